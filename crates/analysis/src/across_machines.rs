@@ -1,4 +1,5 @@
-//! A figure that several processes came to together: what each machine had of it, and who was behind all others.
+//! A figure that several processes reached together: the share of each machine, and the process behind all
+//! others.
 
 use std::collections::BTreeMap;
 
@@ -9,46 +10,46 @@ use nilometer_model::{
 
 use crate::{CellOutcome, Quantity};
 
-/// See the module. Means over the valid repeats of a figure.
+/// The machines and processes behind a figure, as means over its valid repeats.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcrossMachines {
-    /// How many processes there were.
+    /// Number of processes.
     pub ranks: usize,
     /// Each machine's own rate, by its name: its work over the time until its last process was done.
     pub machines: Vec<(String, f64)>,
-    /// The mean of a machine.
+    /// The mean rate of a machine.
     pub mean: f64,
-    /// The standard error of that, over machines; none of one.
+    /// The standard error of that mean, over machines; `None` for a single machine.
     pub standard_error: Option<f64>,
-    /// How late, after the agreed start, the last process began: the worst of all repeats.
+    /// The delay of the last process after the agreed start: the worst of all repeats.
     pub start_skew: Nanos,
-    /// How far the clocks by which that is known may be wrong, in nanoseconds: the worst too.
+    /// The uncertainty of the clocks behind that delay, in nanoseconds: the worst of all repeats.
     pub clock_uncertainty: u64,
-    /// The process that was done last of all, if it was behind the others in every repeat.
+    /// The process that finished last, if it was behind the others in every repeat.
     pub straggler: Option<Straggler>,
 }
 
 /// A process that took longer than the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Straggler {
-    /// Which, from 0.
+    /// Its rank, from 0.
     pub rank: u32,
     /// Its machine.
     pub node: String,
-    /// How long it took, in medians of all processes: the mean over repeats.
+    /// Its time as a multiple of the median of all processes: the mean over repeats.
     pub times: f64,
 }
 
-/// A process is behind if it took so many times the median of all, in every repeat.
+/// A process is behind if its time is at least this multiple of the median, in every repeat.
 const BEHIND: f64 = 1.2;
 
 impl AcrossMachines {
-    /// Of a figure in this quantity; none if one process came to it alone.
+    /// The machines behind a figure in this quantity; `None` if a single process reached it.
     pub fn of(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<Self> {
         Self::of_samples(outcome.samples.iter().map(|measured| &measured.sample), quantity)
     }
 
-    /// Of the repeats of a figure.
+    /// The machines behind the repeats of a figure.
     pub(crate) fn of_samples<'a>(
         samples: impl Iterator<Item = &'a Sample>,
         quantity: Quantity,
@@ -79,7 +80,7 @@ impl AcrossMachines {
         })
     }
 
-    /// In a sentence without its end.
+    /// The result as a sentence without its end.
     pub fn words(&self, quantity: Quantity) -> String {
         let AcrossMachines { ranks, ref machines, mean, standard_error, ref straggler, .. } = *self;
         let mut parts = vec![format!("{ranks} processes on {}", machines_in_words(machines.len()))];
@@ -100,7 +101,7 @@ impl AcrossMachines {
 }
 
 impl AcrossMachines {
-    /// None where nothing was recorded of when processes began.
+    /// `None` if the start of processes was not recorded.
     fn start_in_words(&self) -> Option<String> {
         let AcrossMachines { start_skew, clock_uncertainty, .. } = *self;
         let clocks = Nanos(clock_uncertainty);
@@ -113,7 +114,7 @@ fn machines_in_words(count: usize) -> String {
     if count == 1 { "one machine".into() } else { format!("{count} machines") }
 }
 
-/// What each machine did a second in a repeat.
+/// The rate of each machine in a repeat.
 fn rates_of(sample: &Sample, quantity: Quantity) -> BTreeMap<&str, f64> {
     let mut nodes: BTreeMap<&str, (u64, Nanos)> = BTreeMap::new();
     for part in &sample.parts {
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
     use crate::{made_up::writes, outcomes};
 
-    /// A repeat in which each process wrote 100 MB in so many milliseconds; two are on each machine.
+    /// A repeat in which each process wrote 100 MB in its number of milliseconds; two are on each machine.
     fn repeat(number: u32, millis: &[u64]) -> Measured {
         let part = |(rank, millis): (u32, &u64)| RankPart {
             rank,

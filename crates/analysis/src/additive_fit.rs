@@ -1,23 +1,25 @@
-//! What parameters explain by themselves where cells are missing: a share that two of them could both explain counts once, for
-//! the one that is taken first (sequential sums of squares, type I), so that shares never add up to more than there is.
+//! The share that each parameter explains alone, if cells are missing. A share that two of them could explain
+//! counts once, for the first one taken (sequential sums of squares, type I). Shares therefore never add up to
+//! more than the total.
 //!
-//! A rate's logarithm is taken for a mean and a summand for the value of each parameter that was taken so far. The summands with
-//! the least squares are found by turns: each parameter's are set to what the others leave of its cells in the mean, until nothing
-//! changes. In a whole matrix the first turn finds them, and a share is that of a one-way analysis, in whatever order.
+//! The model of a rate's logarithm is a mean plus a summand for the value of each parameter taken so far. Least
+//! squares are found iteratively: each turn sets a parameter's summands to the mean residual of their cells,
+//! until nothing changes. In a complete matrix, the first turn is enough, and a share is that of a one-way
+//! analysis in any order.
 
-/// Rates of a cell: the mean of their logarithms, and how many there are.
+/// The mean logarithm of a cell's rates, and their number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CellMean {
     pub(crate) log: f64,
     pub(crate) count: f64,
 }
 
-/// Further turns change nothing that is shown.
+/// Limits of the iteration: further turns would change nothing visible.
 const TURNS_MOST: usize = 100;
 const CHANGE_LEAST: f64 = 1e-9;
 
-/// What each parameter adds to those before it of the sum of squares between cells, in their order. `values` has a row for each
-/// parameter: the number of the value of each cell.
+/// The part of the sum of squares between cells that each parameter adds to those before it. `values` has a row
+/// for each parameter: the number of each cell's value.
 pub(crate) fn added_squares(cells: &[CellMean], values: &[Vec<usize>]) -> Vec<f64> {
     let mut explained = 0.0;
     let mut added = Vec::new();
@@ -40,7 +42,7 @@ fn mean(cells: &[CellMean]) -> f64 {
     cells.iter().map(|cell| cell.count * cell.log).sum::<f64>() / count.max(1.0)
 }
 
-/// What all of these parameters explain of it by themselves.
+/// The part that all of these parameters explain by themselves.
 fn explained_squares(cells: &[CellMean], values: &[Vec<usize>]) -> f64 {
     let all = squares_between(cells);
     let mean = mean(cells);
@@ -60,7 +62,7 @@ fn explained_squares(cells: &[CellMean], values: &[Vec<usize>]) -> f64 {
     all - rest
 }
 
-/// Takes from each cell what is left in the mean of those with the same value.
+/// Subtracts from each cell the mean residual of cells with the same value.
 fn take_means(cells: &[CellMean], values: &[usize], left: &mut [f64]) {
     let most = values.iter().max().map_or(0, |most| most + 1);
     let mut sums = vec![0.0; most];
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn in_a_whole_matrix_the_order_changes_nothing() {
-        // 2 x 3 cells: 1 for the first parameter, 0, 2 and 4 for the second, and 0.5 together.
+        // 2 x 3 cells: 1 for the first parameter, 0, 2 and 4 for the second, and 0.5 for their interaction.
         let cells = cells(&[0.0, 2.0, 4.0, 1.0, 3.0, 5.5]);
         let (first, second) = (vec![0, 0, 0, 1, 1, 1], vec![0, 1, 2, 0, 1, 2]);
         let one = added_squares(&cells, &[first.clone(), second.clone()]);
@@ -100,7 +102,8 @@ mod tests {
 
     #[test]
     fn what_two_could_both_explain_counts_once() {
-        // Of 2 x 2 one cell is missing: rates follow from the first parameter alone, and the second goes with it.
+        // One of 2 x 2 cells is missing: rates follow from the first parameter alone, and the second correlates
+        // with it.
         let cells = cells(&[0.0, 1.0, 1.0]);
         let (first, second) = (vec![0, 1, 1], vec![0, 0, 1]);
         let all = squares_between(&cells);
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_shares_of_ragged_matrices_never_add_up_to_more_than_there_is() {
-        // Numbers that follow from a seed: whichever cells are missing.
+        // Random numbers from a seed, with any cells missing.
         let mut state = 7_u64;
         let mut drawn = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

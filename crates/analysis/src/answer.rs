@@ -1,5 +1,5 @@
-//! The question that a campaign answers and the answers in a few words: what stands at the top of a page, for somebody who
-//! reads no further.
+//! The question of a campaign, with its answers in a few words. They are at the top of a page, for readers who
+//! stop there.
 
 use nilometer_model::{ByteRate, Bytes};
 
@@ -8,29 +8,29 @@ use crate::{Decision, Finding, OpenQuestion, Study, TrialVerdict, Verdict, verdi
 /// The question with its answers, one for each instrument on each target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShortAnswers {
-    /// `Can /data carry pco-edge?`; the plan's title where no instrument was recorded.
+    /// `Can /data carry pco-edge?`; the plan's title if no instrument was recorded.
     pub question: String,
-    /// In the order of verdicts, then those that were asked for and not recorded.
+    /// Answers in the order of verdicts, then those for instruments that were planned but not recorded.
     pub answers: Vec<ShortAnswer>,
 }
 
-/// What is said of one instrument on one target.
+/// The answer for one instrument on one target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShortAnswer {
     /// Index into [`nilometer_plan::Results::targets`].
     pub target: usize,
-    /// The instrument, how many of it, and what all of them deliver.
+    /// The instrument, its number, and its total rate.
     pub instrument: String,
     /// Yes, no, or not decided.
     pub decision: Decision,
-    /// By what margin, or why not: a sentence without its subject.
+    /// The margin, or the reason against it: a sentence without its subject.
     pub claim: String,
-    /// What that rests on, a short sentence each.
+    /// The evidence, a short sentence each.
     pub evidence: Vec<String>,
 }
 
 impl ShortAnswers {
-    /// Of a study.
+    /// The answers of a study.
     pub fn of(study: &Study<'_>) -> Self {
         let mut answers: Vec<ShortAnswer> = study.verdicts.iter().map(answer).collect();
         answers.extend(study.missing.open.iter().map(open));
@@ -39,7 +39,7 @@ impl ShortAnswers {
 }
 
 impl Decision {
-    /// As one answers a question.
+    /// The decision as a reply to the question.
     pub const fn reply(self) -> &'static str {
         match self {
             Decision::Carries => "Yes",
@@ -73,7 +73,7 @@ fn question(study: &Study<'_>) -> String {
     format!("Can {} carry {carried}?", listed(&targets.iter().map(path).collect::<Vec<_>>(), "or"))
 }
 
-/// More are counted, not named.
+/// More names are only counted.
 const NAMED_MOST: usize = 3;
 
 /// `a, b and c`; `a, b and 3 more`.
@@ -110,7 +110,7 @@ fn open(open: &OpenQuestion) -> ShortAnswer {
     }
 }
 
-/// What the answer rests on: where company or a condition decides, that comes first.
+/// The evidence for the answer; if company or a condition decides, that comes first.
 fn evidence(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
     if let Some((_, finding)) = verdict.decided_beside() {
         let mut evidence = Vec::new();
@@ -125,7 +125,7 @@ fn evidence(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
     by_itself(verdict, trial)
 }
 
-/// Of the instrument by itself.
+/// The evidence for the instrument alone.
 fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
     let TrialVerdict { duration, longest_stall, cores, .. } = trial;
     let size = |bytes: Bytes| ByteRate(bytes.0 as f64).to_string().replace("/s", "");
@@ -159,7 +159,7 @@ mod tests {
     use nilometer_model::Nanos;
     use nilometer_plan::{RecordedInstrument, Route};
 
-    /// A recording of a minute at 100 MB/s, of which so many frames were lost.
+    /// A recording of a minute at 100 MB/s that lost `lost` frames.
     fn trial(lost: u64) -> TrialVerdict {
         TrialVerdict {
             duration: Nanos::from_millis(60_000),

@@ -1,8 +1,8 @@
-//! The interval of a mean over cells, and of each cell, from values that were measured in rounds: one method for whatever pools
-//! cells, such as targets, load levels, elements and records.
+//! The interval of a mean over cells, and of each cell, from values measured in rounds. It is one method for
+//! everything that pools cells, such as targets, load levels, elements and records.
 //!
-//! The cells of a round are measured in the same minutes. A storage that is slow in these minutes is slow in all of them, so
-//! that they are not independent of each other. Rounds are, and a round counts once:
+//! The cells of a round are measured in the same minutes. A storage that is slow in these minutes is slow in all
+//! of them, so cells are not independent of each other. Rounds are independent, and a round counts once:
 //!
 //! ```text
 //!             cell 1   cell 2   cell 3    mean
@@ -11,15 +11,17 @@
 //!   round 3     0.05     0.01     0.00    0.02     0.007 +- 4.30 x 0.032 / sqrt 3
 //! ```
 //!
-//! Rounds in which cells are missing would shift the mean of the round by how cells differ. So each cell has the same weight,
-//! and the error is that of the jackknife: how far the mean over cells moves when one round is left out. With all cells in all
-//! rounds this is Student's t over the means of rounds.
+//! A round with missing cells would shift its mean by the differences between cells. Each cell therefore has the
+//! same weight, and the error is that of the jackknife: how far the mean over cells moves without one round. If
+//! all cells are in all rounds, this is Student's t over the means of rounds.
 //!
-//! A cell by itself has few repeats. Its variance leans on that of all cells, which counts as [`SPREAD_PRIOR`] more degrees of freedom:
-//! cells may differ in their spread, so that all of them together say only that much about one (G. K. Smyth, "Linear models
-//! and empirical Bayes methods", Statistical Applications in Genetics and Molecular Biology 3, 2004, with a fixed prior). Cells
-//! that go up and down together have fewer degrees of freedom than their number says: the more the cells of a round have in
-//! common, the less a cell takes from the others.
+//! A single cell has few repeats. Its variance leans on that of all cells, which counts as [`SPREAD_PRIOR`] more
+//! degrees of freedom. The limit is there because cells may differ in their spread (G. K. Smyth, "Linear models
+//! and empirical Bayes methods", Statistical Applications in Genetics and Molecular Biology 3, 2004, with a fixed
+//! prior).
+//!
+//! Cells that go up and down together have fewer degrees of freedom than their number suggests. The more the
+//! cells of a round have in common, the less a cell takes from the others.
 
 use std::collections::BTreeMap;
 
@@ -34,65 +36,65 @@ pub(crate) struct RoundLog {
     pub(crate) log: f64,
 }
 
-/// What a cell has of each round.
+/// The values of a cell, by round.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CellRounds {
-    /// The number by which the caller knows the cell.
+    /// The caller's number for the cell.
     pub(crate) row: usize,
     pub(crate) values: Vec<RoundLog>,
 }
 
-/// The means that follow from values by round.
+/// The means of values by round.
 #[derive(Debug, Clone)]
 pub(crate) struct RoundMeans {
-    /// Over all cells, each with the same weight.
+    /// Mean over all cells, each with the same weight.
     pub(crate) overall: RoundEstimate,
-    /// By cell: its number, and its mean.
+    /// Each cell's number and mean.
     pub(crate) cells: Vec<(usize, RoundEstimate)>,
-    /// How many rounds have a value of any cell.
+    /// Number of rounds with a value of any cell.
     pub(crate) rounds: usize,
 }
 
-/// A mean of logarithms with the variance that its rounds give it.
+/// A mean of logarithms, with its variance over rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RoundEstimate {
     pub(crate) mean: f64,
     /// The variance of the mean.
     variance: f64,
-    /// The degrees of freedom of the variance; none from a single round, which says nothing of it.
+    /// The degrees of freedom of the variance; `None` for a single round, which does not show the variance.
     freedom: Option<f64>,
-    /// The number of rounds that have as much weight as those of the mean.
+    /// Number of rounds that would give the mean the same weight.
     rounds: f64,
     /// The number of values.
     values: usize,
 }
 
-/// A mean difference of logarithms, with all that its interval at any confidence follows from.
+/// A mean difference of logarithms, with all that determines its interval at any confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogDifference {
-    /// The mean of the first less that of the second.
+    /// The mean of the first minus that of the second.
     pub mean: f64,
     /// Its standard error.
     pub error: f64,
-    /// Degrees of freedom of the error; none if nothing is known of the spread.
+    /// Degrees of freedom of the error; `None` if the spread is unknown.
     pub freedom: Option<f64>,
-    /// Repeats that it is from: the fewer of both.
+    /// Number of repeats: the smaller number of the two.
     pub repeats: usize,
 }
 
 impl LogDifference {
-    /// With its interval at the usual confidence.
+    /// The effect with its interval at the usual confidence.
     pub fn effect(&self) -> Effect {
         self.effect_at(CONFIDENCE)
     }
 
-    /// With its interval at a confidence.
+    /// The effect with its interval at this confidence.
     pub fn effect_at(&self, confidence: f64) -> Effect {
         let half = self.freedom.map_or(f64::INFINITY, |freedom| student_at(confidence, freedom) * self.error);
         Effect { log_ratio: self.mean, low: self.mean - half, high: self.mean + half, pairs: self.repeats }
     }
 
-    /// How probable so large a difference is if there is none: two-sided.
+    /// The two-sided p-value: the probability of such a large difference if there is none.
     pub fn p(&self) -> f64 {
         match self.freedom {
             Some(freedom) if self.error > 0.0 => student_p(self.mean / self.error, freedom),
@@ -102,7 +104,7 @@ impl LogDifference {
     }
 }
 
-/// The means over cells and of each cell. Cells without values count for nothing; none if no cell has any.
+/// The means over cells and of each cell. Cells without values are ignored; `None` if no cell has any.
 pub(crate) fn round_means(cells: &[CellRounds]) -> Option<RoundMeans> {
     let known: Vec<CellValues<'_>> = cells.iter().filter_map(CellValues::of).collect();
     let left_out = LeftOut::of(&known);
@@ -130,7 +132,7 @@ impl<'a> CellValues<'a> {
         self.values.len() as f64
     }
 
-    /// Degrees of freedom of its own spread.
+    /// Degrees of freedom of its own variance.
     fn freedom(&self) -> f64 {
         self.count() - 1.0
     }
@@ -140,12 +142,12 @@ impl<'a> CellValues<'a> {
     }
 }
 
-/// The sum of the cells' means when a round is left out, against the sum with it.
+/// The change of the sum of the cells' means when a round is left out.
 #[derive(Debug, Clone, Copy, Default)]
 struct LeftOut {
-    /// How far the sum moves.
+    /// The change of the sum.
     shift: f64,
-    /// Cells that have no other round.
+    /// Number of cells without any other round.
     dropped: usize,
     /// The weight of the round in the mean over cells.
     weight: f64,
@@ -170,8 +172,8 @@ impl LeftOut {
     }
 }
 
-/// The mean over cells, with the error of the jackknife over rounds. Rounds with few cells weigh little, and add little to the
-/// degrees of freedom.
+/// The mean over cells, with the error of the jackknife over rounds. Rounds with few cells have little weight,
+/// and add few degrees of freedom.
 fn overall(cells: &[CellValues<'_>], rounds: &BTreeMap<u32, LeftOut>) -> Option<RoundEstimate> {
     if cells.is_empty() {
         return None;
@@ -203,11 +205,11 @@ fn overall(cells: &[CellValues<'_>], rounds: &BTreeMap<u32, LeftOut>) -> Option<
 #[derive(Debug, Clone, Copy)]
 struct CommonSpread {
     variance: f64,
-    /// Its degrees of freedom, fewer if cells go up and down together; 0 without repeats.
+    /// Its degrees of freedom; fewer if cells go up and down together, 0 without repeats.
     freedom: f64,
 }
 
-/// What the values of a round add up to.
+/// Sums over the values of a round.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundSum {
     sum: f64,
@@ -228,7 +230,7 @@ impl CommonSpread {
         CommonSpread { variance: squares / freedom.max(1.0), freedom: freedom / together }
     }
 
-    /// A cell's mean, with its own variance as far as it has repeats, and that of all as far as these say something of it.
+    /// A cell's mean. Its variance combines its own, if it has repeats, with the common one, if there is one.
     fn estimate(&self, cell: &CellValues<'_>) -> RoundEstimate {
         let own = cell.freedom();
         let prior = SPREAD_PRIOR.min((self.freedom - own).max(0.0));
@@ -258,8 +260,8 @@ fn round_sums(cells: &[&CellValues<'_>]) -> BTreeMap<u32, RoundSum> {
     rounds
 }
 
-/// How much cells of the same round go up and down together: 1 if they do nothing else, 0 if each goes by itself. Few rounds
-/// say little of it, so that one round in which cells go together is added to those that were measured.
+/// The correlation of cells in the same round: 1 if they only move together, 0 if each moves by itself. Few
+/// rounds show little of it, so one perfectly correlated round is added to the measured ones.
 fn correlation(rounds: &BTreeMap<u32, RoundSum>, variance: f64) -> f64 {
     let products: f64 = rounds.values().map(|round| round.sum.powi(2) - round.squares).sum();
     let pairs: f64 = rounds.values().map(|round| round.count * (round.count - 1.0)).sum();
@@ -269,7 +271,7 @@ fn correlation(rounds: &BTreeMap<u32, RoundSum>, variance: f64) -> f64 {
 }
 
 impl RoundEstimate {
-    /// Its distance from zero: of logarithms of ratios it is the difference.
+    /// Its distance from zero; for logarithms of ratios, this is the difference.
     pub(crate) fn difference(&self) -> LogDifference {
         LogDifference {
             mean: self.mean,
@@ -279,8 +281,8 @@ impl RoundEstimate {
         }
     }
 
-    /// Its distance from another one whose rounds are not the same, by Welch's method. If one of them has no repeats, it is
-    /// taken to spread from round to round as the other does.
+    /// Its distance from an estimate with other rounds, by Welch's method. If one of them has no repeats, it gets
+    /// the spread of the other.
     pub(crate) fn minus(&self, other: &RoundEstimate) -> LogDifference {
         let [one, two] = [self.or_as(other), other.or_as(self)];
         let variance = one.variance + two.variance;

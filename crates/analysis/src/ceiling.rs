@@ -1,12 +1,12 @@
-//! What the tool by itself can do, with a target that keeps nothing, against what was measured: a figure near its ceiling is
-//! one of this machine and of this program as much as of the storage.
+//! Compares the tool's own rate, with a target that discards all data, to the measured rates. A figure close to
+//! its ceiling depends on this machine and program as much as on the storage.
 
 use nilometer_model::{Nanos, Phase, Sample};
 use nilometer_plan::{Results, Volumes};
 
 use crate::{CellOutcome, Quantity, StudyStage, letter};
 
-/// The figure of a stage that is nearest to what the tool by itself can do.
+/// The figure of a stage that is closest to the tool's own rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NearestCeiling {
     /// Index into [`Results::targets`].
@@ -15,25 +15,26 @@ pub struct NearestCeiling {
     pub cell: usize,
     /// The part of the cell.
     pub phase: Phase,
-    /// In what both rates are.
+    /// The quantity of both rates.
     pub quantity: Quantity,
-    /// What the tool by itself does.
+    /// The tool's own rate.
     pub ceiling: f64,
-    /// How many times that is the figure, the mean over repeats.
+    /// The ceiling as a multiple of the figure, the mean over repeats.
     pub times: f64,
-    /// The tool was done so soon that starting its threads is most of it: with more to do it would be faster.
+    /// True if the tool was done so soon that most of the time was for starting threads: with more work it would
+    /// be faster.
     pub at_least: bool,
 }
 
-/// In less time than this, starting threads is a part of what is measured.
+/// In less time than this, starting threads distorts the measurement.
 const SOON: Nanos = Nanos::from_millis(1);
 
-/// Below this many times a figure, the ceiling has a part in it: a loop that does a third of the work itself leaves two thirds
-/// to the storage.
+/// Below this multiple of a figure, the tool affects the figure: above it, the tool takes less than a third of
+/// the time.
 const NEAR: f64 = 3.0;
 
 impl NearestCeiling {
-    /// The tool has a part in the figure that can't be neglected.
+    /// Returns true if the tool has a significant part in the figure.
     pub fn is_near(&self) -> bool {
         self.times < NEAR
     }
@@ -53,8 +54,8 @@ impl NearestCeiling {
     }
 }
 
-/// What the tool by itself did in the phase of a cell, if that can be used. Where several targets are measured at once that is
-/// the ceiling of all together, and none of one.
+/// The tool's own sample in the phase of a cell, if it is usable. If several targets are measured at once, the
+/// ceiling is that of all together, and a single one has none.
 pub fn ceiling_of<'a>(results: &'a Results, outcome: &CellOutcome<'_>) -> Option<&'a Sample> {
     let run = results.cells.get(outcome.cell)?.as_workload();
     if run.is_some_and(|run| run.volumes != Volumes::Alone) {
@@ -65,7 +66,7 @@ pub fn ceiling_of<'a>(results: &'a Results, outcome: &CellOutcome<'_>) -> Option
     same.map(|measured| &measured.sample).find(|sample| sample.invalid.is_none())
 }
 
-/// Of all figures of a stage with a ceiling the one that is nearest to it.
+/// The figure of a stage that is closest to its ceiling.
 pub(crate) fn nearest(results: &Results, stage: &StudyStage<'_>) -> Option<NearestCeiling> {
     let nearest = stage.outcomes.iter().filter_map(|outcome| {
         let quantity = stage.quantity(outcome);
@@ -96,14 +97,14 @@ mod tests {
         made_up::{planned, writes},
     };
 
-    /// What takes so many nanoseconds for 1 GiB in 1024 operations.
+    /// A sample that takes `wall` nanoseconds for 1 GiB in 1024 operations.
     fn measured(target: usize, cell: usize, wall: u64) -> Measured {
         let key = Key { target, cell, repeat: 0, phase: Phase::Write };
         let sample = Sample { bytes: 1 << 30, operations: 1024, wall: Nanos(wall), ..Sample::new(Nanos(0)) };
         Measured { key, sample }
     }
 
-    /// Two cells on one target, and on what keeps nothing.
+    /// Two cells on one target, and on a target that discards all data.
     fn results(ceilings: [u64; 2]) -> Results {
         let cells = vec![writes("files", "1 MiB", 1), writes("files", "1 MiB", 2)];
         let mut campaign = planned(cells.clone(), 1);

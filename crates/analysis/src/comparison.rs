@@ -1,4 +1,4 @@
-//! Which target is faster? By stage and phase over all its cells, and cell by cell.
+//! Compares targets: by stage and phase over all its cells, and cell by cell.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::{
     effect::{Answer, Effect},
 };
 
-/// What is asked of a stage: how do the targets compare in a phase, over all its cells?
+/// The comparison of targets in a phase of a stage, over all its cells.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// The phase.
     pub phase: Phase,
-    /// In what rates are compared and shown.
+    /// The quantity of the rates.
     pub quantity: Quantity,
     /// The targets by their rates, the fastest first.
     pub order: Vec<usize>,
@@ -27,7 +27,7 @@ pub struct Question {
     pub comparisons: Vec<Comparison>,
 }
 
-/// Two targets beside each other.
+/// The comparison of two targets.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     /// The one with the higher rates: index into the results' targets.
@@ -36,18 +36,18 @@ pub struct Comparison {
     pub second: usize,
     /// The first against the second, over all cells.
     pub effect: Effect,
-    /// How probable so large a difference is if there is none.
+    /// The probability of such a large difference if there is none.
     pub p: f64,
-    /// The same by cell.
+    /// Effects by cell.
     pub cells: Vec<(usize, Effect)>,
-    /// How many more rounds it takes before anything can be decided.
+    /// Number of further rounds needed before anything can be decided.
     pub rounds_missing: usize,
 }
 
 /// More targets than this are compared with the fastest only.
 const ALL_PAIRS_MOST: usize = 3;
 
-/// Compares the targets in a phase of a stage, as their repeats belong together or not.
+/// Compares the targets in a phase of a stage, with paired or unpaired repeats.
 pub(crate) fn question(phase: Phase, outcomes: &[&CellOutcome<'_>], basis: PairBasis) -> Question {
     let quantity = Quantity::for_all(outcomes);
     let compared =
@@ -72,17 +72,18 @@ pub(crate) fn in_order<C>(order: &[usize], compare: impl Fn(usize, usize) -> Opt
     comparisons
 }
 
-/// Changes an order until no comparison says that one who stands behind is faster.
+/// Changes an order until no comparison contradicts it by calling a later target faster.
 ///
-/// The order is made of all cells, and a comparison of the cells that both have. If some were measured in more cells than
-/// others, the two can contradict each other: the comparison is right then. `contradiction` names its first and its second.
+/// The order uses all cells, a comparison only the cells that both targets have. If some were measured in more
+/// cells than others, the two can contradict each other; the comparison is then right. `contradiction` returns
+/// the faster and the slower target.
 pub(crate) fn agreeing<C>(
     mut order: Vec<usize>,
     compared: impl Fn(&[usize]) -> Vec<C>,
     contradiction: impl Fn(&C) -> Option<(usize, usize)>,
 ) -> (Vec<usize>, Vec<C>) {
     let mut comparisons = compared(&order);
-    // Three that beat each other in turn have no order: the number of changes is limited.
+    // Three targets that beat each other in turn have no order, so the number of changes is limited.
     for _ in 0..order.len() {
         let Some((first, second)) = comparisons.iter().find_map(&contradiction) else { break };
         order.retain(|&one| one != second);
@@ -93,7 +94,8 @@ pub(crate) fn agreeing<C>(
     (order, comparisons)
 }
 
-/// Targets by the mean over cells of the logarithm of their rate against that of all targets in the cell.
+/// Orders targets by the mean over cells of the logarithm of their rate, relative to that of all targets in the
+/// cell.
 fn order(outcomes: &[&CellOutcome<'_>], quantity: Quantity) -> Vec<usize> {
     let mut scores: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for cell in outcomes.chunk_by(|a, b| a.cell == b.cell) {
@@ -140,7 +142,7 @@ fn compare(
     })
 }
 
-/// By Welch's method: no two repeats belong together.
+/// Compares unpaired repeats by Welch's method.
 fn compare_apart(
     outcomes: &[&CellOutcome<'_>],
     quantity: Quantity,
@@ -168,10 +170,10 @@ fn compare_apart(
     })
 }
 
-/// The same record always gives the same report.
+/// A fixed seed, so that the same record always gives the same report.
 pub(crate) const SEED: Seed = Seed(0x6e69_6c6f);
 
-/// The log-ratios of repeats of the same round in which both are valid.
+/// The log-ratios of repeats from the same round in which both are valid.
 pub(crate) fn differences(a: &CellOutcome<'_>, b: &CellOutcome<'_>, quantity: Quantity) -> Vec<RoundLog> {
     let rates = |outcome: &CellOutcome<'_>| -> BTreeMap<u32, f64> {
         let rates = outcome.usable().map(|measured| (measured.key.repeat, quantity.of(&measured.sample)));
@@ -183,7 +185,7 @@ pub(crate) fn differences(a: &CellOutcome<'_>, b: &CellOutcome<'_>, quantity: Qu
 }
 
 impl Comparison {
-    /// The sentence, with the targets' names; where cells contradict each other it says so.
+    /// The sentence, with the targets' names; it mentions cells that contradict each other.
     pub fn words(&self, margin: f64, first: &str, second: &str) -> String {
         let mut words = self.effect.words(margin, first, second);
         if self.rounds_missing > 0 {
@@ -210,8 +212,9 @@ impl Question {
         self.comparisons.iter().map(words).collect()
     }
 
-    /// The targets from the fastest to the slowest, with what stands between neighbours that were compared: `>` faster,
-    /// `=` no difference that counts, `?` not decided. None from less than three targets, where the sentence says it all.
+    /// The targets from the fastest to the slowest. Between compared neighbours is `>` for faster, `=` for no
+    /// difference that counts, or `?` for undecided. `None` for fewer than three targets: the sentence is enough
+    /// for them.
     pub fn ranking(&self, margin: f64, name: impl Fn(usize) -> String) -> Option<String> {
         if self.order.len() < 3 {
             return None;
@@ -235,7 +238,7 @@ impl Question {
 mod tests {
     use super::*;
 
-    /// Faster targets have lower numbers here; pairs that `unknown` names were not compared.
+    /// Faster targets have lower numbers here; pairs in `unknown` were not compared.
     fn compared(order: &[usize], unknown: &[(usize, usize)]) -> Vec<(usize, usize)> {
         let pair = |first: usize, second: usize| {
             let is_known = !unknown.contains(&(first.min(second), first.max(second)));

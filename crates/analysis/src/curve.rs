@@ -1,4 +1,4 @@
-//! What recording packets costs over their size and rate, and where loss begins.
+//! The cost of recording packets over their size and rate, and the rate at which loss begins.
 
 use nilometer_model::{
     ByteRate, Bytes, Frequency, Goal, Ingest, Invalid, Nanos, PacketTotals, Sample, statistics::Summary,
@@ -10,42 +10,42 @@ use nilometer_plan::{Measured, Onto, RecordingRun, Results};
 pub struct Curve {
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// Nothing was stored: writes did nothing and always succeeded.
+    /// True if nothing was stored: writes did nothing and always succeeded.
     pub onto_nothing: bool,
-    /// The longest packet, with what is not kept.
+    /// The longest packet, including parts that are not stored.
     pub size: Bytes,
-    /// By rate, the lowest first: at least two.
+    /// Results by rate, the lowest first: at least two.
     pub rates: Vec<AtRate>,
 }
 
 /// All repeats at one rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtRate {
-    /// What was to be recorded.
+    /// The planned rate.
     pub rate: ByteRate,
-    /// What the recorder spent on each packet that it stored, over the valid repeats; none if none was stored.
+    /// Processor time per stored packet, over the valid repeats; `None` if none was stored.
     pub cost: Option<Nanos>,
-    /// The share of packets that were lost, over the valid repeats.
+    /// The share of lost packets, over the valid repeats.
     pub lost: f64,
-    /// Repeats that say something.
+    /// Number of valid repeats.
     pub valid: u32,
-    /// Of these, those that lost.
+    /// Number of valid repeats with loss.
     pub lossy: u32,
-    /// Why the others say nothing.
+    /// The reason why the others are invalid.
     pub invalid: Option<Invalid>,
 }
 
-/// Between which rates loss begins.
+/// The rates between which loss begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LossBegins {
-    /// The highest rate below at which no repeat lost.
+    /// The highest rate below it at which no repeat lost packets.
     pub carried: Option<ByteRate>,
-    /// The lowest at which most repeats lost.
+    /// The lowest rate at which most repeats lost packets.
     pub lost: ByteRate,
 }
 
 impl Curve {
-    /// Where loss begins; none if no rate that was tried loses.
+    /// The rates between which loss begins; `None` if no tested rate loses packets.
     pub fn loss_begins(&self) -> Option<LossBegins> {
         let at = self.rates.iter().position(AtRate::loses)?;
         let carried = self.rates[..at].iter().rev().find(|rate| rate.valid > 0 && rate.lossy == 0);
@@ -54,7 +54,7 @@ impl Curve {
 }
 
 impl AtRate {
-    /// Most of its repeats lost.
+    /// Returns true if most repeats lost packets.
     pub fn loses(&self) -> bool {
         2 * self.lossy > self.valid
     }
@@ -63,10 +63,10 @@ impl AtRate {
 /// A recording over loopback by itself, at a given rate.
 type Made<'a> = (&'a Sample, &'a Ingest, &'a PacketTotals);
 
-/// What belongs to one curve: target, whether anything was stored, the size, and all else that was asked for but the rate.
+/// The key of a curve: target, whether anything was stored, the size, and all other parameters except the rate.
 type Group = (usize, bool, Bytes, String);
 
-/// All curves: by target, those onto nothing first, by size.
+/// All curves: by target, those without storage first, by size.
 pub fn curves(results: &Results) -> Vec<Curve> {
     let mut made: Vec<(Group, Made<'_>)> = Vec::new();
     for measured in &results.samples {
@@ -88,7 +88,7 @@ pub fn curves(results: &Results) -> Vec<Curve> {
     all.filter(|curve| curve.rates.len() > 1).collect()
 }
 
-/// What a cell was asked for, without the rate and what follows from it.
+/// The parameters of a cell, without the rate and its consequences.
 fn but_the_rate(run: &RecordingRun) -> String {
     let mut asked = RecordingRun { duration: Nanos(0), keep: Bytes(0), repeats: 0, ..run.clone() };
     asked.swept.rate = None;
@@ -131,7 +131,7 @@ fn at_rate<K>(group: &[(K, Made<'_>)]) -> AtRate {
     }
 }
 
-/// What the recorder spent on each packet that it stored: its threads that receive and write, and what works for them.
+/// Processor time per stored packet: of the threads that receive and write, and of their helpers.
 pub fn processor_cost(sample: &Sample, packets: &PacketTotals) -> Option<Nanos> {
     let spent = (sample.user + sample.system).0;
     (packets.stored > 0).then(|| Nanos(spent / packets.stored))
@@ -190,7 +190,7 @@ mod tests {
         );
         assert!((rates[2].lost - 0.000_75).abs() < 1e-9);
         assert_eq!((rates[0].cost, rates[3].cost, &rates[3].invalid), (Some(Nanos(2000)), None, &slow));
-        // At 200 MB/s one of two repeats lost: that is neither carried nor where loss begins.
+        // At 200 MB/s, one of two repeats lost packets: that rate is neither carried, nor the start of loss.
         let begins = all[1].loss_begins().expect("it loses");
         assert_eq!((begins.carried.map(|rate| rate.0.round()), begins.lost.0.round()), (Some(1e8), 4e8));
         assert_eq!(all[0].loss_begins(), None);

@@ -1,6 +1,6 @@
-//! How two things differ: the logarithm of a ratio with its interval, and the words for it.
+//! The difference of two things: the logarithm of a ratio with its interval, and the words for it.
 //!
-//! Differences are log-ratios of pairs that were measured in the same round, so that what drifts for both cancels.
+//! Differences are log-ratios of pairs from the same round, so that a common drift cancels.
 
 use nilometer_model::statistics::student;
 
@@ -13,14 +13,14 @@ pub struct Effect {
     pub low: f64,
     /// The interval's upper end; infinity from too few pairs.
     pub high: f64,
-    /// How many pairs it is from.
+    /// Number of pairs.
     pub pairs: usize,
 }
 
-/// Of an interval that is told, the greatest ratio is at most so many times the least.
+/// The greatest ratio of the ends of an interval that is shown.
 const WIDEST: f64 = 1000.0;
 
-/// What an interval says of a difference, given how large one must be to count.
+/// The meaning of an interval, given the smallest difference that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// The first is faster by more than the margin.
@@ -34,8 +34,8 @@ pub enum Answer {
 }
 
 impl Effect {
-    /// One cell: the spread of its pairs is pooled with that of other cells, `variance` with `freedom` degrees of freedom
-    /// ([`pooled_variance`]). None without pairs.
+    /// The effect of one cell: the spread of its pairs is pooled with that of other cells, `variance` with
+    /// `freedom` degrees of freedom ([`pooled_variance`]). `None` without pairs.
     pub fn of_cell(differences: &[f64], variance: f64, freedom: usize) -> Option<Effect> {
         let log_ratio = mean(differences)?;
         let pairs = differences.len();
@@ -44,7 +44,7 @@ impl Effect {
         Some(Effect { log_ratio, low: log_ratio - half, high: log_ratio + half, pairs })
     }
 
-    /// What the interval says, where a difference below `margin` percent does not count.
+    /// The meaning of the interval if a difference below `margin` percent does not count.
     pub fn answer(&self, margin: f64) -> Answer {
         let edge = (margin / 100.0).ln_1p();
         match self {
@@ -55,13 +55,13 @@ impl Effect {
         }
     }
 
-    /// The same seen from the other side.
+    /// The effect with the two sides exchanged.
     #[must_use]
     pub fn reversed(&self) -> Effect {
         Effect { log_ratio: -self.log_ratio, low: -self.high, high: -self.low, pairs: self.pairs }
     }
 
-    /// The sentence, for the first and the second by their names.
+    /// The sentence, with the names of the first and the second.
     pub fn words(&self, margin: f64, first: &str, second: &str) -> String {
         match self.answer(margin) {
             Answer::Faster => format!("{first} is {}", self.stated(SPEED, second)),
@@ -73,7 +73,7 @@ impl Effect {
         }
     }
 
-    /// The same for what is needed, such as processor time for a GB: more of it is no advantage.
+    /// The sentence for a cost, such as processor time per GB: more of it is no advantage.
     pub fn need_words(&self, margin: f64, first: &str, second: &str) -> String {
         match self.answer(margin) {
             Answer::Faster => format!("{first} needs {}", self.stated(NEED, second)),
@@ -85,12 +85,12 @@ impl Effect {
         }
     }
 
-    /// Its ends are not so far apart that they say no more than that there were too few repeats, as two may leave them.
+    /// Returns true if the interval is narrow enough to mean more than too few repeats.
     fn says_something(&self) -> bool {
         self.high - self.low < WIDEST.ln()
     }
 
-    /// Where no difference counts, or too little is known.
+    /// The words if no difference counts, or the data do not decide.
     fn none_words(&self, margin: f64, first: &str, second: &str) -> String {
         if self.answer(margin) == Answer::Alike {
             return format!("{first} and {second}: no difference larger than {margin} %");
@@ -110,7 +110,7 @@ impl Effect {
         format!("{ratio} % {more} than {than} ({low} to {high} %)")
     }
 
-    /// `23 % slower (18 to 28 %)`, of one that is: as a share of what the other has.
+    /// `23 % slower (18 to 28 %)`, for a loss: as a share of the other's rate.
     pub fn loss_words(&self) -> String {
         let [share, least, most] = [self.log_ratio, self.high, self.low].map(|log| percent(-log.exp_m1()));
         format!("{share} % slower ({least} to {most} %)")
@@ -131,7 +131,7 @@ impl Effect {
     }
 }
 
-/// How a difference is said.
+/// The words for a difference.
 #[derive(Debug, Clone, Copy)]
 struct Sides {
     less: &'static str,
@@ -142,7 +142,7 @@ struct Sides {
 const SPEED: Sides = Sides { less: "slower", more: "faster", times: "times as fast as" };
 const NEED: Sides = Sides { less: "less", more: "more", times: "times as much as" };
 
-/// A share in percent: tenths where it is small.
+/// A share in percent, with tenths if it is small.
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
@@ -152,7 +152,8 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The variance of pairs, or of repeats, around the mean of their cell, over all cells, with its degrees of freedom.
+/// The variance of pairs, or of repeats, around the mean of their cell, over all cells; with its degrees of
+/// freedom.
 pub fn pooled_variance<'a>(cells: impl Iterator<Item = &'a [f64]>) -> (f64, usize) {
     let (mut squares, mut freedom) = (0.0, 0);
     for cell in cells {

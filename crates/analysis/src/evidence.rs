@@ -1,5 +1,5 @@
-//! What the recordings of a campaign tell of others: how far a format packs, what that costs the processor, and whether it
-//! was the processor that a recorder waited for. Predictions and sizing begin with these.
+//! Evidence from the recordings of a campaign: how far a format packs, its processor cost, and whether a recorder
+//! was limited by the processor. Predictions and sizing begin with these.
 
 use nilometer_model::{Goal, Ingest, Instrument, Sample, sustained::step};
 use nilometer_plan::{Measured, Onto, RecordedInstrument, Results};
@@ -11,16 +11,16 @@ pub(crate) struct Evidence<'a> {
     pub(crate) target: usize,
     pub(crate) sample: &'a Sample,
     pub(crate) ingest: &'a Ingest,
-    /// Of what.
+    /// The instrument.
     pub(crate) instrument: RecordedInstrument,
-    /// That instrument, with its frames as they were stored.
+    /// The instrument, with the format of the stored frames.
     pub(crate) stored: Instrument,
 }
 
-/// A recorder's threads leave this share of a processor to others when they wait for nothing but it.
+/// From this number of busy processors on, a recorder counts as limited by the processor.
 const BUSY: f64 = 0.85;
 
-/// All valid recordings, in the order in which they were made.
+/// All valid recordings, in chronological order.
 pub(crate) fn evidence(results: &Results) -> Vec<Evidence<'_>> {
     results.samples.iter().filter_map(|measured| of(results, measured)).collect()
 }
@@ -35,19 +35,19 @@ fn of<'a>(results: &'a Results, measured: &'a Measured) -> Option<Evidence<'a>> 
 }
 
 impl Evidence<'_> {
-    /// As fast as the storage took frames, with nobody else about.
+    /// Returns true for a recording at full speed, alone.
     pub(crate) fn is_limit(&self) -> bool {
         self.ingest.goal == Goal::Limit && self.is_alone()
     }
 
-    /// Nobody read it meanwhile, nothing else was recorded, and the target was as it is.
+    /// Returns true if nobody read it, nothing else was recorded, and the target was in its usual state.
     pub(crate) fn is_alone(&self) -> bool {
         let Ingest { readers, company, .. } = self.ingest;
         readers.iter().all(|reader| reader.after) && company.is_empty() && self.ingest.is_undisturbed()
     }
 
-    /// Frames of this instrument would be written in the same form and with the same data: they are packed as far, at the same
-    /// cost.
+    /// Returns true if frames of this instrument would be written in the same form and with the same data.
+    /// Packing is then as effective, and costs as much.
     pub(crate) fn packs_like(&self, instrument: &Instrument) -> bool {
         let stored = &self.stored;
         let wanted = instrument.received();
@@ -59,49 +59,50 @@ impl Evidence<'_> {
             && one.compressibility == other.compressibility
     }
 
-    /// The same, and into files of the same kind: a recorder works as hard for each byte.
+    /// Returns true if it also writes files of the same kind: a recorder needs as much processor time per byte.
     pub(crate) fn is_like(&self, instrument: &Instrument) -> bool {
         self.packs_like(instrument) && self.stored.recording.storing == instrument.recording.storing
     }
 
-    /// The recorder packed them.
+    /// Returns true if the recorder packed the frames.
     pub(crate) fn packs(&self) -> bool {
         self.stored.recording.packs()
     }
 
-    /// How many times smaller frames were written than they came.
+    /// The factor by which written frames were smaller than received ones.
     pub(crate) fn packing(&self) -> Option<f64> {
         let Ingest { stored, frame_size, written, .. } = self.ingest;
         (*stored > 0 && written.0 > 0).then(|| (stored * frame_size.0) as f64 / written.0 as f64)
     }
 
-    /// Processors that each recorder kept busy.
+    /// Processors kept busy by each recorder.
     pub(crate) fn cores(&self) -> f64 {
         let busy = (self.sample.user + self.sample.system).seconds();
         busy / self.sample.wall.seconds().max(1e-9) / f64::from(self.ingest.count.max(1))
     }
 
-    /// Processor seconds for a gigabyte of frames, with those of the file system's client; none if nothing was stored.
+    /// Processor seconds per GB of frames, including the file system's client; `None` if nothing was stored.
     pub(crate) fn cost(&self) -> Option<f64> {
         let Sample { user, system, client, bytes, .. } = self.sample;
         (*bytes > 0).then(|| (*user + *system + *client).seconds() / (*bytes as f64 * 1e-9))
     }
 
-    /// What it came to at the limit says nothing of the storage: a thread of the recorder never waited for it, or packets came
-    /// over a network.
+    /// Returns true if the result does not show the storage: a thread of the recorder never waited for it, or
+    /// packets came over a network.
     pub(crate) fn is_bound_elsewhere(&self) -> bool {
         self.cores() >= BUSY || self.ingest.packets.is_some()
     }
 }
 
-/// How many times smaller frames of this instrument were written in these recordings; none if none was like it.
+/// The factor by which these recordings packed frames of this instrument; `None` if none was like it.
 pub(crate) fn measured_packing(evidence: &[Evidence<'_>], instrument: &Instrument) -> Option<f64> {
     let alike = evidence.iter().filter(|of| of.packs_like(instrument));
     let ratios = alike.filter_map(Evidence::packing);
     ratios.min_by(f64::total_cmp)
 }
 
-/// The most that a recording filled of a target's cache, in bytes as they were written; none if none was seen to be full.
+/// The largest part of a target's cache that a recording filled, in written bytes; `None` if no recording saw it
+/// full.
 pub(crate) fn largest_cache(evidence: &[Evidence<'_>], target: usize) -> Option<u64> {
     let limits = evidence.iter().filter(|of| of.target == target && of.ingest.goal == Goal::Limit);
     #[expect(clippy::cast_sign_loss, reason = "a volume is not negative")]

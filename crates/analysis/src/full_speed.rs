@@ -1,4 +1,4 @@
-//! Instruments that were recorded as fast as the storage takes frames, and never at their own pace: no verdict, but a figure.
+//! Instruments recorded only at full speed, and never at their own rate: there is a figure, but no verdict.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -13,27 +13,27 @@ use crate::{
     letter,
 };
 
-/// What a target takes of an instrument.
+/// The rate of an instrument on a target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FullSpeed {
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// What was recorded.
+    /// The instrument.
     pub instrument: RecordedInstrument,
-    /// What it delivers, all of them together.
+    /// The rate of all instruments together.
     pub needed: ByteRate,
-    /// What the target takes in the long run; none where the passes are too short, or none is valid.
+    /// The long-term rate of the target; `None` if the passes are too short, or none is valid.
     pub limit: Option<SustainedRate>,
-    /// Passes.
+    /// Number of passes.
     pub passes: usize,
-    /// Those that can be used.
+    /// Number of valid passes.
     pub valid: usize,
-    /// Against the target that takes most of it, in pairs of the same round, in words; none of that one, and where there is no
-    /// pair.
+    /// The comparison with the fastest target in pairs of the same round, in words. `None` for that target
+    /// itself, and without pairs.
     pub compared: Option<String>,
 }
 
-/// In the order of cells, then of targets.
+/// The results in the order of cells, then of targets.
 pub(crate) fn full_speeds(results: &Results) -> Vec<FullSpeed> {
     let mut groups: Vec<Passes<'_>> = Vec::new();
     for measured in &results.samples {
@@ -71,7 +71,7 @@ struct Passes<'a> {
 }
 
 impl Passes<'_> {
-    /// None where it was recorded otherwise too: then there is a verdict.
+    /// `None` if it was also recorded otherwise: then there is a verdict.
     fn full_speed(&self) -> Option<FullSpeed> {
         let goal = |measured: &&Measured| measured.sample.ingest.as_ref().map(|ingest| ingest.goal);
         if self.samples.iter().any(|measured| goal(measured) != Some(Goal::Limit)) {
@@ -107,7 +107,7 @@ impl Passes<'_> {
         rates.values().sum::<f64>() / rates.len().max(1) as f64
     }
 
-    /// How many times as fast as another target, in words.
+    /// The ratio to another target, in words.
     fn against(&self, other: &Passes<'_>, margin: f64) -> Option<String> {
         if self.target == other.target {
             return None;
@@ -122,7 +122,7 @@ impl Passes<'_> {
 }
 
 impl fmt::Display for FullSpeed {
-    /// Behind the target's name.
+    /// The text after the target's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FullSpeed { needed, limit, passes, valid, compared, .. } = self;
         let taken = match limit {
@@ -191,7 +191,7 @@ mod tests {
         assert!(study.verdicts.is_empty(), "there is no verdict");
     }
 
-    /// Eight rounds, of which each pass on the second target takes half as long.
+    /// Eight rounds in which each pass on the second target takes half as long.
     #[test]
     fn targets_are_compared_in_pairs_of_the_same_round() {
         let one = results(Goal::Limit, None);

@@ -1,5 +1,5 @@
-//! What a load beside a workload costs it: each level against none, pairs of the same round, and the first level at which it is
-//! slower beyond doubt.
+//! The cost of a load beside a workload: each level against none, in pairs of the same round. Also the first
+//! level at which the workload is certainly slower.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -15,22 +15,22 @@ use crate::{
     verdict::fewer_losses,
 };
 
-/// A workload at the levels of a load beside it, on a target in a phase.
+/// A workload at several levels of a load, on a target in a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interference {
     /// The part of the workload.
     pub phase: Phase,
     /// Index into [`nilometer_plan::Results::targets`].
     pub target: usize,
-    /// In what rates are.
+    /// The quantity of the rates.
     pub quantity: Quantity,
-    /// What the workloads of the stage are told from each other by, the load apart; empty for one.
+    /// The parameters that tell the stage's workloads apart, without the load; empty for a single one.
     pub workload: String,
-    /// Its rate without the load; none if it has no valid repeat.
+    /// Its rate without the load; `None` if it has no valid repeat.
     pub alone: Option<Summary>,
-    /// 99 % of its operations take less, without the load.
+    /// The 99th percentile of its latency without the load.
     pub alone_p99: Option<Nanos>,
-    /// From the lowest up.
+    /// The levels from the lowest up.
     pub levels: Vec<LoadLevel>,
     /// Loads that did nothing in any valid repeat, in words: they are no levels.
     pub idle: Vec<String>,
@@ -39,19 +39,19 @@ pub struct Interference {
 /// A level of a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadLevel {
-    /// What it is, in words.
+    /// The load, in words.
     pub load: String,
-    /// The rate beside it; none if no repeat is valid.
+    /// The rate beside it; `None` if no repeat is valid.
     pub rate: Option<Summary>,
-    /// That rate against the one without; none without pairs.
+    /// The ratio to the rate without the load; `None` without pairs.
     pub effect: Option<Effect>,
-    /// 99 % of operations take less, beside it.
+    /// The 99th percentile of the latency beside it.
     pub p99: Option<Nanos>,
-    /// What the load did, of all valid repeats together.
+    /// The work of the load, over all valid repeats.
     pub done: BackgroundDone,
 }
 
-/// For each phase, target and workload of a stage that has a load.
+/// The results for each phase, target and workload of a stage with a load.
 pub(crate) fn interferences(
     stage: &StudyStage<'_>,
     load: impl Fn(usize) -> Option<BackgroundLoad>,
@@ -83,7 +83,7 @@ struct BesideOutcome<'a> {
 }
 
 impl BesideOutcome<'_> {
-    /// The workload was measured, and what worked beside it is known to have done nothing.
+    /// Returns true if the workload was measured, and its load certainly did nothing.
     fn is_idle(&self) -> bool {
         let BackgroundDone { operations, frames, .. } = done(self.outcome);
         let is_known = self.outcome.usable().any(|measured| measured.sample.background.is_some());
@@ -91,7 +91,7 @@ impl BesideOutcome<'_> {
     }
 }
 
-/// What varies of a cell, its load apart.
+/// The varying parameters of a cell, without its load.
 fn own(cell: &CommonParameters, varying: &[&String]) -> String {
     words(cell, varying.iter().copied().filter(|name| !name.starts_with(BESIDE)))
 }
@@ -108,7 +108,7 @@ fn interference(
     if all.is_empty() {
         return None;
     }
-    // From the lowest level up, in whichever order the plan has them.
+    // From the lowest level up, in any order of the plan.
     all.sort_by(|a, b| a.load.amount().partial_cmp(&b.load.amount()).unwrap_or(Ordering::Equal));
     let (idle, all): (Vec<_>, Vec<_>) = all.into_iter().partition(BesideOutcome::is_idle);
     let pairs = all
@@ -157,17 +157,17 @@ fn level_words(load: &BackgroundLoad) -> String {
 }
 
 impl Interference {
-    /// The first level at which it is slower beyond doubt and the margin.
+    /// The first level at which the workload is certainly slower by more than the margin.
     pub fn slower_from(&self, margin: f64) -> Option<&LoadLevel> {
         self.levels.iter().find(|level| level.answer(margin) == Answer::Slower)
     }
 
-    /// The first level at which an instrument that is the load loses frames.
+    /// The first level at which the load, if it is an instrument, loses frames.
     pub fn loses_from(&self) -> Option<&LoadLevel> {
         self.levels.iter().find(|level| level.done.frames.is_some_and(|frames| frames.lost > 0))
     }
 
-    /// The answer, then that of the instrument beside it, if the load is one, then what was found at each level.
+    /// The answer, then the answer for the instrument if the load is one, then each level.
     pub fn sentences(&self, margin: f64) -> Vec<String> {
         let mut sentences = vec![self.verdict(margin)];
         sentences.extend(self.instrument_verdict());
@@ -188,7 +188,7 @@ impl Interference {
         sentences
     }
 
-    /// What the workload costs the instrument beside it; none where the load is none.
+    /// The cost of the workload for an instrument that is the load; `None` if the load is no instrument.
     fn instrument_verdict(&self) -> Option<String> {
         let last = self.levels.last()?;
         let frames = last.done.frames?;
@@ -232,7 +232,7 @@ impl LoadLevel {
         self.effect.map_or(Answer::Undecided, |effect| effect.answer(margin))
     }
 
-    /// What the load got itself.
+    /// The load's own result.
     fn got(&self) -> String {
         let seconds = self.done.wall.seconds();
         if seconds <= 0.0 {
@@ -271,7 +271,7 @@ mod tests {
 
     const TEXT: &str = "[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n[stage.background]\nworkers = [0, 1, 2]\n[stage.background.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n";
 
-    /// Ten rounds, which drift, at three levels with these shares of the rate.
+    /// Ten rounds with a drift, at three levels with these shares of the rate.
     fn results(shares: [f64; 3]) -> Results {
         let cells = stage("files", TEXT);
         let mut samples = Vec::new();

@@ -1,6 +1,6 @@
-//! From samples to numbers, and from numbers to words. Pure: reads results, writes text.
+//! From samples to numbers, and from numbers to words. Pure: it reads results and writes text.
 //!
-//! [`Study`] finds all that can be said once; the reports only show it, each in its own way.
+//! [`Study`] derives all findings once; the reports only show them, each in its own way.
 
 #![forbid(unsafe_code)]
 

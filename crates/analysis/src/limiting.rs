@@ -1,5 +1,6 @@
-//! What was at its limit while the highest rate of a phase was measured, as far as this machine's record shows it: the tool, the
-//! page cache, the device below the target, the processors. What is behind a network only those see who observe it.
+//! The parts at their limit during the highest rate of a phase: the tool, the page cache, the device below the
+//! target, the processors. The evidence is this machine's record. Parts behind a network are visible only if
+//! somebody observes them.
 
 use nilometer_model::{Coldness, Nanos, Phase, Sample};
 use nilometer_plan::{Cell, Results};
@@ -9,31 +10,31 @@ use crate::{
     parameters::words,
 };
 
-/// What limits the highest rate of a target in a phase.
+/// The parts that limit the highest rate of a target in a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitingParts {
-    /// The part of the workload.
+    /// The phase.
     pub phase: Phase,
     /// Index into [`nilometer_plan::Results::targets`].
     pub target: usize,
     /// The cell with the highest rate, in words; empty for a single one.
     pub cell: String,
-    /// What was at its limit, what says most first; empty where nothing that is seen was.
+    /// The parts at their limit, the strongest evidence first; empty if no visible part was.
     pub parts: Vec<LimitingPart>,
-    /// How full the device and the processors were, where none of these was at its limit.
+    /// The use of the device and the processors, if no part was at its limit.
     pub others: Vec<String>,
 }
 
-/// Something that was at its limit.
+/// A part at its limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitingPart {
-    /// What.
+    /// The kind.
     pub kind: LimitingKind,
-    /// The figure that shows it, in words.
+    /// The evidence, in words.
     pub words: String,
 }
 
-/// What may limit a rate.
+/// A part that may limit a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitingKind {
     /// This program, with its engine and this machine's kernel.
@@ -58,28 +59,28 @@ impl LimitingKind {
     }
 }
 
-/// From this share of the time on, a device or a processor was busy all the time: as for machines that are observed.
+/// The share of time from which on a device or a processor counts as always busy, as for observed machines.
 const FULL: f64 = 0.95;
-/// A rate that is so near to what the tool by itself does is the tool's.
+/// The tool counts as the limit if its own rate is less than this multiple of the figure.
 const TOOL: f64 = 1.5;
-/// So much of the data at the most comes to the device, or from it, where the cache takes or gives them.
+/// The largest share of the data that reaches the device if the cache takes or provides them.
 const PAST_THE_DEVICE: f64 = 0.1;
-/// Counters of 10 ms and less say nothing of repeats that are shorter than this together.
+/// The least total length of repeats: shorter ones show nothing, because counters have steps of up to 10 ms.
 const LEAST: Nanos = Nanos::from_millis(200);
 
-/// Of each phase and target.
+/// The limiting parts of each phase and target.
 pub(crate) fn limiting_parts(results: &Results, stage: &StudyStage<'_>) -> Vec<LimitingParts> {
     let mut found = Vec::new();
     for question in &stage.questions {
         for target in stage.targets() {
             let Some(best) = stage.best(question.phase, target) else { continue };
-            // What is held to a rate is limited by that, and beside a load the machine is busy with both.
+            // A target rate limits a workload by itself, and beside a load the machine is busy with both.
             if !is_by_itself(&results.cells[best.cell]) {
                 continue;
             }
             let samples: Vec<&Sample> = best.usable().map(|measured| &measured.sample).collect();
             let wall = samples.iter().fold(Nanos(0), |all, sample| all + sample.wall);
-            // Of several machines only the first one's devices and processors are known as such.
+            // For several machines, the record has only the first one's devices and processors.
             if wall < LEAST || samples.iter().any(|sample| sample.parts.len() > 1) {
                 continue;
             }
@@ -97,18 +98,18 @@ fn is_by_itself(cell: &Cell) -> bool {
     !has_load && cell.as_workload().is_none_or(|run| run.offered.is_none())
 }
 
-/// The best figure of a target in a phase, with what is known of it.
+/// The best figure of a target in a phase, with its evidence.
 struct Limits<'a> {
     results: &'a Results,
     best: &'a CellOutcome<'a>,
     quantity: Quantity,
     samples: Vec<&'a Sample>,
-    /// Of all repeats together.
+    /// Wall time of all repeats together.
     wall: Nanos,
 }
 
 impl Limits<'_> {
-    /// None where nothing is known.
+    /// `None` without any evidence.
     fn found(&self, phase: Phase, target: usize, cell: String) -> Option<LimitingParts> {
         let device = self.device_busy();
         let processors = self.processors_busy();
@@ -149,7 +150,7 @@ impl Limits<'_> {
         (times > 0.0 && times < TOOL).then_some(LimitingPart { kind: LimitingKind::Tool, words })
     }
 
-    /// Data that did not come to the device, where the kernel sees one.
+    /// The cache, if most data did not reach a visible device.
     fn cache(&self, phase: Phase) -> Option<LimitingPart> {
         let bytes: u64 = self.samples.iter().map(|sample| sample.bytes).sum();
         let cold = self.best.coldness;
@@ -171,7 +172,7 @@ impl Limits<'_> {
         (share < PAST_THE_DEVICE).then_some(LimitingPart { kind: LimitingKind::Cache, words })
     }
 
-    /// How much of the time the device was busy, with how many requests.
+    /// The share of the time in which the device was busy, and its number of requests.
     fn device_busy(&self) -> Option<(f64, String)> {
         let used: Option<Vec<_>> =
             self.samples.iter().map(|sample| sample.device.and_then(|device| device.use_of)).collect();
@@ -179,7 +180,7 @@ impl Limits<'_> {
         let sum = |time: fn(&nilometer_model::DeviceUse) -> Nanos| {
             used.iter().map(|of| time(of).seconds()).sum::<f64>() / self.wall.seconds()
         };
-        // A tick more than the phase is none.
+        // A busy time beyond the phase comes from one tick too many.
         let busy = sum(|of| of.busy).min(1.0);
         let queue = sum(|of| of.queue);
         let requests = if queue < 10.0 { format!("{queue:.1}") } else { format!("{queue:.0}") };
@@ -189,7 +190,7 @@ impl Limits<'_> {
         ))
     }
 
-    /// Of all processors of this machine.
+    /// The busy share of all processors of this machine together.
     fn processors_busy(&self) -> Option<f64> {
         let during = self.samples.iter().map(|sample| sample.during);
         let over: f64 = during.clone().map(|during| during.over.seconds()).sum();
@@ -198,7 +199,7 @@ impl Limits<'_> {
         share.is_finite().then(|| share.min(1.0))
     }
 
-    /// Of the time of a worker, in user space and in the kernel.
+    /// The share of a worker's time in user space and in the kernel.
     fn own_busy(&self) -> Option<f64> {
         let workers = |sample: &&Sample| sample.workers.len().max(1) as f64 * sample.wall.seconds();
         let all: f64 = self.samples.iter().map(workers).sum();

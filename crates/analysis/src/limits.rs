@@ -1,5 +1,5 @@
-//! What a record tells of one element: what a target took from one recorder, what that cost, and how long it stalled.
-//! Sizing begins with these figures.
+//! The limits of one target in a record: the rate of a recorder, its cost, and its longest stall. Sizing begins
+//! with these figures.
 
 use std::collections::BTreeMap;
 
@@ -15,40 +15,41 @@ use crate::{
     prediction::staged_limit,
 };
 
-/// The figures that sizing can use. Each is none where the record does not tell.
+/// The figures for sizing. Each is `None` if the record does not contain it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredLimits {
-    /// What the target took in the long run when nobody read: the least over all recordings as fast as it took them, of as
-    /// many recorders at once as got the most of it. Recordings that waited for a processor or a network are left out; if all
-    /// did, what a stage wrote, at the lower end of its interval.
+    /// The long-term rate of the target without readers. It is the least over all recordings at full speed with
+    /// the number of recorders that reached the highest rate. Recordings that waited for a processor or a network
+    /// are left out. If all did, it is the rate of a stage, at the lower end of its interval.
     pub write: Option<Figure<ByteRate>>,
-    /// What one recorder got of that: by itself, if one was measured.
+    /// The rate of one recorder: alone, if there is such a recording, else its part.
     pub writer: Option<Figure<ByteRate>>,
-    /// The longest stall while frames came when due.
+    /// The longest stall at the instrument's rate.
     pub stall: Option<Figure<Nanos>>,
     /// Processors of the machine.
     pub cores: Option<Figure<f64>>,
     /// Half of the machine's memory: the other half is for everything else.
     pub memory: Option<Figure<Bytes>>,
-    /// What is known of each instrument that was asked for, in the same order.
+    /// The figures of each requested instrument, in the same order.
     pub kinds: Vec<MeasuredKind>,
-    /// What was recorded there, with how it was stored.
+    /// The recordings on the target, with their storage format.
     pub recorded: Vec<String>,
-    /// What was recorded at the limit of a processor or of a network.
+    /// The recordings limited by a processor or a network.
     pub bound_elsewhere: Vec<String>,
 }
 
-/// What a record tells of an instrument by recordings of the same format, storing and data.
+/// The figures of an instrument from recordings of the same format, storing and data.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredKind {
-    /// Processor seconds of the recorder and the file system's client for a gigabyte of frames: the most over recordings at
-    /// the limit.
+    /// Processor seconds of the recorder and the file system's client per GB of frames: the most over recordings
+    /// at full speed.
     pub cost: Option<Figure<f64>>,
-    /// How many times smaller frames were written than they came: the least.
+    /// The factor by which written frames were smaller than received ones: the least.
     pub packing: Option<f64>,
 }
 
-/// Takes them from valid recordings on one target. `record` is what the origin of a figure calls the record.
+/// Derives the limits from valid recordings on one target. `record` is the record's name in the origin of
+/// figures.
 pub fn measured_limits(
     results: &Results,
     target: usize,
@@ -88,7 +89,7 @@ pub fn measured_limits(
     }
 }
 
-/// Where figures are from.
+/// The origin of figures.
 struct Place<'a> {
     record: &'a str,
     path: &'a str,
@@ -120,7 +121,7 @@ fn measured_kind(recordings: &[Evidence<'_>], instrument: &Instrument, place: &P
     let at_limit = alike.iter().filter(|of| of.is_limit());
     let costs = at_limit.filter_map(|of| Some((of.cost()?, of)));
     let cost = costs.max_by(|a, b| a.0.total_cmp(&b.0));
-    // What packets cost was in the recording where they came in packets.
+    // The cost of packets is only included if the recording received packets.
     let cost = cost.map(|(cost, of)| {
         let network = if of.ingest.packets.is_some() { "included" } else { "not included" };
         place.recorded(cost, of, &format!("receiving from a network {network}"))
@@ -151,12 +152,12 @@ fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
     all
 }
 
-/// What the record says of the machine that measured.
+/// A fact about the machine that measured, if the record contains it.
 pub(crate) fn fact<'a>(results: &'a Results, key: &str) -> Option<&'a str> {
     results.environment.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
-/// The least rate for each number of recorders that worked at once, in bytes as they are written.
+/// The least rate for each number of simultaneous recorders, in written bytes.
 fn least_of_each<'a>(
     recordings: impl Iterator<Item = &'a Evidence<'a>>,
 ) -> BTreeMap<u32, (ByteRate, &'a Evidence<'a>)> {
@@ -178,7 +179,7 @@ fn named(instrument: &RecordedInstrument) -> String {
     if instrument.count > 1 { format!("{} of {label}", instrument.count) } else { label }
 }
 
-/// Half of what the kernel calls `kB` and counts in units of 1024 bytes.
+/// Half of a number in the kernel's `kB`, which are units of 1024 bytes.
 fn half_of_memory(text: &str) -> Option<Bytes> {
     let number: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes(number * 512))
@@ -197,7 +198,7 @@ mod tests {
         Instrument::parse(&format!("{RAW}{more}"), "camera").expect("valid")
     }
 
-    /// Raw frames, CBF files, raw frames of three.
+    /// Cells for raw frames, CBF files, and raw frames of three recorders.
     fn cells() -> Vec<Cell> {
         let cell = |more: &str| RecordingRun {
             duration: Nanos::from_millis(10_000),
@@ -231,7 +232,7 @@ mod tests {
         Measured { key: Key { target, cell: 0, repeat: 0, phase: Phase::Ingest }, sample }
     }
 
-    /// The same into CBF files, four times smaller than frames.
+    /// The same into CBF files, four times smaller than raw frames.
     fn packed(rate: u64, seconds: f64) -> Measured {
         let mut packed = recording(0, false, rate, seconds);
         packed.key.cell = 1;
@@ -328,7 +329,7 @@ mod tests {
         let kind = &found.kinds[0];
         assert!(kind.packing.is_some_and(|packing| (packing - 4.0).abs() < 1e-9), "{kind:?}");
         assert!(kind.cost.as_ref().is_some_and(|cost| (cost.value - 3.3).abs() < 1e-9), "{kind:?}");
-        // With time to spare it was the storage that it waited for: a quarter of the frames' bytes were written.
+        // It had idle processor time, so it waited for the storage: a quarter of the frames' bytes were written.
         results.samples = vec![packed(600_000_000, 5.0)];
         let write = limits(&results, &asked).write.expect("it waited for the storage").value;
         assert!((write.0 / 150e6 - 1.0).abs() < 0.02, "{write}");

@@ -1,5 +1,5 @@
-//! What a figure of another program rests on: rates of the same cell with one assumption turned round at a time, round by round,
-//! against the cell as the program's line says.
+//! Explains the figure of another program. It compares the cell as the program's line describes it with variants,
+//! round by round. Each variant reverses one assumption.
 
 use nilometer_model::statistics::Summary;
 
@@ -8,34 +8,35 @@ use crate::{
     effect::{Answer, Effect, pooled_variance},
 };
 
-/// What was measured in the same rounds as the line's own cell.
+/// Rates measured in the same rounds as the line's own cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedRates {
-    /// What is other than in the line.
+    /// The assumption that differs from the line.
     pub name: String,
-    /// Bytes or operations a second, by round; none where that round has no valid figure.
+    /// Bytes or operations per second, by round; `None` if the round has no valid figure.
     pub rates: Vec<Option<f64>>,
 }
 
-/// The line's own cell and what was measured beside it.
+/// The line's own cell, and the variants measured beside it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineDifference {
-    /// In what rates are.
+    /// The quantity of the rates.
     pub quantity: Quantity,
-    /// As the line says.
+    /// The cell as the line describes it.
     pub own: NamedRates,
     /// The program itself, if it was run.
     pub program: Option<NamedRates>,
-    /// The source of the program's data by itself, if it may be slower than the storage.
+    /// The source of the program's data alone, if it may be slower than the storage.
     pub source: Option<NamedRates>,
-    /// One assumption turned round each.
+    /// Variants with one assumption reversed each.
     pub turned: Vec<NamedRates>,
-    /// All of them turned round, where there are several.
+    /// The variant with all of them reversed, if there are several.
     pub all: Option<NamedRates>,
 }
 
 impl LineDifference {
-    /// The table: a line each, with what it differs by and how much of the whole difference that explains.
+    /// The table: a line for each variant, with its difference and the share of the whole difference that it
+    /// explains.
     pub fn text(&self, margin: f64) -> String {
         let rows =
             self.program.iter().chain(&self.source).chain([&self.own]).chain(&self.turned).chain(&self.all);
@@ -65,7 +66,7 @@ impl LineDifference {
         lines.join("\n")
     }
 
-    /// Against the line's own cell, in pairs of the same round; none without pairs.
+    /// The ratio to the line's own cell, in pairs of the same round; `None` without pairs.
     fn effect(&self, of: &NamedRates) -> Option<Effect> {
         let pairs = of.rates.iter().zip(&self.own.rates);
         let logs: Vec<f64> = pairs.filter_map(|(one, own)| Some(((*one)? / (*own)?).ln())).collect();
@@ -81,7 +82,7 @@ impl LineDifference {
         }
     }
 
-    /// `, 97 % of the difference`: the part of the logarithm.
+    /// `, 97 % of the difference`: the share of the logarithm.
     fn share(&self, of: &NamedRates, whole: Option<&Effect>, margin: f64) -> String {
         let effect = self.effect(of).filter(|effect| counts(effect, margin));
         match (effect, whole) {
@@ -92,8 +93,8 @@ impl LineDifference {
         }
     }
 
-    /// The sentence below the table. The figure rests on an assumption only if the cell reproduces the figure: otherwise
-    /// something else makes it, and no row of the table says what.
+    /// The sentence below the table. An assumption explains the figure only if the cell reproduces it. Otherwise
+    /// something else causes the figure, and no row of the table names it.
     fn answer(&self, margin: f64) -> String {
         let strongest = self.strongest(margin);
         match self.reproduction(margin, strongest.as_ref()) {
@@ -117,7 +118,7 @@ impl LineDifference {
         }
     }
 
-    /// Whether the cell that stands for the line has another figure than the line itself.
+    /// Returns true if the cell for the line has another figure than the line itself.
     pub fn is_missed(&self, margin: f64) -> bool {
         matches!(self.reproduction(margin, None), Reproduction::Missed(_))
     }
@@ -127,7 +128,7 @@ impl LineDifference {
         effect.is_some_and(|effect| effect.answer(margin) == Answer::Slower)
     }
 
-    /// The assumption that makes the largest difference, if one is known to count.
+    /// The assumption with the largest difference, if one certainly counts.
     fn strongest(&self, margin: f64) -> Option<StrongestAssumption<'_>> {
         let counted = self.turned.iter().filter_map(|of| {
             let effect = self.effect(of).filter(|effect| counts(effect, margin))?;
@@ -136,8 +137,8 @@ impl LineDifference {
         counted.max_by(|a, b| a.effect.log_ratio.abs().total_cmp(&b.effect.log_ratio.abs()))
     }
 
-    /// Compares the line's own figure with that of the cell that stands for it. An interval that includes equality but is as
-    /// wide as the strongest assumption shows nothing: the cell might be that far off.
+    /// Compares the line's own figure with that of its cell. An interval may include equality but be as wide as
+    /// the effect of the strongest assumption. It then shows nothing: the cell might be wrong by that much.
     fn reproduction(&self, margin: f64, strongest: Option<&StrongestAssumption<'_>>) -> Reproduction {
         let Some(gap) = self.program.as_ref().and_then(|program| self.effect(program)) else {
             return Reproduction::NotMeasured;
@@ -156,21 +157,21 @@ impl LineDifference {
     }
 }
 
-/// An assumption that is known to make a difference, with the difference.
+/// An assumption with a certain effect, and that effect.
 struct StrongestAssumption<'a> {
     name: &'a str,
     effect: Effect,
 }
 
-/// Whether the cell that stands for a line has the figure that the line gives.
+/// The agreement of a cell with the figure of its line.
 enum Reproduction {
-    /// The program was not run, or gave no figure.
+    /// The program was not run, or returned no figure.
     NotMeasured,
-    /// It has, to within the interval.
+    /// The figures agree, to within the interval.
     Reached,
-    /// It has not: the ratio of the line's own figure to that of the cell.
+    /// The figures differ: the ratio of the line's own figure to that of the cell.
     Missed(Effect),
-    /// The interval is too wide to say.
+    /// The interval is too wide to decide.
     Open(Effect),
 }
 
@@ -204,14 +205,14 @@ fn missed_words(gap: &Effect) -> String {
     )
 }
 
-/// `28`, `3.4` or `1.20`, of its logarithm.
+/// `28`, `3.4` or `1.20`, from its logarithm.
 fn factor_of(log_ratio: f64) -> String {
     let ratio = log_ratio.exp();
     let digits = if ratio >= 9.95 { 0 } else { 1 + usize::from(ratio < 1.95) };
     format!("{ratio:.digits$}")
 }
 
-/// The end of an effect's interval that lies next to no difference.
+/// The end of an effect's interval that is closest to no difference.
 fn nearest(effect: &Effect) -> f64 {
     effect.low.abs().min(effect.high.abs())
 }
@@ -277,7 +278,7 @@ mod tests {
         assert!(text.contains("no valid repeat") && text.contains("too few repeats"), "{text}");
     }
 
-    /// A rate limit holds the program: whatever is turned round in a cell without it explains nothing.
+    /// A rate limit holds the program back: reversing assumptions in a cell without the limit explains nothing.
     #[test]
     fn a_cell_that_misses_the_figure_explains_nothing_of_it() {
         let with = |share: f64| LineDifference { program: Some(rates("fio itself", share)), ..difference() };
@@ -306,7 +307,7 @@ mod tests {
         assert!(with(3.0).is_missed(5.0) && !difference().is_missed(5.0));
     }
 
-    /// Pairs that scatter by so much that the cell may be 3 times off.
+    /// Pairs with a scatter so large that the cell may be wrong by a factor of 3.
     #[test]
     fn an_interval_that_is_wider_than_the_strongest_assumption_decides_nothing() {
         let mut scattered = difference();

@@ -1,5 +1,5 @@
-//! What a campaign was to measure and did not, and why. Found from the record alone, the plan against the samples: so the
-//! report of a campaign that was killed says it too.
+//! The planned measurements that a campaign lacks, and the reasons. Found from the record alone, by comparing the
+//! plan with the samples, so that the report of a killed campaign has them too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,87 +12,88 @@ use nilometer_plan::{
 
 use crate::letter;
 
-/// What is not in a record, against its plan.
+/// The evidence missing from a record, against its plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MissingEvidence {
-    /// Repeats of cells on targets that were planned; a search is one.
+    /// Planned repeats of cells on targets; a search counts as one.
     pub planned: usize,
-    /// Of these, those that were measured, or failed.
+    /// Repeats among them that were measured, or failed.
     pub measured: usize,
-    /// Why others were not, as far as the record tells.
+    /// The reason why others are missing, as far as the record contains it.
     pub why: Option<String>,
-    /// Where they are missing, in the plan's order.
+    /// The gaps, in the plan's order.
     pub gaps: Vec<EvidenceGap>,
-    /// Stages that were to measure the network and have not measured all.
+    /// Network stages with missing measurements.
     pub network: Vec<NetworkGap>,
-    /// Cells that a target has no use for.
+    /// Cells that do not apply to a target.
     pub unused: Vec<Unused>,
-    /// Instruments that were to be recorded, and not yet at their own pace.
+    /// Instruments that should have been recorded, but not yet at their own rate.
     pub open: Vec<OpenQuestion>,
-    /// Instruments were asked for.
+    /// True if the plan has instruments.
     pub instruments: bool,
 }
 
-/// Part of a plan of which something is missing.
+/// Part of a plan with missing measurements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvidenceGap {
     /// A stage, or the recordings of an instrument for one purpose.
     pub what: String,
-    /// The targets where something is missing.
+    /// The targets with missing measurements.
     pub on: Vec<Share>,
 }
 
-/// A stage of the network of which something is missing.
+/// A network stage with missing measurements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkGap {
     /// Its name.
     pub stage: String,
-    /// Trials of its rounds that were made; a search is one.
+    /// Trials measured in its rounds; a search counts as one.
     pub measured: usize,
-    /// Of how many.
+    /// Planned trials.
     pub planned: usize,
 }
 
-/// How much of a part of the plan was measured on a target.
+/// The measured share of a part of the plan on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// Index into [`Results::targets`].
     pub target: usize,
     /// Repeats that were measured, or failed.
     pub measured: usize,
-    /// Of how many.
+    /// Planned repeats.
     pub planned: usize,
 }
 
-/// Cells of a stage that are not measured on a target, because they would be the same there as others.
+/// Cells of a stage that are not measured on a target, because other cells do the same there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unused {
     /// The stage.
     pub stage: String,
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// How many.
+    /// Number of such cells.
     pub cells: usize,
-    /// Of how many.
+    /// Number of all cells.
     pub of: usize,
-    /// What the target can't do that they need; empty if they differ from others in the layout of files only.
+    /// The missing capabilities of the target that they need; empty if they differ from others only in the layout
+    /// of files.
     pub lacking: Vec<Capability>,
 }
 
-/// An instrument that was to be recorded on a target, and was not at its own pace.
+/// An instrument without a recording at its own rate on a target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// Of what.
+    /// The instrument.
     pub instrument: RecordedInstrument,
-    /// What all of them deliver.
+    /// The rate of all instruments together.
     pub rate: ByteRate,
-    /// What the storage took as fast as it could, each valid pass.
+    /// The rates at full speed, one per valid pass.
     pub limits: Vec<ByteRate>,
 }
 
-/// What is missing; nothing where no campaign of this program gave the results.
+/// Finds missing measurements; empty if the results do not come from a campaign of this program.
 pub(crate) fn missing(results: &Results) -> MissingEvidence {
     let Some(resolved) = &results.campaign else { return MissingEvidence::default() };
     let there = Samples::of(results);
@@ -129,13 +130,13 @@ pub(crate) fn missing(results: &Results) -> MissingEvidence {
     }
 }
 
-/// Each stage of the network.
+/// The gaps of each network stage.
 fn network_gaps(results: &Results, plan: &ResolvedPlan) -> Vec<NetworkGap> {
     let runs = plan.network.iter().enumerate();
     runs.map(|(number, run)| network_gap(plan, run, results.network.get(number))).collect()
 }
 
-/// What a stage has of what it was to measure; all, where that is as much.
+/// The gap of a network stage: measured and planned trials, equal if the stage is complete.
 fn network_gap(plan: &ResolvedPlan, run: &NetworkRun, there: Option<&NetworkStage>) -> NetworkGap {
     let samples = there.map_or_else(Vec::new, |stage| stage.results.samples.clone());
     let cells = run.cells(plan.machines());
@@ -171,7 +172,7 @@ impl Counts {
         self.0.iter().flat_map(|part| &part.on).map(of).sum()
     }
 
-    /// Only where something is missing.
+    /// Only parts with missing measurements.
     fn gaps(mut self) -> Vec<EvidenceGap> {
         for part in &mut self.0 {
             part.on.retain(|share| share.measured < share.planned);
@@ -198,7 +199,7 @@ impl<'a> Samples<'a> {
         self.0.get(&(cell, target)).map_or(&[], Vec::as_slice)
     }
 
-    /// Repeats of a cell with all their phases, or with one that failed: the rest was given up then.
+    /// Repeats of a cell with all their phases, or with a failed one, after which the rest was abandoned.
     fn repeats(&self, run: &WorkloadRun, cell: usize, target: usize) -> usize {
         let phases: BTreeSet<_> = run.phases().into_iter().filter(|phase| !phase.is_setup()).collect();
         let mut repeats: BTreeMap<u32, (BTreeSet<_>, bool)> = BTreeMap::new();
@@ -210,14 +211,14 @@ impl<'a> Samples<'a> {
         repeats.values().filter(|(seen, failed)| *failed || phases.is_subset(seen)).count()
     }
 
-    /// Recordings of a cell that were made, and of how many; a search is one, made when it has come to its end.
+    /// Recordings of a cell: measured and planned. A search counts as one, measured when it has ended.
     fn recordings(&self, run: &RecordingRun, cell: usize, target: usize) -> (usize, usize) {
         let made = self.at(cell, target);
         if !run.goal.searches() {
             return (made.len().min(run.repeats as usize), run.repeats as usize);
         }
         let trials: Vec<Trial> = made.iter().filter_map(|measured| Trial::of(&measured.sample)).collect();
-        // One that could not begin ended it: the next would be the same.
+        // A recording that could not begin ended the search: the next would fail too.
         let over =
             trials.len() < made.len() || matches!(search::advise(run, run.rate(), &trials), Advice::Found(_));
         (usize::from(over), 1)
@@ -232,7 +233,7 @@ fn is_onto_target(cell: &RecordingRun) -> bool {
     cell.onto == Onto::Target
 }
 
-/// What a recording is for, in words.
+/// The purpose of a recording, in words.
 fn purpose(cell: &RecordingRun) -> String {
     let goal = match cell.goal {
         Goal::Pace => "at its own pace",
@@ -249,7 +250,7 @@ fn purpose(cell: &RecordingRun) -> String {
     format!("{}: {goal}{company}{state}", cell.who())
 }
 
-/// Why a campaign ended before its end: the last that the record says of it.
+/// The reason why a campaign ended early: the last one in the record.
 fn why(results: &Results) -> String {
     let resumed = results.events.iter().rposition(|event| event.what.starts_with("resumed by"));
     let since = resumed.map_or(0, |place| place + 1);
@@ -289,7 +290,7 @@ fn unused_on(resolved: &PlannedCampaign, stage: &str, target: usize) -> Option<U
     (!unused.is_empty()).then(|| Unused { stage: stage.into(), target, cells: unused.len(), of, lacking })
 }
 
-/// Every instrument and target without a recording at its own pace, whatever else was recorded.
+/// Every instrument and target without a recording at its own rate, even if there are other recordings.
 fn open(results: &Results, resolved: &PlannedCampaign) -> Vec<OpenQuestion> {
     let mut all: Vec<OpenQuestion> = Vec::new();
     let recordings = resolved.plan.recordings();
@@ -310,7 +311,7 @@ fn open(results: &Results, resolved: &PlannedCampaign) -> Vec<OpenQuestion> {
     all
 }
 
-/// Recordings of a cell's instrument on a target, by itself and without readers; at its pace, any.
+/// Recordings of a cell's instrument on a target, alone and without readers; any of them at its own rate.
 fn recorded<'a>(
     results: &'a Results,
     cell: &'a RecordingRun,
@@ -328,22 +329,22 @@ fn recorded<'a>(
 }
 
 impl MissingEvidence {
-    /// Whether there is something to be said.
+    /// Returns true if there is nothing to report.
     pub fn is_empty(&self) -> bool {
         !self.is_incomplete() && self.unused.is_empty()
     }
 
-    /// Whether something that could be measured was not.
+    /// Returns true if a possible measurement is missing.
     pub fn is_incomplete(&self) -> bool {
         !self.gaps.is_empty() || !self.network.is_empty()
     }
 
-    /// What stands above it.
+    /// The title of the section.
     pub fn title(&self) -> &'static str {
         if self.is_incomplete() { "Incomplete" } else { "Not measured" }
     }
 
-    /// What is missing and why, a sentence each: of all, then of its parts.
+    /// The missing parts and the reasons, a sentence each: first the total, then the parts.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         if let Some(why) = &self.why {
@@ -391,7 +392,7 @@ impl std::fmt::Display for Unused {
 }
 
 impl std::fmt::Display for OpenQuestion {
-    /// The sentence in a verdict's place, without its subject.
+    /// The sentence in place of a verdict, without its subject.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let rates = || self.limits.iter().map(|limit| limit.0);
         let least = rates().fold(f64::INFINITY, f64::min);

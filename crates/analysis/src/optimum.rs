@@ -1,11 +1,14 @@
-//! What a matrix of parameters says as a whole, for each target and phase: the best cell, which parameter the rates depend on
-//! and how much, and the least of each that suffices.
+//! The result of a matrix of parameters, for each target and phase. It consists of the best cell, the influence
+//! of each parameter on the rates, and the least sufficient value of each.
 //!
-//! How much: the sum of squares of the logarithms of rates between the values of a parameter, over that of all repeats around
-//! their mean (eta squared of a one-way analysis of variance). In a whole matrix the shares of parameters add up to what the
-//! parameters explain by themselves; what is left of the cells is how they act together, and the rest is how repeats differ.
-//! Where cells are missing, or have other numbers of repeats, parameters explain the same in part. Then they are taken one after
-//! the other, the one that explains most alone first, and each has what it adds to those before it (`additive_fit.rs`).
+//! The influence of a parameter is a ratio of two sums of squares of the logarithms of rates: between its values,
+//! and of all repeats around their mean. It is the eta squared of a one-way analysis of variance. In a complete
+//! matrix, the shares of parameters add up to their separate effects. The rest of the cells' share is their
+//! interaction, and the remainder is the scatter of repeats.
+//!
+//! If cells are missing, or have different numbers of repeats, the shares of parameters overlap. Parameters are
+//! then taken one after the other, the most influential first, and each counts only the part that earlier ones do
+//! not explain (`additive_fit.rs`).
 
 use std::collections::BTreeMap;
 
@@ -18,31 +21,31 @@ use crate::{
     parameters::{AT_WORK, plain, words},
 };
 
-/// What a matrix came to on a target in a phase.
+/// The result of a matrix on a target in a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageOptimum {
     /// The part of the workload.
     pub phase: Phase,
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// In what rates are.
+    /// The quantity of the rates.
     pub quantity: Quantity,
-    /// What the best cell is told from the others by, in words.
+    /// The varying parameters of the best cell, in words.
     pub best: String,
     /// Its rate.
     pub rate: Summary,
-    /// How many cells were measured.
+    /// Number of ranked cells.
     pub cells: usize,
-    /// So many others have too few valid repeats to be ranked.
+    /// Number of cells that can't be ranked: too few valid repeats, or times from a table.
     pub left_out: usize,
-    /// What part of all differences each parameter explains by itself beside those before it, in the order of what each explains
-    /// alone, the greatest first.
+    /// The share of all differences that each parameter adds to those before it. They are ordered by the share
+    /// that each explains alone, the greatest first.
     pub shares: Vec<ExplainedShare>,
-    /// Cells are missing, so that parameters explain the same in part: it counts for the first of them.
+    /// True if cells are missing, so that shares overlap: a common part counts for the first parameter.
     pub overlap: bool,
-    /// What all cells together explain: the rest is how repeats differ.
+    /// The share of all cells together; the rest is the scatter of repeats.
     pub explained: f64,
-    /// What suffices of each parameter that is a number.
+    /// The sufficient value of each parameter that is a number.
     pub sufficient: Vec<SufficientValue>,
     /// The best cell with each value of the parameter that explains most, in the order of the plan.
     pub by_value: Vec<ValueRate>,
@@ -61,43 +64,43 @@ pub struct ValueRate {
     pub is_best: bool,
 }
 
-/// How much a parameter explains.
+/// The influence of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainedShare {
     /// Its name.
     pub parameter: String,
-    /// Of the sum of squares of all, 0 to 1.
+    /// The share of the total sum of squares, 0 to 1.
     pub share: f64,
 }
 
-/// The least of a parameter with which a goal is reached.
+/// The least value of a parameter that reaches a goal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SufficientValue {
     /// Its name.
     pub parameter: String,
     /// The least value.
     pub value: Value,
-    /// The greatest that was measured.
+    /// The greatest value measured.
     pub most: Value,
-    /// What is reached, at the best of the other parameters.
+    /// The rate reached, at the best of the other parameters.
     pub rate: f64,
-    /// The rate that was demanded, or none: then what is within the margin of the best.
+    /// The rate that the plan demands; `None` if the goal is the best rate less the margin.
     pub goal: Option<f64>,
 }
 
 /// Fewer cells are no matrix.
 const CELLS_LEAST: usize = 3;
-/// Fewer repeats of a cell say nothing of how they differ.
+/// Fewer repeats of a cell show nothing of their scatter.
 const REPEATS_LEAST: usize = 2;
-/// Less of a share is not seen.
+/// Smaller shares are invisible.
 const SHOWN_LEAST: f64 = 0.005;
 
-/// For each phase and target with enough cells. Cells without repeats are not ranked: nothing is known of how they differ by chance. Nor
-/// are times that a table gives, since nobody knows that all took the same work.
+/// The results for each phase and target with enough cells. Cells without repeats are not ranked, because their
+/// scatter is unknown. Times from a table are not ranked either: they may come from different work.
 pub(crate) fn optima(results: &Results, stage: &StudyStage<'_>) -> Vec<StageOptimum> {
     let names = stage.varying.names().into_iter().filter(|name| *name != AT_WORK);
     let names: Vec<&String> = names.collect();
-    // One of several workers by itself is no combination that anybody would choose.
+    // A lone worker is no combination that anybody would choose.
     let is_lone =
         |cell: usize| results.cells[cell].as_workload().is_some_and(|run| run.lone_worker.is_some());
     let mut optima = Vec::new();
@@ -125,7 +128,7 @@ pub(crate) fn optima(results: &Results, stage: &StudyStage<'_>) -> Vec<StageOpti
     optima
 }
 
-/// The time of something that was done once, as a table gives it.
+/// Returns true for a time from a table, measured once.
 fn is_time(results: &Results, outcome: &CellOutcome<'_>) -> bool {
     results.cells[outcome.cell].as_imported().is_some()
         && outcome.samples.iter().all(|measured| measured.sample.operations == 1)
@@ -173,7 +176,7 @@ impl Matrix<'_> {
         })
     }
 
-    /// Each parameter as if there were no other, the greatest first.
+    /// The share of each parameter as if there were no others, the greatest first.
     fn explained_alone(&self) -> Vec<ExplainedShare> {
         let share = |name: &&String| self.explained_by(|cell| self.value(name, cell));
         let of = |name: &&String| ExplainedShare { parameter: (*name).clone(), share: share(name) };
@@ -182,7 +185,7 @@ impl Matrix<'_> {
         shares
     }
 
-    /// The same in that order, each with what it adds.
+    /// The shares in that order, each with only its addition.
     fn beside_those_before(&self, alone: &[ExplainedShare]) -> Vec<ExplainedShare> {
         let logs: Vec<Vec<f64>> = self.outcomes.iter().map(|outcome| self.logs(outcome)).collect();
         let count = |logs: &Vec<f64>| logs.len() as f64;
@@ -199,7 +202,7 @@ impl Matrix<'_> {
         named.map(|(of, added)| ExplainedShare { share: share(added), ..of.clone() }).collect()
     }
 
-    /// Which of a parameter's values each cell has.
+    /// The number of each cell's value of a parameter.
     fn numbered(&self, name: &str) -> Vec<usize> {
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         let mut number = |value: String| {
@@ -247,7 +250,7 @@ impl Matrix<'_> {
             .unwrap_or_default()
     }
 
-    /// The part of the sum of squares that lies between groups of cells.
+    /// The share of the sum of squares between groups of cells.
     fn explained_by(&self, group: impl Fn(usize) -> String) -> f64 {
         let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for outcome in &self.outcomes {
@@ -262,7 +265,8 @@ impl Matrix<'_> {
         if total > 0.0 { between / total } else { 0.0 }
     }
 
-    /// Of a parameter with at least three numbers: the least with which what is demanded, or almost the best, is reached.
+    /// The least value of a parameter that reaches the demanded rate, or almost the best. The parameter must have
+    /// at least three numbers.
     fn sufficient(&self, name: &str, phase: Phase, best: &Summary) -> Option<SufficientValue> {
         let mut values: Vec<(f64, Value, f64, f64)> = Vec::new();
         for outcome in &self.outcomes {
@@ -279,7 +283,7 @@ impl Matrix<'_> {
             None => *mean >= best.mean * (1.0 - self.results.margin / 100.0),
         };
         let first = values.iter().find(|value| enough(value))?;
-        // The best of those with this value.
+        // The best cell with this value.
         let rate = values.iter().filter(|value| value.0.total_cmp(&first.0).is_eq()).map(|value| value.2);
         let rate = rate.max_by(f64::total_cmp)?;
         let most = values.last()?;
@@ -293,7 +297,7 @@ impl Matrix<'_> {
         })
     }
 
-    /// The rate that the plan demands of the stage, if it demands one in these units.
+    /// The rate that the plan demands of the stage, if it demands one in this quantity.
     fn goal(&self, phase: Phase) -> Option<f64> {
         let criteria = &self.results.campaign.as_ref()?.plan.accept.criteria;
         let of_stage = criteria
@@ -308,13 +312,13 @@ impl Matrix<'_> {
 }
 
 impl StageOptimum {
-    /// What parameters explain only as they act together.
+    /// The share that parameters explain only by interaction.
     pub fn together(&self) -> f64 {
         let alone: f64 = self.shares.iter().map(|of| of.share).sum();
         (self.explained - alone).max(0.0)
     }
 
-    /// In sentences.
+    /// The result in sentences.
     pub fn sentences(&self) -> Vec<String> {
         let half = self.rate.half_width();
         let interval = half.map(|half| {
@@ -390,7 +394,7 @@ mod tests {
     use nilometer_model::{Invalid, Nanos, Sample};
     use nilometer_plan::{Cell, ImportedRun, Key, Measured};
 
-    /// Workers 1, 2, 4, 8 by two sizes of blocks; the rate follows from the workers up to 4, and a little from the block.
+    /// Workers 1, 2, 4, 8 by two block sizes; the rate depends on the workers up to 4, and a little on the block.
     fn results() -> Results {
         let text = "workers = [1, 2, 4, 8]\n[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = [\"128 KiB\", \"1 MiB\"]\naccess = \"best\"\n";
         let cells = stage("files", text);
@@ -478,7 +482,8 @@ mod tests {
         assert_eq!(Study::of(&results).stages[0].optima, []);
     }
 
-    /// Cells are missing so that few workers have small blocks and many large ones: both seem to explain nearly all.
+    /// Cells are missing so that few workers have small blocks and many workers large ones: both seem to explain
+    /// nearly everything.
     #[test]
     fn where_cells_are_missing_shares_are_those_of_one_after_the_other() {
         let mut ragged = results();

@@ -1,4 +1,4 @@
-//! What a phase of a cell came to on a target, over its repeats.
+//! The result of a phase of a cell on a target, over its repeats.
 
 use nilometer_model::{
     ByteRate, Coldness, Histogram, Invalid, Nanos, Phase, Sample, Series, statistics::Summary,
@@ -14,40 +14,42 @@ pub struct CellOutcome<'a> {
     pub target: usize,
     /// Index into [`Results::cells`].
     pub cell: usize,
-    /// The part of the cell.
+    /// The phase.
     pub phase: Phase,
     /// All its repeats, in order.
     pub samples: Vec<&'a Measured>,
-    /// What moves data from one end of files to the other: given in bytes a second, however small its operations are.
+    /// True if the workload moves data from one end of files to the other. Its rate is in bytes per second, even
+    /// for small operations.
     pub streams: bool,
-    /// Bytes a second, over valid repeats; none where no data are moved or no repeat is valid.
+    /// Bytes per second, over valid repeats; `None` if no data are moved, or no repeat is valid.
     pub rate: Option<Summary>,
-    /// Operations a second, over valid repeats.
+    /// Operations per second, over valid repeats.
     pub operations: Option<Summary>,
-    /// Processors that were kept busy; none if no repeat is valid, or if repeats are too short for the kernel's accounting.
+    /// Processors kept busy; `None` if no repeat is valid, or if repeats are too short for the kernel's
+    /// accounting.
     pub cores: Option<Cores>,
-    /// Where the time went; none if no repeat is valid.
+    /// The division of the time; `None` if no repeat is valid.
     pub times: Option<Times>,
-    /// Time in which workers neither computed nor were in the kernel, as a share of theirs.
+    /// Time in which workers neither computed nor were in the kernel, as a share of their time.
     pub wait: f64,
-    /// From issue to completion, all valid repeats together.
+    /// Latencies from issue to completion, all valid repeats together.
     pub latency: Option<&'a Histogram>,
-    /// Work over time in the median repeat.
+    /// The series of the median repeat.
     pub series: Option<&'a Series>,
-    /// How many repeats can be used.
+    /// Number of valid repeats.
     pub valid: usize,
-    /// Why others can't.
+    /// The reasons why others are invalid.
     pub invalid: Vec<Reason>,
-    /// What follows even so, where no repeat is valid.
+    /// A lower bound, if no repeat is valid.
     pub at_least: Option<LowerBound>,
-    /// When the first and the last worker had done its part, mean over repeats; none from one worker.
+    /// The times when the first and the last worker finished, as means over repeats; `None` for a single worker.
     pub finished: Option<(Nanos, Nanos)>,
-    /// Of a read: the least that is known of its valid repeats.
+    /// The coldness of a read: the weakest evidence among its valid repeats.
     pub coldness: Option<Coldness>,
 }
 
-/// What a target did at the least: the mean over repeats in which the tool itself waited for a processor. With one it
-/// would have asked for more.
+/// A lower bound for a target: the mean over repeats in which the tool itself waited for a processor. Otherwise
+/// it would have asked for more.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowerBound {
     /// Bytes a second.
@@ -59,52 +61,52 @@ pub struct LowerBound {
 /// Processors kept busy over the wall time, means over valid repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cores {
-    /// By this process.
+    /// Busy in this process.
     pub own: f64,
-    /// By what serves the file system in this machine: kernel threads, its daemon.
+    /// Busy in the parts of the file system on this machine: kernel threads, its daemon.
     pub client: f64,
-    /// By the whole machine, above its idle level. The kernel counts it in steps of 10 ms.
+    /// Busy in the whole machine, above its idle level. The kernel counts it in steps of 10 ms.
     pub machine: f64,
-    /// Processor seconds of the whole machine for a GB; none where no data are moved.
+    /// Processor seconds of the whole machine per GB; `None` if no data are moved.
     pub for_gigabyte: Option<f64>,
 }
 
-/// Where the time of a repeat went, as the shell's `time` shows it: means over valid repeats.
+/// The division of a repeat's time, as in the shell's `time`: means over valid repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// Of the clock.
+    /// Wall time.
     pub real: Nanos,
-    /// Of this process, in user space.
+    /// Time of this process in user space.
     pub user: Nanos,
-    /// Of this process, in the kernel.
+    /// Time of this process in the kernel.
     pub system: Nanos,
     /// `real x workers - user - system`.
     pub wait: Nanos,
 }
 
-/// The unit in which rates are shown. All figures that stand beside each other have the same.
+/// The unit of rates. All figures beside each other have the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// Bytes a second.
     Bytes,
     /// Operations a second.
     Operations,
-    /// The time of an operation. Values are operations a second all the same, so that more is better: [`Quantity::show`] turns
-    /// them into times.
+    /// The time of an operation. Values are still operations per second, so that more is better;
+    /// [`Quantity::show`] turns them into times.
     Time,
 }
 
 impl Quantity {
-    /// Smaller operations than this are counted, larger ones are weighed. All that stand beside each other are given in the
+    /// Smaller operations are shown per operation, larger ones per byte. All figures beside each other have the
     /// same quantity.
     const SMALL: f64 = 65_536.0;
 
-    /// Bytes if every one of them moves data, and one of them in large operations or as a stream. Times if one of them is the time of a
-    /// task, or if all are done less than once a second.
+    /// Bytes if every outcome moves data, and one of them in large operations or as a stream. Times if one of
+    /// them is the time of a task, or if all do less than one operation per second.
     pub fn for_all(outcomes: &[&CellOutcome<'_>]) -> Quantity {
         let means = outcomes.iter().filter_map(|outcome| {
             let (rate, operations) = match (outcome.operations, outcome.at_least) {
-                // Bytes of which nobody said in how many operations they were moved.
+                // Bytes with an unknown number of operations.
                 (None, None) if outcome.rate.is_some() => return Some(f64::INFINITY),
                 (Some(operations), _) => (outcome.rate.map_or(0.0, |rate| rate.mean), operations.mean),
                 (None, Some(bound)) => (bound.rate, bound.operations),
@@ -147,12 +149,13 @@ impl Quantity {
         ends.map(|rate| self.show(rate))
     }
 
-    /// A rate as charts draw it: times in nanoseconds.
+    /// A rate as it appears in charts: times in nanoseconds.
     pub fn drawn(self, rate: f64) -> f64 {
         if self == Quantity::Time { 1e9 / rate.max(f64::MIN_POSITIVE) } else { rate }
     }
 
-    /// The ends of an interval as charts draw them. A time without an end is drawn up to twice that of the rate in the middle.
+    /// The ends of an interval as they appear in charts. A time without an upper end reaches twice the time of
+    /// the middle rate.
     pub fn drawn_interval(self, low: f64, high: f64) -> (f64, f64) {
         if self != Quantity::Time {
             return (low, high);
@@ -183,7 +186,7 @@ impl CellOutcome<'_> {
         }
     }
 
-    /// What was done at the least, in a quantity, where no repeat is valid.
+    /// The lower bound in a quantity, if no repeat is valid.
     pub fn lower_bound(&self, quantity: Quantity) -> Option<f64> {
         let bound = self.at_least?;
         let rate = match quantity {
@@ -193,24 +196,24 @@ impl CellOutcome<'_> {
         (rate > 0.0).then_some(rate)
     }
 
-    /// Each repeat is one task without bytes: its figure is the time that the task took.
+    /// Returns true if each repeat is one task without bytes: its figure is the time of the task.
     fn is_task(&self) -> bool {
         let is_one = |sample: &Sample| sample.operations == 1 && sample.bytes == 0;
         self.valid > 0 && self.usable().all(|measured| is_one(&measured.sample))
     }
 
-    /// Repeats that can be used.
+    /// The valid repeats.
     pub fn usable(&self) -> impl Iterator<Item = &Measured> + '_ {
         self.samples.iter().copied().filter(|measured| measured.sample.invalid.is_none())
     }
 
-    /// A quantile of the latency; none where none was recorded.
+    /// A quantile of the latency; `None` if no latency was recorded.
     pub fn quantile(&self, fraction: f64) -> Option<Nanos> {
         self.latency.filter(|latency| latency.count() > 0).map(|latency| Nanos(latency.quantile(fraction)))
     }
 }
 
-/// Everything that was measured but ingest, by cell, phase and target in the plan's order.
+/// All results except recordings, by cell, phase and target in the plan's order.
 pub fn outcomes(results: &Results) -> Vec<CellOutcome<'_>> {
     let mut samples: Vec<&Measured> =
         results.samples.iter().filter(|measured| measured.key.phase != Phase::Ingest).collect();
@@ -225,7 +228,7 @@ fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> CellOutcome<'a
         samples.iter().map(|measured| &measured.sample).filter(|sample| sample.invalid.is_none()).collect();
     let summary =
         |value: fn(&Sample) -> f64| Summary::of(&valid.iter().map(|s| value(s)).collect::<Vec<_>>());
-    // What another program did not say of the processor is not zero.
+    // Missing processor times of another program are not zero.
     let is_imported = results.cells.get(cell).is_some_and(|cell| cell.as_imported().is_some());
     let is_known = |times: &Times| !is_imported || times.user.0 + times.system.0 > 0;
     CellOutcome {
@@ -257,12 +260,12 @@ fn total(samples: &[&Sample], time: fn(&Sample) -> Nanos) -> f64 {
     samples.iter().map(|sample| time(sample).seconds()).sum()
 }
 
-/// The kernel counts the machine's processor time in steps of this many seconds, each processor's by itself.
+/// The kernel counts the machine's processor time in steps of this many seconds, separately for each processor.
 const TICK: f64 = 0.01;
-/// A figure rests on at least so many of them in each repeat: an error of a tenth.
+/// Steps that each repeat must have, at the least: an error of a tenth.
 const TICKS_LEAST: f64 = 10.0;
 
-/// Processors of the machine that measured; one if the record does not say.
+/// Processors of the machine that measured; one if the record does not contain the number.
 pub(crate) fn processors(results: &Results) -> f64 {
     crate::limits::fact(results, "processors").and_then(|text| text.parse().ok()).unwrap_or(1.0)
 }
@@ -297,7 +300,7 @@ fn wait(samples: &[&Sample]) -> f64 {
     total(samples, Sample::wait) / workers.sum::<f64>().max(f64::MIN_POSITIVE)
 }
 
-/// The mean times at which the first and the last worker was done.
+/// The mean times at which the first and the last worker finished.
 fn finished(samples: &[&Sample]) -> Option<(Nanos, Nanos)> {
     let several: Vec<&Sample> = samples.iter().copied().filter(|sample| sample.workers.len() > 1).collect();
     let count = u64::try_from(several.len()).ok().filter(|count| *count > 0)?;
@@ -309,7 +312,8 @@ fn finished(samples: &[&Sample]) -> Option<(Nanos, Nanos)> {
     Some((Nanos(sum.0.0 / count), Nanos(sum.1.0 / count)))
 }
 
-/// Of those repeats in which the tool waited for a processor. A read from the cache or a failure bounds nothing.
+/// The lower bound from repeats in which the tool waited for a processor. A read from the cache or a failure
+/// bounds nothing.
 fn lower_bound(samples: &[&Measured]) -> Option<LowerBound> {
     let starved = |sample: &&Sample| sample.wall.0 > 0 && matches!(sample.invalid, Some(Invalid::Starved(_)));
     let starved: Vec<&Sample> = samples.iter().map(|measured| &measured.sample).filter(starved).collect();
@@ -384,7 +388,7 @@ mod tests {
         assert_eq!(outcome.finished, Some((Nanos(400), Nanos(1000))));
     }
 
-    /// Seen: "7.34 cores" for one worker on two processors, in phases of some microseconds.
+    /// Regression test: "7.34 cores" for one worker on two processors, in phases of some microseconds.
     #[test]
     fn processors_are_not_counted_in_less_time_than_the_kernel_counts_it() {
         let of = |wall: u64, processors: Option<&str>| {

@@ -1,4 +1,4 @@
-//! What the cells of a stage differ in, found in their parameters whatever the workload is.
+//! The differences between the cells of a stage, found in their parameters for any workload.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -22,7 +22,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Where it stands on an axis, in counts, bytes or nanoseconds; none for a choice.
+    /// Its position on an axis, in counts, bytes or nanoseconds; `None` for a choice.
     pub fn number(&self) -> Option<f64> {
         match self {
             Value::Number(number) => Some(*number),
@@ -65,8 +65,8 @@ impl fmt::Display for Value {
 /// A cell's parameters by name.
 pub type CommonParameters = BTreeMap<String, Value>;
 
-/// The parameters of a cell: its own, those of its workload, and the workload's name; of a recording those that its plan
-/// says of the instrument, and the instrument's name.
+/// The parameters of a cell: its own, those of its workload, and the workload's name. For a recording, the
+/// instrument's parameters in the plan, and the instrument's name.
 pub fn parameters(cell: &Cell) -> CommonParameters {
     let json = match &cell.measurement {
         Measurement::Workload(run) => serde_json::to_value(run),
@@ -78,7 +78,7 @@ pub fn parameters(cell: &Cell) -> CommonParameters {
     found
 }
 
-/// Who works, where each worker is measured by itself too.
+/// The parameter for active workers, if each worker is also measured alone.
 pub(crate) const AT_WORK: &str = "at_work";
 
 fn at_work(cell: &Cell) -> Option<String> {
@@ -89,7 +89,8 @@ fn at_work(cell: &Cell) -> Option<String> {
     })
 }
 
-/// Those of the source, and what was done. A parameter without a name is the source's own words for all of them.
+/// The parameters of the source, and the operation. A parameter without a name has the source's own words for all
+/// of them.
 fn of_imported(run: &ImportedRun) -> CommonParameters {
     let given = run.parameters.iter().filter(|(_, value)| !value.is_empty());
     let named = given.map(|(name, value)| {
@@ -104,7 +105,7 @@ fn of_imported(run: &ImportedRun) -> CommonParameters {
     found
 }
 
-/// A value as another program prints it.
+/// Parses a value as another program prints it.
 fn of_words(text: &str) -> Value {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
     number.map_or_else(|| Value::of_text(text), Value::Number)
@@ -131,7 +132,7 @@ fn by_name(run: &Json) -> CommonParameters {
     found
 }
 
-/// A rate that a workload is held to.
+/// The rates that a workload is held to.
 fn of_offered(before: &str, offered: &serde_json::Map<String, Json>) -> CommonParameters {
     let rates = offered.iter().map(|(name, value)| {
         let rate = value.as_str().and_then(|text| text.parse().ok()).map(Value::Rate);
@@ -140,7 +141,7 @@ fn of_offered(before: &str, offered: &serde_json::Map<String, Json>) -> CommonPa
     rates.collect()
 }
 
-/// What works beside a cell, under names that begin so. Where there is none, its rate is none.
+/// The load beside a cell, as parameters with a common prefix. Without a load, its rate is none.
 fn of_background(load: &serde_json::Map<String, Json>) -> CommonParameters {
     let mut found = CommonParameters::new();
     let is_none = load.get("workers").and_then(Json::as_u64) == Some(0);
@@ -157,17 +158,17 @@ fn of_background(load: &serde_json::Map<String, Json>) -> CommonParameters {
     named.collect()
 }
 
-/// Of an instrument that is a load what the plan says of it.
+/// The parameters in the plan of an instrument that is a load.
 fn of_recording_beside(run: &serde_json::Map<String, Json>) -> CommonParameters {
     let said = |name: &String| ["instrument", "swept", "buffer"].contains(&name.as_str());
     let told = run.iter().filter(|(name, _)| said(name)).map(|(name, value)| (name.clone(), value.clone()));
     by_name(&Json::Object(told.collect()))
 }
 
-/// What the names of a load's parameters begin with.
+/// The prefix of a load's parameters.
 pub(crate) const BESIDE: &str = "background_";
 
-/// Of a setting outside of the program its name and its value: a number, if it is one.
+/// The name and value of a setting outside of the program: a number, if it is one.
 fn of_setting(setting: &Json) -> Option<(String, Value)> {
     let text = setting.get("value")?.as_str()?;
     let value = text.parse().map_or_else(|_| Value::of_text(text), Value::Number);
@@ -184,17 +185,17 @@ fn of_workload(workload: &serde_json::Map<String, Json>) -> CommonParameters {
     found
 }
 
-/// Where cells differ, and which of that makes an axis.
+/// The parameters that vary among cells, and the one for the axis.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Varying {
-    /// A parameter with at least three values that are numbers: the one with the most.
+    /// The numeric parameter with the most values, if it has at least three.
     pub axis: Option<String>,
-    /// The others that vary by themselves.
+    /// The others that vary independently.
     pub others: Vec<String>,
 }
 
 impl Varying {
-    /// All of them, the axis first.
+    /// All names, the axis first.
     pub(crate) fn names(&self) -> Vec<&String> {
         self.axis.iter().chain(&self.others).collect()
     }
@@ -203,7 +204,7 @@ impl Varying {
 /// Fewer points than this make no curve.
 const CURVE_LEAST: usize = 3;
 
-/// What varies among cells. A parameter that follows from those before it is left out.
+/// The varying parameters of cells, without those that follow from others.
 pub(crate) fn varying(cells: &[CommonParameters]) -> Varying {
     let mut names: Vec<(&String, Vec<String>, bool)> = Vec::new();
     for name in cells.first().into_iter().flat_map(BTreeMap::keys) {
@@ -215,7 +216,8 @@ pub(crate) fn varying(cells: &[CommonParameters]) -> Varying {
             names.push((name, values, numeric));
         }
     }
-    // The axis first, then choices, then what has the most values: what follows from these says nothing new.
+    // Numbers first, then choices, each by the number of values; parameters that follow from earlier ones add
+    // nothing.
     names.sort_by_key(|(_, values, numeric)| std::cmp::Reverse((*numeric, distinct(values))));
     let mut found = Varying::default();
     let mut known = vec![String::new(); cells.len()];
@@ -253,10 +255,10 @@ fn named(name: &str, value: &Value) -> String {
     if UNNAMED.contains(&name) { value.to_string() } else { format!("{} {value}", plain(name)) }
 }
 
-/// What is said without its name: a source's own words.
+/// Parameters shown without their names: a source's own words.
 const UNNAMED: [&str; 4] = ["parameters", "task", "figure", AT_WORK];
 
-/// A parameter's name as it is read.
+/// A parameter's name for readers.
 pub(crate) fn plain(name: &str) -> String {
     name.replace('_', " ")
 }

@@ -1,9 +1,12 @@
-//! Which instruments the targets carry: recorded where there is a verdict, else predicted from what this campaign measured.
+//! The instruments that the targets carry: from a recording if there is a verdict, else predicted from this
+//! campaign's measurements.
 //!
-//! A prediction is the measured limit over what is written of the instrument: bytes as they are packed, and files where it
-//! writes some of its own; of formats that the recorder packs also what its processors do. The lower end of the limit's
-//! interval counts, so that no prediction is rosier than the data, and the upper end before it says *no*. Stalls are not in
-//! it. Where nothing can be predicted, the reason stands in its place.
+//! A prediction is the measured limit divided by the written rate of the instrument. The written rate counts
+//! bytes as they are packed, and files if the instrument writes its own. For formats that the recorder packs,
+//! processor time counts too.
+//!
+//! The lower end of the limit's interval counts, so that no prediction is too optimistic; only for a *no* the
+//! upper end counts. Stalls are not included. If nothing can be predicted, the table has the reason instead.
 
 mod measured;
 
@@ -21,57 +24,57 @@ pub use measured::{LimitKind, LimitSource, MeasuredLimit, Withheld};
 /// The table of instruments and targets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Predictions {
-    /// All instruments, those of which least is written first.
+    /// All instruments, those with the lowest written rate first.
     pub rows: Vec<Prospects>,
-    /// What predictions rest on, in the order of targets.
+    /// The limits behind the predictions, in the order of targets.
     pub limits: Vec<MeasuredLimit>,
 }
 
-/// What is known of one instrument.
+/// The prospects of one instrument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prospects {
-    /// Its name, and how many of it.
+    /// Its name and number.
     pub instrument: String,
-    /// What is written of all of them: packed, and with those headers of packets that are kept.
+    /// The written rate of all of them: packed, and with those packet headers that are kept.
     pub rate: ByteRate,
-    /// Keys of its file that the rate rests on and that no source gives.
+    /// Keys of its file that affect the rate and have no source.
     pub assumed: Vec<String>,
     /// One for each target.
     pub on: Vec<Result<Prospect, Withheld>>,
 }
 
-/// Whether a target carries an instrument.
+/// The prospect of a target to carry an instrument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prospect {
-    /// None if the data do not decide.
+    /// `None` if the data do not decide.
     pub carried: Option<bool>,
-    /// The limit over what is written; none if no limit was measured.
+    /// The limit divided by the written rate; `None` if no limit was measured.
     pub margin: Option<f64>,
-    /// Where that is from.
+    /// The origin of the margin.
     pub basis: Basis,
-    /// What may make it less, and was not measured.
+    /// Possible limits that were not measured.
     pub without: Vec<Without>,
 }
 
-/// What a prospect rests on.
+/// The basis of a prospect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// The instrument was recorded: there is a verdict.
+    /// A recording of the instrument, with a verdict.
     Recorded,
-    /// An index into [`Predictions::limits`]: the limit that leaves the least margin.
+    /// A prediction; index into [`Predictions::limits`] of the limit with the least margin.
     Predicted(usize),
 }
 
-/// What is not in a prediction although it may limit.
+/// A possible limit that a prediction does not include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Without {
-    /// The processor time that it takes to pack frames.
+    /// The processor time for packing frames.
     Packing,
-    /// The time that it takes to make files durable.
+    /// The time for making files durable.
     FileSync,
 }
 
-/// The table: a row for each instrument of the catalogue, and for each that was recorded.
+/// The table: a row for each instrument of the catalogue, and for each recorded one.
 pub(crate) fn predictions(
     results: &Results,
     stages: &[StudyStage<'_>],
@@ -101,7 +104,7 @@ pub(crate) fn predictions(
     Predictions { rows, limits: table.limits }
 }
 
-/// What a stage wrote on a target, and its name: none if there is nothing that may be used.
+/// The rate of a stage that wrote to a target, and the stage's name; `None` if no such figure is usable.
 pub(crate) fn staged_limit(study: &Study<'_>, target: usize) -> Option<(ByteRate, String)> {
     let evidence = evidence(study.results);
     let found = Found { results: study.results, stages: &study.stages, verdicts: &[], evidence: &evidence };
@@ -113,15 +116,15 @@ pub(crate) fn staged_limit(study: &Study<'_>, target: usize) -> Option<(ByteRate
     }
 }
 
-/// The table while it is made.
+/// The table under construction.
 struct Table<'a> {
     found: &'a Found<'a>,
     targets: Vec<OnTarget>,
-    /// Those that rows rest on.
+    /// The limits behind the rows.
     limits: Vec<MeasuredLimit>,
 }
 
-/// What an instrument asks for, and how much of that there is.
+/// The need of an instrument, and the limit for it.
 struct Need {
     limit: MeasuredLimit,
     needed: f64,
@@ -132,14 +135,14 @@ impl Need {
         self.limit.value / self.needed
     }
 
-    /// Even the most that it may be is too little.
+    /// Returns true if even the upper end of the limit is too little.
     fn is_too_much(&self) -> bool {
         self.limit.most.is_some_and(|most| most < self.needed)
     }
 }
 
 impl Table<'_> {
-    /// An instrument of the catalogue, as it is predicted.
+    /// The row of an instrument in the catalogue, with predictions.
     fn row(&mut self, instrument: &Instrument) -> Prospects {
         let packing =
             measured_packing(self.found.evidence, instrument).unwrap_or_else(|| instrument.packing());
@@ -152,7 +155,7 @@ impl Table<'_> {
         }
     }
 
-    /// One that is not of the catalogue, or several of one.
+    /// The row of an instrument that is not in the catalogue, or of several instruments.
     fn recorded_only(&self, verdict: &Verdict) -> Prospects {
         Prospects {
             instrument: verdict.who(),
@@ -162,14 +165,14 @@ impl Table<'_> {
         }
     }
 
-    /// What was written of a recorded instrument at its pace.
+    /// The written rate of a recorded instrument at its own rate.
     fn written(&self, verdict: &Verdict) -> ByteRate {
         let packing = self.found.of_verdict(verdict).find_map(|of| of.packing().filter(|_| of.packs()));
         ByteRate(verdict.rate.0 / packing.unwrap_or(1.0))
     }
 
-    /// What the limits of a target say of an instrument: the one that leaves the least margin. None unless there is one for
-    /// all that the instrument needs.
+    /// The prospect from a target's limits: the one with the least margin. An error if a limit is missing that
+    /// the instrument needs.
     fn predicted(
         &mut self,
         instrument: &Instrument,
@@ -228,7 +231,7 @@ impl Table<'_> {
         })
     }
 
-    /// The index of a limit that a row rests on.
+    /// The index of a limit that a row uses.
     fn noted(&mut self, limit: MeasuredLimit) -> usize {
         let known = self.limits.iter().position(|known| *known == limit);
         known.unwrap_or_else(|| {
@@ -247,14 +250,15 @@ fn recorded(verdict: &Verdict) -> Prospect {
     Prospect { carried, margin: verdict.margin(), basis: Basis::Recorded, without: Vec::new() }
 }
 
-/// A period is a whole number of nanoseconds: rates that differ by less are one.
+/// Rates that differ by less are equal: a period is a whole number of nanoseconds.
 const SAME_RATE: f64 = 0.001;
 
 fn is_rate(one: ByteRate, other: ByteRate) -> bool {
     (one.0 / other.0 - 1.0).abs() < SAME_RATE
 }
 
-/// Of this instrument at its own rate, whether its frames were made in place or came in packets with headers.
+/// Returns true if the verdict is about this instrument at its own rate, with frames made in place or received in
+/// packets with headers.
 fn is_of(instrument: &Instrument, verdict: &Verdict) -> bool {
     let came = [instrument.delivered().rate(), instrument.received().rate()];
     instrument.name == verdict.who() && came.into_iter().any(|rate| is_rate(rate, verdict.rate))
@@ -265,17 +269,17 @@ impl Predictions {
         self.rows.iter().flat_map(|row| &row.on).flatten()
     }
 
-    /// Something in the table was not recorded.
+    /// Returns true if the table has a prediction.
     pub fn predicts(&self) -> bool {
         self.known().any(|prospect| prospect.basis != Basis::Recorded)
     }
 
-    /// Something in the table was recorded.
+    /// Returns true if the table has a recording.
     pub fn records(&self) -> bool {
         self.known().any(|prospect| prospect.basis == Basis::Recorded)
     }
 
-    /// The limits that predictions rest on, in the order of targets.
+    /// The limits behind predictions, in the order of targets.
     pub fn used(&self) -> Vec<&MeasuredLimit> {
         let rests_on = |index: usize| self.known().any(|prospect| prospect.basis == Basis::Predicted(index));
         let used = self.limits.iter().enumerate().filter(|(index, _)| rests_on(*index));

@@ -1,30 +1,30 @@
-//! Why figures must not be used, counted by kind: samples of one kind differ in their figures, and the worst of them
+//! Reasons why figures must not be used, counted by kind: the figures of one kind differ, and the worst sample
 //! stands for all.
 
 use std::fmt;
 
 use nilometer_model::{Invalid, Sample};
 
-/// Samples that must not be used for the same reason.
+/// Samples excluded for the same reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
-    /// Of all of them the one that is furthest beyond what is allowed.
+    /// The sample that exceeds the limit most.
     pub worst: Invalid,
-    /// Its figure and what is allowed, where they are known.
+    /// Its figure and the limit, if it has them.
     figures: Option<String>,
     excess: f64,
-    /// How many.
+    /// Number of samples.
     pub count: usize,
 }
 
 impl Reason {
-    /// The worst figure and what is allowed, where they are known.
+    /// The worst figure and the limit, if there are any.
     pub fn figures(&self) -> Option<String> {
         let most = if self.count > 1 { "at worst " } else { "" };
         Some(format!("{most}{}", self.figures.as_ref()?))
     }
 
-    /// Of one sample; none if it can be used.
+    /// The reason of one sample; `None` if the sample is valid.
     pub(crate) fn of(sample: &Sample) -> Option<Self> {
         Some(Reason {
             worst: sample.invalid.clone()?,
@@ -34,12 +34,12 @@ impl Reason {
         })
     }
 
-    /// Whether they are of one kind; what was refused for different reasons is not.
+    /// Returns true if both are of one kind; refusals for different reasons are not.
     fn is_like(&self, other: &Reason) -> bool {
         (self.worst.code(), self.worst.what()) == (other.worst.code(), other.worst.what())
     }
 
-    /// Both together.
+    /// Merges two reasons of one kind.
     fn merge(&mut self, other: Reason) {
         let count = self.count + other.count;
         if other.excess > self.excess {
@@ -48,7 +48,7 @@ impl Reason {
         self.count = count;
     }
 
-    /// What to do about it, if anything can be done.
+    /// Advice, if anything can be done.
     pub fn advice(&self) -> Option<&'static str> {
         Some(match self.worst {
             Invalid::Hung => {

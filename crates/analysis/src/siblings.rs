@@ -1,5 +1,6 @@
-//! Which of several that should be alike is not: the targets of a stage, each by itself and all together, or the workers of a
-//! cell. One is odd if it is surely slower than the median of the others in the same rounds, by the threshold of elements.
+//! Finds siblings that are not alike: the targets of a stage, each alone and all together, or the workers of a
+//! cell. One is odd if it is certainly slower than the median of the others in the same rounds, by the threshold
+//! for elements.
 
 use std::collections::BTreeMap;
 
@@ -17,32 +18,32 @@ use crate::{
 /// Siblings in a phase of a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SiblingGroup {
-    /// What should be alike.
+    /// The kind of siblings.
     pub siblings: Siblings,
-    /// What tells the workload from others of its stage, in words; empty for a single one.
+    /// The parameters that tell the workload from others of its stage, in words; empty for a single one.
     pub workload: String,
-    /// The part of the workload.
+    /// The phase.
     pub phase: Phase,
-    /// In what rates are.
+    /// The quantity of the rates.
     pub quantity: Quantity,
-    /// They work at the same time.
+    /// True if they work at the same time.
     pub together: bool,
-    /// The target that workers are on; none of targets.
+    /// The target of the workers; `None` if targets are the siblings.
     pub target: Option<usize>,
-    /// Each with its mean rate, in their order; none without a valid repeat.
+    /// The members with their mean rates, in order; a member without a valid repeat has none.
     pub members: Vec<SiblingRate>,
-    /// The odd ones: their `target` is an index into the members.
+    /// The odd members; their `target` is an index into the members.
     pub odd: Vec<OddElement>,
-    /// Of exactly two, the first against the second: which of them is the odd one nobody can say.
+    /// The first against the second, if there are exactly two: neither can be called odd.
     pub pair: Option<Effect>,
 }
 
-/// One of them.
+/// A sibling with its rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SiblingRate {
     /// `B`, `worker 3 (process 1 on node-2)`.
     pub name: String,
-    /// Over valid repeats.
+    /// The mean rate over valid repeats.
     pub rate: Option<Summary>,
 }
 
@@ -76,10 +77,10 @@ pub(crate) fn sibling_groups(results: &Results, stage: &StudyStage<'_>) -> Vec<S
     groups
 }
 
-/// What tells how many targets work at once.
+/// The parameter for the number of targets at once.
 const VOLUMES: &str = "volumes";
 
-/// The workers that work one by one, where this is the first of them: a group for each target.
+/// The groups of workers measured one by one, one group per target, if this cell is the first of them.
 fn lone_workers(
     results: &Results,
     stage: &StudyStage<'_>,
@@ -97,7 +98,7 @@ fn lone_workers(
         let lone = lone.map(|worker| LoneWorker { worker, of: first.workers });
         let mut rows = of_workers(outcome, question.quantity, lone);
         if rows.is_empty() {
-            // It was measured, and nothing of it may be used.
+            // It was measured, but no repeat is valid.
             rows.push(NamedRow { name: worker_name(0, &[], lone), rates: RoundRates::new() });
         }
         by_target.entry(outcome.target).or_default().extend(rows);
@@ -108,7 +109,7 @@ fn lone_workers(
     groups.collect()
 }
 
-/// It is the same workload, by one worker alone.
+/// Returns true if it is the same workload, by one worker alone.
 fn is_like(run: &WorkloadRun, first: &WorkloadRun) -> bool {
     run.lone_worker.is_some() && WorkloadRun { lone_worker: first.lone_worker, ..run.clone() } == *first
 }
@@ -141,16 +142,16 @@ fn of_target(outcome: &CellOutcome<'_>, quantity: Quantity) -> RoundRates {
     rates.filter(|(_, rate)| *rate > 0.0).collect()
 }
 
-/// The one of a process's workers that works.
+/// The single active worker of a process.
 #[derive(Debug, Clone, Copy)]
 struct LoneWorker {
-    /// From 0.
+    /// Its number, from 0.
     worker: u32,
-    /// How many a process has.
+    /// Number of workers per process.
     of: u32,
 }
 
-/// What each worker did until it was done; of one that works alone what it did in each process.
+/// The rate of each worker until it finished; for a lone worker, its rate in each process.
 fn of_workers(outcome: &CellOutcome<'_>, quantity: Quantity, lone: Option<LoneWorker>) -> Vec<NamedRow> {
     let mut rows: BTreeMap<usize, NamedRow> = BTreeMap::new();
     for measured in outcome.usable() {
@@ -173,9 +174,9 @@ fn rate_of(worker: &WorkerTotals, quantity: Quantity) -> Option<f64> {
     (amount > 0 && worker.last_done.0 > 0).then(|| amount as f64 / worker.last_done.seconds())
 }
 
-/// Workers are counted from 1, in the order of the processes that they are of.
+/// Workers are numbered from 1, in the order of their processes.
 fn worker_name(index: usize, parts: &[RankPart], lone: Option<LoneWorker>) -> String {
-    // Of a process one works, which has its number among all of them.
+    // A lone worker has its number among all workers of the process.
     let number = lone.map_or(index, |LoneWorker { worker, of }| index * of as usize + worker as usize);
     let mut before = 0;
     for part in parts {
@@ -187,7 +188,7 @@ fn worker_name(index: usize, parts: &[RankPart], lone: Option<LoneWorker>) -> St
     format!("worker {}", number + 1)
 }
 
-/// None of fewer than two.
+/// `None` for fewer than two siblings.
 fn group(
     quantity: Quantity,
     siblings: Siblings,
@@ -231,7 +232,7 @@ impl SiblingGroup {
         format!("{}{workload}, {who} {how}{on}", self.phase.name())
     }
 
-    /// Which is the odd one, or that none is, then the slowest and the fastest.
+    /// The odd siblings, or that there is none, then the slowest and the fastest.
     pub fn sentences(&self, margin: f64) -> Vec<String> {
         let mut sentences: Vec<String> = self.odd.iter().map(|odd| self.odd_one(odd, margin)).collect();
         if let Some(effect) = &self.pair {
@@ -283,7 +284,7 @@ mod tests {
     const WORK: &str =
         "[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"buffered\"\n";
 
-    /// Six rounds that drift, in which each target, and each worker on it, does this of what the others do.
+    /// Six rounds with a drift, in which each target, and each worker on it, has this share of the others' rate.
     fn results(text: &str, shares: &[f64]) -> Results {
         let cells = stage("equals", &format!("{text}\n{WORK}"));
         let mut samples = Vec::new();

@@ -1,26 +1,26 @@
-//! The storage that was compared, as a table: what each target is, how it is laid out, and what it offers, as feature tables
-//! of studies have it. And what is not alike on two targets although it changes what their figures mean.
+//! The compared storage as a table, like the feature tables of studies: the kind, layout and features of each
+//! target. Also the differences between targets that change the meaning of their figures.
 
 use nilometer_model::{FeatureBasis, StorageFeature, TargetDescription, option_meanings};
 use nilometer_plan::Results;
 
 use crate::letter;
 
-/// A row: what it is about, and what is said of each target; nothing where nothing is known.
+/// A row of the table: its name, and an answer for each target, empty if unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatrixRow {
     /// The row's name.
     pub name: String,
-    /// Of each target.
+    /// An answer for each target.
     pub answers: Vec<MatrixAnswer>,
 }
 
-/// What is said of a target.
+/// The answer for one target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MatrixAnswer {
-    /// In words; empty if nothing is known.
+    /// In words; empty if unknown.
     pub words: String,
-    /// It is what was published of the system, and was not tried.
+    /// True if the answer comes from a publication, and was not tested.
     pub is_published: bool,
 }
 
@@ -29,14 +29,15 @@ pub struct MatrixAnswer {
 pub struct StorageMatrix {
     /// The letters and paths of the targets.
     pub targets: Vec<(String, String)>,
-    /// The rows of which something is known.
+    /// The rows with at least one answer.
     pub rows: Vec<MatrixRow>,
-    /// What is not configured alike, each a sentence without its end.
+    /// The differences in configuration, each a sentence without its end.
     pub differences: Vec<String>,
 }
 
 impl StorageMatrix {
-    /// Of the targets whose descriptions the record has; several at once are what each of them is.
+    /// The table of all targets with a description in the record; a group of targets counts as each of its
+    /// members.
     pub fn of(results: &Results) -> Self {
         let described = results.targets.iter().enumerate().filter_map(|(index, target)| {
             let description =
@@ -58,10 +59,10 @@ impl StorageMatrix {
     }
 }
 
-/// What is said of a target, under a name.
+/// A property of a target, with its name.
 type Property = (&'static str, fn(&TargetDescription) -> String);
 
-/// What a target is, before what it offers.
+/// Properties of a target, before its features.
 const PROPERTIES: [Property; 9] = [
     ("file system", recognised),
     ("version", |description| fact(description, "version")),
@@ -76,7 +77,7 @@ const PROPERTIES: [Property; 9] = [
     ("options that change figures", changed_by_options),
 ];
 
-/// What must be alike for figures to be of the same thing.
+/// Properties that must be alike for figures to be comparable.
 const COMPARED: [Property; 5] = [
     ("redundancy", redundancy),
     ("layout of files", stripes),
@@ -144,7 +145,7 @@ fn stripes(description: &TargetDescription) -> String {
     }
 }
 
-/// Where there is none, it does not matter over how many devices.
+/// Without redundancy, the number of devices does not matter.
 fn redundancy(description: &TargetDescription) -> String {
     let said = description.profile.redundancy.clone().unwrap_or_default();
     if said.starts_with("none") { "none known".into() } else { said }
@@ -155,14 +156,14 @@ fn one_of(description: &TargetDescription, options: &[&str], yes: &str, no: &str
     (if is_set { yes } else { no }).to_owned()
 }
 
-/// What a server does where no option says it is not known.
+/// The answer is unknown for a server's behaviour without a mount option.
 fn one_of_local(description: &TargetDescription, options: &[&str], yes: &str, no: &str) -> String {
     let is_known = description.profile.kind.is_certainly_local();
     one_of(description, options, yes, if is_known { no } else { "" })
 }
 
-/// A sentence, without its end, for each thing in which targets differ: `not configured alike: redundancy is 2 copies on A, and none on B`
-/// Of a target of which something is not known nothing is said.
+/// A sentence, without its end, for each property in which targets differ: `not configured alike: redundancy is 2
+/// copies on A, and none on B`. Targets with an unknown property are not mentioned.
 fn differences(letters: &[String], described: &[&TargetDescription]) -> Vec<String> {
     COMPARED.iter().filter_map(|(name, words)| difference(name, *words, letters, described)).collect()
 }

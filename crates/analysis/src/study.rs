@@ -1,4 +1,4 @@
-//! All that reports say, found once: stages with their figures and comparisons, verdicts, warnings.
+//! All findings of the reports: stages with their figures and comparisons, verdicts, warnings.
 
 use nilometer_model::{Instrument, Phase};
 use nilometer_plan::{Cell, Measured, Onto, RecordedInstrument, RecordingRun, Results};
@@ -29,29 +29,29 @@ use crate::{
 /// A campaign as reports show it.
 #[derive(Debug, Clone)]
 pub struct Study<'a> {
-    /// What it is from.
+    /// The results of the campaign.
     pub results: &'a Results,
-    /// The stages in the plan's order, those without samples left out.
+    /// The stages in the plan's order, without those that have no samples.
     pub stages: Vec<StudyStage<'a>>,
     /// The recordings of instruments in the plan's order.
     pub recordings: Vec<StudyRecording<'a>>,
-    /// What recording packets costs over their size and rate.
+    /// The cost of recording packets over their size and rate.
     pub curves: Vec<Curve>,
-    /// Whether the targets are accepted; empty where the plan has no criteria.
+    /// The acceptance of targets; empty if the plan has no criteria.
     pub acceptance: Vec<AcceptanceVerdict>,
-    /// Whether the targets carry the instruments.
+    /// The verdicts on targets and instruments.
     pub verdicts: Vec<Verdict>,
-    /// What targets take of instruments that were recorded at full speed only.
+    /// The rates of instruments recorded only at full speed.
     pub full_speeds: Vec<FullSpeed>,
-    /// Which instruments the targets carry, as verdicts say and the figures predict.
+    /// The instruments that targets carry, from verdicts and predictions.
     pub predictions: Predictions,
-    /// What targets behind a network did of what that carries.
+    /// The rates of targets behind a network, as shares of the network's rate.
     pub network_shares: Vec<NetworkShare>,
-    /// What was planned and is not there.
+    /// Planned measurements that are missing.
     pub missing: MissingEvidence,
-    /// What a reader must know before using a figure, the gravest first.
+    /// Warnings that readers need before they use a figure, the gravest first.
     pub warnings: Vec<Warning>,
-    /// What machines did meanwhile that were observed; none where none was.
+    /// The activity of observed machines; `None` if none was observed.
     pub observed: Option<ObservedRun>,
 }
 
@@ -60,27 +60,27 @@ pub struct Study<'a> {
 pub struct StudyStage<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What all its cells share, in words.
+    /// The common parameters of its cells, in words.
     pub common: String,
-    /// What its cells differ in.
+    /// The parameters that vary among its cells.
     pub varying: Varying,
     /// Its cells in the plan's order.
     pub cells: Vec<StageCell>,
-    /// What was measured, by cell, phase and target.
+    /// Outcomes by cell, phase and target.
     pub outcomes: Vec<CellOutcome<'a>>,
-    /// One a phase, in the phases' order.
+    /// One question per phase, in the phases' order.
     pub questions: Vec<Question>,
-    /// What the tool by itself can do, where that is nearest to a figure; none if it was not measured.
+    /// The tool's own rate that is closest to a figure; `None` if it was not measured.
     pub ceiling: Option<NearestCeiling>,
-    /// How its workloads grow with the targets that do them at once; empty where each does them by itself.
+    /// The growth of workloads with the number of targets at once; empty if targets only work alone.
     pub growths: Vec<ElementGrowth>,
-    /// What its matrix says as a whole, by phase and target; empty where there are too few cells.
+    /// The result of its matrix, by phase and target; empty if there are too few cells.
     pub optima: Vec<StageOptimum>,
-    /// What loads beside its workloads cost them; empty where there are none.
+    /// The cost of loads for its workloads; empty without loads.
     pub interferences: Vec<Interference>,
-    /// Which of those that should be alike are not; empty where none are declared.
+    /// Siblings that are not alike; empty if none are declared.
     pub siblings: Vec<SiblingGroup>,
-    /// What limits the highest rate of each phase and target, as far as this machine sees it.
+    /// The limits of the highest rate of each phase and target, as far as this machine sees them.
     pub limits: Vec<LimitingParts>,
 }
 
@@ -89,23 +89,23 @@ pub struct StudyStage<'a> {
 pub struct StageCell {
     /// Index into [`Results::cells`].
     pub index: usize,
-    /// What tells it from the others of its stage, in words; empty for a single one.
+    /// The parameters that tell it from the others of its stage, in words; empty for a single one.
     pub label: String,
     /// Its parameters.
     pub parameters: CommonParameters,
 }
 
-/// All samples of one instrument, or of so many of it.
+/// All samples of an instrument, or of several together.
 #[derive(Debug, Clone)]
 pub struct StudyRecording<'a> {
-    /// Of what.
+    /// The instrument.
     pub instrument: RecordedInstrument,
-    /// By target, as they were measured.
+    /// Samples by target, in chronological order.
     pub samples: Vec<&'a Measured>,
 }
 
 impl<'a> Study<'a> {
-    /// Reads all that can be said out of the results.
+    /// Derives all findings from the results.
     pub fn of(results: &'a Results) -> Self {
         let outcomes = shown_outcomes(results);
         let mut stages: Vec<StudyStage<'a>> = Vec::new();
@@ -141,17 +141,17 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// The same with what the figures predict for these instruments.
+    /// Adds predictions for these instruments.
     #[must_use]
     pub fn with_catalogue(mut self, catalogue: &[Instrument]) -> Self {
-        // Nobody knows whether what others measured was durable, cold and direct.
+        // Imported measurements may not have been durable, cold or direct.
         if !self.results.is_imported() {
             self.predictions = predictions(self.results, &self.stages, &self.verdicts, catalogue);
         }
         self
     }
 
-    /// The same with what observed machines did meanwhile.
+    /// Adds the activity of observed machines.
     #[must_use]
     pub fn with_observed(mut self, logs: &[CorrectedLog]) -> Self {
         self.observed = ObservedRun::of(&self, logs);
@@ -159,8 +159,8 @@ impl<'a> Study<'a> {
     }
 }
 
-/// What reports show of what was measured: without the trials of searches, which differ in their rates, so that no mean of
-/// them says anything, and without what was stored nowhere.
+/// The outcomes that reports show. The trials of a search are excluded, because their rates differ and a mean
+/// would be meaningless. Recordings without storage are excluded too.
 pub(crate) fn shown_outcomes(results: &Results) -> Vec<CellOutcome<'_>> {
     let mut outcomes = outcomes(results);
     let is_trial =
@@ -180,7 +180,7 @@ fn stage<'a>(results: &'a Results, outcomes: Vec<CellOutcome<'a>>) -> StudyStage
     let entries: Vec<&Cell> = indices.iter().map(|&index| entry(index)).collect();
     let labels = labels(&entries, &parameters, &varying);
     let cells = indices.into_iter().zip(labels).zip(parameters);
-    // Repeats that come from elsewhere were not measured in rounds.
+    // Imported repeats were not measured in rounds.
     let is_imported = entries.iter().all(|entry| entry.as_imported().is_some());
     let basis = if is_imported { PairBasis::Repeats } else { PairBasis::Rounds };
     let questions = phases(&outcomes).into_iter().map(|phase| {
@@ -219,7 +219,7 @@ fn phases(outcomes: &[CellOutcome<'_>]) -> Vec<Phase> {
     phases
 }
 
-/// The varying parameters of each cell; its whole name where these do not tell all cells apart.
+/// The varying parameters of each cell, or its whole name if these do not tell all cells apart.
 pub(crate) fn labels(entries: &[&Cell], parameters: &[CommonParameters], varying: &Varying) -> Vec<String> {
     if let [_] = entries {
         return vec![String::new()];
@@ -235,7 +235,7 @@ pub(crate) fn labels(entries: &[&Cell], parameters: &[CommonParameters], varying
     entries.iter().map(ToString::to_string).collect()
 }
 
-/// What all of the cells share, in words.
+/// The common parameters of all cells, in words.
 pub(crate) fn common(entries: &[&Cell]) -> String {
     let mut all = entries.iter().map(|entry| entry.phrases());
     let Some(mut shared) = all.next() else { return String::new() };
@@ -264,7 +264,8 @@ fn recordings(results: &Results) -> Vec<StudyRecording<'_>> {
     recordings
 }
 
-/// The stages of the plan that recordings belong to, in its order, as far as they are not called by what is recorded.
+/// The stages of the plan with these recordings, in its order, unless they have the name of the recorded
+/// instrument.
 pub fn stages_of<'a>(results: &'a Results, samples: &[&Measured]) -> Vec<&'a str> {
     let mut stages: Vec<&str> = Vec::new();
     for cell in samples.iter().filter_map(|measured| results.cells.get(measured.key.cell)) {
@@ -282,7 +283,7 @@ impl StudyStage<'_> {
         self.questions.iter().find(|question| question.phase == phase)
     }
 
-    /// What was measured in a phase.
+    /// The outcomes of a phase.
     pub fn of_phase(&self, phase: Phase) -> Vec<&CellOutcome<'_>> {
         self.outcomes.iter().filter(|outcome| outcome.phase == phase).collect()
     }
@@ -295,7 +296,7 @@ impl StudyStage<'_> {
         targets
     }
 
-    /// In what the rate of an outcome is given.
+    /// The quantity for the rate of an outcome.
     pub fn quantity(&self, outcome: &CellOutcome<'_>) -> Quantity {
         self.question(outcome.phase).map_or(Quantity::Operations, |question| question.quantity)
     }
@@ -322,7 +323,7 @@ impl StageCell {
     }
 }
 
-/// The name of a target in tables: A to Z, then A1 to Z1 and so on.
+/// The name of a target in tables: A to Z, then A1 to Z1, A2 to Z2.
 pub fn letter(index: usize) -> String {
     let letter = char::from(b'A' + (index % 26) as u8);
     if index < 26 { letter.to_string() } else { format!("{letter}{}", index / 26) }
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn cells_are_told_apart_by_what_varies() {
-        // Cameras of one name that differ in what is no parameter of a plan.
+        // Cameras with the same name that differ in something other than a parameter of the plan.
         let mut faster = camera("camera");
         faster.instrument.frame_rate = Frequency(200.0);
         let results = results(vec![

@@ -1,4 +1,4 @@
-//! What a reader must know before using a figure. Found once for all reports, each with what to do about it.
+//! Warnings that readers need before they use a figure, found once for all reports, each with advice.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,56 +10,56 @@ use crate::{
     reason::{Reason, reasons},
 };
 
-/// Something that limits what a report says.
+/// A limitation of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Warning {
     /// A target was given up.
     LeftOut {
         /// The target's letter.
         target: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Samples that can't be used.
+    /// Samples that must not be used.
     Invalid {
-        /// How many, and why.
+        /// The reason, with their number.
         reason: Reason,
-        /// Of how many.
+        /// Number of all samples.
         of: usize,
     },
-    /// Measurements that this machine had spoilt were made again.
+    /// Measurements were repeated because this machine had disturbed them.
     Again {
-        /// How often.
+        /// Number of repetitions.
         count: usize,
     },
     /// Cells have fewer repeats than planned.
     Incomplete {
-        /// How many phases of cells on targets.
+        /// Number of phases of cells on targets.
         groups: usize,
-        /// Of how many.
+        /// Number of all phases.
         of: usize,
-        /// What was planned.
+        /// Planned number of repeats.
         planned: u32,
     },
-    /// There is nothing to take an interval from.
+    /// There are no repeats to derive an interval from.
     OneRepeat,
-    /// Cells of the plan would do the same work as others at its scale, and were left out.
+    /// Cells of the plan were left out because they would do the same work as others at its scale.
     SameWork {
-        /// Each, with its stage.
+        /// The cells, each with its stage.
         cells: Vec<String>,
     },
-    /// Repeats differ much among themselves.
+    /// Repeats differ much from each other.
     Spread {
-        /// How many phases of cells on targets.
+        /// Number of phases of cells on targets.
         groups: usize,
-        /// Of how many.
+        /// Number of all phases.
         of: usize,
-        /// The widest: what it is, and its standard deviation as a share of the mean.
+        /// The widest spread: its name, and its standard deviation as a share of the mean.
         widest: (String, f64),
     },
-    /// Others used the machine just before samples; means over all of these moments.
+    /// Other programs used the machine just before samples; means over all of these moments.
     Busy {
-        /// Processors that were busy.
+        /// Busy processors.
         cores: f64,
         /// Traffic of all disks.
         disk: ByteRate,
@@ -68,14 +68,14 @@ pub enum Warning {
     },
     /// The host of a virtual machine took processor time away.
     Stolen {
-        /// How many samples.
+        /// Number of samples.
         count: usize,
-        /// Of how many.
+        /// Number of all samples.
         of: usize,
-        /// How much, in cores, mean over all samples.
+        /// Processors taken away, mean over all samples.
         cores: f64,
     },
-    /// Whether reads came from the storage can't be shown.
+    /// Nothing can prove that reads came from the storage.
     NotProvable {
         /// The targets' letters.
         targets: Vec<String>,
@@ -85,9 +85,9 @@ pub enum Warning {
         /// The targets' letters.
         targets: Vec<String>,
     },
-    /// Targets are not configured alike in what changes their figures.
+    /// Targets differ in their configuration, and that changes their figures.
     NotAlike {
-        /// In what, in a sentence without its end.
+        /// The differences, in a sentence without its end.
         what: String,
     },
     /// Data were never synced.
@@ -95,57 +95,57 @@ pub enum Warning {
         /// The stage.
         stage: String,
     },
-    /// A copy is limited by where the data come from.
+    /// The source of a copy limits it.
     SourceLimits {
-        /// Stage and target.
+        /// The stage and target.
         what: String,
-        /// In how many cells.
+        /// Number of such cells.
         count: usize,
-        /// Of how many.
+        /// Number of all cells.
         of: usize,
-        /// The least and greatest share of a copy's time that reading its source by itself takes, among these.
+        /// The least and greatest share of a copy's time that reading the source alone takes, among these.
         share: (f64, f64),
     },
-    /// A figure of a target is that of the network to it.
+    /// A figure of a target shows the network rather than the storage.
     NetworkRate {
-        /// Which, in a sentence without its end.
+        /// The figure, in a sentence without its end.
         what: String,
     },
     /// Something happened during the campaign.
     Event {
-        /// When: since 1970, UTC.
+        /// Time since 1970, UTC.
         at: Nanos,
-        /// What.
+        /// The event.
         what: String,
     },
 }
 
-/// How grave a warning is.
+/// The severity of a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     /// Figures are missing or must not be used.
     Grave,
     /// Figures may mislead.
     Caution,
-    /// To be kept in mind.
+    /// Worth knowing.
     Note,
 }
 
-/// A standard deviation above this share of the mean is told.
+/// A standard deviation above this share of the mean causes a warning.
 const SPREAD_MOST: f64 = 0.25;
-/// Cores that others may use before a sample.
+/// Processors that other programs may use before a sample.
 const CORES_MOST: f64 = 0.25;
-/// Traffic of others before a sample, in bytes a second.
+/// Traffic of other programs before a sample, in bytes per second.
 const TRAFFIC_MOST: f64 = 10e6;
-/// Cores that a host may take.
+/// Processors that a host may take away.
 const STOLEN_MOST: f64 = 0.05;
-/// Moments that are shorter than this in all say nothing, in seconds.
+/// The least total length of these moments, in seconds; shorter ones show nothing.
 const LOOKED_AT_LEAST: f64 = 0.1;
-/// A source that takes at least this share of a copy's time is told.
+/// A source that takes at least this share of a copy's time causes a warning.
 const SOURCE_LEAST: f64 = 0.5;
 
 impl Warning {
-    /// How grave it is.
+    /// The severity.
     pub fn grade(&self) -> Grade {
         match self {
             Warning::LeftOut { .. } | Warning::Invalid { .. } | Warning::Incomplete { .. } => Grade::Grave,
@@ -154,7 +154,7 @@ impl Warning {
         }
     }
 
-    /// What to do about it, if anything can be done.
+    /// Advice, if anything can be done.
     pub fn advice(&self) -> Option<&'static str> {
         Some(match self {
             Warning::LeftOut { .. } => "look at it with its own tools, then measure it again",
@@ -247,7 +247,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Everything to be told, the gravest first.
+/// All warnings, the gravest first.
 pub(crate) fn warnings(
     results: &Results,
     stages: &[StudyStage<'_>],
@@ -277,7 +277,7 @@ pub(crate) fn warnings(
     found
 }
 
-/// What a scale made equal.
+/// The cells that a scale made equal.
 fn same_work(results: &Results) -> Option<Warning> {
     let cells = results.campaign.as_ref()?.plan.merged.clone();
     (!cells.is_empty()).then_some(Warning::SameWork { cells })
@@ -298,7 +298,7 @@ fn invalid(results: &Results) -> Vec<Warning> {
     reasons.into_iter().map(|reason| Warning::Invalid { reason, of }).collect()
 }
 
-/// What happened besides. Repetitions may be many: they are counted.
+/// Other events. Repetitions may be numerous, so they are counted.
 fn events(results: &Results) -> Vec<Warning> {
     let (again, others): (Vec<&Event>, Vec<&Event>) =
         results.events.iter().partition(|event| event.what.starts_with(Event::AGAIN));
@@ -317,7 +317,7 @@ fn incomplete(results: &Results, outcomes: &[&CellOutcome<'_>]) -> Option<Warnin
     (groups > 0).then_some(Warning::Incomplete { groups, of: outcomes.len(), planned })
 }
 
-/// Single runs that come from elsewhere may still be compared over cells.
+/// Imported single runs can still be compared over cells.
 fn one_repeat(results: &Results, outcomes: &[&CellOutcome<'_>]) -> Option<Warning> {
     if results.is_imported() {
         return None;
@@ -344,15 +344,15 @@ fn spread(stages: &[StudyStage<'_>], outcomes: &[&CellOutcome<'_>]) -> Option<Wa
     Some(Warning::Spread { groups, of: outcomes.len(), widest: widest? })
 }
 
-/// Stage, cell, phase and target of an outcome in words.
+/// The stage, cell, phase and target of an outcome, in words.
 fn place(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
     let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
     let comma = if label.is_empty() { "" } else { ", " };
     format!("{}{comma}{label}, {}, {}", stage.name, outcome.phase.name(), letter(outcome.target))
 }
 
-/// What the machine did a second, over all samples together: moments are short, and the kernel counts processor time in
-/// steps of 10 ms. None from too short a time in all.
+/// The machine's activity per second, over all samples together: moments are short, and the kernel counts
+/// processor time in steps of 10 ms. `None` if the total time is too short.
 fn a_second(
     results: &Results,
     moment: fn(&Measured) -> &Activity,
@@ -407,7 +407,7 @@ fn never_synced(stage: &StudyStage<'_>) -> Option<Warning> {
     (cells > 0).then_some(Warning::NeverSynced { stage: name })
 }
 
-/// Copies whose source, read by itself, takes at least half of the time that they take: one warning a target.
+/// Copies for which reading the source alone takes at least half of the time: one warning per target.
 fn source_limits(stage: &StudyStage<'_>) -> Vec<Warning> {
     let rate = |outcome: &CellOutcome<'_>| outcome.rate.map(|summary| summary.mean);
     let mut shares: BTreeMap<usize, Vec<f64>> = BTreeMap::new();

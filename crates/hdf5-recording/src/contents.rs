@@ -1,4 +1,4 @@
-//! Frames as chunks of HDF5 datasets: what the files of a recording have in them, and how chunks are made.
+//! Frames as chunks of HDF5 datasets: the content of a recording's files, and the encoding of chunks.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -28,78 +28,78 @@ use crate::{
     kept_values::KeptValues,
 };
 
-/// What the HDF5 files of a recording have in them.
+/// The content of the HDF5 files of a recording.
 #[derive(Debug, Clone)]
 pub struct Hdf5Contents {
-    /// All that is there before the first frame.
+    /// Everything that is there before the first frame.
     pub tree: Arc<TreeGroup>,
-    /// How frames are compressed.
+    /// The compression of frames.
     pub compression: FrameCompression,
     /// Bytes of a pixel.
     pub element: ElementSize,
     /// Bytes of a frame, or of a stack of them.
     pub frame_size: u64,
-    /// How a frame, or a stack of them, is cut into chunks, if it is not one.
+    /// The tiles of a frame, or of a stack of them; `None` if it is a single chunk.
     pub grid: Option<Arc<TileGrid>>,
-    /// When the clock of the recording began.
+    /// The start of the recording's clock.
     pub start: Moment,
     /// Values that are joined to frames.
     pub joined: Option<Arc<JoinedValues>>,
-    /// What files that are there say of the frames, and no journal does.
+    /// Values that only existing files contain, and no journal.
     pub(crate) kept: Option<Arc<KeptValues>>,
-    /// What of the user's layout is not in the files, and why.
+    /// The parts of the user's layout that are not in the files, each with the reason.
     pub left_out: Vec<String>,
-    /// Several frames that are one frame for the recorder, if they are.
+    /// The stack, if the recorder treats several frames as one.
     pub stack: Option<StackedFrames>,
-    /// Several datasets that frames go into, if there are.
+    /// The datasets, if frames go into several.
     pub datasets: Option<Arc<SeveralDatasets>>,
-    /// Its frames come as they are recorded: when they came, were compressed and became durable is known. Not of those that
-    /// were recorded before.
+    /// True if frames are being recorded, so that we observe the times of their arrival, compression and
+    /// durability. False for frames recorded earlier.
     pub live: bool,
 }
 
-/// How frames are put together, several into one of the recorder's.
+/// A stack: several frames that the recorder treats as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackedFrames {
-    /// So many.
+    /// Number of frames in a stack.
     pub frames: u64,
-    /// All there are to be, those that are missing with them.
+    /// Number of all frames expected, including missing ones.
     pub due: u64,
 }
 
-/// Several datasets of frames in a file, and how frames get to them.
+/// Several datasets of frames in a file, and the selection among them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SeveralDatasets {
-    /// Which they are, and how a value chooses among them.
+    /// The datasets, and the rule that selects one by a value.
     pub frames: FrameDatasets,
-    /// So many frames belong together: the channels of an image.
+    /// Number of frames that belong together: the channels of an image.
     pub(crate) together: u64,
-    /// Where each frame is to be, if it was recorded before.
+    /// The position of each frame, if it was recorded earlier.
     pub(crate) known: Option<BTreeMap<u64, DatasetPlace>>,
 }
 
-/// Where the frames are in such a file.
+/// Path of the frames in such a file.
 pub const FRAMES_IN_FILE: &str = FRAMES_PATH;
-/// Where the recorder says there what became of each.
+/// Path of the recorder's notes in such a file.
 pub const RECORDER_IN_FILE: &str = RECORDER_PATH;
 
-/// Bytes of a chunk in the index, of one that is compressed: its offset, length and filters.
+/// Bytes per compressed chunk in the index: its offset, length and filters.
 const INDEX_ENTRY: u64 = 16;
-/// Metadata of a file without frames, and what the library keeps of it.
+/// Bytes of metadata in a file without frames, with the library's own memory.
 const METADATA_LEAST: u64 = 2 << 20;
-/// Pages that are not full, and what the index has of its own: one part in so many.
+/// Share of memory for partly filled pages and the index's own blocks: one part in `METADATA_SHARE`.
 const METADATA_SHARE: u64 = 2;
 
 impl Hdf5Contents {
-    /// The files of an instrument whose frames are to be stored so, in a recording whose clock began at `start`; none if
-    /// they are to be stored otherwise.
+    /// The content of an instrument's files, in a recording whose clock began at `start`; `None` if its frames
+    /// are not stored in HDF5.
     ///
-    /// A photon-counting detector's are described as NXmx asks, all others as NeXus does.
+    /// Files of photon-counting detectors follow NXmx, all others plain NeXus.
     pub fn of(instrument: &Instrument, start: Moment) -> Option<Self> {
         Self::asked(instrument, start, &FileWishes::default())
     }
 
-    /// The same as the user wishes them.
+    /// The same, with the user's wishes.
     pub fn asked(instrument: &Instrument, start: Moment, wishes: &FileWishes) -> Option<Self> {
         if instrument.recording.format != Format::Hdf5 {
             return None;
@@ -108,7 +108,7 @@ impl Hdf5Contents {
         let recording = &instrument.recording;
         let description = DetectorDescription {
             scan: recording.scan.map(|scan| scan.rest().to_vec()).unwrap_or_default(),
-            // Packets do not say how many frames come: there may be a line more.
+            // Packets do not contain the number of frames, so there may be an additional line.
             first_max: recording.scan.filter(|_| instrument.packets.is_none()).and_then(|scan| scan.lines()),
             chunk: recording.chunk.map(|chunk| in_frame(chunk, &instrument.shape)).unwrap_or_default(),
             ..instrument_description(instrument, compression, &start.to_string())?
@@ -118,8 +118,8 @@ impl Hdf5Contents {
         Self::arranged(known, compression, start, wishes)
     }
 
-    /// The files of a detector of this description, of a recording that is there; none if its pixels have no size of a number.
-    /// One that counts photons is described as NXmx asks.
+    /// The content of the files of an existing recording of this detector; `None` if the size of its pixels is
+    /// not that of a number. Files of photon-counting detectors follow NXmx.
     pub(crate) fn described(
         described: &DetectorDescription,
         counts: bool,
@@ -130,8 +130,8 @@ impl Hdf5Contents {
         Self::with_tree(described, tree, compression, start)
     }
 
-    /// The files of a series that is stored as `recording` says, in a recording whose clock began at `start`; none if its pixels
-    /// can't be in one. Channels are the last dimension in front of those of a frame.
+    /// The content of a series' files, stored as `recording` says, in a recording whose clock began at `start`.
+    /// `None` if such pixels can't be stored in HDF5. Channels are the dimension before those of a frame.
     pub fn of_series(
         series: &DescribedSeries,
         recording: &RecordingLayout,
@@ -174,7 +174,7 @@ impl Hdf5Contents {
         })
     }
 
-    /// The same, of which one file has only a part.
+    /// The same, for a recording whose files each have only a part of the frames.
     #[must_use]
     pub fn of_parts(mut self) -> Self {
         if let Some(frames) = Arc::make_mut(&mut self.tree).frames_mut() {
@@ -183,8 +183,8 @@ impl Hdf5Contents {
         self
     }
 
-    /// Bytes of memory that the metadata of an open file take at the most, once it has so many frames: what each chunk has in the
-    /// index, and the values of each frame in columns.
+    /// Bytes of memory for the metadata of an open file with `frames` frames, at the most: the index entries of
+    /// chunks, and the values in columns.
     pub fn metadata_memory(&self, frames: u64) -> u64 {
         let tree = &self.tree;
         let index: u64 =
@@ -194,12 +194,12 @@ impl Hdf5Contents {
         METADATA_LEAST.saturating_add(each).saturating_add(each / METADATA_SHARE)
     }
 
-    /// Frames go into several datasets, each of which counts its own.
+    /// Returns true if frames go into several datasets, each of which counts its own.
     pub fn has_several_datasets(&self) -> bool {
         self.datasets.is_some()
     }
 
-    /// What is stored of each frame.
+    /// The encoding of a stored frame.
     pub fn encoding(&self) -> Encoding {
         encoding(self.grid.as_deref(), self.compression, self.element)
     }
@@ -213,7 +213,8 @@ impl Hdf5Contents {
         Self::of_shape(&described.frames_shape(), tree, compression, start)
     }
 
-    /// Files in which frames of this shape are, and what else a tree says; none if they can't be cut so.
+    /// The content of files with frames of this shape and the rest of a tree; `None` if frames can't be cut into
+    /// such chunks.
     pub(crate) fn of_shape(
         shape: &FramesShape,
         tree: TreeGroup,
@@ -242,7 +243,7 @@ impl Hdf5Contents {
         })
     }
 
-    /// The files of such frames, of which nothing else is known; none if their pixels are no whole bytes.
+    /// The content of files with only these frames; `None` if pixels are not whole bytes.
     pub fn of_frames(pixel: PixelType, shape: &[u64], compression: FrameCompression) -> Option<Self> {
         Self::of_tiles(pixel, shape, &[], compression)
     }
@@ -262,18 +263,18 @@ impl Hdf5Contents {
         Self::with_tree(&described, nexus_plain(&described), compression, start)
     }
 
-    /// All that is in its files beside the frames, as text: files can be made again from it, see [`crate::repair`].
+    /// Everything in the files beside the frames, as text. [`crate::repair`] makes files again from it.
     pub fn text(&self) -> String {
         serde_json::to_string(&*self.tree).unwrap_or_default()
     }
 
-    /// The most bytes that are stored of a frame, in whole pages.
+    /// Bytes stored per frame, at the most, in whole pages.
     pub fn stored_max(&self) -> u64 {
         let plain = self.frame_size.next_multiple_of(ALIGNMENT as u64);
         self.encoder().map_or(plain, |encoder| encoder.length_max() as u64)
     }
 
-    /// The plug-in that makes chunks, if one does.
+    /// The plug-in that encodes chunks, if there is one.
     pub fn plugin(&self) -> Option<PluginFilter> {
         match self.compression {
             FrameCompression::Filter(filter) => Some(filter),
@@ -281,7 +282,7 @@ impl Hdf5Contents {
         }
     }
 
-    /// What makes chunks of frames, if they are compressed.
+    /// The encoder of chunks; `None` if frames are not compressed.
     pub fn encoder(&self) -> Option<ChunkEncoder> {
         let Hdf5Contents { compression, element, frame_size, ref grid, .. } = *self;
         (compression != FrameCompression::None || grid.is_some()).then(|| ChunkEncoder {
@@ -293,7 +294,7 @@ impl Hdf5Contents {
     }
 }
 
-/// What an instrument's file says of it, for a recording that starts then; none if its pixels are no whole bytes.
+/// The description of an instrument for a recording with this start; `None` if its pixels are not whole bytes.
 pub(crate) fn instrument_description(
     instrument: &Instrument,
     compression: FrameCompression,
@@ -313,14 +314,14 @@ pub(crate) fn instrument_description(
     })
 }
 
-/// The dimensions of a chunk that are those of a frame; none if it is a frame.
+/// The dimensions of a chunk within a frame; empty if a chunk is a frame.
 fn in_frame(chunk: ChunkShape, frame: &[u64]) -> Vec<u64> {
     let sides = chunk.sides();
     let sides = &sides[sides.len().saturating_sub(frame.len())..];
     if sides == frame { Vec::new() } else { sides.to_vec() }
 }
 
-/// What is stored of a frame.
+/// The encoding of a stored frame.
 fn encoding(grid: Option<&TileGrid>, compression: FrameCompression, element: ElementSize) -> Encoding {
     match grid {
         Some(_) => Encoding::Tiles(compression, element),
@@ -328,7 +329,7 @@ fn encoding(grid: Option<&TileGrid>, compression: FrameCompression, element: Ele
     }
 }
 
-/// The filter of a dataset whose frames are compressed so, if it has one.
+/// The filter of a dataset with such compression, if it has one.
 pub(crate) fn frame_filter(compression: FrameCompression, element: ElementSize) -> Option<FrameFilter> {
     if let FrameCompression::Filter(filter) = compression {
         return Some(FrameFilter { number: filter.number(), values: filter.values().into() });
@@ -338,11 +339,11 @@ pub(crate) fn frame_filter(compression: FrameCompression, element: ElementSize) 
     Some(FrameFilter { number, values: compression.cd_values(element) })
 }
 
-/// How frames of this shape are to be compressed where a user says it so: the plug-in of a filter fits what it is given to pixels
-/// and chunks. All others are as they are.
+/// Adapts the user's compression to frames of this shape: a plug-in completes its numbers for the pixels and
+/// chunks. Other compressions stay as they are.
 ///
 /// # Errors
-/// If no plug-in has the filter, or it does not take such frames or what it is given, in words.
+/// If no plug-in has the filter, or the plug-in refuses such frames or numbers.
 pub fn settled_compression(
     compression: FrameCompression,
     pixel: PixelType,
@@ -367,10 +368,10 @@ pub(crate) fn settled_for(
     PluginFilter::new(filter.number(), &values).map(FrameCompression::Filter).map_err(refused)
 }
 
-/// The same for the frames of an instrument, in its own file.
+/// The same for the frames of an instrument, in the instrument itself.
 ///
 /// # Errors
-/// The same.
+/// The same errors as [`settled_compression`].
 pub fn settle_instrument(instrument: &mut Instrument) -> Result<(), String> {
     if let Some(compression) = instrument.recording.compression {
         let settled = settled_compression(compression, instrument.pixel, &instrument.shape)?;
@@ -379,17 +380,17 @@ pub fn settle_instrument(instrument: &mut Instrument) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether it is known how to compress so.
+/// Checks that such a compression is available.
 ///
 /// # Errors
-/// If no plug-in has the filter: which there are, and where was looked.
+/// If no plug-in has the filter; the error lists the filters found, and the directories searched.
 pub fn check_compression(compression: FrameCompression) -> Result<(), String> {
     let FrameCompression::Filter(filter) = compression else { return Ok(()) };
     let found = filter_plugin(filter.number()).map(drop);
     found.map_err(|error| format!("compression {}: {error}", filter.text()))
 }
 
-/// Makes chunks of frames.
+/// Encodes frames into chunks.
 #[derive(Debug)]
 pub struct ChunkEncoder {
     compression: FrameCompression,
@@ -399,7 +400,7 @@ pub struct ChunkEncoder {
 }
 
 impl FrameEncoder for ChunkEncoder {
-    /// Whole pages, so that it is written past the cache.
+    /// Whole pages, so that the chunk can be written with `O_DIRECT`.
     fn length_max(&self) -> usize {
         let encoding = Encoding::of_chunk(self.compression, self.element);
         let of_frame = || encoding.length_max(self.frame_size) as usize;
@@ -415,7 +416,8 @@ impl FrameEncoder for ChunkEncoder {
             let length = length.expect("frames are whole pixels, and there is room for the longest");
             return StoredAs { encoding, length: length_of_extent(length) };
         }
-        // A plug-in was there when the recording was prepared, frames are whole pixels, and there is room for the longest.
+        // This can't fail: the plug-in was checked when the recording was prepared, frames are whole pixels, and
+        // there is room for the longest chunk.
         if let Ok(Some(length)) = chunk::encode(self.compression, self.element, frame, into) {
             return StoredAs { encoding, length: length_of_extent(length) };
         }
@@ -429,7 +431,7 @@ impl FrameEncoder for ChunkEncoder {
     }
 }
 
-/// Layouts of longer ones are refused.
+/// The conversion can't fail: layouts with longer chunks are refused.
 fn length_of_extent(length: usize) -> u32 {
     u32::try_from(length).expect("no chunk of a layout is longer than an extent can be")
 }

@@ -1,8 +1,8 @@
-//! Into which of several datasets of its file each frame goes, and which of their frames it becomes.
+//! Selects the dataset of each frame, and its index there, if a file has several datasets of frames.
 //!
-//! Each dataset counts its own frames: the next one that belongs to it stands behind the last, in the order in which frames were
-//! given to the lane, which is that of their numbers. So a frame that is written waits for those before it, and for the value
-//! that says its dataset: some time, and as long as few wait. Then it goes into the default.
+//! Each dataset counts its own frames. They get consecutive indices in the order in which the lane received them,
+//! which is that of their numbers. A written frame therefore waits for those before it, and for the value that
+//! names its dataset. If that takes too long or too many frames wait, the frame goes into the default dataset.
 //!
 //! ```text
 //! frame 5     write        value: dark     dark[0]
@@ -22,44 +22,44 @@ use nilometer_ring::{Frame, WrittenFrame};
 
 use crate::SeveralDatasets;
 
-/// A frame waits so long for the value that says its dataset.
+/// The longest time that a frame waits for the value that names its dataset.
 const WAITING_FOR: Nanos = Nanos::from_millis(1000);
-/// While one waits, it is looked so often whether its value came.
+/// Interval between checks for that value.
 const LOOK: Nanos = Nanos::from_millis(5);
-/// Images of which it is known where they are, so that all their channels get there.
+/// Number of recent images whose position is kept, so that all channels of an image go to the same dataset.
 const RECENT: usize = 4096;
 
-/// See the module. Of one file.
+/// Assigns the frames of one file to its datasets.
 #[derive(Debug)]
 pub(crate) struct DatasetPlaces {
     datasets: Arc<SeveralDatasets>,
     joined: Option<Arc<JoinedValues>>,
-    /// Frames that are being written and those that wait, by their offsets in the file, in the order in which they came.
+    /// Frames being written and waiting frames, by their offsets in the file, in the order of their arrival.
     order: VecDeque<u64>,
-    /// Those of them that are written.
+    /// The written ones among them.
     written: BTreeMap<u64, WrittenFrame>,
-    /// Images of each dataset.
+    /// Number of images in each dataset.
     next: Vec<u64>,
-    /// The last images, if they have several channels.
+    /// The positions of recent images, if images have several channels.
     recent: BTreeMap<u64, ImagePlace>,
-    /// So many may wait.
+    /// Number of frames that may wait, at the most.
     most: u64,
-    /// When it was looked last.
+    /// Time of the last check.
     looked: Nanos,
 }
 
-/// Where an image is.
+/// The position of an image.
 #[derive(Debug, Clone, Copy)]
 struct ImagePlace {
     dataset: usize,
-    /// Which image of it.
+    /// Its index in the dataset.
     index: u64,
-    /// Why it is there.
+    /// The reason for this dataset.
     said: NamedDataset,
 }
 
 impl DatasetPlaces {
-    /// Of a file in which so many frames may wait.
+    /// Creates an assignment for a file in which `most` frames may wait.
     pub(crate) fn new(datasets: Arc<SeveralDatasets>, joined: Option<Arc<JoinedValues>>, most: u64) -> Self {
         DatasetPlaces {
             next: vec![0; datasets.frames.paths.len()],
@@ -73,17 +73,18 @@ impl DatasetPlaces {
         }
     }
 
-    /// The next frame is being written there.
+    /// Records that the next frame is being written at this offset.
     pub(crate) fn issue(&mut self, offset: u64) {
         self.order.push_back(offset);
     }
 
-    /// It is written.
+    /// Records that a frame is written.
     pub(crate) fn land(&mut self, written: WrittenFrame) {
         self.written.insert(written.begin.offset, written);
     }
 
-    /// Frames that have their place now, in order. Where the recording is over, no value comes any more.
+    /// Releases the frames that have their position now, in order. Once the recording is over, no more values
+    /// come.
     pub(crate) fn release(&mut self, now: Nanos, over: bool) -> Vec<WrittenFrame> {
         self.looked = now;
         let mut placed = Vec::new();
@@ -100,27 +101,27 @@ impl DatasetPlaces {
         placed
     }
 
-    /// When it is to be looked again.
+    /// The time of the next check, if a frame waits.
     pub(crate) fn look_at(&self) -> Option<Nanos> {
         let first = self.order.front()?;
         self.written.contains_key(first).then_some(self.looked + LOOK)
     }
 
-    /// None is being written, and none waits.
+    /// Returns true if no written frame waits.
     pub(crate) fn is_quiet(&self) -> bool {
         self.written.is_empty()
     }
 
-    /// After a failure: those that are written.
+    /// Gives up after a failure, and returns the written frames.
     pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Frame> + use<> {
         self.order.clear();
         std::mem::take(&mut self.written).into_values().map(|written| written.frame)
     }
 
-    /// Where the next frame goes, unless it waits.
+    /// The position of the next frame; `None` if it waits.
     fn place(&mut self, number: u64, may_wait: bool) -> Option<DatasetPlace> {
         if let Some(known) = &self.datasets.known {
-            // Each has one: that was looked at before.
+            // Each frame has a position: that was checked before.
             return Some(known.get(&number).copied().unwrap_or_default());
         }
         let together = self.datasets.together.max(1);
@@ -142,7 +143,7 @@ impl DatasetPlaces {
         Some(DatasetPlace { dataset: dataset as u32, index })
     }
 
-    /// Where the image of this frame goes.
+    /// The position of a new image.
     fn image(&mut self, number: u64, may_wait: bool) -> Option<ImagePlace> {
         let joined = self.joined.as_ref().filter(|joined| joined.may_come());
         let joined = joined.filter(|_| self.datasets.frames.destination.is_some());
@@ -200,7 +201,7 @@ mod tests {
             }
         }
 
-        /// It was there at this time.
+        /// Lands a frame that arrived at this time.
         fn land(&mut self, number: u64, arrived: Nanos) {
             let (_, mut buffers) = Arena::shared_out(1, 16);
             let frame = Frame::new(number, arrived, arrived, buffers.pop().expect("one"));

@@ -1,4 +1,4 @@
-//! From what is known of a recording and what the user wishes to the tree of its files.
+//! Builds the tree of a recording's files from the description and the user's wishes.
 
 use std::sync::Arc;
 
@@ -15,36 +15,36 @@ use nilometer_model::{Instrument, Length, Nanos};
 
 use crate::{SeveralDatasets, user_layout::UserLayout};
 
-/// What the user wishes of the files of a recording, beside frames.
+/// The user's wishes for the files of a recording, beside frames.
 #[derive(Debug, Clone, Default)]
 pub struct FileWishes {
-    /// Another structure than NeXus.
+    /// A structure other than NeXus.
     pub layout: Option<Arc<UserLayout>>,
     /// Values that are joined to frames.
     pub joined: Option<Arc<JoinedValues>>,
 }
 
-/// What is known of a recording before its first frame.
+/// The description of a recording before its first frame.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownRecording {
     pub(crate) description: DetectorDescription,
-    /// It is a detector that counts photons: NXmx.
+    /// True if the detector counts photons: its files follow NXmx.
     pub(crate) counts: bool,
     /// Values that layouts may name.
     pub(crate) stated: Vec<(String, TreeValue)>,
-    /// Of a series that comes as messages.
+    /// The size of a series that comes as messages.
     pub(crate) series: Option<SeriesExtent>,
 }
 
-/// Images of a series.
+/// The size of a series of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SeriesExtent {
-    /// Images that there are places for. None if the dataset grows: a series may bring more than it announced.
+    /// Number of images in the dataset; `None` if it grows, because a series may bring more than announced.
     pub(crate) images: Option<u64>,
     pub(crate) channels: u64,
 }
 
-/// A tree, and what of a layout is not in it.
+/// A tree, and the parts of a layout that are not in it.
 #[derive(Debug)]
 pub(crate) struct ArrangedTree {
     pub(crate) tree: TreeGroup,
@@ -53,11 +53,11 @@ pub(crate) struct ArrangedTree {
     pub datasets: Option<SeveralDatasets>,
 }
 
-/// Where values of the user's own go that come by frame number, as in files of areaDetector.
+/// The group for the user's own values joined by frame number, as in areaDetector's files.
 pub(crate) const ND_ATTRIBUTES: &str = "/entry/instrument/NDAttributes";
 
 impl KnownRecording {
-    /// The tree of its files; values that are joined to frames are told where they go.
+    /// Builds the tree of its files, and tells joined streams which columns they have.
     pub(crate) fn arrange(&self, wishes: &FileWishes) -> ArrangedTree {
         let made = match &wishes.layout {
             Some(layout) => self.by_layout(layout, wishes.joined.as_deref()),
@@ -161,7 +161,8 @@ fn knows(attributes: &[FrameAttribute], name: &str) -> bool {
     attributes.iter().any(|attribute| attribute.name == name)
 }
 
-/// The names that have a column by a layout, and their types: as it says, or of their first values, which came already.
+/// The names that have a column in a layout, with their types: from the layout, or else from the first values
+/// received.
 fn columns_of(layout: &Hdf5Layout, seen: &[(String, ColumnElement)]) -> Vec<(String, ColumnElement)> {
     let of_first = |name: &str| seen.iter().find(|(known, _)| known == name).map(|(_, element)| *element);
     let said = layout.attribute_names().into_iter();
@@ -173,7 +174,7 @@ fn columns_of(layout: &Hdf5Layout, seen: &[(String, ColumnElement)]) -> Vec<(Str
         (name, element)
     });
     let mut columns: Vec<_> = said.collect();
-    // What names datasets gets a column as any other, though no value of it came yet.
+    // The attribute that names datasets gets a column like any other, even before its first value.
     let named = destination.map(|name| (name.to_owned(), ColumnElement::TEXT));
     let seen = seen.iter().filter(|(name, _)| !is_destination(name)).cloned();
     let is_new = |name: &str| !columns.iter().any(|(known, _)| known == name);
@@ -183,12 +184,12 @@ fn columns_of(layout: &Hdf5Layout, seen: &[(String, ColumnElement)]) -> Vec<(Str
     columns
 }
 
-/// What names the dataset of a frame, where there are several.
+/// The attribute that names the dataset of a frame, if there are several.
 fn destination_of(layout: &Hdf5Layout) -> Option<&str> {
     layout.destination.as_ref().filter(|_| layout.has_several()).map(|destination| destination.name.as_str())
 }
 
-/// Values that name datasets are taken though the files have no column of them.
+/// The attribute that names datasets, if the files have no column for it; its values are needed all the same.
 fn destination_without_column(
     layout: &Hdf5Layout,
     columns: &[(String, ColumnElement)],
@@ -197,7 +198,7 @@ fn destination_without_column(
     Some((name.to_owned(), ColumnElement::TEXT))
 }
 
-/// What of frames has a place in a tree.
+/// The keys of all values of frames in a tree.
 fn keys(tree: &TreeGroup) -> Vec<String> {
     let columns = tree.columns().into_iter().map(|(_, column)| column.key.clone());
     columns.chain(tree.wanted_at_end().into_iter().map(|wanted| wanted.key)).collect()
@@ -216,7 +217,7 @@ fn column(attribute: &FrameAttribute) -> TreeDataset {
     TreeDataset { attributes: attribute.said(), content }
 }
 
-/// What is known of an instrument, by the names that detectors say it by.
+/// The values of an instrument, under the names that detectors use.
 pub(crate) fn stated_of(instrument: &Instrument) -> Vec<(String, TreeValue)> {
     let number = |number: f64| TreeValue::from(NumberArray::float(number));
     let cbf = instrument.cbf;

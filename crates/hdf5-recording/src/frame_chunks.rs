@@ -1,4 +1,5 @@
-//! The chunks of HDF5 datasets that a frame is in a file: the extent of it, or those that the table in front of the extent names.
+//! The chunks of a frame in HDF5 datasets: its whole extent, or the tiles that the table at the start of the
+//! extent lists.
 
 use nilometer_hdf5::StoredChunk;
 use nilometer_model::FrameCompression;
@@ -8,18 +9,18 @@ use nilometer_recording::{
 };
 use nilometer_ring::{Frame, StoredAs};
 
-/// Where a frame was written.
+/// The position of a written frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WrittenPlace {
     /// From the start of its file, in bytes.
     pub(crate) offset: u64,
-    /// Bytes that were written, if it is not encoded.
+    /// Bytes written, for a frame that is not encoded.
     pub(crate) length: u32,
     /// Bytes of the frame.
     pub(crate) size: u32,
 }
 
-/// Hands out the chunks of a frame that was just written: it still has what was written in its place.
+/// Passes on the chunks of a frame that was just written; the encoded bytes are still in its buffer.
 pub(crate) fn each_written_chunk(
     frame: &Frame,
     place: WrittenPlace,
@@ -35,8 +36,8 @@ pub(crate) fn each_written_chunk(
         .expect("the encode stage made its table, or it was decoded by it");
 }
 
-/// Hands out the chunks of a frame, which is the one of this number in its file, in the order of the dataset. `begin` are the
-/// first bytes of its extent, all of its table among them: they are looked at where it is in tiles.
+/// Passes on the chunks of a frame with the index `frame` in its file, in the order of the dataset. For a tiled
+/// frame, `begin` must contain the first bytes of its extent with the whole table.
 pub(crate) fn each_chunk(
     extent: &FrameExtent,
     frame: u64,

@@ -1,4 +1,5 @@
-//! What is said of each frame in a file with an index: by the recorder, by the instrument, and by what is joined by frame number.
+//! The values of each frame in a file with an index: from the recorder, from the instrument, and from streams
+//! joined by frame number.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -19,28 +20,28 @@ use crate::{
     },
 };
 
-/// The flag of a frame that is there and not whole.
+/// The flag of an incomplete frame.
 const INCOMPLETE: i64 = 2;
 
-/// Who says a value of each frame.
+/// The source of a value of each frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnSource {
     Recorder(RecorderColumn),
     Array(NdArrayColumn),
-    /// Where it stands, if there are several datasets.
+    /// The position of the frame, if there are several datasets.
     Placed(PlacedColumn),
-    /// What is joined, by the place of its name.
+    /// A joined stream, by the index of its name.
     Joined(usize),
 }
 
-/// Something that is said of each frame: where it is written.
+/// A value of each frame, and its columns and attributes.
 #[derive(Debug)]
 struct SaidOfFrames {
     source: ColumnSource,
     key: String,
-    /// Of the file.
+    /// Index of the file's column.
     column: Option<usize>,
-    /// The values of the first frame that is there, and of the last, if the tree wants them.
+    /// The values of the first and last frame received, if the tree wants them.
     ends: Option<EndFrames>,
 }
 
@@ -50,43 +51,43 @@ struct EndFrames {
     last: Option<(u64, ColumnValue)>,
 }
 
-/// See the module. Of one file.
+/// Fills the columns of one file with the values of its frames.
 #[derive(Debug)]
 pub(crate) struct FrameColumns {
     said: Vec<SaidOfFrames>,
-    /// By the place of a name that is joined, which of them it is.
+    /// Index into `said` by the index of a joined name.
     by_name: BTreeMap<usize, usize>,
     joined: Option<Arc<JoinedValues>>,
-    /// What files said of these frames before.
+    /// Values from existing files of these frames.
     kept: Option<Arc<KeptValues>>,
     start: Moment,
-    /// Frames that are there, by their numbers.
+    /// Numbers of the frames received.
     came: Ranges,
 }
 
-/// A frame that is put into a file.
+/// A frame to be put into a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InsertedFrame {
     pub(crate) number: u64,
     pub due: Nanos,
     pub(crate) arrived: Nanos,
-    /// When it was compressed, if it was.
+    /// Time of its compression, if it was compressed.
     pub(crate) encoded: Option<Nanos>,
-    /// Packets of it that never came.
+    /// Packets missing from it.
     pub(crate) missing: u64,
-    /// It came with bytes that can't be unpacked.
+    /// It arrived with bytes that can't be unpacked.
     pub(crate) is_damaged: bool,
-    /// Where it stands, if there are several datasets.
+    /// Its position, if there are several datasets.
     pub(crate) placed: Option<DatasetPlace>,
 }
 
 impl InsertedFrame {
-    /// Whether it is as its sender made it, with all its packets.
+    /// Returns true if all packets arrived and can be unpacked.
     pub(crate) fn is_whole(&self) -> bool {
         self.missing == 0 && !self.is_damaged
     }
 
-    /// Those that are stored as this one: itself, if it is one.
+    /// The frames stored together with this one: only itself if it is not a stack.
     pub(crate) fn all_of(frame: &Frame) -> impl Iterator<Item = InsertedFrame> {
         let arrived = frame.arrived;
         let is_damaged = frame.is_damaged();
@@ -106,24 +107,24 @@ impl InsertedFrame {
     }
 }
 
-/// The frames of a file that is closed.
+/// The frames of a closed file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClosedFrames {
-    /// The number of the first.
+    /// Number of the first frame.
     pub(crate) first: u64,
-    /// How many places there are.
+    /// Number of places for frames.
     pub(crate) count: u64,
-    /// How many there are up to the last frame that came.
+    /// Number of places up to the last frame received.
     pub(crate) length: u64,
 }
 
 impl FrameColumns {
-    /// Of a file that was made.
+    /// The columns of a new file.
     pub(crate) fn of(file: &Hdf5File, contents: &Hdf5Contents) -> Self {
         let columns: Vec<String> = file.columns().map(|column| column.key.clone()).collect();
         let wanted = contents.tree.wanted_at_end();
         let joined = contents.joined.iter().flat_map(|joined| joined.columns());
-        // What was recorded before is not seen now: when it came, and what became of it.
+        // For frames recorded earlier, nobody observes their arrival or their fate now.
         let arrays = NdArrayColumn::ALL.into_iter();
         let arrays = arrays.filter(|column| contents.live || *column == NdArrayColumn::UniqueId);
         let known = RecorderColumn::ALL
@@ -153,7 +154,7 @@ impl FrameColumns {
         }
     }
 
-    /// Says what is known of a frame, which is the one of this place in its file.
+    /// Sets the known values of a frame that is at `place` in its file.
     pub(crate) fn insert(&mut self, file: &mut Hdf5File, place: u64, inserted: InsertedFrame) {
         let InsertedFrame { number: frame, due, .. } = inserted;
         self.came.add(frame);
@@ -177,7 +178,7 @@ impl FrameColumns {
         }
     }
 
-    /// Says what came of frames that were there before, in a file whose first frame has this number.
+    /// Sets values that arrived for earlier frames, in a file whose first frame has this number.
     pub(crate) fn insert_late(&mut self, file: &mut Hdf5File, first: u64) {
         let Some(joined) = &self.joined else { return };
         let Some(last) = self.came.last() else { return };
@@ -192,7 +193,7 @@ impl FrameColumns {
         }
     }
 
-    /// These frames of the file are durable.
+    /// Marks these frames of the file as durable.
     pub(crate) fn durable(&self, file: &mut Hdf5File, frames: Vec<u64>, now: Nanos) {
         let durable = ColumnSource::Recorder(RecorderColumn::Durable);
         let Some(column) = self.said.iter().find(|said| said.source == durable).and_then(|said| said.column)
@@ -204,8 +205,8 @@ impl FrameColumns {
         }
     }
 
-    /// No frame comes any more: says what is left to be said of those that are there, and of those that did not come; and what
-    /// the file ends with.
+    /// Ends the file after the last frame. Sets the remaining values of its frames, received or not, and returns
+    /// the part of the tree that is written at the end.
     pub(crate) fn close(
         &mut self,
         file: &mut Hdf5File,
@@ -226,8 +227,8 @@ impl FrameColumns {
         end
     }
 
-    /// Values of the user's may still come of frames that are there: these have places. Others never come, and a series may end
-    /// long before the last frame that was announced.
+    /// Reserves places for the user's values that may still come, up to the last frame received. Frames behind it
+    /// never come: a series may end long before the announced number.
     fn place_late(&self, file: &mut Hdf5File, frames: ClosedFrames) {
         let Some(joined) = &self.joined else { return };
         for (name, at) in &self.by_name {
@@ -237,7 +238,7 @@ impl FrameColumns {
         }
     }
 
-    /// Values of names without a column, by name and place.
+    /// Joins the remaining values, and returns those of names without a column, by name and place.
     fn join_rest(&mut self, file: &mut Hdf5File, frames: ClosedFrames) -> OtherValues {
         let ClosedFrames { first, count, .. } = frames;
         let mut others = OtherValues::new();
@@ -266,7 +267,7 @@ impl FrameColumns {
         value.alone()
     }
 
-    /// Datasets of names that nobody knew when the file was made.
+    /// Datasets for names that were unknown when the file was made.
     fn datasets_of(&self, mut others: OtherValues, count: u64, tree: &TreeGroup) -> Option<TreeGroup> {
         let joined = self.joined.as_ref()?;
         let path = joined.others()?;
@@ -279,8 +280,8 @@ impl FrameColumns {
     }
 }
 
-/// How many places these datasets have: as many as there are frames, or, where this is more than there is room for, up to the last
-/// value. What finds no room then is counted.
+/// The length of these datasets: one place per frame. If there is no room for that many, up to the last value.
+/// Values that find no room then are counted as refused.
 fn shortened(joined: &JoinedValues, others: &mut OtherValues, count: u64) -> u64 {
     let room: u64 = others.values().map(|values| room_of(element_of(values))).sum();
     if count.saturating_mul(room) <= VALUES_AT_END_MAX {
@@ -298,7 +299,7 @@ fn shortened(joined: &JoinedValues, others: &mut OtherValues, count: u64) -> u64
     last.unwrap_or(0).min(most)
 }
 
-/// By the place of a name: by the place in the file.
+/// Values by place in the file, by the index of a name.
 type OtherValues = BTreeMap<usize, ValuesOfFrames>;
 
 fn said_by_recorder(column: RecorderColumn, frame: InsertedFrame) -> Option<ColumnValue> {

@@ -1,7 +1,7 @@
-//! A file over the HDF5 files of a recording: `<name>_master.h5`, in which all frames are one virtual dataset, whichever files
-//! and directories they are in, beside links to each file, as the writers of detectors make them.
+//! The master file of an HDF5 recording, `<name>_master.h5`. It shows all frames as one virtual dataset, across
+//! all files and directories, beside links to each file. Detectors' own writers make such files too.
 //!
-//! It is made when the recording is over, from what its journals say, and can be made again from them at any time.
+//! It is made from the journals when the recording is over, and can be made again from them at any time.
 
 mod modules;
 
@@ -29,19 +29,19 @@ use nilometer_storage::{
 
 use crate::Hdf5Contents;
 
-/// Why there is no such file.
+/// Errors of making a master file.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterError {
     /// The recording can't be read.
     #[error(transparent)]
     Recording(#[from] OpenError),
-    /// HDF5 refuses what it is to have in it.
+    /// HDF5 refuses the content.
     #[error(transparent)]
     Hdf5(#[from] Hdf5Error),
-    /// The directory did not take it.
+    /// The directory can't be written.
     #[error("can't write it: {0}")]
     Storage(#[from] io::Error),
-    /// Another recording than the one that was made.
+    /// The directory holds another recording.
     #[error("{} is not seen here: what is there is another recording", .0.display())]
     Foreign(PathBuf),
     /// The directory took too long.
@@ -49,33 +49,33 @@ pub enum MasterError {
     Target(#[from] TargetError),
 }
 
-/// A run of frames that are one behind the other in a file; or every n-th, where processes that record together have them in turn.
+/// A run of consecutive frames in a file; or every n-th, if processes that record together take turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileRun {
     file: PathBuf,
-    /// Its first frame in the recording, and in the file.
+    /// Number of its first frame in the recording, and index in the file.
     first: u64,
     in_file: u64,
     count: u64,
-    /// From each to the next.
+    /// Distance from each frame to the next.
     step: u64,
-    /// Where in the frame it is, along the frame's first dimension, if the file has some modules of it only.
+    /// Range along the frame's first dimension, if the file has only some modules of it.
     across: Option<Range<u64>>,
 }
 
-/// Where the links are, in a group of its own.
+/// The group with the links.
 const ENTRY: &str = "/entry";
 const FILES: &str = "files";
-/// Links to files would fill the screens of whoever lists them.
+/// More links would fill the screen of anybody who lists them.
 const LINKS_MAX: usize = 10_000;
 
-/// The name of the file over those of a recording.
+/// The name of the master file of a recording.
 pub(crate) fn master_name(name: &str) -> String {
     format!("{name}_master.h5")
 }
 
-/// The bytes of that file, for a recording in these directories, of which it lies in the first; none if all its frames are in
-/// one file, or not in HDF5.
+/// The bytes of the master file, for a recording in these directories; it belongs into the first. `None` if all
+/// frames are in one file or not in HDF5, or if old files are removed with their frames.
 ///
 /// # Errors
 /// If the recording can't be read, or HDF5 refuses.
@@ -83,13 +83,13 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
     let recording = Recording::open(directories, Trust::Acknowledged)?;
     let storing = recording.head().storing;
     let one_file = recording.head().lanes == 1 && !storing.is_many_files();
-    // Of files that old frames are removed with, nobody can say tomorrow what is there.
+    // If old files are removed with their frames, the master file would soon be wrong.
     if recording.head().format != Format::Hdf5 || one_file || storing == Storing::Files {
         return Ok(None);
     }
     let home = directories.first().map_or(Path::new(""), PathBuf::as_path);
     let in_scan = !tree.frames().iter().all(|(_, shape)| shape.scan.is_empty());
-    // More than there are lanes is no turn of processes: a journal may be anybody's.
+    // Processes can't take more turns than there are lanes: the journal may come from any source.
     let turn = if in_scan { 1 } else { turn_of(&recording) };
     let turn = if turn > recording.head().lanes.into() { 1 } else { turn };
     let runs = runs(&recording, home, turn);
@@ -99,7 +99,7 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
     written(&master_name(recording.name()), &tree).map(Some)
 }
 
-/// The bytes of a file that has no frames in it.
+/// The bytes of a file without frames.
 fn written(name: &str, tree: &TreeGroup) -> Result<Vec<u8>, MasterError> {
     let options = Hdf5FileOptions { watched: false, ..Hdf5FileOptions::default() };
     let file = Hdf5File::create(name, tree, options)?;
@@ -112,8 +112,9 @@ fn written(name: &str, tree: &TreeGroup) -> Result<Vec<u8>, MasterError> {
     Ok(bytes)
 }
 
-/// Puts that file into the first directory of a recording, if it has several files; storage that hangs is waited for so long.
-/// Where it is then. `others` are directories in which other processes made a part of the recording.
+/// Writes the master file into the first directory of a recording, if the recording has several files. Waits at
+/// most `at_most` for storage that hangs, and returns the path of the file. Other processes recorded parts of the
+/// recording in the directories `others`.
 ///
 /// # Errors
 /// If the recording can't be read, HDF5 refuses, or the directory does not take it in time.
@@ -137,7 +138,8 @@ pub fn put_master(
     })?
 }
 
-/// By how much all numbers of frames in a file differ, whichever file: 1, or how many processes have them in turn.
+/// The greatest common distance between frame numbers in each file: 1, or the number of processes that take
+/// turns.
 fn turn_of(recording: &Recording) -> u64 {
     let storing = recording.head().storing;
     let mut first_there = BTreeMap::new();
@@ -156,7 +158,7 @@ fn common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
-/// Where the frames are, in as few runs as they are in. Those with the same rest by `turn` are looked at by themselves.
+/// The runs of frames, as few as possible. Frames with the same remainder by `turn` form their own runs.
 fn runs(recording: &Recording, home: &Path, turn: u64) -> Vec<FileRun> {
     let head = *recording.head();
     let mut paths: BTreeMap<(usize, u64), PathBuf> = BTreeMap::new();
@@ -179,13 +181,13 @@ fn runs(recording: &Recording, home: &Path, turn: u64) -> Vec<FileRun> {
     runs.concat()
 }
 
-/// Parts of an only file are one.
+/// All parts of a single file have the same key.
 fn file_of(storing: Storing, place: FrameLocation) -> u64 {
     if storing.is_many_files() { place.file() } else { 0 }
 }
 
-/// A path as it is found from a directory: by its name in this one, or in one beside it, so that both may be moved, or mounted
-/// elsewhere, together.
+/// A path relative to a directory: by its name inside it, or in a sibling directory. Both can then be moved, or
+/// mounted elsewhere, together.
 fn seen_from(home: &Path, path: &Path) -> PathBuf {
     if let Ok(within) = path.strip_prefix(home) {
         return within.to_owned();
@@ -199,20 +201,20 @@ fn seen_from(home: &Path, path: &Path) -> PathBuf {
 }
 
 impl FileRun {
-    /// Frames that are lost between have blank places there too.
+    /// Returns true if the frame continues the run. Frames lost in between have blank places there too.
     fn has_place_for(&self, number: u64, in_file: u64) -> bool {
         in_file > self.in_file && number - self.first == in_file - self.in_file
     }
 
-    /// So many frames the file has up to its last.
+    /// Number of frames in the file up to the last of the run.
     fn end(&self) -> u64 {
         self.in_file + (self.count - 1) * self.step + 1
     }
 
-    /// The run in the dataset of this path.
+    /// The run as a part of the dataset at this path.
     fn part(&self, path: &str) -> VirtualPart {
         VirtualPart {
-            // What follows a `%` would stand for a number.
+            // HDF5 takes a single `%` as the start of a number.
             file: self.file.to_string_lossy().replace('%', "%%"),
             dataset: path.into(),
             length: self.end(),
@@ -225,8 +227,8 @@ impl FileRun {
         }
     }
 
-    /// The run in a dataset whose frames stand in a scan with these dimensions behind the first. Files begin with lines, so
-    /// that what is in a line of a file is in a line of all.
+    /// The run in a dataset whose frames are in a scan; `scan` has its dimensions after the first. Files begin
+    /// with a line, so that lines in the file are lines of the whole.
     fn parts_in_scan(&self, path: &str, scan: &[u64]) -> Vec<VirtualPart> {
         let file = self.part(path);
         let Some(line) = Some(scan.iter().product::<u64>()).filter(|_| !scan.is_empty()) else {
@@ -247,8 +249,9 @@ impl FileRun {
     }
 }
 
-/// Consecutive frames as blocks of a scan with these dimensions behind the first, a range in each dimension: the rest of a line
-/// that they begin in, whole lines, and the begin of one. Ranges of dimensions at the end that are whole are left out.
+/// Splits consecutive frames into blocks of a scan, one range per dimension; `scan` has its dimensions after the
+/// first. The blocks are the rest of the first line, whole lines, and the start of the last line. Whole ranges of
+/// trailing dimensions are left out.
 ///
 /// ```text
 /// 5..17 in lines of 6:   . . . . . x
@@ -279,18 +282,18 @@ fn blocks_of(frames: Range<u64>, scan: &[u64]) -> Vec<Vec<Range<u64>>> {
     blocks
 }
 
-/// All that a file is over.
+/// All frames that the master file covers.
 struct Whole<'a> {
     runs: &'a [FileRun],
     frames: u64,
-    /// Where the frames are.
+    /// The path of the frames.
     path: String,
-    /// Datasets that are not in the file.
+    /// Datasets that the master file omits.
     left_out: BTreeSet<String>,
 }
 
 impl Whole<'_> {
-    /// Not in the file over all: what is left out, and other names of it.
+    /// Returns true for omitted datasets, and for other names of them.
     fn leaves_out(&self, path: &str, node: &TreeNode) -> bool {
         match node {
             TreeNode::Dataset(_) => self.left_out.contains(path),
@@ -303,7 +306,7 @@ impl Whole<'_> {
         self.runs.iter().map(|run| run.part(path)).collect()
     }
 
-    /// A dataset of what is in the files at this path.
+    /// The dataset that shows the files' datasets at this path.
     fn content(&self, path: &str, content: &DatasetContent) -> DatasetContent {
         match content {
             DatasetContent::Frames(shape) => {
@@ -326,7 +329,7 @@ impl Whole<'_> {
         }
     }
 
-    /// A link to the frames of each file, named as the writers of detectors do.
+    /// Links to the frames of each file, with the names that detectors' own writers use.
     fn links(&self) -> TreeGroup {
         let mut seen = BTreeSet::new();
         let files = self.runs.iter().map(|run| &run.file).filter(|file| seen.insert(*file));
@@ -340,8 +343,8 @@ impl Whole<'_> {
     }
 }
 
-/// The tree of the files, with what is in them in the place of what would be written. Of files with some modules each, what they
-/// say of frames beside their pixels stays with them, and names of that go with it.
+/// The tree of the files, with virtual datasets over their content. If each file has only some modules, values
+/// beside the pixels stay in the files, and their other names are left out too.
 fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
     let mut made = TreeGroup { attributes: group.attributes.clone(), members: Vec::new() };
     for (name, node) in &group.members {

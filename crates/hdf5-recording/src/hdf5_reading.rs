@@ -1,6 +1,6 @@
-//! Frames read out of HDF5 files as programs of analysis read them: a part of each frame, chunk by chunk. The library says where
-//! a chunk is; its bytes are read, decoded, and what was asked for is taken out, by one thread, as in a program that uses
-//! the library. What it takes is what chunks are chosen by.
+//! Reads frames out of HDF5 files as analysis programs do: a part of each frame, chunk by chunk. The library
+//! gives the position of a chunk. One thread reads the bytes, decodes them and takes out the requested part, as
+//! in a program that uses the library. Its costs are the basis for the choice of chunks.
 
 use std::{
     fs::File,
@@ -24,10 +24,10 @@ use nilometer_storage::Clock;
 
 use crate::Hdf5Contents;
 
-/// Why frames can't be read.
+/// Errors of reading frames.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameReadError {
-    /// The library can't.
+    /// The library failed.
     #[error(transparent)]
     Hdf5(#[from] Hdf5Error),
     /// The file can't be read.
@@ -36,40 +36,40 @@ pub enum FrameReadError {
     /// A chunk is damaged.
     #[error("frame {frame}: {source}")]
     Chunk {
-        /// Which frame of the file.
+        /// Index of the frame in the file.
         frame: u64,
-        /// Why.
+        /// The reason.
         source: ChunkError,
     },
-    /// No frames of such a recording are in it.
+    /// The file has no frames of such a recording.
     #[error("the file has no frames that can be read")]
     NoFrames,
 }
 
-/// Reading as others see it.
+/// The state of a reading, shared with other threads.
 #[derive(Debug, Default)]
 pub struct ReadingWatch {
-    /// No further frame is to be read.
+    /// Set it to stop before the next frame.
     pub stop: Arc<AtomicBool>,
-    /// Frames that were begun.
+    /// Number of frames begun.
     pub frames: AtomicU64,
 }
 
-/// What a way of reading came to.
+/// The result of one way of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadingTotals {
-    /// Bytes of pixels that were asked for.
+    /// Bytes of pixels requested.
     pub asked: u64,
-    /// Bytes that were read of the file.
+    /// Bytes read from the file.
     pub read: u64,
     /// Frames of which something was read.
     pub frames: u64,
-    /// How long it took.
+    /// Duration.
     pub took: Nanos,
 }
 
 impl ReadingTotals {
-    /// Of both, one after the other.
+    /// The sum of two results.
     #[must_use]
     pub fn and(self, other: ReadingTotals) -> Self {
         ReadingTotals {
@@ -81,7 +81,7 @@ impl ReadingTotals {
     }
 }
 
-/// A file of frames that is open to be read.
+/// A file of frames, open for reading.
 #[derive(Debug)]
 pub struct Hdf5FrameReader {
     data: ReadDataset,
@@ -92,15 +92,15 @@ pub struct Hdf5FrameReader {
     element: ElementSize,
     stored: Vec<u8>,
     pixels: Vec<u8>,
-    /// Closed behind the dataset.
+    /// Closed after the dataset.
     _opened: ReadFile,
 }
 
-/// So many frames are read where any one is meant: what one takes depends on where it is.
+/// Frames that are read for a way that needs any single frame: the cost of one depends on its position.
 const ANY: u64 = 16;
 
 impl Hdf5FrameReader {
-    /// Opens a file that has these in it.
+    /// Opens a file with these contents.
     ///
     /// # Errors
     /// If it can't be opened, or has no frames.
@@ -119,14 +119,14 @@ impl Hdf5FrameReader {
         Ok(Hdf5FrameReader { data, file, shape, grid, compression, element, stored, pixels, _opened: opened })
     }
 
-    /// Frames that the file has places for.
+    /// Number of places for frames in the file.
     pub fn frames(&self) -> u64 {
         let line: u64 = self.shape.scan.iter().product();
         self.data.dimensions().first().map_or(0, |lines| lines * line)
     }
 
-    /// Reads a block of a frame into the first bytes of `into`, of which there are enough; how many bytes were read of the
-    /// file. What is not there is as it was.
+    /// Reads a block of a frame into the first bytes of `into`, which must be large enough. Returns the bytes
+    /// read from the file. Missing parts leave `into` unchanged.
     ///
     /// # Errors
     /// If the file can't be read, or is damaged.
@@ -148,7 +148,8 @@ impl Hdf5FrameReader {
         Ok(read)
     }
 
-    /// Reads all frames in a way, or any so many where one is meant, until it is stopped.
+    /// Reads all frames in one way, or `ANY` random frames for a way that needs a single frame. Stops early if
+    /// asked.
     ///
     /// # Errors
     /// If the file can't be read, or is damaged.
@@ -163,7 +164,7 @@ impl Hdf5FrameReader {
         let mut random = seed.stream();
         let numbers: Vec<u64> = match way {
             ReadingWay::Frame => {
-                // Each once: what was read is in the cache.
+                // Each frame once, because it is in the cache afterwards.
                 let mut all: Vec<_> = (0..frames).collect();
                 for at in 0..ANY.min(frames) {
                     all.swap(at as usize, (at + random.below(frames - at)) as usize);
@@ -185,7 +186,7 @@ impl Hdf5FrameReader {
             watch.frames.fetch_add(1, Ordering::Relaxed);
             let read = self.block(number, &block, &mut into)?;
             if read == 0 {
-                // Another lane has it, or it never came.
+                // The frame is in another lane, or was never received.
                 continue;
             }
             totals.read += read;

@@ -1,9 +1,12 @@
-//! Files that have an index of their frames inside, as HDF5 has: where frames go in them, and when readers find them.
+//! Files with an index of their frames, as in HDF5: the position of frames in them, and the time when readers
+//! find them.
 //!
-//! The index is kept by [`Hdf5File`], which does no I/O. A frame is written first, wherever there is room in the file; then
-//! it is put into the index, and what that changes in the file is written, a piece behind the other; then it gets its record
-//! in the journal, and is acknowledged. Frames do not wait for each other: while the index is written, others are, and the
-//! next turn takes all that came back meanwhile.
+//! [`Hdf5File`] keeps the index and does no I/O. A frame is first written wherever the file has room. Then it is
+//! put into the index, and the changes of the index are written, one after the other. Then the frame gets its
+//! record in the journal, and is acknowledged.
+//!
+//! Frames do not wait for each other. While the index is written, other frames are written too; the next turn
+//! takes all that are done by then.
 //!
 //! ```text
 //! frame 5     write        index          journal      acknowledged
@@ -11,7 +14,7 @@
 //! frame 7           write ...............  index        journal      acknowledged
 //! ```
 //!
-//! So a reader of the file finds every frame that is acknowledged, and none that is not written, at each moment.
+//! A reader of the file therefore always finds every acknowledged frame, and no frame that is not written.
 
 use std::mem;
 
@@ -32,67 +35,67 @@ use crate::{
     frame_columns::{ClosedFrames, FrameColumns, InsertedFrame},
 };
 
-/// How a lane's files are laid out, as far as their indices depend on it.
+/// The layout of a lane's files, as far as their indices depend on it.
 #[derive(Debug, Clone)]
 pub struct IndexedLayout {
     /// The name of the recording.
     pub name: String,
-    /// How frames go into files.
+    /// The distribution of frames over files.
     pub storing: Storing,
-    /// Frames of a file, or of a part.
+    /// Frames per file, or per part.
     pub frames_per_file: u64,
-    /// Bytes of the frames of a full file, as they come.
+    /// Bytes of the frames of a full file, without compression.
     pub file_size: u64,
-    /// What frames begin at.
+    /// The alignment of frames.
     pub boundaries: FrameBoundaries,
-    /// So many frames that are written may wait for what says which dataset they are of.
+    /// Number of written frames that may wait for the value that names their dataset.
     pub waiting: u64,
-    /// The slots of files through the cache: the first of them, and how many there are.
+    /// The slots for files written through the cache.
     pub slots: IndexSlots,
 }
 
 /// Slots of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexSlots {
-    /// The first.
+    /// The first slot.
     pub first: u32,
-    /// How many files may be open at once.
+    /// Number of files that may be open at once.
     pub count: u64,
 }
 
-/// What frames begin at multiples of, in files that give them room one by one.
+/// Alignment of frames, in files that allocate room for each frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameBoundaries {
-    /// Any frame.
+    /// Alignment of any frame.
     pub each: u64,
-    /// One that is as large: 0 if there are none.
+    /// Alignment of frames that fill a stripe; 0 if there are no stripes.
     pub stripe: u64,
 }
 
 impl FrameBoundaries {
-    /// In front of a frame of so many bytes: at a stripe, if it fills one.
+    /// The alignment of a frame of `bytes` bytes: a stripe, if it fills one.
     pub fn before(self, bytes: u32) -> u64 {
         if self.stripe > self.each && u64::from(bytes) >= self.stripe { self.stripe } else { self.each }
     }
 }
 
-/// Of these files, those that are open.
+/// The open files of a lane.
 #[derive(Debug)]
 pub struct IndexedFiles {
     contents: Hdf5Contents,
     layout: IndexedLayout,
     open: Vec<IndexedFile>,
-    /// Written, and in no index yet.
+    /// Written frames that are in no index yet.
     unindexed: Vec<WrittenFrame>,
-    /// In an index that is being written.
+    /// Frames in an index that is being written.
     indexing: Vec<WrittenFrame>,
-    /// Where frames go that are written, if a file has several datasets of them.
+    /// The assignment of written frames to datasets, if a file has several.
     places: Option<DatasetPlaces>,
-    /// The file of which a piece is written in part, if there is one.
+    /// The file with a partly written piece of its index, if there is one.
     torn: Option<u64>,
-    /// Frames of the whole recording, once that is over.
+    /// Number of frames of the whole recording, once it is over.
     due: Option<u64>,
-    /// Where the memory of the indices is counted, if somewhere.
+    /// The account for the memory of the indices, if there is one.
     held: Option<HeldMemory>,
 }
 
@@ -100,20 +103,20 @@ pub struct IndexedFiles {
 struct IndexedFile {
     number: u64,
     state: IndexState,
-    /// Up to where space is reserved.
+    /// End of the reserved space.
     reserved: u64,
-    /// What is said of each of its frames.
+    /// The values of its frames.
     columns: FrameColumns,
-    /// Frames that readers find and that may not survive the loss of power, by their place in the file.
+    /// Frames that readers find but that may not survive a loss of power, by their index in the file.
     undurable: Vec<u64>,
-    /// The number of the frame that is the first of its datasets.
+    /// Number of the frame with index 0.
     first: Option<u64>,
-    /// Frames up to the last that is there.
+    /// Number of places up to the last frame received.
     length: u64,
     totals: RecordingTotals,
-    /// When its last frame was there.
+    /// Arrival of its last frame.
     last: Nanos,
-    /// See [`Hdf5Contents::live`].
+    /// A copy of [`Hdf5Contents::live`].
     live: bool,
 }
 
@@ -124,13 +127,13 @@ enum IndexState {
     Failed,
 }
 
-/// Space is reserved so far ahead of what is written.
+/// Bytes reserved ahead of the writes.
 const AHEAD: u64 = 128 << 20;
-/// Beside the frames of a file of N, for its index.
+/// Bytes reserved for the index, beside the frames of a file.
 const SPARE: u64 = 4 << 20;
 
 impl IndexedFiles {
-    /// Of these contents, laid out so.
+    /// Files with these contents and this layout.
     pub fn new(contents: Hdf5Contents, layout: IndexedLayout) -> Self {
         let joined = contents.joined.clone();
         let datasets = contents.datasets.clone();
@@ -148,7 +151,7 @@ impl IndexedFiles {
         }
     }
 
-    /// The file that a part is of.
+    /// The file that contains a part.
     fn file(&self, part: u64) -> u64 {
         if self.layout.storing.is_many_files() { part } else { 0 }
     }
@@ -276,7 +279,7 @@ impl FileIndex for IndexedFiles {
         let due = due.map(|due| stack.map_or(due, |stack| stack.due));
         let left = due.map(|due| due.saturating_sub(first));
         let frames = match storing {
-            // Those that did not come have their places too.
+            // Frames that were never received have places too.
             Storing::Positions => left.map_or(frames_per_file, |left| left.min(frames_per_file)),
             Storing::Files => file.length,
             _ => left.unwrap_or(0),
@@ -416,13 +419,13 @@ impl IndexedFile {
         }
     }
 
-    /// Which frame of the file the frame of this number is. None is before the first that was given room, unless it comes
-    /// from a lane that failed, into files of which the oldest are removed: the journal has it then.
+    /// The index of a frame in the file; `None` for a frame before the file's first one. Only frames of a failed
+    /// lane come that late, if the oldest files are removed; the journal then has the frame.
     fn place(&self, number: u64) -> Option<u64> {
         number.checked_sub(self.first?)
     }
 
-    /// Puts a frame into the index, or so many that are stored as one, and what is known of each into the columns.
+    /// Puts a frame, or a stack of `stack` frames, into the index, and the known values of each into the columns.
     fn insert(&mut self, written: &WrittenFrame, frame_size: u32, stack: u64) {
         let WrittenFrame { begin, frame, length, place: placed } = written;
         let Some(number) = self.place(frame.number * stack) else { return };
@@ -436,7 +439,7 @@ impl IndexedFile {
         }
     }
 
-    /// Says what is known of a frame that is there.
+    /// Sets the values of a frame in the file.
     fn say(&mut self, inserted: InsertedFrame) {
         let Some(place) = self.place(inserted.number) else { return };
         let IndexState::Open(file) = &mut self.state else { return };
@@ -452,7 +455,7 @@ impl IndexedFile {
         *count += 1;
     }
 
-    /// Says what came of frames that were there before.
+    /// Sets values that arrived for earlier frames.
     fn insert_late(&mut self) {
         if let (IndexState::Open(file), Some(first)) = (&mut self.state, self.first) {
             self.columns.insert_late(file, first);
@@ -460,7 +463,7 @@ impl IndexedFile {
     }
 }
 
-/// What the library can't do with what it is given here is a fault of this program; the lane fails, and others go on.
+/// If the library refuses our input, this program has a fault; the lane fails, and other lanes go on.
 #[expect(clippy::needless_pass_by_value, reason = "handed over by `map_err`")]
 fn refused(error: Hdf5Error) -> Errno {
     debug_assert!(false, "{error}");

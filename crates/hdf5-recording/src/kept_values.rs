@@ -1,5 +1,5 @@
-//! What is said of frames and no journal has: values of the user's own, and times that a detector said. Who makes a file anew, or
-//! another of the same frames, takes them from the files that are there, as far as these can be read.
+//! Values of frames that are in existing files but in no journal: the user's own values, and times from a
+//! detector. A rebuilt file, or another file of the same frames, takes them over as far as they can be read.
 
 use std::{collections::BTreeMap, fs::File, ops::Range, path::Path, sync::Arc};
 
@@ -19,30 +19,31 @@ use crate::{
     repair::{files_of, opened_own, path_of},
 };
 
-/// By which attribute a dataset is known as one that is said of each frame, as areaDetector has it.
+/// The attribute that marks a dataset with a value for each frame, as in areaDetector.
 pub(crate) const NAMED_BY: &str = "NDAttrName";
 
-/// Numbers in the datasets of a file that are made when it is closed, at the most: 128 MiB of them. A text is several.
+/// Numbers in the datasets added when a file is closed, at the most: 128 MiB. A text counts as several.
 pub(crate) const VALUES_AT_END_MAX: u64 = 16 << 20;
 
 /// Values by their frames.
 pub(crate) type ValuesOfFrames = BTreeMap<u64, ColumnValue>;
 
-/// See the module.
+/// The values taken over from existing files.
 #[derive(Debug, Default)]
 pub(crate) struct KeptValues {
-    /// By the keys of columns.
+    /// Values of columns, by key.
     columns: BTreeMap<String, ValuesOfFrames>,
-    /// Of datasets that files were given when they were closed, and of which the tree knows nothing: by their group and name.
+    /// Values of datasets that were added when files were closed, and are not in the tree: by group and name.
     others: BTreeMap<String, BTreeMap<String, ValuesOfFrames>>,
-    /// What each place of these takes of [`VALUES_AT_END_MAX`].
+    /// Share of [`VALUES_AT_END_MAX`] that these datasets take per frame.
     others_room: u64,
-    /// When the series began, as its detector says.
+    /// The start of the series, according to its detector.
     series_date: Option<String>,
 }
 
 impl KeptValues {
-    /// Of a file with this tree and so many places, by the frame of the file; and what is not kept, and why, a line each.
+    /// Reads the values of one file with this tree and `places` places, by index in the file. Also returns a line
+    /// for each value that is not kept, with the reason.
     pub(crate) fn of(file: &File, tree: &TreeGroup, places: u64) -> (Self, Vec<String>) {
         let mut kept = KeptValues::default();
         let added = kept.add(file, tree, 0..places);
@@ -50,7 +51,8 @@ impl KeptValues {
         (kept, lost)
     }
 
-    /// Of all files of a recording, by frame; and what can't be read, and why, a line each.
+    /// Reads the values of all files of a recording, by frame. Also returns a line for each that can't be read,
+    /// with the reason.
     pub(crate) fn of_recording(recording: &Recording, tree: &TreeGroup) -> (Self, Vec<String>) {
         let mut kept = KeptValues::default();
         let files = match files_of(recording) {
@@ -72,14 +74,14 @@ impl KeptValues {
         (kept, lost)
     }
 
-    /// Adds those of a file, which has these frames of those of a file that is made, whose last ones they may be; and what of
-    /// it is not kept.
+    /// Adds the values of one file. `frames` are its numbers in the new file, of which they may be the last.
+    /// Returns a line for each value that is not kept.
     fn add(&mut self, file: &File, tree: &TreeGroup, frames: Range<u64>) -> Result<Vec<String>, Hdf5Error> {
         let read = ReadFile::open(&path_of(file))?;
         let mut unread = Vec::new();
         let places = frames.end - frames.start;
         for (path, column) in tree.columns() {
-            // What the journals say is right.
+            // For these, the journals are right.
             let is_of_journals = RecorderColumn::ALL.iter().any(|known| known.key() == column.key);
             let is_place = PlacedColumn::ALL.into_iter().any(|of_place| of_place.key() == column.key);
             if is_of_journals || is_place || column.key == NdArrayColumn::UniqueId.key() {
@@ -99,7 +101,7 @@ impl KeptValues {
         Ok(unread)
     }
 
-    /// Whatever else is said of frames in groups of the tree, or where it is put if nobody said where.
+    /// Adds other values of frames in the tree's groups, and in the default group for values without a place.
     fn add_others(
         &mut self,
         read: &ReadFile,
@@ -112,7 +114,7 @@ impl KeptValues {
             groups.push(ND_ATTRIBUTES.into());
         }
         for group in groups {
-            // Where there is no such group there is nothing in it.
+            // A missing group has no members.
             for name in read.members(&group).unwrap_or_default() {
                 let path = format!("{}/{name}", group.trim_end_matches('/'));
                 if tree.find(&path).is_some() {
@@ -124,7 +126,7 @@ impl KeptValues {
         }
     }
 
-    /// A dataset of which the tree knows nothing, if it has a value for each frame and there is room for it in a file of all
+    /// Adds a dataset that is not in the tree, if it has a value for each frame and fits into a file of all
     /// frames.
     fn add_other(
         &mut self,
@@ -154,7 +156,7 @@ impl KeptValues {
         Ok(())
     }
 
-    /// Puts them into a file of these frames that is being made.
+    /// Puts the values into a new file of these frames.
     pub(crate) fn put(&self, made: &mut Hdf5File, frames: Range<u64>) {
         let keys: Vec<_> = made.columns().map(|column| column.key.clone()).collect();
         for (column, key) in keys.iter().enumerate() {
@@ -165,18 +167,18 @@ impl KeptValues {
         }
     }
 
-    /// The keys of columns that are known.
+    /// The keys of columns with values.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().filter(|(_, values)| !values.is_empty()).map(|(key, _)| key.as_str())
     }
 
-    /// The number of a frame is known from the journal.
+    /// Adds the number of a frame, which the journal has.
     pub(crate) fn is_number(&mut self, in_file: u64, number: u64) {
         let column = self.columns.entry(NdArrayColumn::UniqueId.key().into()).or_default();
         column.insert(in_file, ColumnValue::Whole(number.cast_signed()));
     }
 
-    /// What a tree wants behind the last frame, if it is kept.
+    /// A value that a tree needs after the last frame, if it was kept.
     pub(crate) fn at_end(&self, wanted: &FrameValue) -> Option<TreeValue> {
         if wanted.key == SERIES_DATE {
             return self.series_date.as_deref().map(TreeValue::from);
@@ -189,7 +191,8 @@ impl KeptValues {
         value.alone()
     }
 
-    /// The datasets that no tree describes, of the first so many frames, for a file with this tree that is closed.
+    /// The datasets that are not in the tree, with their first `frames` values, for closing a file with this
+    /// tree.
     pub(crate) fn at_end_others(&self, frames: u64, tree: &TreeGroup) -> TreeGroup {
         let mut made = TreeGroup::default();
         for (group, others) in &self.others {
@@ -200,19 +203,19 @@ impl KeptValues {
     }
 }
 
-/// Nothing of a file is taken over that it alone has.
+/// Reported if nothing of a file can be taken over.
 const LOST: &str = "what it alone says of frames (values of your own, times of a detector) is not taken over";
 
 fn lost_of(path: &Path, why: &str) -> String {
     format!("{}: {LOST}: {why}", path.display())
 }
 
-/// What each place of a dataset takes of [`VALUES_AT_END_MAX`].
+/// Share of [`VALUES_AT_END_MAX`] that a dataset takes per frame.
 pub(crate) const fn room_of(element: ColumnElement) -> u64 {
     if element.is_text() { TEXT_BYTES as u64 / 8 } else { 1 }
 }
 
-/// What values of one name are: texts, or whole numbers, if all of them are.
+/// The common type of values: texts, or whole numbers if all are whole.
 pub(crate) fn element_of(values: &ValuesOfFrames) -> ColumnElement {
     if values.values().any(|value| matches!(value, ColumnValue::Text(_))) {
         ColumnElement::TEXT
@@ -227,12 +230,12 @@ fn extend(all: &mut ValuesOfFrames, values: ValuesOfFrames, first: u64) {
     all.extend(values.into_iter().map(|(frame, value)| (first.saturating_add(frame), value)));
 }
 
-/// Of a dataset, that it is not taken over.
+/// A message about a dataset that is not taken over.
 fn not_taken(path: &str, error: &Hdf5Error) -> String {
     format!("{path}: what it says of frames is not taken over: {error}")
 }
 
-/// Those of a column of which something is known.
+/// The known values of a column.
 fn values(
     read: &ReadFile,
     path: &str,
@@ -245,10 +248,10 @@ fn values(
     Ok(known_values(&dataset, column.element, places)?.filter(|(_, value)| is_known(value)).collect())
 }
 
-/// Whether a dataset has a value for each frame: a file may be anybody's, and say that there are any number.
+/// Checks that a dataset has a value for each frame: a foreign file may claim any length.
 fn check_row(dataset: &ReadDataset, path: &str, places: u64) -> Result<(), Hdf5Error> {
     match dataset.dimensions() {
-        // Places are reserved in steps, and there may be more than frames.
+        // Places are reserved in steps, so there may be more than frames.
         [length] if *length <= places.saturating_add(PLACES_MORE) => Ok(()),
         dimensions => {
             let what = format!("{path} has the dimensions {dimensions:?}, and there are {places} frames");
@@ -257,10 +260,10 @@ fn check_row(dataset: &ReadDataset, path: &str, places: u64) -> Result<(), Hdf5E
     }
 }
 
-/// A column may have so many places more than there are frames.
+/// Places that a column may have beyond the number of frames.
 const PLACES_MORE: u64 = 1 << 20;
 
-/// The values of the first so many frames, without empty texts.
+/// The values of the first `places` frames, without empty texts.
 fn known_values(
     dataset: &ReadDataset,
     element: ColumnElement,
@@ -287,13 +290,13 @@ fn known_values(
     Ok(values.into_iter().take_while(move |(place, _)| *place < places))
 }
 
-/// A dataset with a value for each frame that nobody announced.
+/// A dataset with a value for each frame that is not in the tree.
 struct OtherDataset {
     dataset: ReadDataset,
     element: ColumnElement,
 }
 
-/// If it is such a one: a group, or a link to what is elsewhere, is none.
+/// Opens such a dataset; `None` for a group, or a link that leads elsewhere.
 fn other_dataset(read: &ReadFile, path: &str) -> Result<Option<OtherDataset>, Hdf5Error> {
     let Ok(dataset) = read.own_dataset(path) else { return Ok(None) };
     if !read.has_attribute(path, NAMED_BY)? {
@@ -327,10 +330,10 @@ fn series_date(read: &ReadFile, tree: &TreeGroup) -> Option<String> {
         .find_map(|text| text.ok().flatten())
 }
 
-/// What stands for a whole number that nobody said.
+/// Stands for an unknown whole number.
 const UNKNOWN: i64 = -1;
 
-/// A value for each of the first so many frames: texts, or whole numbers, if all that came are.
+/// A value for each of the first `count` frames: texts, or whole numbers if all values are whole.
 pub(crate) fn row_of_values(values: &ValuesOfFrames, count: u64) -> TreeValue {
     let element = match element_of(values) {
         ColumnElement::Number(element) => element,
@@ -349,7 +352,7 @@ pub(crate) fn row_of_values(values: &ValuesOfFrames, count: u64) -> TreeValue {
     NumberArray { element, shape: vec![count], bytes }.into()
 }
 
-/// Datasets that a group is given when the file with this tree is closed.
+/// The datasets added to a group when a file with this tree is closed.
 pub(crate) fn datasets_at_end(path: &str, rows: Vec<(String, TreeValue)>, tree: &TreeGroup) -> TreeGroup {
     let mut made = TreeGroup::default();
     if tree.find(path).is_none() && !path.is_empty() {
@@ -374,7 +377,7 @@ mod tests {
 
     use super::*;
 
-    /// A file with a column, and beside it datasets that nobody announced.
+    /// A file with a column, and with datasets that are not in its tree.
     fn file_of(frames: u64, others: &[&str]) -> NamedTempFile {
         let rows = others.iter().map(|name| {
             let row = TreeValue::from(NumberArray::ints(&[3, 4]));

@@ -1,5 +1,5 @@
-//! Values that came after the file of their frame was closed. The places of their values are there: they are written into these,
-//! and nothing else of the file changes.
+//! Writes values that arrive after the file of their frame was closed. The file has places for them, and nothing
+//! else in it changes.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -22,7 +22,7 @@ use rustix::fs::OFlags;
 use crate::Hdf5Contents;
 use nilometer_intake::joined::{JoinRefusal, JoinedValues, NamedValue};
 
-/// Why values could not be written into files that are closed.
+/// Errors of writing values into closed files.
 #[derive(Debug, thiserror::Error)]
 pub enum LateValuesError {
     /// The recording can't be read.
@@ -34,9 +34,9 @@ pub enum LateValuesError {
     /// A file can't be written.
     #[error("{path}: {source}")]
     Storage {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The storage took too long.
@@ -44,15 +44,15 @@ pub enum LateValuesError {
     Target(#[from] TargetError),
 }
 
-/// A value and its place in a file.
+/// A value and its index in a file.
 struct PlacedValue {
     in_file: u64,
     frame: u64,
     value: NamedValue,
 }
 
-/// Writes what still waits into the files of a recording that is over, in these directories. Storage that hangs is waited for so
-/// long. What has no place there is counted.
+/// Writes the waiting values into the files of a finished recording in these directories. It waits at most
+/// `at_most` for storage that hangs. Values without a place are counted.
 ///
 /// # Errors
 /// If the recording can't be read, or a file can't be written.
@@ -134,14 +134,14 @@ fn put_into(
     file.sync_data().map_err(failed)
 }
 
-/// A column of a file that is closed.
+/// A column of a closed file.
 struct LateColumn<'a> {
     column: &'a FrameColumn,
     dataset: ReadDataset,
 }
 
 impl<'a> LateColumn<'a> {
-    /// If the tree has one with this key.
+    /// Finds the column with this key, if the tree has one.
     fn find(
         read: &ReadFile,
         tree: &[(String, &'a FrameColumn)],
@@ -152,7 +152,7 @@ impl<'a> LateColumn<'a> {
         found.transpose()
     }
 
-    /// Where the value of a frame is in the file, in bytes from its start.
+    /// The position of a frame's value, in bytes from the start of the file.
     fn place(&self, in_file: u64) -> Result<Option<u64>, Hdf5Error> {
         if self.dataset.dimensions().first().is_none_or(|length| in_file >= *length) {
             return Ok(None);

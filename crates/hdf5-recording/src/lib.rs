@@ -1,8 +1,9 @@
-//! Recordings in HDF5: what stands in a file beside its frames, the index of a lane's files, repair of a file from the journals, a
-//! file over the files of a recording, values that come late, and files that have no journal.
+//! Recordings in HDF5: the content of their files, the index of a lane's files, and repair from the journals.
+//! Also a master file over the files of a recording, values that come late, and files without a journal.
 //!
 //! ```text
-//! instrument, series, layout of the user -> Hdf5Contents -> IndexedFiles (a lane's files) -> repair, master file, late values
+//! instrument, series, layout of the user -> Hdf5Contents -> IndexedFiles (a lane's files)
+//!                                                            -> repair, master file, late values
 //! ```
 
 #![forbid(unsafe_code)]

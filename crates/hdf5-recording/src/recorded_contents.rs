@@ -1,5 +1,5 @@
-//! What a file of HDF5 has in it beside its frames, if it is made of a recording: what the journals know, and an instrument that
-//! is named for it.
+//! The content of an HDF5 file that is made from a recording: the description in its journals, or an instrument
+//! that the user names.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -23,22 +23,22 @@ use crate::{
     kept_values::KeptValues, repair::is_of_frames, settled_compression, settled_for,
 };
 
-/// What is wished of a file that is made of a recording.
+/// The user's wishes for a file made from a recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExportWishes<'a> {
-    /// How frames are compressed; as they are in the recording, or as the instrument says, if none.
+    /// The compression; `None` for that of the recording, or of the instrument.
     pub compression: Option<FrameCompression>,
-    /// What chunks have of frames; all of one each, or as it is in the recording, if none.
+    /// The shape of chunks; `None` for one frame each, or as in the recording.
     pub chunk: Option<ChunkShape>,
-    /// What the recording is of: it says what its journals don't.
+    /// The instrument of the recording, for facts that its journals lack.
     pub instrument: Option<&'a Instrument>,
 }
 
 impl Hdf5Contents {
-    /// The file of the frames of a recording that is there.
+    /// The content of a file for the frames of an existing recording.
     ///
     /// # Errors
-    /// What of it can't be in such a file, or has to be said, in words.
+    /// If the recording does not fit into such a file, or the user must state more.
     pub fn of_recording(whole: &RecordingView, wishes: ExportWishes<'_>) -> Result<Self, String> {
         let size = whole.frame_size();
         let contents = whole.recording(|recording| {
@@ -80,7 +80,7 @@ impl Hdf5Contents {
         contents.cut(WishedChunks { chunk, compression: wishes.compression, due: frames_due(whole) })
     }
 
-    /// With the place of each frame among several datasets, if the recording has them.
+    /// Adds the position of each frame, if the recording has several datasets.
     fn with_places(self, recording: &Recording) -> Result<Self, String> {
         let paths: Vec<_> = self.tree.frames().into_iter().map(|(path, _)| path).collect();
         if paths.len() < 2 {
@@ -102,7 +102,7 @@ impl Hdf5Contents {
         Ok(Hdf5Contents { datasets: Some(Arc::new(datasets)), ..self })
     }
 
-    /// With what the files of a recording say of its frames.
+    /// Adds the values of frames in the recording's files.
     fn with_kept(self, recording: &Recording, tree: &TreeGroup) -> Self {
         let (kept, mut left_out) = KeptValues::of_recording(recording, tree);
         let has_place = |key: &&str| self.tree.columns().iter().any(|(_, column)| column.key == **key);
@@ -112,7 +112,7 @@ impl Hdf5Contents {
     }
 }
 
-/// Where packets are left out, what is behind them does not stand at its place.
+/// Checks that no missing packets were left out: the data behind them would be in the wrong place.
 fn check_packets(recording: &Recording) -> Result<(), String> {
     let left_out = recording.index.gaps.values().flatten().any(|gap| !gap.filled);
     if !left_out {
@@ -124,8 +124,8 @@ fn check_packets(recording: &Recording) -> Result<(), String> {
     ))
 }
 
-/// How the frames of a recording are compressed, as far as the filters of HDF5 know it.
-/// Those that did not get smaller are stored as they are.
+/// The compression of a recording's frames, as a filter of HDF5. Frames that did not get smaller are stored
+/// uncompressed.
 fn compression_in(recording: &Recording) -> Result<FrameCompression, String> {
     let encodings = recording.index.frames.iter().map(|(_, place)| place.extent.encoding);
     let mut compressions = encodings.filter_map(|encoding| match encoding {
@@ -140,7 +140,7 @@ fn compression_in(recording: &Recording) -> Result<FrameCompression, String> {
     Ok(compression)
 }
 
-/// What a recording says of its pixels is not said otherwise.
+/// Checks that the instrument agrees with the recording's description of its pixels.
 fn check_alike(instrument: &Instrument, tree: Option<TreeGroup>) -> Result<(), String> {
     let Some(mut tree) = tree else { return Ok(()) };
     let Some(shape) = tree.frames_mut() else { return Ok(()) };
@@ -168,7 +168,7 @@ fn of_instrument(
     layout.store(Storing::Growing);
     layout.compression = compression.or(layout.compression);
     layout.encoders = None;
-    // What frames are in is not what they were recorded into.
+    // The scan and the chunks may differ from those of the recording.
     (layout.scan, layout.chunk) = (None, None);
     let frame =
         FrameShape { shape: &instrument.shape, pixel: instrument.pixel, size: instrument.frame_size() };
@@ -190,7 +190,7 @@ fn of_instrument(
         .ok_or_else(|| packed(instrument.pixel))
 }
 
-/// Random bytes, of which it is not said what pixels they are.
+/// Returns true for random bytes, whose type of pixels is unknown.
 fn is_noise(origin: &Origin) -> bool {
     matches!(origin.kind(), DataKind::Incompressible)
 }
@@ -207,7 +207,7 @@ fn of_origin(name: &str, origin: &Origin, compression: FrameCompression) -> Resu
         .ok_or_else(|| packed(origin.pixel()))
 }
 
-/// The same as in the files of the recording; how frames are compressed may be wished, else it is as it is there.
+/// The content of the recording's own files, with the wished compression, or else that of the recording.
 fn of_tree(
     mut tree: TreeGroup,
     wishes: ExportWishes<'_>,
@@ -231,7 +231,7 @@ fn of_tree(
     };
     let element = ElementSize::of(shape.element.bytes() as u64).ok_or("its pixels have an unknown size")?;
     shape.filter = frame_filter(compression, element);
-    // Where other chunks are wished, it is looked at them.
+    // If other chunks are wished, this is checked later.
     let is_cut = wishes.chunk.is_none() && shape.chunk() != shape.frame;
     if let (true, FrameCompression::Filter(filter)) = (is_cut, compression) {
         return Err(format!(
@@ -250,7 +250,7 @@ fn packed(pixel: PixelType) -> String {
     format!("pixels of {name} are packed, and HDF5 has whole bytes: export them as they are, --format plain")
 }
 
-/// How many frames a recording is to have: all numbers are below.
+/// Number of frames that a recording should have: all frame numbers are below it.
 pub fn frames_due(whole: &RecordingView) -> u64 {
     let before = whole.first_block().saturating_mul(whole.frames_of_block());
     before.saturating_add(whole.frames())

@@ -1,5 +1,5 @@
-//! Space behind the end of a file that a recorder reserved and had no time to give back, because it was killed: nothing is in
-//! it, and nothing but this frees it.
+//! Frees space behind the end of a file that a recorder reserved and could not give back because it was killed.
+//! The space is empty, and nothing else frees it.
 
 use std::{
     io,
@@ -22,16 +22,19 @@ use nilometer_recording::{
     recording_file,
 };
 
-/// Less is not worth to be told of: file systems reserve some themselves.
+/// Less is not worth reporting: file systems reserve some space themselves.
 const LEAST: u64 = 1 << 20;
-/// Records of a journal in which it says where it was written.
+/// Number of records at the start of a journal that are searched for the machine's boot identifier.
 const FIRST_RECORDS: usize = 8;
-/// File systems that one machine writes at a time, by their magic numbers (statfs(2)): ext2 to ext4, XFS, btrfs, F2FS, tmpfs.
+/// File systems that only one machine writes at a time, by magic number (statfs(2)): ext2 to ext4, XFS, btrfs,
+/// F2FS, tmpfs.
 const OF_ONE_MACHINE: [u64; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
-/// Frees what is reserved behind the ends of the files of a recording in this directory: each file, and how many bytes of
-/// it. The recording stays as it is. Nothing is done while it is still made: a recorder holds a lock on its directory, which
-/// others on this machine see. So a recording of another machine, as far as that is known, is left alone.
+/// Frees the space reserved behind the ends of a recording's files in this directory, and returns each file with
+/// its freed bytes. The recording stays as it is.
+///
+/// While a recorder still writes, nothing is freed: it holds a lock on its directory, which other processes on
+/// this machine see. Recordings that another machine may still write are therefore left alone.
 pub fn free_reserved(directory: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = fs::open(directory, flags, Mode::empty())?;
@@ -58,11 +61,11 @@ pub fn free_reserved(directory: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     Ok(freed)
 }
 
-/// A recorder that was killed lets go a moment later.
+/// Tries and delay: a killed recorder releases its lock a moment later.
 const TRIES: u32 = 40;
 const STEP: Duration = Duration::from_millis(50);
 
-/// Whether nobody records into this directory.
+/// Returns true if nobody records into this directory.
 pub(crate) fn is_let_go(directory: &OwnedFd) -> io::Result<bool> {
     for _ in 0..TRIES {
         match fs::flock(directory, FlockOperation::NonBlockingLockExclusive) {
@@ -74,20 +77,20 @@ pub(crate) fn is_let_go(directory: &OwnedFd) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The name of the recording in that of its journal.
+/// The name of the recording, from the name of its journal.
 fn stem(journal: &Path) -> Option<String> {
     let name = journal.file_name()?.to_str()?.strip_suffix(".journal")?;
     name.rsplit_once('.').map(|(stem, _)| stem.to_owned())
 }
 
-/// Whether a lock on this machine says whether it is still made.
+/// Returns true if a lock on this machine shows whether the recording is still being written.
 pub(crate) fn is_of_this_machine(journal: &Path, directory: &OwnedFd) -> bool {
     let is_local =
         || fs::fstatfs(directory).is_ok_and(|found| OF_ONE_MACHINE.contains(&(found.f_type.cast_unsigned())));
     is_local() || boot(journal).is_some_and(|boot| BootId::now() == Some(boot))
 }
 
-/// In which start of a machine it was begun, by its journal.
+/// The boot of the machine in which the recording began, from its journal.
 fn boot(journal: &Path) -> Option<BootId> {
     let file = recording_file::open(journal).ok()?.file;
     let mut records = [0; FIRST_RECORDS * RECORD];
@@ -98,7 +101,7 @@ fn boot(journal: &Path) -> Option<BootId> {
     })
 }
 
-/// Frees what is reserved behind the end of a file of this user's: how many bytes.
+/// Frees the space reserved behind the end of a file of this user, and returns the bytes freed.
 fn free_behind(directory: &OwnedFd, name: &str, user: u32) -> io::Result<u64> {
     let is_own = |stat: &Stat| {
         FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_uid == user && stat.st_nlink == 1
@@ -113,12 +116,12 @@ fn free_behind(directory: &OwnedFd, name: &str, user: u32) -> io::Result<u64> {
     if !is_own(&before) {
         return Ok(0);
     }
-    // Cut to where it ends already: file systems then free what lies behind.
+    // Truncate to the current size: file systems then free the space behind it.
     fs::ftruncate(&file, before.st_size.cast_unsigned())?;
     Ok(behind(&before).saturating_sub(behind(&fs::fstat(&file)?)))
 }
 
-/// Bytes of storage that a file takes and nothing is in.
+/// Bytes of storage behind the end of a file.
 fn behind(stat: &Stat) -> u64 {
     (stat.st_blocks.cast_unsigned() * 512).saturating_sub(stat.st_size.cast_unsigned().next_multiple_of(4096))
 }

@@ -1,4 +1,4 @@
-//! The layout of HDF5 files that a user wrote, read and checked before anything is made.
+//! The user's layout of HDF5 files, read and checked before any file is made.
 
 use std::path::Path;
 
@@ -10,48 +10,48 @@ use nilometer_hdf5::{
 use nilometer_recording::journal::CONTENTS_MAX;
 use nilometer_storage::user_file::{self, UserFileError};
 
-/// A layout and the file that it stands in.
+/// A layout and the name of its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UserLayout {
     file: String,
     layout: Hdf5Layout,
 }
 
-/// What is asked of files beside their layout, as far as not every layout can be had with it.
+/// The kinds of files requested that some layouts do not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AskedFiles {
-    /// Lanes that write at the same time.
+    /// Number of lanes that write at the same time.
     pub writers: usize,
-    /// Only the latest frames stay.
+    /// True if only the latest frames are kept.
     pub kept: bool,
-    /// Each file has a number of frames.
+    /// True if each file has a limited number of frames.
     pub per_file: bool,
-    /// Frames stand in a scan.
+    /// True if frames are in a scan.
     pub scan: bool,
 }
 
-/// Why there is no layout.
+/// Errors of reading a layout.
 #[derive(Debug, thiserror::Error)]
 pub enum UserLayoutError {
     /// The file can't be read.
     #[error(transparent)]
     Unreadable(#[from] UserFileError),
-    /// It can't be taken.
+    /// It is not a valid layout.
     #[error(transparent)]
     Layout(#[from] LayoutError),
 }
 
 impl UserLayout {
-    /// From a file: of TOML or XML by how its name ends, or else by how it begins.
+    /// Reads a file. Its type, TOML or XML, follows from the end of its name, or else from its first bytes.
     ///
     /// # Errors
-    /// If it can't be read, or is no layout, or one that can't be recorded with.
+    /// If it can't be read, is no valid layout, or can't be used for recordings.
     pub fn read(path: &Path) -> Result<Self, UserLayoutError> {
         let bytes = user_file::bytes(path, "layout")?;
         Ok(Self::of(&path.display().to_string(), &bytes)?)
     }
 
-    /// From the bytes of a file of this name.
+    /// Parses the bytes of a file with this name.
     fn of(file: &str, bytes: &[u8]) -> Result<Self, LayoutError> {
         let layout = if is_xml(file, bytes) {
             Hdf5Layout::from_xml(file, bytes)?
@@ -67,7 +67,7 @@ impl UserLayout {
         Ok(UserLayout { file: file.into(), layout })
     }
 
-    /// What may not be what was meant, a line each.
+    /// Possible mistakes, one per line.
     pub fn warnings(&self) -> Vec<String> {
         let written = self.layout.warnings.iter();
         let mut all: Vec<_> =
@@ -83,15 +83,15 @@ impl UserLayout {
         all
     }
 
-    /// Frames go into several datasets.
+    /// Returns true if frames go into several datasets.
     pub fn has_several_datasets(&self) -> bool {
         self.layout.has_several()
     }
 
-    /// Whether files can be by this layout that are asked for so.
+    /// Checks that this layout allows the requested files.
     ///
     /// # Errors
-    /// What can be done instead, in words.
+    /// The alternatives, in words.
     pub fn check(&self, asked: AskedFiles) -> Result<(), String> {
         let AskedFiles { writers, kept, per_file, scan } = asked;
         let why = match (writers > 1, kept, per_file, scan) {
@@ -120,10 +120,10 @@ impl UserLayout {
     }
 }
 
-/// Bytes of what journals have of a tree, at the most: other values come to it when a recording begins.
+/// Bytes of a tree in a journal, at the most: other values are added when a recording begins.
 const TREE_MAX: usize = CONTENTS_MAX / 2;
 
-/// Bytes that a journal has of what is made of a layout, if all is known that it names.
+/// Bytes that a journal needs for a layout, if all values that it names exist.
 fn bytes_of_tree(layout: &Hdf5Layout) -> usize {
     let mut attributes = FrameAttribute::of_every_frame();
     attributes.extend(FrameAttribute::of_the_recorder());

@@ -1,4 +1,5 @@
-//! How frames that are there are cut into the chunks of a file of HDF5, or several put into one: all of them are known.
+//! Cuts existing frames into the chunks of an HDF5 file, or puts several into one chunk. The number of frames is
+//! fixed beforehand.
 
 use std::sync::Arc;
 
@@ -8,22 +9,22 @@ use nilometer_recording::tiles::TileGrid;
 
 use crate::{Hdf5Contents, StackedFrames, frame_filter, settled_for};
 
-/// What a user wishes of chunks, of a recording of so many frames.
+/// The user's wishes for chunks.
 #[derive(Debug, Clone, Copy)]
 pub struct WishedChunks {
-    /// What a chunk has of frames.
+    /// The part of a frame, or the frames, in a chunk.
     pub chunk: ChunkShape,
-    /// How they are compressed, if it is said.
+    /// The compression, if the user chose one.
     pub compression: Option<FrameCompression>,
-    /// Frames that there are to be.
+    /// Number of frames expected.
     pub due: u64,
 }
 
 impl Hdf5Contents {
-    /// The same with such chunks.
+    /// Changes the contents to such chunks.
     ///
     /// # Errors
-    /// What can't be, with what would be.
+    /// If such chunks are impossible; the message has the alternatives.
     pub fn cut(self, wished: WishedChunks) -> Result<Self, String> {
         let Hdf5Contents { mut tree, mut compression, element, .. } = self;
         let several = self.datasets.is_some();
@@ -54,7 +55,7 @@ impl Hdf5Contents {
         shape.stack = frames;
         shape.filter = frame_filter(compression, element);
         if frames > 1 {
-            // What of a stack did not come is 0.
+            // Missing parts of a stack are 0.
             shape.fill = None;
         }
         Arc::make_mut(&mut tree).make_frames_alike();
@@ -77,22 +78,22 @@ impl Hdf5Contents {
         Ok(contents)
     }
 
-    /// Frames that a chunk has something of, if several.
+    /// Number of frames per chunk, if more than one.
     pub fn stacked(&self) -> Option<u64> {
         self.stack.map(|stack| stack.frames)
     }
 }
 
-/// Bytes that Linux writes at once.
+/// Bytes that Linux writes at once, at the most.
 const WRITE_MAX: u64 = 0x7fff_f000;
 
-/// So many frames with these sides.
+/// The dimensions of `frames` frames with these sides.
 fn with(frames: u64, sides: &[u64]) -> Vec<u64> {
     [frames].into_iter().chain(sides.iter().copied()).collect()
 }
 
 impl WishedChunks {
-    /// Whether so many frames can be put together.
+    /// Checks that the wished number of frames can be put together.
     fn check_stack(self, shape: &FramesShape, cut: &FrameCut) -> Result<(), String> {
         let WishedChunks { chunk, due, .. } = self;
         let frames = cut.frames;
@@ -106,7 +107,7 @@ impl WishedChunks {
                 scan.join("x")
             ));
         }
-        // Of an empty recording no file is made.
+        // No file is made of an empty recording.
         if frames > due && due > 0 {
             return Err(format!(
                 "--chunk {chunk}: it has {due} frames, and a chunk at most as many: write --chunk {due}x{sides}, or less"
@@ -115,7 +116,7 @@ impl WishedChunks {
         Ok(())
     }
 
-    /// The compression by a plug-in, which is fitted to chunks.
+    /// The compression, with a plug-in's numbers adapted to the chunks.
     fn settled(
         self,
         shape: &FramesShape,

@@ -1,4 +1,4 @@
-//! Columns: datasets with a value for each frame, what such a value is, and how it stands there.
+//! Columns: datasets with one value per frame, the types of these values, and their bytes in the file.
 
 use std::sync::Arc;
 
@@ -9,19 +9,20 @@ use crate::tree::{NumberArray, NumberType, TreeValue};
 /// Bytes of a text in a column: as many as areaDetector has for one (`MAX_ATTRIBUTE_STRING_SIZE`).
 pub const TEXT_BYTES: usize = 256;
 
-/// A dataset with a value for each frame, as long as that of the frames is.
+/// A dataset with one value per frame, as long as the dataset of frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameColumn {
-    /// By which it is set.
+    /// The key by which you set its values.
     pub key: String,
     /// The type of its values.
     pub element: ColumnElement,
-    /// The value of a frame of which nothing is known, as it stands there: of texts nothing, which is an empty one.
+    /// The value of a frame without a known value, as its bytes in the file. Empty for texts, which means an
+    /// empty text.
     pub fill: Vec<u8>,
 }
 
 impl FrameColumn {
-    /// What stands for a frame of which nothing is known: all bytes of it.
+    /// Returns all bytes of the value of a frame without a known value.
     pub fn unknown(&self) -> Vec<u8> {
         let mut fill = self.fill.clone();
         if self.element.is_text() {
@@ -31,7 +32,7 @@ impl FrameColumn {
     }
 }
 
-/// What the values of a column are.
+/// The type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ColumnElement {
@@ -41,10 +42,10 @@ pub enum ColumnElement {
     Text(ColumnText),
 }
 
-/// A text in a column: all have the same room, so that one that comes late has its place.
+/// The layout of a text in a column. All texts have the same size, so that a late one can be written in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ColumnText {
-    /// UTF-8 of at most [`TEXT_BYTES`], with zeroes behind it.
+    /// UTF-8 of at most [`TEXT_BYTES`], padded with zeroes.
     Utf8Of256,
 }
 
@@ -57,12 +58,12 @@ impl From<NumberType> for ColumnElement {
 impl ColumnElement {
     /// Texts.
     pub const TEXT: ColumnElement = ColumnElement::Text(ColumnText::Utf8Of256);
-    /// What numbers are, if nobody says it.
+    /// The type of numbers if nothing else is given.
     pub const FLOAT: ColumnElement = ColumnElement::Number(NumberType::Float64);
     /// Whole numbers.
     pub const INT: ColumnElement = ColumnElement::Number(NumberType::Int64);
 
-    /// Bytes of one.
+    /// Bytes of one value.
     pub const fn bytes(self) -> usize {
         match self {
             ColumnElement::Number(number) => number.bytes(),
@@ -70,22 +71,22 @@ impl ColumnElement {
         }
     }
 
-    /// They are texts.
+    /// Returns true if the values are texts.
     pub const fn is_text(self) -> bool {
         matches!(self, ColumnElement::Text(_))
     }
 }
 
-/// What a column says of a frame.
+/// The value of one frame in a column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnValue {
     /// A whole number.
     Whole(i64),
-    /// Any other.
+    /// Any other number.
     Fraction(f64),
-    /// A text, of which as much stands there as there is room for.
+    /// A text, cut to the size of a column's text.
     Text(Arc<str>),
-    /// Nothing is known: what the column is filled with.
+    /// An unknown value; the column holds its fill value there.
     Unknown,
 }
 
@@ -107,15 +108,15 @@ impl From<&str> for ColumnValue {
     }
 }
 
-/// With an exponent where it would have more digits than a text has room for.
+/// Formats a number, with an exponent if plain digits would not fit into a text.
 fn in_digits(number: f64) -> String {
     let is_plain = number == 0.0 || !number.is_finite() || (1e-5..1e16).contains(&number.abs());
     if is_plain { number.to_string() } else { format!("{number:e}") }
 }
 
 impl ColumnValue {
-    /// As it stands in a column, little-endian. What has no place in the column's type has only its lowest bytes there; what
-    /// is of another kind is not known there.
+    /// The value's bytes in a column, little-endian. A number too large for the column's type keeps only its
+    /// lowest bytes; a value of another kind becomes the fill value.
     pub fn bytes(&self, column: &FrameColumn) -> Vec<u8> {
         match (self, column.element) {
             (ColumnValue::Whole(number), ColumnElement::Number(element)) => of_whole(element, *number),
@@ -125,7 +126,7 @@ impl ColumnValue {
         }
     }
 
-    /// In a column of texts.
+    /// Converts the value for a column of texts.
     #[must_use]
     pub fn as_text(&self) -> Self {
         match self {
@@ -135,7 +136,7 @@ impl ColumnValue {
         }
     }
 
-    /// As one value of its own, if it is known.
+    /// Returns it as a single value, or `None` if it is unknown.
     pub fn alone(&self) -> Option<TreeValue> {
         match self {
             ColumnValue::Whole(number) => Some(NumberArray::int(*number).into()),
@@ -146,13 +147,14 @@ impl ColumnValue {
     }
 }
 
-/// As much of a text as has room in a column: whole characters, up to the first zero byte, which would end it there.
+/// Cuts a text to the size of a column's text: whole characters, up to the first zero byte, which would end it
+/// there.
 pub fn fitting_text(text: &str) -> &str {
     let text = text.split('\0').next().unwrap_or_default();
     &text[..text.floor_char_boundary(TEXT_BYTES)]
 }
 
-/// A text with zeroes behind it.
+/// Returns a text padded with zeroes.
 pub(crate) fn text_bytes(text: &str) -> [u8; TEXT_BYTES] {
     let text = fitting_text(text);
     let mut bytes = [0; TEXT_BYTES];

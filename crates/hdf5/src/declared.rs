@@ -1,4 +1,4 @@
-//! What the declarations say, to be held against the header: expressions of C, and their values here.
+//! The values of our declarations, for a check against the header: C expressions, and their values here.
 
 use std::mem::{offset_of, size_of};
 
@@ -20,7 +20,7 @@ macro_rules! constants {
     };
 }
 
-/// Sizes, offsets and constants as they are declared here, by what a C compiler is to be asked for them.
+/// Sizes, offsets and constants as declared here, each with the expression to ask a C compiler for.
 #[doc(hidden)]
 #[expect(clippy::cast_sign_loss, reason = "none of them is below zero")]
 pub fn declared() -> Vec<(&'static str, u64)> {
@@ -46,10 +46,10 @@ pub fn declared() -> Vec<(&'static str, u64)> {
     all
 }
 
-/// Of the library that is linked.
+/// The version of the linked library.
 fn version() -> u64 {
     let [mut major, mut minor, mut release] = [0; 3];
-    // SAFETY: three numbers to be filled.
+    // SAFETY: pointers to three numbers to be filled.
     unsafe { ffi::H5get_libversion(&raw mut major, &raw mut minor, &raw mut release) };
     u64::from(major * 10_000 + minor * 100 + release)
 }

@@ -1,9 +1,13 @@
-//! A virtual file driver that does no I/O. What the library writes is kept in memory, where it reads it again, and queued
-//! in the order in which it must reach the file; the owner of the file carries the writes out, by whatever engine.
+//! A virtual file driver that does no I/O. It keeps the library's writes in memory, so that the library can read
+//! them again. It also queues them in the order in which they must reach the file. The owner of the file carries
+//! the writes out with any I/O engine.
 //!
-//! So the library never waits for storage: it can be called by the thread that issues operations, and a simulation sees
-//! each byte. Frames never pass it. Their owner chooses where in the file they go ([`FileImage::allocate`]), writes them, and when they are
-//! written has the library note the place: the library asks for room for a chunk, and gets the room that is filled already.
+//! The library therefore never waits for storage: the thread that issues operations can call it, and a simulation
+//! sees each byte.
+//!
+//! Frames never pass through the library. Their owner chooses their position in the file
+//! ([`FileImage::allocate`]) and writes them. Once they are written, it has the library add the position to the
+//! index: the library asks for room for a chunk, and gets the room that is already filled.
 //!
 //! ```text
 //! owner     allocate 4 MiB at 1048576    write the frame there ......... it is written
@@ -12,7 +16,8 @@
 //! owner                                                                  carries out what the library queued
 //! ```
 //!
-//! The index therefore never has a chunk that is not written, and a frame whose write failed is one that never came.
+//! The index therefore never contains a chunk that is not written; a frame whose write failed counts as never
+//! received.
 
 use std::{
     cell::RefCell,
@@ -40,11 +45,11 @@ pub(crate) fn lock(image: &SharedImage) -> MutexGuard<'_, FileImage> {
 }
 
 std::thread_local! {
-    /// The image of the file that is opened by this thread: the library passes a name only.
+    /// The image of the file that this thread is opening; the library passes only a name.
     static OPENING: RefCell<Option<SharedImage>> = const { RefCell::new(None) };
 }
 
-/// Has the library open an image by `open`.
+/// Has the library open an image by calling `open`.
 pub(crate) fn while_opening<T>(image: &SharedImage, open: impl FnOnce() -> T) -> T {
     OPENING.set(Some(image.clone()));
     let opened = open();
@@ -57,33 +62,33 @@ pub(crate) fn driver() -> hid_t {
     static DRIVER: OnceLock<hid_t> = OnceLock::new();
     *DRIVER.get_or_init(|| {
         crate::handle::begin();
-        // SAFETY: the class is static, and its functions do what the library's documentation asks of them.
+        // SAFETY: the class is static, and its functions obey the library's documentation.
         let id = unsafe { H5FDregister(&raw const CLASS) };
         assert!(id >= 0, "a class with all that is needed is registered");
         id
     })
 }
 
-/// What the library has of an open file. It sees the first field.
+/// The library's view of an open file. It sees the first field.
 #[repr(C)]
 struct OpenImage {
     base: H5FD_t,
     image: SharedImage,
-    /// That of the image.
+    /// The end of the image.
     end: Arc<AtomicU64>,
 }
 
 /// # Safety
-/// The pointer is one that `open` gave, and the file is not closed yet.
+/// The pointer comes from `open`, and the file is not closed yet.
 unsafe fn opened<'a>(file: *const H5FD_t) -> MutexGuard<'a, FileImage> {
-    // SAFETY: `base` is the first field of what `open` allocated.
+    // SAFETY: `base` is the first field of the structure that `open` allocated.
     lock(unsafe { &(*file.cast::<OpenImage>()).image })
 }
 
 /// # Safety
-/// The same.
+/// The same contract as for [`opened`].
 unsafe fn end_of(file: *const H5FD_t) -> haddr_t {
-    // SAFETY: `base` is the first field of what `open` allocated.
+    // SAFETY: `base` is the first field of the structure that `open` allocated.
     unsafe { &(*file.cast::<OpenImage>()).end }.load(Ordering::Relaxed)
 }
 
@@ -111,27 +116,27 @@ unsafe extern "C" fn open(
 }
 
 unsafe extern "C" fn close(file: *mut H5FD_t) -> herr_t {
-    // SAFETY: `open` made it, and the library does not use it again.
+    // SAFETY: `open` allocated it, and the library does not use it again.
     drop(unsafe { Box::from_raw(file.cast::<OpenImage>()) });
     0
 }
 
 unsafe extern "C" fn cmp(left: *const H5FD_t, right: *const H5FD_t) -> c_int {
-    // SAFETY: both are open.
+    // SAFETY: both files are open.
     let [left, right] = [left, right].map(|file| unsafe { Arc::as_ptr(&(*file.cast::<OpenImage>()).image) });
     left.cmp(&right) as c_int
 }
 
 unsafe extern "C" fn query(_file: *const H5FD_t, flags: *mut c_ulong) -> herr_t {
     if !flags.is_null() {
-        // SAFETY: the library asks for a number there.
+        // SAFETY: the library passes a pointer to a number to be filled.
         unsafe { *flags = H5FD_FEAT_SUPPORTS_SWMR_IO };
     }
     0
 }
 
 unsafe extern "C" fn alloc(file: *mut H5FD_t, kind: c_int, _dxpl: hid_t, size: hsize_t) -> haddr_t {
-    // SAFETY: it is open.
+    // SAFETY: the file is open.
     let mut image = unsafe { opened(file) };
     let placed = if kind == H5FD_MEM_DRAW { image.take_place() } else { None };
     placed.unwrap_or_else(|| image.allocate_metadata(size))
@@ -144,23 +149,23 @@ unsafe extern "C" fn free(
     _at: haddr_t,
     _size: hsize_t,
 ) -> herr_t {
-    // Little of what is made is given up, and readers of a file that grows may still look there.
+    // Space is not reused: the library frees little, and readers of a growing file may still read it.
     0
 }
 
 unsafe extern "C" fn get_eoa(file: *const H5FD_t, _kind: c_int) -> haddr_t {
-    // SAFETY: it is open.
+    // SAFETY: the file is open.
     unsafe { end_of(file) }
 }
 
 unsafe extern "C" fn set_eoa(file: *mut H5FD_t, _kind: c_int, end: haddr_t) -> herr_t {
-    // SAFETY: it is open.
+    // SAFETY: the file is open.
     unsafe { opened(file) }.reserve(end);
     0
 }
 
 unsafe extern "C" fn get_eof(file: *const H5FD_t, _kind: c_int) -> haddr_t {
-    // SAFETY: it is open.
+    // SAFETY: the file is open.
     unsafe { end_of(file) }
 }
 
@@ -172,7 +177,7 @@ unsafe extern "C" fn read(
     size: usize,
     into: *mut c_void,
 ) -> herr_t {
-    // SAFETY: it is open, and the library has room for so many bytes.
+    // SAFETY: the file is open, and the library's buffer holds `size` bytes.
     unsafe { opened(file).read(offset, slice::from_raw_parts_mut(into.cast(), size)) };
     0
 }
@@ -189,17 +194,17 @@ unsafe extern "C" fn write(
         return 0;
     }
     let block = if kind == H5FD_MEM_OHDR { BlockKind::ObjectHeader } else { BlockKind::Other };
-    // SAFETY: it is open, and the library has so many bytes there.
+    // SAFETY: the file is open, and the library's buffer holds `size` bytes.
     unsafe {
         opened(file).write(block, offset, slice::from_raw_parts(from.cast(), size));
     };
     0
 }
 
-/// What the library is handed in the place of a chunk's bytes. It never reads them.
+/// Passed to the library in place of a chunk's bytes. It never reads them.
 pub(crate) static CHUNK_IN_PLACE: [u8; 8] = [0; 8];
 
-/// A number that the library keeps for drivers that are not registered with its makers.
+/// A driver number from the range that the library leaves to unregistered drivers.
 const DRIVER_NUMBER: c_int = 300;
 
 static CLASS: H5FD_class_t = H5FD_class_t {

@@ -1,4 +1,4 @@
-//! What HDF5 refused, in its own words.
+//! Errors that HDF5 returns, with its own messages.
 
 use std::ffi::{CStr, c_uint, c_void};
 
@@ -7,50 +7,51 @@ use crate::ffi::{H5E_DEFAULT, H5E_WALK_UPWARD, H5E_error2_t, H5Eset_auto2, H5Ewa
 /// The library refused something.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Hdf5Error {
-    /// Of a call.
+    /// A call of the library failed.
     #[error("HDF5 can't {what}: {why}")]
     Refused {
-        /// What was asked of it.
+        /// The operation attempted.
         what: String,
-        /// The innermost of its messages.
+        /// The library's innermost message.
         why: String,
     },
     /// A name with a zero byte, or an empty one.
     #[error("{name:?} can't be a name in HDF5")]
     Name {
-        /// As given.
+        /// The name as given.
         name: String,
     },
     /// A description that contradicts itself.
     #[error("{what}")]
     Description {
-        /// What is wrong with it.
+        /// The contradiction.
         what: String,
     },
 }
 
 impl Hdf5Error {
-    /// Of the call that failed last in this thread.
+    /// The error of the call that failed last in this thread.
     pub(crate) fn last(what: impl Into<String>) -> Self {
         let mut why = String::new();
-        // SAFETY: the walk calls `innermost` with the messages of this thread's stack and the string, before it returns.
+        // SAFETY: before it returns, the walk calls `innermost` with the messages of this thread's stack and the
+        // string.
         unsafe { H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, (&raw mut why).cast()) };
         Hdf5Error::Refused { what: what.into(), why }
     }
 }
 
-/// The library's messages are asked for, not printed: for the thread that calls.
+/// Stops the library from printing its errors in the calling thread; we fetch them instead.
 pub(crate) fn do_not_print() {
     std::thread_local!(static TOLD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
     if !TOLD.replace(true) {
-        // SAFETY: without a function nothing is called.
+        // SAFETY: with a null function the library calls nothing.
         unsafe { H5Eset_auto2(H5E_DEFAULT, std::ptr::null(), std::ptr::null_mut()) };
     }
 }
 
 unsafe extern "C" fn innermost(number: c_uint, message: *const H5E_error2_t, into: *mut c_void) -> herr_t {
     if number == 0 {
-        // SAFETY: the library hands over a message with a text that ends with zero, and what `last` gave it.
+        // SAFETY: the library passes a message with a zero-terminated text, and the pointer that `last` gave it.
         unsafe {
             let text = CStr::from_ptr((*message).desc).to_string_lossy();
             (*into.cast::<String>()).push_str(&text);

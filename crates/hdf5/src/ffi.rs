@@ -1,5 +1,6 @@
-//! What is called of HDF5 1.14, declared by hand: the structures of virtual file drivers in `-sys` crates differ from the
-//! header. `tests/header.rs` holds sizes and offsets against the header of the library that is linked.
+//! Declarations of the parts of HDF5 1.14 that we call, written by hand: the structures of virtual file drivers
+//! in `-sys` crates differ from the header. `tests/header.rs` checks sizes and offsets against the header of the
+//! linked library.
 //!
 //! Source: `H5FDdevelop.h`, `H5Zdevelop.h` and the public headers of HDF5 1.14.6.
 
@@ -70,14 +71,14 @@ pub struct H5FD_t {
     pub paged_aggr: bool,
 }
 
-/// Which object of a file it is: 16 bytes, of which nobody knows what they say.
+/// An opaque identifier of an object in a file: 16 bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct H5O_token_t {
     pub words: [u64; 2],
 }
 
-/// The last of it is a union of such a token and a size.
+/// The last field is a union of such a token and a size.
 #[repr(C)]
 #[derive(Default)]
 pub struct H5L_info2_t {
@@ -137,7 +138,7 @@ pub struct H5FD_class_t {
     pub fl_map: [c_int; 7],
 }
 
-// SAFETY: a class is never written after it was made; its pointers are to functions and static text.
+// SAFETY: a class is never written after its creation; its pointers are to functions and static text.
 unsafe impl Sync for H5FD_class_t {}
 
 #[repr(C)]
@@ -423,6 +424,6 @@ unsafe extern "C" {
     pub fn H5Sget_simple_extent_npoints(space: hid_t) -> i64;
     pub fn H5Sget_simple_extent_dims(space: hid_t, dimensions: *mut hsize_t, maxima: *mut hsize_t) -> c_int;
 
-    /// Of the library's own, `H5private.h`: Jenkins' lookup3, as all metadata blocks have it.
+    /// From the library's own `H5private.h`: Jenkins' lookup3, the checksum of all metadata blocks.
     pub fn H5_checksum_metadata(data: *const c_void, length: usize, seed: u32) -> u32;
 }

@@ -1,4 +1,4 @@
-//! A file that is being written.
+//! A file being written.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,13 +20,13 @@ pub use crate::plant::COLUMN_CHUNK;
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hdf5FileOptions {
-    /// Readers may have it open while it grows (single writer, multiple readers).
+    /// Readers may open the file while it grows (single writer, multiple readers).
     pub watched: bool,
-    /// All but the superblock, which files begin with, gets its room behind so many bytes: what is in front of that is in
-    /// the file already.
+    /// The first byte that the writer may use, except for the superblock, which always begins the file. Another
+    /// writer has already filled the bytes before it.
     pub begin: u64,
-    /// Each of several datasets has frames of its own, counted from 0, and is as long as these are many. Else a frame has the
-    /// same place in all.
+    /// Each of several datasets counts its own frames from 0, and has its own length. Otherwise a frame has the
+    /// same index in all datasets.
     pub apart: bool,
 }
 
@@ -39,52 +39,53 @@ impl Default for Hdf5FileOptions {
 /// A chunk of a frame whose bytes are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredChunk {
-    /// Which of the file's datasets of frames it belongs to, in the order of the tree.
+    /// Index of the dataset of frames that it belongs to, in the order of the tree.
     pub dataset: usize,
-    /// Which frame of it, from 0: the first of those that the chunk has something of.
+    /// Index of the frame in that dataset, from 0. For a stack: the first frame in the chunk.
     pub frame: u64,
-    /// Which chunk of the frame, in the order of [`FramesShape::offset`]: 0 where a frame is one.
+    /// Index of the chunk within the frame, in the order of [`FramesShape::offset`]; 0 if a frame is one chunk.
     pub tile: u64,
-    /// Where its bytes begin in the file.
+    /// Position of its first byte in the file.
     pub offset: u64,
-    /// How many they are.
+    /// Number of bytes.
     pub bytes: u32,
-    /// They are those of the pixels, though the dataset has a filter.
+    /// The bytes are plain pixels, though the dataset has a filter.
     pub unfiltered: bool,
 }
 
-/// A file of frames while it is written. Nothing here waits for storage: what is to be written comes out of
-/// [`Hdf5File::next_write`], and is to be carried out in this order, each when the one before is done.
+/// A file of frames while it is written. Nothing here waits for storage: take each write from
+/// [`Hdf5File::next_write`] and carry them out in that order, each when the one before is done.
 ///
-/// The frames themselves are written by the owner: [`Hdf5File::allocate`] says where, and [`Hdf5File::insert`] is told
-/// once they are there. A reader finds them when what [`Hdf5File::flush`] queued is written.
+/// You write the frames yourself: [`Hdf5File::allocate`] gives the position, and you call [`Hdf5File::insert`]
+/// once the frame is written. A reader finds the frames when the writes queued by [`Hdf5File::flush`] are done.
 #[derive(Debug)]
 pub struct Hdf5File {
     planted: Planted,
-    /// Closed behind the datasets.
+    /// Closed after the datasets.
     file: Handle,
     image: SharedImage,
     name: CString,
-    /// Frames that there is room for in the columns.
+    /// Number of frames that the columns have room for.
     frames: u64,
-    /// The same of each dataset of frames.
+    /// Number of frames that each dataset of frames has room for.
     lengths: Vec<u64>,
-    /// See [`Hdf5FileOptions::apart`].
+    /// The option [`Hdf5FileOptions::apart`].
     apart: bool,
     inserted: Vec<StoredChunk>,
-    /// Where the chunk begins that is put into the index.
+    /// Position of the chunk being inserted, reused for each chunk.
     position: Vec<u64>,
-    /// Of each column, what is to be written.
+    /// For each column, values not written yet, by frame.
     values: Vec<BTreeMap<u64, ColumnValue>>,
-    /// Of each column, the chunks that are there.
+    /// For each column, the chunks that exist.
     chunks: Vec<BTreeSet<u64>>,
 }
 
 impl Hdf5File {
-    /// A new file: all of the tree that is not to be written at its end is queued. The name is for messages.
+    /// Creates a file, and queues all of the tree except the parts written at its end. Messages use `label` as
+    /// its name.
     ///
     /// # Errors
-    /// If the tree describes what HDF5 can't have.
+    /// Fails if the tree contains something that HDF5 does not support.
     pub fn create(label: &str, tree: &TreeGroup, options: Hdf5FileOptions) -> Result<Self, Hdf5Error> {
         let image = SharedImage::default();
         if options.begin > 0 {
@@ -94,10 +95,10 @@ impl Hdf5File {
         let creation = properties(PropertyClass::FileCreation)?;
         keep_in_group(&creation, tree)?;
         let access = access()?;
-        // SAFETY: identifiers that are open, and a text that ends with zero.
+        // SAFETY: open identifiers, and a zero-terminated text.
         let file = unsafe {
             let what = || format!("make {label}");
-            // All room is given by the driver.
+            // The driver allocates all space.
             let none = ffi::H5F_FSPACE_STRATEGY_NONE;
             checked(ffi::H5Pset_file_space_strategy(creation.id(), none, false, 1), what)?;
             let create = || ffi::H5Fcreate(name.as_ptr(), ffi::H5F_ACC_TRUNC, creation.id(), access.id());
@@ -144,24 +145,24 @@ impl Hdf5File {
         self.planted.columns.iter().map(|dataset| &dataset.description)
     }
 
-    /// Room for so many bytes of a frame, which begins and ends at a multiple of the alignment: what is left behind its
-    /// bytes is nobody's.
+    /// Allocates `bytes` for a frame. The room begins and ends at a multiple of the alignment; the rest of it
+    /// stays unused.
     pub fn allocate(&mut self, bytes: u64, alignment: u64) -> u64 {
         self.image().allocate(bytes, alignment)
     }
 
-    /// A frame is written.
+    /// Records that a chunk is written, for the next flush.
     pub fn insert(&mut self, chunk: StoredChunk) {
         self.inserted.push(chunk);
     }
 
-    /// The value of a frame in a column, by its place among [`Hdf5File::columns`].
+    /// Sets the value of a frame in a column, by the column's index in [`Hdf5File::columns`].
     pub fn set(&mut self, column: usize, frame: u64, value: impl Into<ColumnValue>) {
         self.values[column].insert(frame, value.into());
     }
 
-    /// The values of so many frames get their places in a column, in chunks of [`COLUMN_CHUNK`], so that they can be written
-    /// in place later: those of which nothing is known too.
+    /// Allocates a column's values for the first `frames` frames, in chunks of [`COLUMN_CHUNK`]. All of them,
+    /// even the unknown ones, can then be written in place later.
     pub fn place_column(&mut self, column: usize, frames: u64) {
         for first in (0..frames).step_by(COLUMN_CHUNK as usize) {
             let is_there = self.chunks[column].contains(&(first / COLUMN_CHUNK));
@@ -171,10 +172,10 @@ impl Hdf5File {
         }
     }
 
-    /// What was inserted and set is to be seen by readers: queues what has to be written for that.
+    /// Queues the writes that make inserted chunks and set values visible to readers.
     ///
-    /// Frames come before what columns say of them. Flushed at once, columns would be written first: whoever reads in between,
-    /// or after a kill there, would find frames said to be whole that are not there.
+    /// Frames come before their values in columns. A single flush would write columns first. A reader in between,
+    /// or after a kill at that point, would then find frames marked whole that are not there.
     ///
     /// # Errors
     /// If HDF5 refuses.
@@ -196,13 +197,13 @@ impl Hdf5File {
         Ok(())
     }
 
-    /// What the library holds back is queued.
+    /// Queues the writes that the library holds back.
     fn queue_all(&self) -> Result<(), Hdf5Error> {
         // SAFETY: the file is open.
         checked(unsafe { ffi::H5Fflush(self.file.id(), ffi::H5F_SCOPE_LOCAL) }, || "flush".into())
     }
 
-    /// The datasets get as long as what was inserted and set.
+    /// Extends the datasets to cover the inserted chunks and set values.
     fn grow(&mut self) -> Result<(), Hdf5Error> {
         let set = self.values.iter().filter_map(|values| values.last_key_value()).map(|(frame, _)| *frame);
         let mut last = set.max();
@@ -224,7 +225,7 @@ impl Hdf5File {
         }
         let GrowingDataset { handle, description } = &self.planted.frames[dataset];
         let dimensions = description.dimensions(frames);
-        // SAFETY: as many numbers as the dataset has dimensions.
+        // SAFETY: the array has as many numbers as the dataset has dimensions.
         let status = unsafe { ffi::H5Dset_extent(handle.id(), dimensions.as_ptr()) };
         checked(status, || format!("have {frames} frames"))?;
         self.lengths[dataset] = frames;
@@ -241,7 +242,7 @@ impl Hdf5File {
             self.grow_dataset(dataset, frames)?;
         }
         for column in &self.planted.columns {
-            // SAFETY: it has one dimension.
+            // SAFETY: the column has one dimension.
             checked(unsafe { ffi::H5Dset_extent(column.handle.id(), [frames].as_ptr()) }, what)?;
         }
         self.frames = frames;
@@ -255,7 +256,7 @@ impl Hdf5File {
         driver::lock(&self.image).place(offset, bytes.into());
         let from = CHUNK_IN_PLACE.as_ptr().cast();
         let mask = u32::from(unfiltered);
-        // SAFETY: a place in each dimension; the driver knows the pointer, and nobody reads there.
+        // SAFETY: one number per dimension; the driver recognises the pointer, and nobody reads from it.
         let status = unsafe {
             let id = dataset.handle.id();
             ffi::H5Dwrite_chunk(id, H5P_DEFAULT, mask, self.position.as_ptr(), bytes as usize, from)
@@ -294,7 +295,7 @@ impl Hdf5File {
         let memory = space(&[count], None)?;
         let file = space(&[self.frames], None)?;
         run_of(&file, &[self.frames], first..first + count, &[])?;
-        // SAFETY: as many values as both spaces have selected.
+        // SAFETY: the buffer holds the values that both spaces select.
         let status = unsafe {
             let from = run.as_ptr().cast();
             ffi::H5Dwrite(dataset.handle.id(), kind, memory.id(), file.id(), H5P_DEFAULT, from)
@@ -302,28 +303,29 @@ impl Hdf5File {
         checked(status, || format!("write {}", dataset.description.key))
     }
 
-    /// What is to be written next, when the write before it is done.
+    /// The next write to carry out, when the one before is done.
     pub fn next_write(&mut self) -> Option<FileWrite> {
         self.image().next_write()
     }
 
-    /// The rest of a write that was not done: it is the next one.
+    /// Puts back the unfinished rest of a write; it becomes the next one.
     pub fn put_back(&mut self, write: FileWrite) {
         self.image().put_back(write);
     }
 
-    /// Bytes of memory that its metadata take. They grow with the frames that are in it.
+    /// Bytes of memory that the metadata take. They grow with the frames in the file.
     pub fn memory(&self) -> u64 {
         self.image().memory()
     }
 
-    /// Where all that was given room ends, in bytes from the start of the file: as far as it may be reserved.
+    /// End of the allocated space, in bytes from the start of the file. You may reserve the file up to here.
     pub fn end(&self) -> u64 {
         self.image().end()
     }
 
-    /// No frame comes any more: the datasets get this length, or the columns alone if each has frames of its own; what of the
-    /// tree is to be written at the end is queued, with the values that it has now. [`ClosedFile`] has the rest of the writes.
+    /// Ends the file after the last frame. All datasets get the length `frames`, or only the columns if each
+    /// dataset counts its own frames. The parts of the tree that belong at the end are queued with their current
+    /// values. [`ClosedFile`] has the remaining writes.
     ///
     /// # Errors
     /// If HDF5 refuses.
@@ -337,7 +339,7 @@ impl Hdf5File {
         driver::lock(&image).queue_superblock();
         driver::lock(&image).begin_addition();
         let access = access()?;
-        // SAFETY: an identifier that is open, and a text that ends with zero.
+        // SAFETY: an open identifier, and a zero-terminated text.
         let open = || unsafe { ffi::H5Fopen(name.as_ptr(), ffi::H5F_ACC_RDWR, access.id()) };
         let file = Handle::of(while_opening(&image, open), || "open it again".into())?;
         Planted::default().group(file.id(), "", tree, WriteTime::Closing)?;
@@ -347,51 +349,51 @@ impl Hdf5File {
     }
 }
 
-/// What is left to be written of a file that is closed.
+/// The remaining writes of a closed file.
 #[derive(Debug)]
 pub struct ClosedFile {
     image: SharedImage,
 }
 
 impl ClosedFile {
-    /// What is to be written next, when the write before it is done.
+    /// The next write to carry out, when the one before is done.
     pub fn next_write(&mut self) -> Option<FileWrite> {
         driver::lock(&self.image).next_write()
     }
 
-    /// The rest of a write that was not done: it is the next one.
+    /// Puts back the unfinished rest of a write; it becomes the next one.
     pub fn put_back(&mut self, write: FileWrite) {
         driver::lock(&self.image).put_back(write);
     }
 
-    /// Bytes of memory that its metadata take.
+    /// Bytes of memory that the metadata take.
     pub fn memory(&self) -> u64 {
         driver::lock(&self.image).memory()
     }
 
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub fn size(&self) -> u64 {
         driver::lock(&self.image).written()
     }
 }
 
-/// How many there are up to the last.
+/// The number of items, if this is the index of the last.
 fn upto(last: Option<u64>) -> u64 {
     last.map_or(0, |last| last.saturating_add(1))
 }
 
 fn close(file: Handle) -> Result<(), Hdf5Error> {
-    // SAFETY: it is open, and not used any more.
+    // SAFETY: the file is open, and not used any more.
     let closed = checked(unsafe { ffi::H5Fclose(file.id()) }, || "close it".into());
     file.forget();
     closed
 }
 
-/// By our driver, in the format that HDF5 1.10 and later read.
+/// Access properties: our driver, and the format that HDF5 1.10 and later read.
 pub(crate) fn access() -> Result<Handle, Hdf5Error> {
     let access = properties(PropertyClass::FileAccess)?;
     let what = || "choose how files are opened".to_owned();
-    // SAFETY: identifiers that are open; the driver takes no information.
+    // SAFETY: open identifiers; the driver takes no information.
     unsafe {
         checked(ffi::H5Pset_driver(access.id(), driver::driver(), std::ptr::null()), what)?;
         checked(ffi::H5Pset_libver_bounds(access.id(), ffi::H5F_LIBVER_V110, ffi::H5F_LIBVER_V110), what)?;

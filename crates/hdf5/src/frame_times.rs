@@ -1,4 +1,5 @@
-//! Columns of a frame's number and times: those that areaDetector has of every frame, and those that a detector's stream says.
+//! Columns of a frame's number and times: those that areaDetector has for every frame, and those in a detector's
+//! stream.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::{
     },
 };
 
-/// What areaDetector knows of every frame (`NDArray`): its number and its time.
+/// A value that areaDetector (`NDArray`) keeps for every frame: its number and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NdArrayColumn {
     /// The frame's number, from 0.
@@ -23,11 +24,11 @@ pub enum NdArrayColumn {
     EpicsNanoseconds,
 }
 
-/// From 1970 to 1990, where EPICS begins to count (`POSIX_TIME_AT_EPICS_EPOCH`).
+/// Time from 1970 to 1990, the epoch of EPICS (`POSIX_TIME_AT_EPICS_EPOCH`).
 const EPICS_EPOCH: Duration = Duration::from_hours(7305 * 24);
 
 impl NdArrayColumn {
-    /// All there are.
+    /// All variants.
     pub const ALL: [NdArrayColumn; 4] = [
         NdArrayColumn::UniqueId,
         NdArrayColumn::TimeStamp,
@@ -45,7 +46,7 @@ impl NdArrayColumn {
         }
     }
 
-    /// What it is, in words.
+    /// A description for readers of the file.
     pub const fn description(self) -> &'static str {
         match self {
             NdArrayColumn::UniqueId => "the frame's number",
@@ -55,7 +56,7 @@ impl NdArrayColumn {
         }
     }
 
-    /// What is said of each frame, with the types that areaDetector has but for the number, which may be larger here.
+    /// The column, with areaDetector's type; only the number may be larger here.
     pub fn column(self) -> FrameColumn {
         let (element, fill) = match self {
             NdArrayColumn::UniqueId => (NumberType::Int64, (-1_i64).to_le_bytes().to_vec()),
@@ -65,7 +66,7 @@ impl NdArrayColumn {
         FrameColumn { key: self.key().into(), element: element.into(), fill }
     }
 
-    /// Of the frame of this number, whose time is so long after 1970-01-01 00:00 UTC.
+    /// The value of a frame with this number and this time since 1970-01-01 00:00 UTC.
     pub fn number(self, frame: u64, since_1970: Duration) -> ColumnValue {
         let time = since_1970.saturating_sub(EPICS_EPOCH);
         match self {
@@ -77,19 +78,19 @@ impl NdArrayColumn {
     }
 }
 
-/// When an image was taken, as its detector says with it: fields of `NXdetector`, in seconds.
+/// The time of an image, from the detector's stream: fields of `NXdetector`, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImageTimeColumn {
-    /// When it began, from the beginning of the series.
+    /// Start of the image, since the start of the series.
     Start,
-    /// When it ended.
+    /// End of the image, since the start of the series.
     Stop,
-    /// How long it was exposed.
+    /// Exposure time.
     Real,
 }
 
 impl ImageTimeColumn {
-    /// All there are.
+    /// All variants.
     pub const ALL: [ImageTimeColumn; 3] =
         [ImageTimeColumn::Start, ImageTimeColumn::Stop, ImageTimeColumn::Real];
 
@@ -102,7 +103,7 @@ impl ImageTimeColumn {
         }
     }
 
-    /// What it is, in words.
+    /// A description for readers of the file.
     pub const fn description(self) -> &'static str {
         match self {
             ImageTimeColumn::Start => {
@@ -115,7 +116,7 @@ impl ImageTimeColumn {
         }
     }
 
-    /// What is said of each frame.
+    /// The column's type and fill value.
     pub fn column(self) -> FrameColumn {
         FrameColumn {
             key: self.key().into(),
@@ -125,7 +126,7 @@ impl ImageTimeColumn {
     }
 
     fn dataset(self) -> TreeDataset {
-        // What else NeXus does not know of these fields, programs that validate complain of.
+        // Validators complain about other attributes, which NeXus does not define for these fields.
         let mut dataset = TreeDataset::of(DatasetContent::Column(self.column())).attribute("units", "s");
         if self != ImageTimeColumn::Real {
             let wanted = FrameValue { key: SERIES_DATE.into(), of: FrameChoice::First };
@@ -136,14 +137,14 @@ impl ImageTimeColumn {
     }
 }
 
-/// By which layouts name when a series began, as its detector says: what the times of its images are counted from.
+/// The name in layouts of the start of the series, according to the detector. Image times count from it.
 pub const SERIES_DATE: &str = "series_date";
 
-/// Where the detector is in the trees of [`crate::nexus`].
+/// The detector's path in the trees of [`crate::nexus`].
 const DETECTOR: &str = "/entry/instrument/detector";
 
 impl TreeGroup {
-    /// With a column at the detector for each time that its stream says of images.
+    /// Adds a column to the detector for each image time in its stream.
     pub fn put_image_times(&mut self) {
         for time in ImageTimeColumn::ALL {
             self.put(&format!("{DETECTOR}/{}", time.key()), TreeNode::Dataset(time.dataset()));

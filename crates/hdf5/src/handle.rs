@@ -1,4 +1,4 @@
-//! Identifiers of the library that are given back, and names as it wants them.
+//! Identifiers of the library that are released when dropped, and names in the form that it takes.
 
 use std::{ffi::CString, sync::OnceLock};
 
@@ -10,12 +10,12 @@ use crate::{
     tree::{DatasetContent, NumberType, TreeGroup, TreeNode, WriteTime},
 };
 
-/// An identifier: what it stands for is closed with it.
+/// An identifier. Dropping it closes its object.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Handle(hid_t);
 
 impl Handle {
-    /// What a call gave, unless it failed.
+    /// Takes the identifier that a call returned, or the error if it failed.
     pub(crate) fn of(id: hid_t, what: impl FnOnce() -> String) -> Result<Self, Hdf5Error> {
         if id < 0 { Err(Hdf5Error::last(what())) } else { Ok(Handle(id)) }
     }
@@ -24,7 +24,7 @@ impl Handle {
         self.0
     }
 
-    /// It was closed by another call.
+    /// Forgets the identifier, because another call has closed it.
     pub(crate) fn forget(self) {
         std::mem::forget(self);
     }
@@ -32,12 +32,12 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: it is ours and was not given back.
+        // SAFETY: the identifier is ours and was not released.
         unsafe { ffi::H5Idec_ref(self.0) };
     }
 }
 
-/// What a call answered, unless it failed.
+/// Returns the error if a call failed.
 pub(crate) fn checked(status: ffi::herr_t, what: impl FnOnce() -> String) -> Result<(), Hdf5Error> {
     if status < 0 { Err(Hdf5Error::last(what())) } else { Ok(()) }
 }
@@ -47,8 +47,8 @@ pub(crate) fn name(text: &str) -> Result<CString, Hdf5Error> {
     name.ok_or_else(|| Hdf5Error::Name { name: text.into() })
 }
 
-/// Begins to use the library in this thread. It is started once, and loads no plug-ins of the user: chunks are compressed by
-/// others, and what it might load would have its say about the datasets.
+/// Prepares the library for this thread. It starts once, and loads no plug-ins of the user: other code compresses
+/// chunks, and a plug-in could interfere with datasets.
 pub(crate) fn begin() {
     static STARTED: OnceLock<()> = OnceLock::new();
     STARTED.get_or_init(|| {
@@ -79,7 +79,7 @@ pub(crate) fn number_type(element: NumberType) -> hid_t {
     }
 }
 
-/// The library's type for what is in a column.
+/// The library's type for the values of a column.
 pub(crate) fn element_type(element: ColumnElement) -> hid_t {
     match element {
         ColumnElement::Number(number) => number_type(number),
@@ -87,12 +87,12 @@ pub(crate) fn element_type(element: ColumnElement) -> hid_t {
     }
 }
 
-/// UTF-8 of [`TEXT_BYTES`], zeroes behind it: made once, and never given back.
+/// UTF-8 of [`TEXT_BYTES`], padded with zeroes. Created once and never released.
 fn column_text_type() -> hid_t {
     static TYPE: OnceLock<hid_t> = OnceLock::new();
     begin();
     *TYPE.get_or_init(|| {
-        // SAFETY: the type is there since the library was started.
+        // SAFETY: the type exists since the library was started.
         let (kind, made) = unsafe {
             let kind = ffi::H5Tcopy(ffi::H5T_C_S1_g);
             let size = ffi::H5Tset_size(kind, TEXT_BYTES);
@@ -129,28 +129,29 @@ pub(crate) fn properties(class: PropertyClass) -> Result<Handle, Hdf5Error> {
     Handle::of(id, || "make a property list".into())
 }
 
-/// More links and attributes than any object has here are kept in the object itself. Then one block changes when one is
-/// added, and a reader finds a whole object whenever the writing ends; an index of them would be several blocks.
+/// Links and attributes that are kept in the object itself: more than any of our objects has. An addition then
+/// changes one block, so that a reader finds a whole object whenever the writing ends. An index would take
+/// several blocks.
 const COMPACT: u32 = 60_000;
 
-/// Links that may be added to a group when its file is complete, and the length of a name, about: so much room is in a group
-/// from the start, for what is added is in the same block then.
+/// Links that may be added to a group after its file is complete, and a typical length of a name. The group has
+/// room for them from the start, so that an addition stays in the same block.
 const ADDED: usize = 16;
 const NAME: u32 = 24;
 
-/// Of a dataset.
+/// Keeps the attributes of an object in the object itself.
 pub(crate) fn keep_in_object(properties: &Handle) -> Result<(), Hdf5Error> {
-    // SAFETY: an identifier that is open.
+    // SAFETY: an open identifier.
     let status = unsafe { ffi::H5Pset_attr_phase_change(properties.id(), COMPACT, 0) };
     checked(status, || "choose how attributes are kept".into())
 }
 
-/// Of a group that is made with these members.
+/// Chooses the storage of links for a new group with these members.
 pub(crate) fn keep_in_group(properties: &Handle, group: &TreeGroup) -> Result<(), Hdf5Error> {
     let what = || "choose how links are kept".to_owned();
     let [most, least] = if is_indexed(group) { INDEXED } else { [COMPACT, 0] };
     let room = u32::try_from(group.members.len() + ADDED).unwrap_or(COMPACT).min(COMPACT);
-    // SAFETY: an identifier that is open.
+    // SAFETY: an open identifier.
     unsafe {
         checked(ffi::H5Pset_link_phase_change(properties.id(), most, least), what)?;
         checked(ffi::H5Pset_est_link_info(properties.id(), room, NAME), what)?;
@@ -158,14 +159,14 @@ pub(crate) fn keep_in_group(properties: &Handle, group: &TreeGroup) -> Result<()
     keep_in_object(properties)
 }
 
-/// Of a group with more members the links get an index by name, a B-tree: without one each of them is compared for a name that is
-/// looked up, and for one that is added.
+/// Groups with more members get a B-tree index of their links by name. Without it, each lookup and each addition
+/// would compare all names.
 const UNINDEXED_MAX: usize = 512;
-/// As the library has it: more links are in an index, and fewer are not.
+/// The library's own defaults: above the first number links go into an index, below the second they leave it.
 const INDEXED: [u32; 2] = [8, 6];
 
-/// Whether links have an index: only where all is there from the start. What is added to a complete file must change one block,
-/// and columns are where those are added that nobody announced.
+/// Returns true if a group's links have an index: only if all members are there from the start. An addition to a
+/// complete file must change a single block, and groups with columns may get additions that were not announced.
 fn is_indexed(group: &TreeGroup) -> bool {
     group.members.len() > UNINDEXED_MAX && group.members.iter().all(|(_, node)| is_there_from_the_start(node))
 }
@@ -179,16 +180,16 @@ fn is_there_from_the_start(node: &TreeNode) -> bool {
     }
 }
 
-/// How many dimensions, as the library counts them.
+/// The number of dimensions, in the library's type.
 pub(crate) fn rank(dimensions: &[u64]) -> i32 {
     i32::try_from(dimensions.len()).unwrap_or(i32::MAX)
 }
 
-/// A space of these dimensions, which may grow to those: as far as they like where it is `None`.
+/// A space of these dimensions, which may grow to `maxima`; `None` means that they are fixed.
 pub(crate) fn space(dimensions: &[u64], maxima: Option<&[u64]>) -> Result<Handle, Hdf5Error> {
     begin();
     let maxima = maxima.map_or(std::ptr::null(), <[u64]>::as_ptr);
-    // SAFETY: both have as many numbers as the rank says.
+    // SAFETY: both arrays have as many numbers as the rank says.
     let id = unsafe {
         if dimensions.is_empty() {
             ffi::H5Screate(ffi::H5S_SCALAR)

@@ -1,13 +1,15 @@
-//! What of a file that is being written is in memory, all but the frames: where everything in it has its room, and what is
-//! to be written, in which order. [`crate::driver`] shows it to the library.
+//! The in-memory image of a file being written, without the frames: the allocation of its space, and the queued
+//! writes in order. [`crate::driver`] shows it to the library.
 //!
-//! Metadata are put into blocks of their own ([`FileImage::arena`]), apart from frames, so that frames lie at whole pages
-//! for `O_DIRECT`, and no page has both.
+//! Metadata get blocks of their own ([`FileImage::arena`]), apart from frames. Frames then lie at whole pages for
+//! `O_DIRECT`, and no page has both.
 //!
-//! The superblock is written with the flags cleared that say that somebody has the file open, and with the end of what is
-//! written. A file is then one that every reader opens, at each moment after the first flush, whatever becomes of us. The
-//! library would not let a second writer in by these flags; the owner holds a lock instead. (HDF5 File Format Specification
-//! 3.0, II.A, superblock version 3: flags at byte 11, end of file at 28, checksum at 44.)
+//! We write the superblock without the flags that mark a file as open, and with the current end of the written
+//! bytes. Every reader can then open the file at each moment after the first flush, even if this process dies.
+//! The library would use these flags to keep a second writer out; the owner holds a lock instead.
+//!
+//! (HDF5 File Format Specification 3.0, II.A, superblock version 3: flags at byte 11, end of file at 28, checksum
+//! at 44.)
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,44 +22,46 @@ use std::{
 
 use crate::ffi::H5_checksum_metadata;
 
-/// Bytes that are to be written into the file, in order and each after the one before is done.
+/// Bytes to be written into the file, in order and each after the one before is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileWrite {
-    /// Where, in bytes from the start of the file.
+    /// Position, in bytes from the start of the file.
     pub offset: u64,
-    /// What.
+    /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Bytes of a block for metadata, and of what frames are aligned to.
+/// Bytes of a block for metadata; such blocks and frames begin at multiples of [`PAGE`].
 const ARENA: u64 = 64 << 10;
 const PAGE: u64 = 4096;
-/// Bytes that a page takes beside its own: its place in the map, and the allocator's.
+/// Bytes of memory per page beside the page itself: its entry in the map, and the allocator's overhead.
 const PAGE_ENTRY: u64 = 48;
-/// Consecutive writes become one up to this.
+/// Consecutive writes are merged up to this size.
 const WRITE_MAX: usize = 64 << 10;
-/// Bytes of the superblock, version 3, which files begin with.
+/// Bytes of the superblock, version 3, which begins every file.
 pub const SUPERBLOCK: u64 = 48;
 const SUPERBLOCK_LENGTH: usize = SUPERBLOCK as usize;
 
-/// What the library writes.
+/// The kind of a block that the library writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// The header of an object, which leads to all else of it.
+    /// The header of an object, which leads to all other parts of it.
     ObjectHeader,
     /// Anything else.
     Other,
 }
 
-/// What is added to a complete file, so that a reader finds a whole file whenever the writing ends: first what is new, where
-/// nothing was before, then the superblock with the new end, then what was there, headers of objects last, which lead to it
-/// now. Each has room for what is added, so that it is one block that changes. The library itself keeps such an order only
-/// while readers watch, and then it adds no objects.
+/// The changes made to a complete file, ordered so that a reader finds a whole file whenever the writing ends.
+/// First come new blocks in unused space, then the superblock with the new end, then changed blocks. Headers of
+/// objects, which now lead to the new blocks, come last.
+///
+/// Each header has room for the additions, so that only one block changes. The library itself keeps such an order
+/// only while readers watch, and then it adds no objects.
 #[derive(Debug, Default)]
 struct Addition {
-    /// Room that was given to metadata since it began.
+    /// Space allocated to metadata since the addition began.
     fresh: Vec<Range<u64>>,
-    /// What was written since, by whether it is what leads to others, and by offsets: how many bytes.
+    /// Lengths of the blocks written since, by (is an object header, offset).
     touched: BTreeMap<(bool, u64), usize>,
 }
 
@@ -67,30 +71,31 @@ impl Addition {
     }
 }
 
-/// What of a file is in memory: all but the frames.
+/// The in-memory part of a file: everything except the frames.
 #[derive(Debug, Default)]
 pub(crate) struct FileImage {
     pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
-    /// Room that is given to somebody ends here. The library asks for it several times a chunk: it need not wait for the
-    /// lock then. It is changed with the lock held.
+    /// End of the allocated space. The library asks for it several times per chunk, so it can read it without the
+    /// lock. It only changes while the lock is held.
     end: Arc<AtomicU64>,
-    /// What is written, or in the index, ends here.
+    /// End of the bytes that are written or in the index.
     written: u64,
-    /// Room for all but the superblock begins here, if some of the file is there already. Until the superblock has its room,
-    /// the file is empty: the library would otherwise read one.
+    /// Start of the space for everything except the superblock, if another writer has filled part of the file.
+    /// Until the superblock is allocated, the file counts as empty: the library would otherwise read a
+    /// superblock.
     behind: u64,
-    /// Room for metadata.
+    /// Free space for metadata.
     arena: Range<u64>,
-    /// Where the next chunk that the library asks room for is already.
+    /// Position of the next chunk that the library will ask room for; its bytes are already there.
     placed: Option<u64>,
-    /// As the library wrote it last.
+    /// The superblock as the library last wrote it.
     superblock: Vec<u8>,
-    /// Where the file ends by the superblock that was queued last; 0 before the first.
+    /// The end of file in the superblock that was queued last; 0 before the first.
     stated: u64,
     writes: VecDeque<FileWrite>,
-    /// What is added to a file that is complete: its writes are queued when all is known.
+    /// Present while a complete file is being extended; its writes are queued together at the end.
     addition: Option<Addition>,
-    /// What is written now are headers of objects, which lead to all else: the last of what is changed.
+    /// True if the block being written is an object header; such changes must come last.
     leads: bool,
     /// Bytes that the library read.
     #[cfg(test)]
@@ -98,32 +103,32 @@ pub(crate) struct FileImage {
 }
 
 impl FileImage {
-    /// Room for so many bytes of a frame, whole pieces of so many.
+    /// Allocates `bytes` for a frame, with both ends at a multiple of the alignment.
     pub(crate) fn allocate(&mut self, bytes: u64, alignment: u64) -> u64 {
         let offset = self.end().next_multiple_of(alignment);
         self.set_end((offset + bytes).next_multiple_of(alignment));
         offset
     }
 
-    /// Bytes of memory that it takes: its pages, and what waits to be written.
+    /// Bytes of memory in use: the pages, and the queued writes.
     pub(crate) fn memory(&self) -> u64 {
         let waiting: u64 = self.writes.iter().map(|write| write.bytes.len() as u64).sum();
         self.pages.len() as u64 * (PAGE + PAGE_ENTRY) + waiting
     }
 
-    /// The next chunk that the library asks room for is here, with so many bytes.
+    /// Sets the position and size of the next chunk that the library will ask room for.
     pub(crate) fn place(&mut self, offset: u64, bytes: u64) {
         self.placed = Some(offset);
         self.written = self.written.max(offset + bytes);
     }
 
-    /// The library did not ask.
+    /// Clears that position; true if the library did not ask for it.
     pub(crate) fn forget_place(&mut self) -> bool {
         self.placed.take().is_some()
     }
 
-    /// Room for a block of metadata. The kernel may end a write at a page when the process is killed, and half a block is
-    /// none: no block that is not larger than a page lies on two.
+    /// Allocates a block of metadata. If the process is killed, the kernel may end a write at a page boundary,
+    /// and half a block is useless. A block no larger than a page therefore never crosses a page boundary.
     pub(crate) fn allocate_metadata(&mut self, bytes: u64) -> u64 {
         if self.behind > 0 && self.end() == 0 {
             self.set_end(self.behind);
@@ -172,8 +177,8 @@ impl FileImage {
         }
     }
 
-    /// The library writes. What it wrote before, and the chunks that were placed, may be referred to from here on: readers
-    /// refuse what lies behind the end that the superblock states, so that comes first.
+    /// Takes a write of the library. From here on, blocks may refer to earlier writes and placed chunks. Readers
+    /// refuse anything behind the end in the superblock, so the superblock is queued first.
     pub(crate) fn write(&mut self, kind: BlockKind, offset: u64, bytes: &[u8]) {
         self.leads = kind == BlockKind::ObjectHeader;
         if self.stated > 0 && self.written > self.stated && self.addition.is_none() {
@@ -214,7 +219,8 @@ impl FileImage {
         self.writes.push_back(FileWrite { offset, bytes: bytes.to_vec() });
     }
 
-    /// Queues the superblock behind all that it refers to: nobody has the file open, and it ends where what is written does.
+    /// Queues the superblock after everything that it refers to: not marked as open, and with the end of the
+    /// written bytes.
     pub(crate) fn queue_superblock(&mut self) {
         let mut superblock = self.superblock.clone();
         if superblock.len() < SUPERBLOCK_LENGTH {
@@ -222,19 +228,19 @@ impl FileImage {
         }
         superblock[11] = 0;
         superblock[28..36].copy_from_slice(&self.written.to_le_bytes());
-        // SAFETY: it reads so many bytes.
+        // SAFETY: the buffer holds the bytes that the function reads.
         let checksum = unsafe { H5_checksum_metadata(superblock.as_ptr().cast(), SUPERBLOCK_LENGTH - 4, 0) };
         superblock[44..48].copy_from_slice(&checksum.to_le_bytes());
         self.stated = self.written;
         self.queue(0, &superblock, 0);
     }
 
-    /// What is written from now on is added to a file that is complete.
+    /// Treats all further writes as an addition to a complete file.
     pub(crate) fn begin_addition(&mut self) {
         self.addition = Some(Addition::default());
     }
 
-    /// All of it is known: it is queued.
+    /// Queues the writes of the finished addition.
     pub(crate) fn queue_addition(&mut self) {
         let Some(addition) = self.addition.take() else { return };
         let (fresh, changed): (Vec<_>, Vec<_>) =
@@ -254,28 +260,28 @@ impl FileImage {
         self.queue(offset, &bytes, 0);
     }
 
-    /// What is to be written next.
+    /// Takes the next write.
     pub(crate) fn next_write(&mut self) -> Option<FileWrite> {
         self.writes.pop_front()
     }
 
-    /// What of a write was not done, before all others.
+    /// Puts the unfinished rest of a write before all others.
     pub(crate) fn put_back(&mut self, write: FileWrite) {
         self.writes.push_front(write);
     }
 
-    /// These are the bytes of the file.
+    /// Loads the bytes of an existing file.
     pub(crate) fn load(&mut self, bytes: &[u8]) {
         self.keep(0, bytes);
         self.set_end(bytes.len() as u64);
     }
 
-    /// Where what is written ends.
+    /// End of the written bytes.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Where room that is given to somebody ends.
+    /// End of the allocated space.
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
     }
@@ -284,22 +290,23 @@ impl FileImage {
         self.end.store(end, Ordering::Relaxed);
     }
 
-    /// Room is given behind this only, but for the superblock, which is asked for first: what is in front of it is others'.
+    /// Allocates only behind `begin`, except for the superblock, which the library asks for first. Other writers
+    /// own the bytes before it.
     pub(crate) fn begin_behind(&mut self, begin: u64) {
         self.behind = begin.max(SUPERBLOCK);
     }
 
-    /// The next chunk that the library asks room for, if it is there already.
+    /// Takes the position of the next chunk, if its bytes are already there.
     pub(crate) fn take_place(&mut self) -> Option<u64> {
         self.placed.take()
     }
 
-    /// How far room is given, for whoever asks without the lock.
+    /// The end of the allocated space, for callers without the lock.
     pub(crate) fn shared_end(&self) -> Arc<AtomicU64> {
         self.end.clone()
     }
 
-    /// Room in front of this is in use: of a file that is opened again.
+    /// Marks the space up to `end` as in use, for a file that is opened again.
     pub(crate) fn reserve(&mut self, end: u64) {
         self.set_end(self.end().max(end));
     }

@@ -1,8 +1,8 @@
-//! Frames into HDF5 and NeXus: libhdf5 keeps the metadata and the index of chunks, and does no I/O.
+//! Writes frames into HDF5 and NeXus: libhdf5 keeps the metadata and the index of chunks, and does no I/O.
 //!
-//! - [`tree`]: what a file has beside its frames, as a description;
-//! - [`Hdf5File`]: a file that is being written. What the library would write comes out of it as [`FileWrite`]s, which its
-//!   owner carries out; the frames themselves never pass the library.
+//! - [`tree`]: describes the content of a file beside its frames;
+//! - [`Hdf5File`]: a file being written. It hands out the library's writes as [`FileWrite`]s, and its owner
+//!   carries them out; the frames themselves never pass through the library.
 
 mod column;
 mod declared;

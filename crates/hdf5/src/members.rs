@@ -1,4 +1,4 @@
-//! What is in a group of a file that may be anybody's.
+//! Lists the members of a group, in a file from any source.
 
 use std::{
     ffi::{CStr, c_char, c_void},
@@ -11,38 +11,38 @@ use crate::{
     handle::{Handle, checked},
 };
 
-/// Members of a group that are looked at.
+/// Members of a group that are listed, at the most.
 pub(crate) const MEMBERS_MAX: usize = 10_000;
 
-/// Bytes of a name: more than any has that this program makes.
+/// Bytes of a name: longer than any name that this program makes.
 const NAME_MAX: usize = 1024;
 
 /// A member of a group.
 #[derive(Debug)]
 pub(crate) struct GroupMember {
     pub(crate) name: String,
-    /// Which object of the file it is; none if it is a link that may lead elsewhere.
+    /// Its object in the file; `None` if it is a link that may lead elsewhere.
     pub(crate) object: Option<ffi::H5O_token_t>,
 }
 
-/// What is in a group.
+/// The members of a group, as far as they are listed.
 #[derive(Debug)]
 pub(crate) struct GroupMembers {
     pub(crate) members: Vec<GroupMember>,
-    /// So many more are looked at, those too whose name is no text, or too long.
+    /// Members that may still be listed. Members with a name that is too long or not UTF-8 count too.
     left: usize,
-    /// Of those that were looked at, how many have such names.
+    /// Members with such names so far.
     unnamed: usize,
-    /// Why there may be others, which can't be read.
+    /// The error that may hide further members.
     pub(crate) fault: Option<Hdf5Error>,
 }
 
 impl GroupMembers {
-    /// The members of a group that is open, in the order of their names: of no more than the first so many.
+    /// Lists the members of an open group in the order of their names, at most the first `most`.
     pub(crate) fn of(group: &Handle, path: &str, most: usize) -> Self {
         let mut listed = GroupMembers { members: Vec::new(), left: most, unnamed: 0, fault: None };
-        // One walk: asked for by its number, the library walks to each of them from the first.
-        // SAFETY: the function is given what it expects, and nobody else has it meanwhile.
+        // One walk: if you ask for members by index, the library walks from the first to each of them.
+        // SAFETY: the function gets the pointer that it expects, and nobody else uses it meanwhile.
         let status = unsafe {
             let into = (&raw mut listed).cast();
             let first = null_mut();
@@ -52,22 +52,22 @@ impl GroupMembers {
         listed
     }
 
-    /// There are more, or some of them have names that are no text.
+    /// Returns true if the list is incomplete: the limit was reached, or some names are too long or not UTF-8.
     pub(crate) fn is_cut(&self) -> bool {
         self.left == 0 || self.unnamed > 0
     }
 }
 
-/// Puts a member that the library names into the [`GroupMembers`] behind `into`, unless there are too many.
+/// Puts a member of the library's iteration into the [`GroupMembers`] at `into`, up to the limit.
 unsafe extern "C" fn put_member(
     _group: hid_t,
     name: *const c_char,
     link: *const ffi::H5L_info2_t,
     into: *mut c_void,
 ) -> herr_t {
-    // SAFETY: it is what was given to the library, for this call alone.
+    // SAFETY: `into` is the pointer passed to the library for this call alone.
     let members = unsafe { &mut *into.cast::<GroupMembers>() };
-    // SAFETY: a text that ends with zero, and what the library knows of the link.
+    // SAFETY: a zero-terminated text, and the library's information about the link.
     let (name, link) = unsafe { (CStr::from_ptr(name), &*link) };
     members.left = members.left.saturating_sub(1);
     let text = name.to_str().ok().filter(|name| name.len() < NAME_MAX);

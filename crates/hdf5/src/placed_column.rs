@@ -1,24 +1,24 @@
-//! Where a frame stands, in a file with several datasets of frames: columns with a number for each frame of the recording.
+//! Columns with the position of each frame of the recording, for a file with several datasets of frames.
 
 use crate::{
     ColumnValue,
     tree::{DatasetContent, FrameColumn, NumberType, TreeAttribute, TreeGroup, TreeNode, TreeValue},
 };
 
-/// Which dataset has a frame, and which of its frames it is there.
+/// A number that locates a frame: its dataset, or its index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PlacedColumn {
-    /// The dataset, by its number among those of frames.
+    /// The dataset, by its index among the datasets of frames.
     Dataset,
-    /// The frame's place in it, from 0.
+    /// The frame's index in that dataset, from 0.
     Index,
 }
 
 impl PlacedColumn {
-    /// All there are.
+    /// All variants.
     pub const ALL: [PlacedColumn; 2] = [PlacedColumn::Dataset, PlacedColumn::Index];
 
-    /// By which layouts name it, which is the [`FrameColumn::key`] too.
+    /// Its name in layouts, which is the [`FrameColumn::key`] too.
     pub const fn key(self) -> &'static str {
         match self {
             PlacedColumn::Dataset => "frame_dataset",
@@ -26,7 +26,7 @@ impl PlacedColumn {
         }
     }
 
-    /// What it is, in words.
+    /// A description for readers of the file.
     pub const fn description(self) -> &'static str {
         match self {
             PlacedColumn::Dataset => {
@@ -36,7 +36,7 @@ impl PlacedColumn {
         }
     }
 
-    /// What is said of each frame.
+    /// The column's type and fill value.
     pub fn column(self) -> FrameColumn {
         let (element, fill) = match self {
             PlacedColumn::Dataset => (NumberType::Int16, (-1_i16).to_le_bytes().to_vec()),
@@ -45,7 +45,7 @@ impl PlacedColumn {
         FrameColumn { key: self.key().into(), element: element.into(), fill }
     }
 
-    /// Of a frame that stands there.
+    /// The value of a frame at this position.
     pub fn number(self, dataset: u32, index: u64) -> ColumnValue {
         match self {
             PlacedColumn::Dataset => i64::from(dataset).into(),
@@ -54,11 +54,11 @@ impl PlacedColumn {
     }
 }
 
-/// By which attribute the column of datasets says what its numbers stand for.
+/// Attribute of the dataset column that lists the datasets by number.
 const DATASETS: &str = "datasets";
 
 impl TreeGroup {
-    /// The column of datasets, if there is one, says which these are.
+    /// Adds the paths of the datasets of frames to the dataset column, if there is one.
     pub fn name_datasets(&mut self, paths: &[String]) {
         for (_, node) in &mut self.members {
             match node {

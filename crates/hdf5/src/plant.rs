@@ -1,4 +1,4 @@
-//! Makes what a [`crate::tree`] describes.
+//! Creates the objects that a [`crate::tree`] describes.
 
 use std::{
     borrow::Cow,
@@ -27,21 +27,22 @@ pub(crate) struct GrowingDataset<D> {
     pub(crate) description: D,
 }
 
-/// What was made that is written frame by frame.
+/// The datasets of a tree that are written frame by frame.
 #[derive(Debug, Default)]
 pub(crate) struct Planted {
     pub(crate) frames: Vec<GrowingDataset<FramesShape>>,
     pub(crate) columns: Vec<GrowingDataset<FrameColumn>>,
 }
 
-/// Frames of a chunk of a column: a page of numbers of 8 bytes each.
+/// Frames per chunk of a column: a page of 8-byte numbers.
 pub const COLUMN_CHUNK: u64 = 512;
-/// As h5py has it for small datasets: enough for a few chunks of each column of numbers. A chunk of texts is larger, and not
-/// kept: of it is written what is new, and not all of it again.
+/// The chunk cache of a column, as in h5py for small datasets: enough for a few chunks of each column of numbers.
+/// A chunk of texts is larger and stays uncached, so that only new texts are written and not the whole chunk
+/// again.
 const COLUMN_CACHE: usize = 64 << 10;
 
 impl Planted {
-    /// Makes what is to be there at this time in the object at `at`, below the path `path`.
+    /// Creates the members due at this time in the object at `at`, whose path is `path`.
     pub(crate) fn group(
         &mut self,
         at: hid_t,
@@ -74,7 +75,7 @@ impl Planted {
             TreeNode::Dataset(dataset) => self.dataset(at, &path, member, dataset, when),
             TreeNode::SoftLink(target) if when == WriteTime::Opening => {
                 let target = name(target)?;
-                // SAFETY: texts that end with zero.
+                // SAFETY: zero-terminated texts.
                 let status = unsafe {
                     ffi::H5Lcreate_soft(target.as_ptr(), at, text.as_ptr(), H5P_DEFAULT, H5P_DEFAULT)
                 };
@@ -82,7 +83,7 @@ impl Planted {
             }
             TreeNode::ExternalLink { file, path: object } if when == WriteTime::Opening => {
                 let [file, object] = [name(file)?, name(object)?];
-                // SAFETY: texts that end with zero.
+                // SAFETY: zero-terminated texts.
                 let status = unsafe {
                     ffi::H5Lcreate_external(
                         file.as_ptr(),
@@ -145,7 +146,7 @@ impl Planted {
     }
 }
 
-/// Makes the hard links of a tree, once all objects are there.
+/// Creates the hard links of a tree, once all objects exist.
 pub(crate) fn hard_links(root: hid_t, path: &str, group: &TreeGroup) -> Result<(), Hdf5Error> {
     for (member, node) in &group.members {
         let path = format!("{path}/{member}");
@@ -153,7 +154,7 @@ pub(crate) fn hard_links(root: hid_t, path: &str, group: &TreeGroup) -> Result<(
             TreeNode::Group(group) => hard_links(root, &path, group)?,
             TreeNode::HardLink(target) => {
                 let [from, to] = [name(target)?, name(&path)?];
-                // SAFETY: texts that end with zero.
+                // SAFETY: zero-terminated texts.
                 let status = unsafe {
                     ffi::H5Lcreate_hard(root, from.as_ptr(), root, to.as_ptr(), H5P_DEFAULT, H5P_DEFAULT)
                 };
@@ -173,20 +174,20 @@ fn made_or_opened(
     when: WriteTime,
 ) -> Result<Handle, Hdf5Error> {
     let text = name(member)?;
-    // SAFETY: a text that ends with zero.
+    // SAFETY: a zero-terminated text.
     if when == WriteTime::Closing && unsafe { ffi::H5Lexists(at, text.as_ptr(), H5P_DEFAULT) } > 0 {
         return open(at, path, member);
     }
     let creation = properties(PropertyClass::GroupCreation)?;
     keep_in_group(&creation, group)?;
-    // SAFETY: a text that ends with zero.
+    // SAFETY: a zero-terminated text.
     let id = unsafe { ffi::H5Gcreate2(at, text.as_ptr(), H5P_DEFAULT, creation.id(), H5P_DEFAULT) };
     Handle::of(id, || format!("make the group {path}"))
 }
 
 fn open(at: hid_t, path: &str, member: &str) -> Result<Handle, Hdf5Error> {
     let text = name(member)?;
-    // SAFETY: a text that ends with zero.
+    // SAFETY: a zero-terminated text.
     let id = unsafe { ffi::H5Oopen(at, text.as_ptr(), H5P_DEFAULT) };
     Handle::of(id, || format!("open {path}"))
 }
@@ -196,7 +197,7 @@ fn attributes(at: hid_t, path: &str, attributes: &[TreeAttribute], when: WriteTi
         let text = name(&attribute.name)?;
         let what = || format!("make the attribute {} of {path}", attribute.name);
         let value = Prepared::of(&attribute.value, path)?;
-        // SAFETY: a text that ends with zero, and a value as type and space say.
+        // SAFETY: a zero-terminated text, and a value that matches type and space.
         unsafe {
             let id =
                 ffi::H5Acreate2(at, text.as_ptr(), value.kind(), value.space.id(), H5P_DEFAULT, H5P_DEFAULT);
@@ -207,14 +208,14 @@ fn attributes(at: hid_t, path: &str, attributes: &[TreeAttribute], when: WriteTi
     Ok(())
 }
 
-/// A value as the library takes it.
+/// A value in the form that the library takes.
 struct Prepared<'a> {
     text: Option<Handle>,
-    /// Of all else.
+    /// The type of any other value.
     fixed: hid_t,
     space: Handle,
     elements: Cow<'a, [u8]>,
-    /// Of texts.
+    /// Pointers to the texts.
     pointers: Vec<*const c_char>,
     _texts: Vec<std::ffi::CString>,
 }
@@ -255,7 +256,7 @@ impl<'a> Prepared<'a> {
 
     fn of_texts(texts: &[String], shape: &[u64]) -> Result<Self, Hdf5Error> {
         let space = space(shape, None)?;
-        // A zero byte would end the text there.
+        // The library would end the text at a zero byte.
         let texts: Vec<_> = texts
             .iter()
             .map(|text| std::ffi::CString::new(text.replace('\0', "")).unwrap_or_default())
@@ -274,11 +275,11 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// UTF-8 of any length.
+/// The type of UTF-8 texts of any length.
 fn text_type() -> Result<Handle, Hdf5Error> {
     crate::handle::begin();
     let what = || "make a type for text".to_owned();
-    // SAFETY: the type is there since the library was started.
+    // SAFETY: the type exists since the library was started.
     unsafe {
         let handle = Handle::of(ffi::H5Tcopy(ffi::H5T_C_S1_g), what)?;
         checked(ffi::H5Tset_size(handle.id(), ffi::H5T_VARIABLE), what)?;
@@ -297,7 +298,7 @@ fn created(
     access: hid_t,
 ) -> Result<Handle, Hdf5Error> {
     let text = name(member)?;
-    // SAFETY: a text that ends with zero, and identifiers that are open.
+    // SAFETY: a zero-terminated text, and open identifiers.
     let id = unsafe { ffi::H5Dcreate2(at, text.as_ptr(), kind, space.id(), H5P_DEFAULT, creation, access) };
     Handle::of(id, || format!("make the dataset {path}"))
 }
@@ -306,7 +307,7 @@ fn value_dataset(at: hid_t, path: &str, member: &str, value: &TreeValue) -> Resu
     let value = Prepared::of(value, path)?;
     let creation = dataset_properties()?;
     let handle = created(at, path, member, value.kind(), &value.space, creation.id(), H5P_DEFAULT)?;
-    // SAFETY: a value as type and space say.
+    // SAFETY: a value that matches type and space.
     let status = unsafe {
         ffi::H5Dwrite(handle.id(), value.kind(), ffi::H5S_ALL, ffi::H5S_ALL, H5P_DEFAULT, value.pointer())
     };
@@ -334,21 +335,21 @@ fn frames_dataset(at: hid_t, path: &str, member: &str, shape: &FramesShape) -> R
     let creation = dataset_properties()?;
     let access = properties(PropertyClass::DatasetAccess)?;
     let kind = number_type(shape.element);
-    // SAFETY: so many dimensions, and a fill value of the type.
+    // SAFETY: arrays of the chunk's rank, and a fill value of the type.
     unsafe {
         checked(ffi::H5Pset_chunk(creation.id(), rank(&chunk), chunk.as_ptr()), what)?;
         checked(ffi::H5Pset_alloc_time(creation.id(), ffi::H5D_ALLOC_TIME_INCR), what)?;
-        // Whole chunks go in: none is ever kept.
+        // Chunks are written whole, so none needs to be cached.
         checked(ffi::H5Pset_chunk_cache(access.id(), 1, 0, 0.0), what)?;
     }
-    // Without one, readers get what was in their memory for a frame that is not there.
+    // Without a fill value, readers see their own memory in place of a missing frame.
     let zero = vec![0; shape.element.bytes()];
     fill_value(&creation, kind, zero.len(), Some(shape.fill.as_deref().unwrap_or(&zero)), path)?;
     if let Some(filter) = &shape.filter {
         let number = filter.number.cast_signed();
         let values = &filter.values;
-        // Optional, so that the library need not have it.
-        // SAFETY: so many values.
+        // The filter is optional, so the library need not have it.
+        // SAFETY: the array holds `values.len()` numbers.
         let status = unsafe {
             ffi::H5Pset_filter(creation.id(), number, ffi::H5Z_FLAG_OPTIONAL, values.len(), values.as_ptr())
         };
@@ -369,7 +370,7 @@ fn fill_value(
         let what = format!("{path} is to be filled with {} B, its elements have {size}", fill.len());
         return Err(Hdf5Error::Description { what });
     }
-    // SAFETY: an element of the type.
+    // SAFETY: the buffer holds an element of the type.
     let status = unsafe { ffi::H5Pset_fill_value(creation.id(), kind, fill.as_ptr().cast()) };
     checked(status, || format!("fill {path}"))
 }
@@ -415,7 +416,7 @@ fn virtual_dataset(
         }
         let there = space(&from, None)?;
         run_of(&there, &from, selected(part.from), &part.within)?;
-        // SAFETY: texts that end with zero, and spaces that are open.
+        // SAFETY: zero-terminated texts, and open spaces.
         let status = unsafe {
             ffi::H5Pset_virtual(creation.id(), whole.id(), file.as_ptr(), source.as_ptr(), there.id())
         };
@@ -425,12 +426,12 @@ fn virtual_dataset(
     created(at, path, member, kind, &whole, creation.id(), H5P_DEFAULT)
 }
 
-/// Places along a dimension.
+/// Positions along a dimension.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SelectedRun {
     pub(crate) start: u64,
     pub(crate) count: u64,
-    /// From each to the next.
+    /// Distance from each position to the next.
     pub(crate) step: u64,
 }
 
@@ -440,7 +441,7 @@ impl From<Range<u64>> for SelectedRun {
     }
 }
 
-/// Selects these along the first dimension of a space, and along those behind it that are not whole.
+/// Selects a run along the first dimension of a space, and ranges along those of the others that are not whole.
 pub(crate) fn run_of(
     space: &Handle,
     shape: &[u64],
@@ -457,7 +458,7 @@ pub(crate) fn run_of(
     }
     let null = std::ptr::null();
     let [start, step, size] = [&start, &step, &size].map(Vec::as_ptr);
-    // SAFETY: as many numbers as the space has dimensions.
+    // SAFETY: each array has as many numbers as the space has dimensions.
     let status =
         unsafe { ffi::H5Sselect_hyperslab(space.id(), ffi::H5S_SELECT_SET, start, step, size, null) };
     checked(status, || format!("select {first:?} of {shape:?}"))

@@ -1,15 +1,17 @@
-//! Plug-ins of HDF5 that are filters, found where HDF5 finds them, and called without HDF5: a frame is compressed by whichever
-//! thread has it, outside of the library's lock.
+//! Filter plug-ins of HDF5, found in HDF5's own directories but called without HDF5. Any thread can then compress
+//! a frame, outside of the library's lock.
 //!
 //! ```text
 //! HDF5_PLUGIN_PATH, or the default directories -> lib*.so: dlopen -> H5PLget_plugin_info -> number, name, filter
 //! ```
 //!
-//! All libraries that are there are loaded when the first filter is asked for, as HDF5 does it, and stay: that runs what they do
-//! when they are loaded, and a filter that crashes takes this process with it. Nothing is loaded where no filter is asked for.
+//! Like HDF5, the first request for a filter loads all plug-in libraries found, and they stay loaded. Loading
+//! runs their initialisation code, and a filter that crashes takes this process with it. Nothing is loaded until
+//! somebody asks for a filter.
 //!
-//! A filter may fit its numbers (`cd_values`) to a dataset (`set_local`). For that it calls the library: those of plug-ins are
-//! resolved in the program first, if that exports them ([`exports_library`]).
+//! A filter may adapt its numbers (`cd_values`) to a dataset (`set_local`), and calls the library for that. The
+//! dynamic linker resolves these calls in the program first, if the program exports the functions
+//! ([`exports_library`]).
 
 use std::{
     collections::BTreeMap,
@@ -27,45 +29,45 @@ use crate::{
     tree::NumberType,
 };
 
-/// A filter that can't be had, or does not do what it is to.
+/// Errors of filters: missing, or unable to do the job.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PluginError {
-    /// No plug-in has it.
+    /// No plug-in provides the filter.
     #[error("no plug-in has filter {number}: {found}")]
     NotFound {
         /// The filter.
         number: u32,
-        /// Those there are, and where was looked.
+        /// The filters that exist, and the directories searched.
         found: String,
     },
-    /// It can only be read, or only written.
+    /// The filter can only decode, or only encode.
     #[error("the plug-in of filter {number} ({name}) can't {what}")]
     OneWay {
         /// The filter.
         number: u32,
-        /// As the plug-in calls it.
+        /// Its name, from the plug-in.
         name: String,
-        /// What it can't.
+        /// The direction that it lacks.
         what: &'static str,
     },
-    /// It does not take such pixels, chunks or numbers.
+    /// The filter refuses such pixels, chunks or numbers.
     #[error("the plug-in of filter {number} ({name}) {why}")]
     Refused {
         /// The filter.
         number: u32,
-        /// As the plug-in calls it.
+        /// Its name, from the plug-in.
         name: String,
-        /// What it does not take.
+        /// The reason.
         why: String,
     },
-    /// It can't make the frame of a chunk.
+    /// The filter can't decode a chunk into a frame.
     #[error("the plug-in of filter {number} ({name}) can't decode it{more}")]
     Undecoded {
         /// The filter.
         number: u32,
-        /// As the plug-in calls it.
+        /// Its name, from the plug-in.
         name: String,
-        /// What came out instead, if anything did.
+        /// The wrong size that came out, or empty.
         more: String,
     },
 }
@@ -75,57 +77,57 @@ pub enum PluginError {
 pub struct FilterPlugin {
     /// Its number, as registered with The HDF Group.
     pub number: u32,
-    /// As the plug-in calls it.
+    /// Its name, from the plug-in.
     pub name: String,
-    /// Where it is.
+    /// Its library file.
     pub library: PathBuf,
     class: H5Z_class2_t,
 }
 
-// SAFETY: a class is never written once its library is loaded, which stays; filters may be called by any thread, as HDF5
-// calls them.
+// SAFETY: a class is never written once its library is loaded, and the library stays loaded. Any thread may call
+// filters, as in HDF5.
 unsafe impl Send for FilterPlugin {}
-// SAFETY: the same.
+// SAFETY: the reasons given for `Send` apply here too.
 unsafe impl Sync for FilterPlugin {}
 
-/// What is there.
+/// The plug-ins found.
 #[derive(Debug, Default)]
 struct FoundPlugins {
     directories: Vec<PathBuf>,
     filters: BTreeMap<u32, FilterPlugin>,
-    /// Libraries that can't be loaded, and why.
+    /// Libraries that can't be loaded, each with the reason.
     failed: Vec<String>,
 }
 
-/// Where HDF5 looks if nobody says otherwise: as it is built by default, and as Debian builds it.
+/// HDF5's default directories: those of its own build, and those of Debian.
 const DEFAULT_DIRECTORIES: [&str; 2] = ["/usr/local/hdf5/lib/plugin", DEBIAN];
 #[cfg(target_arch = "aarch64")]
 const DEBIAN: &str = "/usr/lib/aarch64-linux-gnu/hdf5/serial/plugins";
 #[cfg(not(target_arch = "aarch64"))]
 const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu/hdf5/serial/plugins";
-/// Of plug-ins in general.
+/// The environment variable for directories of plug-ins.
 const VARIABLE: &str = "HDF5_PLUGIN_PATH";
-/// As many are named that can't be loaded.
+/// Libraries that can't be loaded and are listed in a message, at the most.
 const FAILED_MAX: usize = 5;
 /// `H5PL_TYPE_FILTER`.
 const TYPE_FILTER: c_int = 0;
-/// Numbers that a filter may have for a dataset.
+/// Numbers of a filter for one dataset, at the most.
 const VALUES_MAX: usize = 64;
 
-/// The plug-in with a filter of this number.
+/// Returns the plug-in with a filter of this number.
 ///
 /// # Errors
-/// If there is none: which there are, and where was looked.
+/// If there is none; the error lists the filters found, and the directories searched.
 pub fn filter_plugin(number: u32) -> Result<&'static FilterPlugin, PluginError> {
     static FOUND: OnceLock<FoundPlugins> = OnceLock::new();
     let found = FOUND.get_or_init(FoundPlugins::look);
     found.filters.get(&number).ok_or_else(|| PluginError::NotFound { number, found: found.text() })
 }
 
-/// Whether plug-ins find the functions of the library in this program: they are linked into it, and a program has to say that
-/// it lets others have them.
+/// Returns true if plug-ins find the library's functions in this program. The library is linked into the program,
+/// which must export its functions.
 pub fn exports_library() -> bool {
-    // SAFETY: a text that ends with zero; the functions are compared and not called.
+    // SAFETY: a zero-terminated text; the functions are compared and not called.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"H5Pmodify_filter".as_ptr()) };
     ptr::eq(found, ffi::H5Pmodify_filter as *const c_void)
 }
@@ -148,7 +150,7 @@ impl FoundPlugins {
         found
     }
 
-    /// What there is, and where was looked.
+    /// Lists the filters found, and the directories searched.
     fn text(&self) -> String {
         let filters: Vec<_> =
             self.filters.values().map(|plugin| format!("{} ({})", plugin.number, plugin.name)).collect();
@@ -168,7 +170,7 @@ impl FoundPlugins {
     }
 }
 
-/// What HDF5 would load of a directory, in the order of names.
+/// The files that HDF5 would load from a directory, in the order of names.
 fn libraries(directory: &Path) -> Vec<PathBuf> {
     let is_one = |name: &OsStr| {
         let name = name.as_bytes();
@@ -185,9 +187,9 @@ fn libraries(directory: &Path) -> Vec<PathBuf> {
 type GetType = unsafe extern "C" fn() -> c_int;
 type GetInfo = unsafe extern "C" fn() -> *const H5Z_class2_t;
 
-/// What the loader said last.
+/// The loader's last error message.
 fn loader_error(path: &Path) -> String {
-    // SAFETY: the text stays until the loader is asked again by this thread.
+    // SAFETY: the text stays valid until this thread calls the loader again.
     let text = unsafe {
         let text = libc::dlerror();
         if text.is_null() { None } else { Some(CStr::from_ptr(text).to_string_lossy().into_owned()) }
@@ -200,9 +202,10 @@ impl FilterPlugin {
     /// Loads a library, if it is a plug-in with a filter.
     fn load(path: &Path) -> Result<Option<Self>, String> {
         let text = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-        // SAFETY: what a library does when it is loaded is its own; the user names the directories of those that are. All of it
-        // is resolved now, so that nothing can be missing when it is called. The functions of plug-ins have these types
-        // (`H5PLextern.h`), and what they answer stays as long as the library does, which is never closed.
+        // SAFETY: the library's own initialisation code runs, and the user chooses the directories. All symbols
+        // are resolved now, so that none can be missing in a later call. The functions of plug-ins have these
+        // types (`H5PLextern.h`). The values that they return stay valid as long as the library, which is never
+        // closed.
         unsafe {
             let library = libc::dlopen(text.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
             if library.is_null() {
@@ -231,17 +234,17 @@ impl FilterPlugin {
         let name = if class.name.is_null() {
             String::new()
         } else {
-            // SAFETY: a text that ends with zero, of a library that stays.
+            // SAFETY: a zero-terminated text, in a library that stays loaded.
             unsafe { CStr::from_ptr(class.name) }.to_string_lossy().into_owned()
         };
-        // Behind a semicolon stands where to read more.
+        // The text after a semicolon says where to read more.
         let name = name.split(';').next().unwrap_or_default();
         let name = name.chars().filter(|letter| !letter.is_control()).take(80).collect();
         Some(FilterPlugin { number, name, library: library.into(), class })
     }
 
-    /// Compresses into the first bytes of `into`: how many. None if the filter does not do it, or there is no room for what it
-    /// makes: then the bytes are to be stored as they are.
+    /// Compresses into the first bytes of `into`, and returns their number. `None` if the filter does not
+    /// compress the chunk or its result does not fit: then store the bytes as they are.
     ///
     /// # Errors
     /// If it can only decode.
@@ -260,10 +263,10 @@ impl FilterPlugin {
         Ok(Some(made.length))
     }
 
-    /// Decodes into exactly the bytes that it is to hold.
+    /// Decodes into `into`, which must have exactly the decoded size.
     ///
     /// # Errors
-    /// If the filter can't, or makes another number of bytes of it.
+    /// If the filter fails, or decodes to another number of bytes.
     pub fn decode(&self, values: &[u32], bytes: &[u8], into: &mut [u8]) -> Result<(), PluginError> {
         if self.class.decoder_present == 0 {
             return Err(self.one_way("decode"));
@@ -282,12 +285,13 @@ impl FilterPlugin {
         PluginError::OneWay { number: self.number, name: self.name.clone(), what }
     }
 
-    /// Has the filter work on a copy of these bytes: what it made, unless it failed.
+    /// Runs the filter on a copy of these bytes. `None` if it failed.
     fn call(&self, flags: c_uint, values: &[u32], bytes: &[u8]) -> Option<MadeBytes> {
         let filter = self.class.filter?;
-        // SAFETY: the contract of filters (`H5Zdevelop.h`): the buffer is of the C library's allocator and has so many bytes;
-        // the filter works in it, or frees it and puts another there, whose size it says, and answers how many bytes of it
-        // count, or 0 if it failed, when the buffer is still one that can be freed. It has the numbers for as long as the call.
+        // SAFETY: the contract of filters (`H5Zdevelop.h`). The buffer comes from the C library's allocator and
+        // has `size` bytes. The filter works in it, or frees it and puts another in its place, with its size. It
+        // returns the number of valid bytes, or 0 if it failed; even then the buffer can be freed. The numbers
+        // outlive the call.
         unsafe {
             let mut size = bytes.len().max(1);
             let mut buffer = libc::malloc(size);
@@ -298,13 +302,13 @@ impl FilterPlugin {
             let length =
                 filter(flags, values.len(), values.as_ptr(), bytes.len(), &raw mut size, &raw mut buffer);
             let made = MadeBytes { buffer, length };
-            // One that says more than there is room for is not believed.
+            // A length beyond the buffer's size is rejected.
             (length > 0 && length <= size && !buffer.is_null()).then_some(made)
         }
     }
 
-    /// The numbers that a dataset of this filter stores, where these are given by a user: some filters add to them what they
-    /// have to know of pixels and chunks.
+    /// Returns the numbers that a dataset of this filter stores, given the user's: some filters add facts about
+    /// pixels and chunks.
     ///
     /// # Errors
     /// If the filter does not take such chunks or numbers.
@@ -331,8 +335,8 @@ impl FilterPlugin {
         let chunks = space(chunk, None).map_err(unsaid)?;
         let kind = number_type(element);
         let number = self.number.cast_signed();
-        // SAFETY: identifiers that are open, so many dimensions and so many values. What the filter calls of the library is in
-        // this program, so that it knows these identifiers.
+        // SAFETY: open identifiers, and arrays with the lengths passed. The filter's calls to the library resolve
+        // to the one in this program, which knows these identifiers.
         unsafe {
             let id = creation.id();
             if ffi::H5Pset_chunk(id, rank(chunk), chunk.as_ptr()) < 0
@@ -349,7 +353,7 @@ impl FilterPlugin {
     }
 }
 
-/// Asks a filter something about a dataset: whether it agreed, also if it has nothing to say.
+/// Calls a filter's function about a dataset. Agrees if the filter has no such function.
 ///
 /// # Safety
 /// The identifiers are open.
@@ -361,12 +365,12 @@ unsafe fn ask(
     agreed: impl FnOnce(c_int) -> bool,
 ) -> Result<(), ()> {
     let Some(callback) = callback else { return Ok(()) };
-    // SAFETY: as the library itself calls it, see the caller.
+    // SAFETY: called as the library calls it; the caller keeps the identifiers open.
     let answer = unsafe { callback(creation, kind, chunk) };
     if agreed(answer) { Ok(()) } else { Err(()) }
 }
 
-/// The numbers of a filter in a list of properties.
+/// Reads the numbers of a filter in a list of properties.
 ///
 /// # Safety
 /// The identifier is open.
@@ -374,7 +378,7 @@ unsafe fn stored_values(creation: hid_t, number: c_int) -> Option<Vec<u32>> {
     let mut flags: c_uint = 0;
     let mut values = vec![0; VALUES_MAX];
     let mut count = values.len();
-    // SAFETY: room for as many numbers as it says.
+    // SAFETY: the buffer has room for the number of values passed.
     let status = unsafe {
         ffi::H5Pget_filter_by_id2(
             creation,
@@ -394,7 +398,7 @@ unsafe fn stored_values(creation: hid_t, number: c_int) -> Option<Vec<u32>> {
     Some(values)
 }
 
-/// What a filter made, in a buffer of the C library's allocator.
+/// The output of a filter, in a buffer of the C library's allocator.
 struct MadeBytes {
     buffer: *mut c_void,
     length: usize,
@@ -402,14 +406,14 @@ struct MadeBytes {
 
 impl MadeBytes {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the filter said that so many bytes of its buffer count, and that it has as many.
+        // SAFETY: the filter reported `length` valid bytes, and a buffer at least as large.
         unsafe { slice::from_raw_parts(self.buffer.cast(), self.length) }
     }
 }
 
 impl Drop for MadeBytes {
     fn drop(&mut self) {
-        // SAFETY: the buffer is ours since the filter came back; free takes null too.
+        // SAFETY: the buffer is ours since the filter returned; `free` accepts null too.
         unsafe { libc::free(self.buffer) };
     }
 }

@@ -1,5 +1,5 @@
-//! Files that are read: which frames their index has, and what stands in their columns. Whoever reads frames reads them at
-//! the places that the index says, without the library.
+//! Reads files: the frames in their index, and the values in their columns. A reader of frames reads them at the
+//! positions that the index gives, without the library.
 
 use std::{
     cell::OnceCell,
@@ -22,38 +22,38 @@ use crate::{
     tree::NumberType,
 };
 
-/// A file that is open to be read.
+/// A file open for reading.
 #[derive(Debug)]
 pub struct ReadFile {
     file: Handle,
-    /// Where it is in memory.
+    /// The bytes of the file, if it is in memory.
     _image: Option<SharedImage>,
 }
 
-/// A dataset of it.
+/// A dataset of a [`ReadFile`].
 #[derive(Debug)]
 pub struct ReadDataset {
     handle: Handle,
     dimensions: Vec<u64>,
     label: String,
-    /// Once a chunk was asked for.
+    /// Filled at the first request for a chunk.
     chunks: OnceCell<ChunkPlaces>,
 }
 
-/// The index of a dataset.
+/// The chunk index of a dataset.
 #[derive(Debug)]
 pub(crate) struct ChunkPlaces {
     rank: usize,
-    /// By where each begins in the dataset.
+    /// The chunks by their first element in the dataset.
     pub(crate) places: HashMap<Box<[u64]>, ChunkPlace>,
-    /// Why there may be others, which can't be read.
+    /// The error that may hide further chunks.
     pub(crate) fault: Option<Hdf5Error>,
 }
 
-/// Chunks between two notes that the library still reads the index.
+/// Chunks between two notes that the library is still reading the index.
 const CHUNKS_NOTED: usize = 4096;
 
-/// Puts a chunk that the library names into the [`ChunkPlaces`] behind `into`.
+/// Puts a chunk of the library's iteration into the [`ChunkPlaces`] at `into`.
 unsafe extern "C" fn put_chunk(
     begin: *const hsize_t,
     unfiltered: c_uint,
@@ -61,9 +61,9 @@ unsafe extern "C" fn put_chunk(
     bytes: hsize_t,
     into: *mut c_void,
 ) -> c_int {
-    // SAFETY: it is what was given to the library, for this call alone.
+    // SAFETY: `into` is the pointer passed to the library for this call alone.
     let chunks = unsafe { &mut *into.cast::<ChunkPlaces>() };
-    // SAFETY: a number for each dimension.
+    // SAFETY: the library passes one number per dimension.
     let begin = unsafe { std::slice::from_raw_parts(begin, chunks.rank) };
     if offset != HADDR_UNDEF {
         chunks.places.insert(begin.into(), ChunkPlace { offset, bytes, unfiltered });
@@ -74,14 +74,14 @@ unsafe extern "C" fn put_chunk(
     0
 }
 
-/// Where the bytes of a chunk are.
+/// The position of a chunk's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkPlace {
     /// From the start of the file, in bytes.
     pub offset: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// The filters of the dataset that were left out, a bit each.
+    /// The dataset's filters that were skipped for this chunk, one bit each.
     pub unfiltered: u32,
 }
 
@@ -95,12 +95,12 @@ impl ReadFile {
         let label = path.to_string_lossy();
         reads_next("the superblock");
         let path = name(&label)?;
-        // SAFETY: a text that ends with zero.
+        // SAFETY: a zero-terminated text.
         let id = unsafe { ffi::H5Fopen(path.as_ptr(), ffi::H5F_ACC_RDONLY, H5P_DEFAULT) };
         Ok(ReadFile { file: Handle::of(id, || format!("open {label}"))?, _image: None })
     }
 
-    /// Opens what these bytes are the file of.
+    /// Opens a file from its bytes.
     ///
     /// # Errors
     /// If they are no HDF5 file, or damaged.
@@ -108,28 +108,28 @@ impl ReadFile {
         let image = SharedImage::default();
         driver::lock(&image).load(bytes);
         let access = frame_file::access()?;
-        // SAFETY: an identifier that is open, and a text that ends with zero.
+        // SAFETY: an open identifier, and a zero-terminated text.
         let open = || unsafe { ffi::H5Fopen(c"bytes".as_ptr(), ffi::H5F_ACC_RDONLY, access.id()) };
         let file = Handle::of(while_opening(&image, open), || "open these bytes".into())?;
         Ok(ReadFile { file, _image: Some(image) })
     }
 
-    /// A dataset by its path.
+    /// Opens the dataset at a path.
     ///
     /// # Errors
     /// If there is none.
     pub fn dataset(&self, path: &str) -> Result<ReadDataset, Hdf5Error> {
         reads_next(path);
         let text = name(path)?;
-        // SAFETY: a text that ends with zero.
+        // SAFETY: a zero-terminated text.
         let id = unsafe { ffi::H5Dopen2(self.file.id(), text.as_ptr(), H5P_DEFAULT) };
         ReadDataset::of(Handle::of(id, || format!("open the dataset {path}"))?, path)
     }
 }
 
-/// What stands in groups and attributes of a file that may be anybody's.
+/// Reads groups and attributes of a file from any source.
 impl ReadFile {
-    /// The names of what is in a group, in order; of no more than the first thousands.
+    /// The names of a group's members, in order; at most the first `MEMBERS_MAX`.
     ///
     /// # Errors
     /// If there is no such group.
@@ -137,10 +137,10 @@ impl ReadFile {
         Ok(self.first_members(path, MEMBERS_MAX)?.into_iter().map(|member| member.name).collect())
     }
 
-    /// The object with this token, which a link of this file has. It is not looked for by a name.
+    /// Opens the object with this token, which a link of this file has. No name is searched for.
     pub(crate) fn object(&self, token: ffi::H5O_token_t, path: &str) -> Result<Handle, Hdf5Error> {
         reads_next(path);
-        // SAFETY: an identifier that is open, and numbers.
+        // SAFETY: an open identifier, and numbers.
         let id = unsafe { ffi::H5Oopen_by_token(self.file.id(), token) };
         Handle::of(id, || format!("open {path}"))
     }
@@ -149,15 +149,15 @@ impl ReadFile {
     pub(crate) fn token_of(&self, path: &str) -> Result<ffi::H5O_token_t, Hdf5Error> {
         let text = name(path)?;
         let mut info = ffi::H5L_info2_t::default();
-        // SAFETY: a text that ends with zero, and a structure to be filled.
+        // SAFETY: a zero-terminated text, and a structure to be filled.
         let status = unsafe { ffi::H5Lget_info2(self.file.id(), text.as_ptr(), &raw mut info, H5P_DEFAULT) };
         checked(status, || format!("find {path}"))?;
         Ok(ffi::H5O_token_t { words: info.u })
     }
 
-    /// The group that all others are in.
+    /// Opens the root group.
     pub(crate) fn root(&self) -> Result<Handle, Hdf5Error> {
-        // SAFETY: an identifier that is open, and a text that ends with zero.
+        // SAFETY: an open identifier, and a zero-terminated text.
         let id = unsafe { ffi::H5Oopen(self.file.id(), c"/".as_ptr(), H5P_DEFAULT) };
         Handle::of(id, || "open /".into())
     }
@@ -168,7 +168,7 @@ impl ReadFile {
             return Err(Hdf5Error::Description { what: format!("{path} leads out of the file") });
         }
         let text = name(path)?;
-        // SAFETY: a text that ends with zero.
+        // SAFETY: a zero-terminated text.
         let id = unsafe { ffi::H5Oopen(self.file.id(), text.as_ptr(), H5P_DEFAULT) };
         let listed = GroupMembers::of(&Handle::of(id, what)?, path, most);
         match listed.fault {
@@ -177,8 +177,8 @@ impl ReadFile {
         }
     }
 
-    /// A dataset that is in this file, all of it: no link leads to it, and its numbers are in no other file. Another one might be
-    /// any file of the user's.
+    /// Opens a dataset that lies wholly in this file: no link leads to it, and no other file holds its numbers. A
+    /// foreign file could otherwise make you read any file of the user.
     ///
     /// # Errors
     /// If there is none, or it is elsewhere.
@@ -189,18 +189,18 @@ impl ReadFile {
         if dataset.is_inside()? { Ok(dataset) } else { Err(elsewhere()) }
     }
 
-    /// Whether no part of a path is a link that may lead elsewhere.
+    /// Returns true if no part of a path is a link that may lead elsewhere.
     fn is_own(&self, path: &str) -> Result<bool, Hdf5Error> {
         let ends = path.char_indices().skip(1).filter(|(_, letter)| *letter == '/').map(|(at, _)| at);
         for end in ends.chain([path.len()]) {
             let part = name(&path[..end])?;
             let mut info = ffi::H5L_info2_t::default();
-            // SAFETY: a text that ends with zero, and a structure to be filled.
+            // SAFETY: a zero-terminated text, and a structure to be filled.
             let status =
                 unsafe { ffi::H5Lget_info2(self.file.id(), part.as_ptr(), &raw mut info, H5P_DEFAULT) };
             if status < 0 {
                 let unreadable = Hdf5Error::last(format!("find {path}"));
-                // SAFETY: a text that ends with zero.
+                // SAFETY: a zero-terminated text.
                 let is_absent = unsafe { ffi::H5Lexists(self.file.id(), part.as_ptr(), H5P_DEFAULT) } == 0;
                 let absent = Hdf5Error::Description { what: format!("can't find {path}") };
                 return Err(if is_absent { absent } else { unreadable });
@@ -212,21 +212,21 @@ impl ReadFile {
         Ok(true)
     }
 
-    /// Whether an object has an attribute.
+    /// Returns true if an object has an attribute.
     ///
     /// # Errors
     /// If there is no such object.
     pub fn has_attribute(&self, path: &str, attribute: &str) -> Result<bool, Hdf5Error> {
         let object = name(path)?;
         let text = name(attribute)?;
-        // SAFETY: texts that end with zero.
+        // SAFETY: zero-terminated texts.
         let has =
             unsafe { ffi::H5Aexists_by_name(self.file.id(), object.as_ptr(), text.as_ptr(), H5P_DEFAULT) };
         checked(has, || format!("look for the attribute {attribute} of {path}"))?;
         Ok(has > 0)
     }
 
-    /// An attribute that is one text; none if it is something else.
+    /// Reads an attribute that is one text; `None` if it has another type.
     ///
     /// # Errors
     /// If there is none, or it is not UTF-8.
@@ -235,8 +235,8 @@ impl ReadFile {
         reads_next(format_args!("{path}, attribute {attribute}"));
         let object = name(path)?;
         let text = name(attribute)?;
-        // SAFETY: texts that end with zero, and identifiers that are open. What the library allocated for the one text is
-        // given back to it.
+        // SAFETY: zero-terminated texts, and open identifiers. The text that the library allocated is given back
+        // to it.
         unsafe {
             let file = self.file.id();
             let opened = ffi::H5Aopen_by_name(file, object.as_ptr(), text.as_ptr(), H5P_DEFAULT, H5P_DEFAULT);
@@ -263,18 +263,18 @@ impl ReadFile {
 /// `H5S_MAX_RANK`.
 pub(crate) const RANK_MAX: usize = 32;
 
-/// Numbers of a dataset that are read at once, at the most: of one for each frame nobody would wait for the end.
+/// Numbers that are read at once, at the most. With one per frame, nobody would wait for the end of such a recording.
 const NUMBERS_MAX: u64 = 1 << 28;
 
-/// Texts that are read at once: 1 MiB of them.
+/// Texts that are read at once: 1 MiB.
 const TEXTS_AT_ONCE: usize = (1 << 20) / TEXT_BYTES;
 
 impl ReadDataset {
-    /// Of a dataset that is open, with this path.
+    /// Wraps an open dataset that has this path.
     pub(crate) fn of(handle: Handle, path: &str) -> Result<Self, Hdf5Error> {
         let what = || format!("open the dataset {path}");
         let mut dimensions = [0; RANK_MAX];
-        // SAFETY: identifiers that are open; there is room for as many dimensions as there can be.
+        // SAFETY: open identifiers; the buffer has room for the maximum rank.
         let rank = unsafe {
             let space = Handle::of(ffi::H5Dget_space(handle.id()), what)?;
             ffi::H5Sget_simple_extent_dims(space.id(), dimensions.as_mut_ptr(), null_mut())
@@ -288,10 +288,10 @@ impl ReadDataset {
         self.handle.id()
     }
 
-    /// Whether all its numbers are in the file that it is in.
+    /// Returns true if the file that contains the dataset also holds all its numbers.
     pub(crate) fn is_inside(&self) -> Result<bool, Hdf5Error> {
         let what = || format!("read how {} is stored", self.label);
-        // SAFETY: identifiers that are open.
+        // SAFETY: open identifiers.
         unsafe {
             let properties = Handle::of(ffi::H5Dget_create_plist(self.handle.id()), what)?;
             Ok(ffi::H5Pget_external_count(properties.id()) == 0
@@ -304,12 +304,12 @@ impl ReadDataset {
         &self.label
     }
 
-    /// Where those of its chunks are whose entries in the index can be read.
+    /// The positions of the chunks whose index entries can be read.
     pub(crate) fn readable_chunks(&self) -> ChunkPlaces {
         reads_next(format_args!("the index of {}", self.label));
         let mut chunks = ChunkPlaces { rank: self.dimensions.len(), places: HashMap::new(), fault: None };
         let into = (&raw mut chunks).cast();
-        // SAFETY: the function is given what it expects, and nobody else has it meanwhile.
+        // SAFETY: the function gets the pointer that it expects, and nobody else uses it meanwhile.
         let status = unsafe { ffi::H5Dchunk_iter(self.handle.id(), H5P_DEFAULT, put_chunk, into) };
         chunks.fault = checked(status, || format!("find the chunks of {}", self.label)).err();
         chunks
@@ -320,8 +320,8 @@ impl ReadDataset {
         &self.dimensions
     }
 
-    /// Where the chunk is that begins with the element at this place, if it is there. The whole index is read when the first is
-    /// asked for: the library goes through it from its begin for each chunk that it is asked for.
+    /// The position of the chunk that begins with the element at `place`; `None` if the file has no such chunk.
+    /// The first call reads the whole index, because the library would search it from the start for each chunk.
     ///
     /// # Errors
     /// If the index is damaged, or the place has other dimensions than the dataset.
@@ -341,14 +341,14 @@ impl ReadDataset {
         Ok(self.chunks.get_or_init(|| chunks).places.get(place).copied())
     }
 
-    /// What its elements would be in a column: whole numbers, fractions, or texts that have the same room each; none if they are
-    /// nothing of it.
+    /// The type of its elements as a column: whole numbers, fractions, or texts of a fixed size. `None` if they
+    /// are something else.
     ///
     /// # Errors
     /// If its type can't be read.
     pub fn column_element(&self) -> Result<Option<ColumnElement>, Hdf5Error> {
         let what = || format!("read the type of {}", self.label);
-        // SAFETY: identifiers that are open.
+        // SAFETY: open identifiers.
         unsafe {
             let kind = Handle::of(ffi::H5Dget_type(self.handle.id()), what)?;
             Ok(match ffi::H5Tget_class(kind.id()) {
@@ -360,7 +360,7 @@ impl ReadDataset {
         }
     }
 
-    /// How many numbers it has, of which there is memory for all: a file may be anybody's.
+    /// The number of elements, or an error if they may not fit into memory: the file can come from any source.
     fn count(&self) -> Result<usize, Hdf5Error> {
         let count = self.dimensions.iter().try_fold(1_u64, |all, side| all.checked_mul(*side));
         count.filter(|count| *count <= NUMBERS_MAX).map(|count| count as usize).ok_or_else(|| {
@@ -375,7 +375,7 @@ impl ReadDataset {
     /// If they can't be read so.
     pub fn numbers(&self) -> Result<Vec<i64>, Hdf5Error> {
         let mut numbers = vec![0_i64; self.count()?];
-        // SAFETY: room for as many numbers as there are.
+        // SAFETY: the buffer has room for all numbers.
         unsafe { self.read(NumberType::Int64, numbers.as_mut_ptr().cast())? };
         Ok(numbers)
     }
@@ -386,13 +386,13 @@ impl ReadDataset {
     /// If they can't be read so.
     pub fn floats(&self) -> Result<Vec<f64>, Hdf5Error> {
         let mut numbers = vec![0.0_f64; self.count()?];
-        // SAFETY: room for as many numbers as there are.
+        // SAFETY: the buffer has room for all numbers.
         unsafe { self.read(NumberType::Float64, numbers.as_mut_ptr().cast())? };
         Ok(numbers)
     }
 
-    /// The texts of a row that are not empty, each with its place: as much of them as has room in a column, and is UTF-8. One
-    /// that is damaged takes no other with it.
+    /// Passes each non-empty text of a row to `take`, with its position. A text is cut to the size of a column's
+    /// text and at the first byte that is not UTF-8. A damaged text does not affect the others.
     ///
     /// # Errors
     /// If they can't be read so.
@@ -409,7 +409,7 @@ impl ReadDataset {
             let file = space(&self.dimensions, None)?;
             run_of(&file, &self.dimensions, first..first + count, &[])?;
             bytes.resize(count as usize * TEXT_BYTES, 0);
-            // SAFETY: room for as many texts as both spaces have selected.
+            // SAFETY: the buffer has room for the texts that both spaces select.
             let status = unsafe {
                 let into = bytes.as_mut_ptr().cast();
                 ffi::H5Dread(self.handle.id(), kind, memory.id(), file.id(), H5P_DEFAULT, into)
@@ -426,20 +426,20 @@ impl ReadDataset {
         Ok(())
     }
 
-    /// All its numbers as this type.
+    /// Reads all its numbers as this type.
     ///
     /// # Safety
-    /// There is room for as many numbers of the type as the dataset has.
+    /// The buffer has room for as many numbers of the type as the dataset has.
     unsafe fn read(&self, element: NumberType, into: *mut c_void) -> Result<(), Hdf5Error> {
         reads_next(&self.label);
         let kind = number_type(element);
-        // SAFETY: the caller has room.
+        // SAFETY: the caller provides the room.
         let status = unsafe { ffi::H5Dread(self.handle.id(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) };
         checked(status, || format!("read {}", self.label))
     }
 }
 
-/// What of a text is UTF-8, up to the first byte that is not: it may have been cut inside of a character.
+/// The part of a text up to the first byte that is not UTF-8: the text may have been cut inside a character.
 fn whole_characters(text: &[u8]) -> &str {
     match std::str::from_utf8(text) {
         Ok(text) => text,

@@ -1,5 +1,5 @@
-//! A file that is another one, with other chunks of one dataset. All else is copied by the library; chunks of the one come from the
-//! owner as they are to be stored.
+//! Makes a copy of a file with other chunks in one dataset. The library copies everything else; the caller
+//! provides that dataset's chunks as they are to be stored.
 
 use std::{
     collections::BTreeMap,
@@ -16,36 +16,37 @@ use crate::{
     tree::FrameFilter,
 };
 
-/// How a dataset is stored in the file that is made.
+/// The storage of the dataset in the new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewChunks {
     /// Dimensions of a chunk, the slowest first: as many as the dataset has.
     pub chunk: Vec<u64>,
-    /// What chunks go through, if they do.
+    /// The filter of the chunks; `None` if they have none.
     pub filter: Option<FrameFilter>,
 }
 
-/// A file that is being made of another one.
+/// A new file, while it is made from another one.
 #[derive(Debug)]
 pub struct RewrittenFile {
     /// Closed before the file is.
     dataset: Handle,
     file: Handle,
-    /// What was not copied, and why.
+    /// The objects that were not copied, each with the reason.
     left_out: Vec<BrokenObject>,
 }
 
-/// Groups in each other, at the most.
+/// Depth of groups, at the most.
 const DEPTH_MAX: usize = 64;
-/// Bytes of the value of an attribute, at the most: the library itself allows 64 KiB in most files.
+/// Bytes of an attribute's value, at the most: the library itself allows 64 KiB in most files.
 const ATTRIBUTE_MAX: u64 = 1 << 30;
 
 impl RewrittenFile {
-    /// Makes a file at a path, in the place of what is there, with all that is in another one but the chunks of a dataset, which has
-    /// this path there.
+    /// Creates a file at `at`, replacing any file there. It copies everything from the other file except the
+    /// chunks of `dataset`, which keeps its path.
     ///
     /// # Errors
-    /// If it can't be made, or the dataset can't be stored so. What else can't be copied is left out.
+    /// If the file can't be made, or the dataset can't be stored in this way. Other objects that can't be copied
+    /// are left out.
     pub fn create(
         of: &ReadFile,
         dataset: &ReadDataset,
@@ -55,7 +56,7 @@ impl RewrittenFile {
         let label = at.to_string_lossy();
         let path = name(&label)?;
         let access = properties(PropertyClass::FileAccess)?;
-        // SAFETY: identifiers that are open, and a text that ends with zero.
+        // SAFETY: open identifiers, and a zero-terminated text.
         let file = unsafe {
             let version = ffi::H5F_LIBVER_V110;
             let bounds = ffi::H5Pset_libver_bounds(access.id(), version, version);
@@ -80,43 +81,44 @@ impl RewrittenFile {
         Ok(RewrittenFile { dataset: rewritten.ok_or_else(missing)?, file, left_out })
     }
 
-    /// Stores a chunk that begins at this place of the dataset: what the filter made of its elements, or these themselves.
+    /// Stores the chunk that begins at this element of the dataset. Its bytes come from the filter, or are the
+    /// elements themselves if `unfiltered`.
     ///
     /// # Errors
     /// If it can't be written.
     pub fn put_chunk(&mut self, begin: &[u64], bytes: &[u8], unfiltered: bool) -> Result<(), Hdf5Error> {
         let mask = u32::from(unfiltered);
         let from = bytes.as_ptr().cast();
-        // SAFETY: a number for each dimension, which the owner has, and so many bytes.
+        // SAFETY: the caller gives one number per dimension, and the buffer has the length passed.
         let status = unsafe {
             ffi::H5Dwrite_chunk(self.dataset.id(), H5P_DEFAULT, mask, begin.as_ptr(), bytes.len(), from)
         };
         checked(status, || format!("write the chunk at {begin:?}"))
     }
 
-    /// All is written. What was not copied, and why.
+    /// Finishes the file. Returns the objects that were not copied, each with the reason.
     ///
     /// # Errors
-    /// If what the library held back can't be written.
+    /// If the library can't write the data that it still holds.
     pub fn close(self) -> Result<Vec<BrokenObject>, Hdf5Error> {
         let RewrittenFile { dataset, file, left_out } = self;
         drop(dataset);
-        // SAFETY: it is open, and not used any more.
+        // SAFETY: the file is open, and not used any more.
         let closed = checked(unsafe { ffi::H5Fclose(file.id()) }, || "close the file".into());
         file.forget();
         closed.map(|()| left_out)
     }
 }
 
-/// Copies the objects of a file into another one, each once, whatever its names.
+/// Copies the objects of a file into another one. An object with several names is copied once.
 struct ObjectCopy<'a> {
     of: &'a ReadFile,
     file: hid_t,
     dataset: &'a ReadDataset,
-    /// Which object the dataset is.
+    /// The token of the dataset.
     token: ffi::H5O_token_t,
     chunks: &'a NewChunks,
-    /// The first names of those that are there.
+    /// The objects copied so far, each with its first name.
     made: BTreeMap<ffi::H5O_token_t, String>,
     rewritten: Option<Handle>,
     left_out: Vec<BrokenObject>,
@@ -127,7 +129,7 @@ impl ObjectCopy<'_> {
         self.left_out.push(BrokenObject { path, why: why.to_string() });
     }
 
-    /// Copies attributes and members of a group into one that is there.
+    /// Copies attributes and members of a group into an existing group.
     fn group(&mut self, from: &Handle, into: hid_t, path: &str) -> Result<(), Hdf5Error> {
         let named = if path.is_empty() { "/" } else { path };
         self.attributes(from.id(), into, named);
@@ -146,7 +148,7 @@ impl ObjectCopy<'_> {
         Ok(())
     }
 
-    /// Copies a member, or leaves it out; an error if it is the dataset itself.
+    /// Copies a member, or leaves it out if that fails. Fails only if it is the dataset itself or leads to it.
     fn member(
         &mut self,
         from: &Handle,
@@ -174,12 +176,12 @@ impl ObjectCopy<'_> {
         Ok(())
     }
 
-    /// Whether the dataset is in this group, as it was named.
+    /// Returns true if the dataset's path goes through this group.
     fn leads_to_frames(&self, path: &str) -> bool {
         self.dataset.label().strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Copies an object that is not there yet.
+    /// Copies an object that the new file does not have yet.
     fn object(
         &mut self,
         from: &Handle,
@@ -190,9 +192,9 @@ impl ObjectCopy<'_> {
         let opened = self.of.object(token, path)?;
         let text = name(path.rsplit('/').next().unwrap_or_default())?;
         self.made.insert(token, path.into());
-        // SAFETY: an identifier that is open.
+        // SAFETY: an open identifier.
         if unsafe { ffi::H5Iget_type(opened.id()) } != ffi::H5I_GROUP {
-            // SAFETY: identifiers that are open, and texts that end with zero.
+            // SAFETY: open identifiers, and zero-terminated texts.
             let status = unsafe {
                 ffi::H5Ocopy(from.id(), text.as_ptr(), into, text.as_ptr(), H5P_DEFAULT, H5P_DEFAULT)
             };
@@ -202,7 +204,7 @@ impl ObjectCopy<'_> {
             let what = format!("{path} is in more than {DEPTH_MAX} groups");
             return Err(Hdf5Error::Description { what });
         }
-        // SAFETY: identifiers that are open, and a text that ends with zero.
+        // SAFETY: open identifiers, and a zero-terminated text.
         let made = unsafe {
             let what = || format!("make the group {path}");
             let creation = Handle::of(ffi::H5Gget_create_plist(opened.id()), what)?;
@@ -212,17 +214,17 @@ impl ObjectCopy<'_> {
         self.group(&opened, made.id(), path)
     }
 
-    /// The dataset, as it is to be.
+    /// Creates the dataset with its new chunks.
     fn chunked(&mut self, into: hid_t, member: &str) -> Result<Handle, Hdf5Error> {
         let label = self.dataset.label();
         let what = || format!("make the dataset {label}");
         let text = name(member)?;
         let from = self.dataset.id();
         let NewChunks { chunk, filter } = self.chunks;
-        // SAFETY: identifiers that are open, a text that ends with zero, as many dimensions and values as are said.
+        // SAFETY: open identifiers, a zero-terminated text, and arrays with the lengths passed.
         let made = unsafe {
             let stored = Handle::of(ffi::H5Dget_type(from), what)?;
-            // A type that has a name in the one file has none in the other.
+            // A type that has a name in the old file has none in the new one.
             let kind = Handle::of(ffi::H5Tcopy(stored.id()), what)?;
             let space = Handle::of(ffi::H5Dget_space(from), what)?;
             let creation = Handle::of(ffi::H5Dget_create_plist(from), what)?;
@@ -251,7 +253,7 @@ impl ObjectCopy<'_> {
         let mut names: Vec<std::ffi::CString> = Vec::new();
         let put = (&raw mut names).cast();
         let first = std::ptr::null_mut();
-        // SAFETY: the function is given what it expects, and nobody else has it meanwhile.
+        // SAFETY: the function gets the pointer that it expects, and nobody else uses it meanwhile.
         let status = unsafe {
             ffi::H5Aiterate2(from, ffi::H5_INDEX_NAME, ffi::H5_ITER_INC, first, put_attribute, put)
         };
@@ -267,30 +269,31 @@ impl ObjectCopy<'_> {
     }
 }
 
-/// Puts the name of an attribute into the names behind `into`.
+/// Puts the name of an attribute into the names at `into`.
 unsafe extern "C" fn put_attribute(
     _object: hid_t,
     name: *const c_char,
     _info: *const c_void,
     into: *mut c_void,
 ) -> herr_t {
-    // SAFETY: it is what was given to the library, for this call alone, and a text that ends with zero.
+    // SAFETY: `into` is the pointer passed to the library for this call alone; the name is a zero-terminated
+    // text.
     unsafe { (*into.cast::<Vec<std::ffi::CString>>()).push(CStr::from_ptr(name).into()) };
     0
 }
 
-/// A soft or external link: it leads where it led.
+/// Copies a soft or external link with the same target.
 fn copied_link(from: hid_t, into: hid_t, member: &str) -> Result<(), Hdf5Error> {
     let text = name(member)?;
-    // SAFETY: identifiers that are open, and texts that end with zero.
+    // SAFETY: open identifiers, and zero-terminated texts.
     let status = unsafe { ffi::H5Lcopy(from, text.as_ptr(), into, text.as_ptr(), H5P_DEFAULT, H5P_DEFAULT) };
     checked(status, || format!("copy the link {member}"))
 }
 
-/// Another name of what is there.
+/// Gives an existing object another name.
 fn linked(file: hid_t, first: &str, into: hid_t, member: &str) -> Result<(), Hdf5Error> {
     let [there, here] = [name(first)?, name(member)?];
-    // SAFETY: identifiers that are open, and texts that end with zero.
+    // SAFETY: open identifiers, and zero-terminated texts.
     let status =
         unsafe { ffi::H5Lcreate_hard(file, there.as_ptr(), into, here.as_ptr(), H5P_DEFAULT, H5P_DEFAULT) };
     checked(status, || format!("link {member} to {first}"))
@@ -299,8 +302,8 @@ fn linked(file: hid_t, first: &str, into: hid_t, member: &str) -> Result<(), Hdf
 fn copied_attribute(from: hid_t, into: hid_t, attribute: &CStr) -> Result<(), Hdf5Error> {
     let what = || "copy it".to_owned();
     let text = attribute.as_ptr();
-    // SAFETY: identifiers that are open, and a text that ends with zero; there is room for the value as type and space say, and
-    // what the library allocated for its parts is given back to it.
+    // SAFETY: open identifiers, and a zero-terminated text. The buffer has room for the value, according to type
+    // and space. Memory that the library allocated for parts of the value is given back to it.
     unsafe {
         let opened = Handle::of(ffi::H5Aopen(from, text, H5P_DEFAULT), what)?;
         let stored = Handle::of(ffi::H5Aget_type(opened.id()), what)?;
@@ -315,7 +318,7 @@ fn copied_attribute(from: hid_t, into: hid_t, attribute: &CStr) -> Result<(), Hd
         if bytes > ATTRIBUTE_MAX {
             return Err(Hdf5Error::Description { what: format!("it has {bytes} B") });
         }
-        // Texts of any length are pointers there.
+        // Texts of any length are stored as pointers.
         let mut value = vec![0_u64; (bytes as usize).div_ceil(size_of::<u64>()).max(1)];
         let memory: *mut c_void = value.as_mut_ptr().cast();
         checked(ffi::H5Aread(opened.id(), kind.id(), memory), what)?;

@@ -1,4 +1,4 @@
-//! Datasets of files that anybody may have written: which there are, how each is stored, where its chunks are, and blocks of them
+//! Datasets of files from any source: a list of them, how each is stored, the positions of its chunks, and blocks
 //! that the library unpacks itself.
 
 use std::{
@@ -17,70 +17,70 @@ use crate::{
     reading_note::reads_next,
 };
 
-/// The longest numbers that there are, in bytes; the size of a type is whatever a stranger's file says.
+/// Bytes of the longest number types. A foreign file may claim any size for a type.
 const ELEMENT_MAX: usize = 16;
 
-/// How a dataset of numbers is stored.
+/// The storage of a dataset of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredShape {
-    /// The slowest first.
+    /// Its dimensions, the slowest first.
     pub dimensions: Vec<u64>,
     /// Bytes of an element.
     pub element: usize,
-    /// What its elements are, as `NumPy` names it: `uint16`.
+    /// The type of its elements, with its `NumPy` name: `uint16`.
     pub kind: String,
-    /// Dimensions of a chunk; none if it is stored in one piece.
+    /// Dimensions of a chunk; `None` if the dataset is stored in one piece.
     pub chunk: Option<Vec<u64>>,
-    /// What chunks went through, in this order.
+    /// The filters of its chunks, in the order of their application.
     pub filters: Vec<StoredFilter>,
-    /// The element where nothing was written.
+    /// The value of elements that were never written.
     pub fill: Vec<u8>,
-    /// Something is stored of it.
+    /// True if any of its data is stored.
     pub is_there: bool,
-    /// Bytes that are stored of it, as the file says.
+    /// Bytes stored, according to the file.
     pub stored: u64,
 }
 
-/// A filter that chunks went through.
+/// A filter of a dataset's chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFilter {
     /// Its registered number.
     pub number: u32,
-    /// What the file says of it.
+    /// The numbers (`cd_values`) that the file stores for it.
     pub values: Vec<u32>,
 }
 
 impl StoredFilter {
-    /// The library has it in itself.
+    /// Returns true if the library has the filter built in.
     pub fn is_in_library(&self) -> bool {
-        // SAFETY: a number.
+        // SAFETY: the function takes only a number.
         c_int::try_from(self.number).is_ok_and(|number| unsafe { ffi::H5Zfilter_avail(number) } > 0)
     }
 }
 
-/// A chunk, and where it begins in its dataset.
+/// A chunk, with its position in the dataset and in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedChunk {
-    /// In elements of each dimension.
+    /// Its first element, one index per dimension.
     pub begin: Vec<u64>,
-    /// Where its bytes are.
+    /// The position of its bytes.
     pub place: ChunkPlace,
 }
 
-/// Objects that are looked at, and groups in each other, at the most.
+/// Objects that a walk visits, and the depth of groups, at the most.
 const OBJECTS_MAX: usize = 10_000;
 const DEPTH_MAX: usize = 64;
 
-/// Filters of a dataset, and values of each.
+/// Filters of a dataset, and values of each, at the most.
 const FILTERS_MAX: c_uint = 32;
 const VALUES_MAX: usize = 64;
 
-/// The datasets of a file that may have frames, and what of the file can't be read.
+/// The datasets of a file that may have frames, and its damaged parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundDatasets {
-    /// Their paths: each once, by the first of its names.
+    /// Their paths: each dataset once, under its first name.
     pub paths: Vec<String>,
-    /// What is damaged. What is behind it is not known.
+    /// The damaged objects. Nothing behind them was found.
     pub broken: Vec<BrokenObject>,
 }
 
@@ -89,13 +89,13 @@ pub struct FoundDatasets {
 pub struct BrokenObject {
     /// Its path.
     pub path: String,
-    /// Why.
+    /// The library's error.
     pub why: String,
 }
 
 impl ReadFile {
-    /// The datasets of numbers that are in this file, with all that they have, and have at least so many dimensions. What is
-    /// damaged takes nothing with it that is reached by another way.
+    /// Lists the datasets of numbers with at least `rank_least` dimensions that lie wholly in this file. Damage
+    /// hides no dataset that can be reached by another path.
     pub fn datasets_of_numbers(&self, rank_least: usize) -> FoundDatasets {
         let mut walk = ObjectWalk {
             file: self,
@@ -124,13 +124,13 @@ struct LinkedObject {
     token: ffi::H5O_token_t,
 }
 
-/// Goes through all objects of a file, each by its place in the file: by its name the library would look it up among all
-/// members of its group, one after the other where a group keeps them so.
+/// Walks through all objects of a file and opens each by its token. For a name, the library would search the
+/// members of its group, in some groups one by one.
 struct ObjectWalk<'a> {
     file: &'a ReadFile,
     rank_least: usize,
     seen: BTreeSet<ffi::H5O_token_t>,
-    /// Those that are still to be listed, the next last.
+    /// Groups still to be listed, the next last.
     groups: Vec<LinkedObject>,
     found: FoundDatasets,
 }
@@ -140,7 +140,7 @@ impl ObjectWalk<'_> {
         self.found.broken.push(BrokenObject { path: path.into(), why: error.to_string() });
     }
 
-    /// Looks at all members of a group.
+    /// Visits all members of a group.
     fn list(&mut self, group: &Handle, path: &str) {
         let named = if path.is_empty() { "/" } else { path };
         reads_next(format_args!("the members of {named}"));
@@ -163,12 +163,12 @@ impl ObjectWalk<'_> {
             Ok(opened) => opened,
             Err(error) => return self.note(&object.path, &error),
         };
-        // SAFETY: an identifier that is open.
+        // SAFETY: an open identifier.
         match unsafe { ffi::H5Iget_type(opened.id()) } {
             ffi::H5I_GROUP if object.path.matches('/').count() < DEPTH_MAX => self.groups.push(object),
             ffi::H5I_DATASET => match self.has_frames(opened, &object.path) {
                 Ok(true) => self.found.paths.push(object.path),
-                // What has no numbers is no fault.
+                // A dataset without numbers is no error.
                 Ok(false) | Err(Hdf5Error::Description { .. }) => {}
                 Err(error) => self.note(&object.path, &error),
             },
@@ -176,7 +176,7 @@ impl ObjectWalk<'_> {
         }
     }
 
-    /// Whether a dataset may have frames.
+    /// Returns true if a dataset may have frames.
     fn has_frames(&self, opened: Handle, path: &str) -> Result<bool, Hdf5Error> {
         let dataset = ReadDataset::of(opened, path)?;
         let may = dataset.dimensions().len() >= self.rank_least && dataset.is_inside()?;
@@ -184,23 +184,23 @@ impl ObjectWalk<'_> {
     }
 }
 
-/// Where the chunks of a dataset are.
+/// The positions of a dataset's chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedChunks {
-    /// In the order of their begins.
+    /// In the order of their first elements.
     pub chunks: Vec<PlacedChunk>,
-    /// Why there may be others: the rest of the index can't be read.
+    /// The error that hides the rest of the index, if there is one.
     pub fault: Option<Hdf5Error>,
 }
 
 impl ReadDataset {
-    /// How it is stored.
+    /// Reads how the dataset is stored.
     ///
     /// # Errors
     /// If it has no numbers, or the file is damaged.
     pub fn stored(&self) -> Result<StoredShape, Hdf5Error> {
         let what = || format!("read how {} is stored", self.label());
-        // SAFETY: identifiers that are open; there is room for as many dimensions as there can be, and for an element.
+        // SAFETY: open identifiers; the buffers have room for the maximum rank, and for an element.
         unsafe {
             let kind = Handle::of(ffi::H5Dget_type(self.id()), what)?;
             let properties = Handle::of(ffi::H5Dget_create_plist(self.id()), what)?;
@@ -225,7 +225,7 @@ impl ReadDataset {
             }
             let stored = ffi::H5Dget_storage_size(self.id());
             let mut fill = vec![0; element];
-            // What says that there is none leaves zeroes.
+            // If no fill value is defined, the buffer keeps its zeroes.
             ffi::H5Pget_fill_value(properties.id(), kind.id(), fill.as_mut_ptr().cast());
             Ok(StoredShape {
                 dimensions: self.dimensions().to_vec(),
@@ -240,7 +240,7 @@ impl ReadDataset {
         }
     }
 
-    /// All its chunks, as far as its index can be read.
+    /// Lists all chunks whose index entries can be read.
     pub fn placed_chunks(&self) -> PlacedChunks {
         let ChunkPlaces { places, fault, .. } = self.readable_chunks();
         let mut chunks: Vec<_> =
@@ -249,17 +249,17 @@ impl ReadDataset {
         PlacedChunks { chunks, fault }
     }
 
-    /// A block of elements as they are in the file, unpacked by the library's own filters.
+    /// Reads a block of elements, unpacked by the library's own filters.
     ///
     /// # Errors
-    /// If it can't be read, or there is room for another number of bytes.
+    /// If the block can't be read, or `into` has another size.
     pub fn read_block(&self, begin: &[u64], size: &[u64], into: &mut [u8]) -> Result<(), Hdf5Error> {
         let what = || format!("read {}", self.label());
         reads_next(format_args!("{}, the elements at {begin:?}", self.label()));
         let elements = size.iter().try_fold(1_u64, |all, side| all.checked_mul(*side));
-        // SAFETY: an identifier that is open.
+        // SAFETY: an open identifier.
         let kind = Handle::of(unsafe { ffi::H5Dget_type(self.id()) }, what)?;
-        // SAFETY: an identifier that is open.
+        // SAFETY: an open identifier.
         let element = unsafe { ffi::H5Tget_size(kind.id()) } as u64;
         if elements.and_then(|elements| elements.checked_mul(element)) != Some(into.len() as u64) {
             let what = format!("{} has no {} B in {size:?}", self.label(), into.len());
@@ -270,7 +270,7 @@ impl ReadDataset {
         let mut sides = begin.iter().zip(size).map(|(begin, size)| *begin..begin.saturating_add(*size));
         let Some(first) = sides.next() else { return Ok(()) };
         run_of(&file, self.dimensions(), first, &sides.collect::<Vec<_>>())?;
-        // SAFETY: room for as many elements as both spaces have selected.
+        // SAFETY: the buffer has room for the elements that both spaces select.
         let status = unsafe {
             let into = into.as_mut_ptr().cast();
             ffi::H5Dread(self.id(), kind.id(), memory.id(), file.id(), H5P_DEFAULT, into)
@@ -280,7 +280,7 @@ impl ReadDataset {
 }
 
 fn filters_of(properties: &Handle, what: &dyn Fn() -> String) -> Result<Vec<StoredFilter>, Hdf5Error> {
-    // SAFETY: an identifier that is open.
+    // SAFETY: an open identifier.
     let count = unsafe { ffi::H5Pget_nfilters(properties.id()) };
     checked(count, what)?;
     let mut filters = Vec::new();
@@ -288,7 +288,7 @@ fn filters_of(properties: &Handle, what: &dyn Fn() -> String) -> Result<Vec<Stor
         let mut values = [0; VALUES_MAX];
         let mut length = VALUES_MAX;
         let mut flags = 0;
-        // SAFETY: room for as many values as are said, and for none of the name.
+        // SAFETY: the buffers have the lengths passed, and the name's has none.
         let number = unsafe {
             let id = properties.id();
             let flags = &raw mut flags;

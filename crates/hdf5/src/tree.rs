@@ -1,5 +1,6 @@
-//! What a file has beside its frames, as a description: groups, datasets, attributes, links. Pure; [`crate::Hdf5File`] makes
-//! it. As text (serde) a description is kept beside a file, so that the file can be made again.
+//! Describes the content of a file beside its frames: groups, datasets, attributes, links. The description is
+//! pure data; [`crate::Hdf5File`] creates the objects. It is also stored as text (serde) beside a file, so that
+//! the file can be made again.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use std::ops::Range;
 
 pub use crate::column::{ColumnElement, FrameColumn};
 
-/// The type of numbers in a file; all little-endian.
+/// The type of numbers in a file; all are little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "their names say it")]
 pub enum NumberType {
@@ -24,7 +25,7 @@ pub enum NumberType {
 }
 
 impl NumberType {
-    /// All there are.
+    /// All variants.
     pub const ALL: [NumberType; 10] = [
         NumberType::Uint8,
         NumberType::Uint16,
@@ -38,7 +39,7 @@ impl NumberType {
         NumberType::Float64,
     ];
 
-    /// Bytes of one.
+    /// Bytes of one number.
     pub const fn bytes(self) -> usize {
         match self {
             NumberType::Uint8 | NumberType::Int8 => 1,
@@ -52,26 +53,26 @@ impl NumberType {
 /// Numbers of one type, in rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberArray {
-    /// What they are.
+    /// Their type.
     pub element: NumberType,
-    /// How many in each dimension, the slowest first; none for one number alone.
+    /// The size of each dimension, the slowest first; empty for a single number.
     pub shape: Vec<u64>,
-    /// All of them, little-endian.
+    /// All numbers, little-endian.
     pub bytes: Vec<u8>,
 }
 
 impl NumberArray {
-    /// One number.
+    /// A single number.
     pub fn int(number: i64) -> Self {
         NumberArray { element: NumberType::Int64, shape: Vec::new(), bytes: number.to_le_bytes().into() }
     }
 
-    /// One number.
+    /// A single number.
     pub fn uint(number: u64) -> Self {
         NumberArray { element: NumberType::Uint64, shape: Vec::new(), bytes: number.to_le_bytes().into() }
     }
 
-    /// One number.
+    /// A single number.
     pub fn float(number: f64) -> Self {
         NumberArray { element: NumberType::Float64, shape: Vec::new(), bytes: number.to_le_bytes().into() }
     }
@@ -88,7 +89,7 @@ impl NumberArray {
         NumberArray { element: NumberType::Int64, shape: vec![numbers.len() as u64], bytes }
     }
 
-    /// Whether there are as many bytes as the shape says.
+    /// Returns true if the number of bytes matches the shape.
     pub fn is_whole(&self) -> bool {
         let count = self.shape.iter().try_fold(1_u64, |all, dimension| all.checked_mul(*dimension));
         let bytes = count.and_then(|count| count.checked_mul(self.element.bytes() as u64));
@@ -96,36 +97,37 @@ impl NumberArray {
     }
 }
 
-/// What an attribute or a dataset says.
+/// The value of an attribute or a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TreeValue {
     /// UTF-8, of any length, as h5py writes text.
     Text(String),
     /// A row of such texts.
     Texts(Vec<String>),
-    /// A row of texts that have the same room each, as in a column.
+    /// A row of texts of a fixed size, as in a column.
     ColumnTexts(Vec<String>),
     /// Numbers.
     Numbers(NumberArray),
-    /// What is known behind the last frame alone: it is written at [`WriteTime::Closing`], if it is known then.
+    /// A value that is only available after the last frame: it is written at [`WriteTime::Closing`], if it exists
+    /// then.
     AtEnd(FrameValue),
 }
 
-/// One value that is known behind the last frame.
+/// Names a value that is only available after the last frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameValue {
-    /// Of which it is: the key of a column, or a name of [`crate::nexus::RecordingTotals`].
+    /// The key of a column, or a name of [`crate::nexus::RecordingTotals`].
     pub key: String,
-    /// Of which frame.
+    /// The frame that it belongs to.
     pub of: FrameChoice,
 }
 
-/// A frame of a file.
+/// A choice among the frames of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FrameChoice {
-    /// The first that is there.
+    /// The first frame in the file.
     First,
-    /// The last that is there.
+    /// The last frame in the file.
     Last,
 }
 
@@ -141,13 +143,13 @@ impl From<NumberArray> for TreeValue {
     }
 }
 
-/// When something is written.
+/// The time when something is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub enum WriteTime {
     /// Before the first frame.
     #[default]
     Opening,
-    /// Behind the last: it is not there while the file grows.
+    /// After the last frame; it is not there while the file grows.
     Closing,
 }
 
@@ -156,25 +158,25 @@ pub enum WriteTime {
 pub struct TreeAttribute {
     /// Its name.
     pub name: String,
-    /// What it says.
+    /// Its value.
     pub value: TreeValue,
-    /// When it is written.
+    /// The time when it is written.
     pub when: WriteTime,
 }
 
 impl TreeAttribute {
-    /// One that is there from the start.
+    /// An attribute that is there from the start.
     pub fn new(name: &str, value: impl Into<TreeValue>) -> Self {
         TreeAttribute { name: name.into(), value: value.into(), when: WriteTime::Opening }
     }
 }
 
-/// A group and what is in it.
+/// A group and its members.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TreeGroup {
     /// Its attributes.
     pub attributes: Vec<TreeAttribute>,
-    /// What is in it, by name, in this order.
+    /// Its members by name, in this order.
     pub members: Vec<(String, TreeNode)>,
 }
 
@@ -185,9 +187,10 @@ pub enum TreeNode {
     Group(TreeGroup),
     /// A dataset.
     Dataset(TreeDataset),
-    /// The object at this path of the file, by another name. The object is made before, wherever it stands.
+    /// Another name for the object at this path of the file. The object is created first, wherever it is in the
+    /// tree.
     HardLink(String),
-    /// This path, whatever is there.
+    /// A link to this path, whether or not an object is there.
     SoftLink(String),
     /// An object of another file.
     ExternalLink {
@@ -203,11 +206,11 @@ pub enum TreeNode {
 pub struct TreeDataset {
     /// Its attributes.
     pub attributes: Vec<TreeAttribute>,
-    /// What is in it.
+    /// Its content.
     pub content: DatasetContent,
 }
 
-/// What is in a dataset.
+/// The content of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DatasetContent {
     /// A value.
@@ -216,33 +219,33 @@ pub enum DatasetContent {
     Frames(FramesShape),
     /// A value for each frame.
     Column(FrameColumn),
-    /// Parts of other files as one.
+    /// Parts of other files, shown as one dataset.
     Virtual(VirtualDataset),
 }
 
-/// A dataset of frames, each one chunk, or several: parts of it that are compressed each by itself. Or several of them, or of
-/// their parts, are one chunk: a stack.
+/// A dataset of frames. A chunk is a frame, or a part of it that is compressed by itself. It can also be a stack:
+/// several frames, or the same part of several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FramesShape {
     /// The type of pixels.
     pub element: NumberType,
     /// Dimensions of a frame, the slowest first.
     pub frame: Vec<u64>,
-    /// Dimensions of a scan that frames stand in, but for the first, which has as many as there are frames for: none for a
-    /// row of frames, `[31]` for lines of 31.
+    /// Dimensions of the scan except the first, whose size follows from the number of frames. Empty for a row of
+    /// frames, `[31]` for lines of 31.
     pub scan: Vec<u64>,
-    /// How large the first dimension may become; without a limit, if none.
+    /// The maximum of the first dimension; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_max: Option<u64>,
-    /// Dimensions of a chunk within a frame; none if a chunk is a frame.
+    /// Dimensions of a chunk within a frame; empty if a chunk is a frame.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunk: Vec<u64>,
-    /// Frames that a chunk has something of, from one that is a multiple of it on: more than 1 only where there is no scan.
+    /// Frames per chunk, starting at a multiple of this number. More than 1 only without a scan.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub stack: u64,
-    /// How chunks are compressed, if they are.
+    /// The compression of chunks; `None` if they are not compressed.
     pub filter: Option<FrameFilter>,
-    /// The pixel of frames that are not there, little-endian; 0 if none.
+    /// The pixel value of missing frames, little-endian; `None` means 0.
     pub fill: Option<Vec<u8>>,
 }
 
@@ -255,7 +258,7 @@ fn is_one(number: &u64) -> bool {
     *number == 1
 }
 
-/// More places than a series can have frames.
+/// The largest first dimension: more than a series can have frames.
 const FIRST_MAX: u64 = 1 << 32;
 
 impl FramesShape {
@@ -264,8 +267,8 @@ impl FramesShape {
         self.frame.iter().product::<u64>() * self.element.bytes() as u64
     }
 
-    /// Whether it can be counted with: a description that somebody else wrote may say anything. A line of the scan has at most
-    /// so many frames, and a frame at most so many chunks.
+    /// Returns true if arithmetic on the shape is safe: a foreign description may contain anything. A line of the
+    /// scan has at most `line_max` frames, and a frame at most `tiles_max` chunks.
     pub fn is_sound(&self, line_max: u64, tiles_max: u64) -> bool {
         let product = |sides: &[u64]| sides.iter().try_fold(1_u64, |all, side| all.checked_mul(*side));
         let line = product(&self.scan).is_some_and(|line| (1..=line_max).contains(&line));
@@ -281,26 +284,26 @@ impl FramesShape {
         line && stacked && (self.chunk.is_empty() || cut)
     }
 
-    /// Dimensions of a chunk within a frame: those of the frame, if nothing else is said.
+    /// Dimensions of a chunk within a frame; those of the frame by default.
     pub fn chunk(&self) -> &[u64] {
         if self.chunk.is_empty() { &self.frame } else { &self.chunk }
     }
 
-    /// Chunks of a frame.
+    /// Number of chunks per frame.
     pub fn tiles(&self) -> u64 {
         let along = self.frame.iter().zip(self.chunk());
         along.map(|(frame, chunk)| frame.div_ceil(*chunk)).fold(1, u64::saturating_mul)
     }
 
-    /// Where a chunk that has something of a frame begins, in pixels of each dimension: tiles are counted along the rows of a
-    /// frame, from 0.
+    /// The first element of the chunk that contains this tile of a frame, one index per dimension. Tiles are
+    /// counted along the rows of a frame, from 0.
     pub fn offset(&self, frame: u64, tile: u64) -> Vec<u64> {
         let mut offset = Vec::new();
         self.put_offset(frame, tile, &mut offset);
         offset
     }
 
-    /// The same in place of what is there, so that nothing is allocated for a frame.
+    /// Puts the same into an existing vector, so that nothing is allocated for a frame.
     pub(crate) fn put_offset(&self, frame: u64, tile: u64, offset: &mut Vec<u64>) {
         offset.clear();
         offset.resize(self.scan.len() + 1 + self.frame.len(), 0);
@@ -322,7 +325,7 @@ impl FramesShape {
         }
     }
 
-    /// The dataset's dimensions when it has room for so many frames.
+    /// The dataset's dimensions with room for `frames` frames.
     pub fn dimensions(&self, frames: u64) -> Vec<u64> {
         let line = self.scan.iter().product::<u64>().max(1);
         [frames.div_ceil(line)]
@@ -338,7 +341,7 @@ impl FramesShape {
 pub struct FrameFilter {
     /// Its number.
     pub number: u32,
-    /// What is said of it in the file (`cd_values`), as the filter itself would store it.
+    /// Its numbers in the file (`cd_values`), as the filter itself would store them.
     pub values: Vec<u32>,
 }
 
@@ -349,64 +352,66 @@ pub struct VirtualDataset {
     pub element: ColumnElement,
     /// Its dimensions.
     pub shape: Vec<u64>,
-    /// What it is made of.
+    /// The parts that it is made of.
     pub parts: Vec<VirtualPart>,
-    /// The element where there is none, little-endian; 0 if none.
+    /// The value of elements without a part, little-endian; `None` means 0.
     pub fill: Option<Vec<u8>>,
 }
 
-/// A run along the first dimension that is in another file, or every n-th of one.
+/// A run along the first dimension of a dataset in another file, or every n-th element of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualPart {
     /// The file, relative to the directory of this one.
     pub file: String,
     /// The dataset's path there.
     pub dataset: String,
-    /// How many there are in its first dimension.
+    /// The size of its first dimension.
     pub length: u64,
-    /// Where it begins there.
+    /// The first index there.
     pub from: u64,
-    /// Where it begins here.
+    /// The first index here.
     pub to: u64,
-    /// How many.
+    /// The number of indices.
     pub count: u64,
-    /// From each to the next, there and here: 1 in a run.
+    /// Distance from each index to the next, there and here: 1 in a run.
     pub step: u64,
-    /// Of the dimensions behind the first only these: all of those that it does not name.
+    /// Ranges of the dimensions after the first; dimensions without a range are taken whole.
     pub within: Vec<Range<u64>>,
-    /// Where in the second dimension it is here, if what is there has nothing else in that one: modules of a frame, say.
+    /// The range in the second dimension here, if the part fills its own second dimension: modules of a frame,
+    /// say.
     #[serde(default)]
     pub across: Option<Range<u64>>,
 }
 
 impl TreeGroup {
-    /// Of a NeXus class.
+    /// A group of a NeXus class.
     pub fn nexus(class: &str) -> Self {
         TreeGroup { attributes: vec![TreeAttribute::new("NX_class", class)], members: Vec::new() }
     }
 
-    /// With one more attribute.
+    /// Adds an attribute.
     #[must_use]
     pub fn attribute(mut self, name: &str, value: impl Into<TreeValue>) -> Self {
         self.attributes.push(TreeAttribute::new(name, value));
         self
     }
 
-    /// With one more member.
+    /// Adds a member.
     #[must_use]
     pub fn with(mut self, name: &str, node: TreeNode) -> Self {
         self.members.push((name.into(), node));
         self
     }
 
-    /// With one more group.
+    /// Adds a group.
     #[must_use]
     pub fn group(self, name: &str, group: TreeGroup) -> Self {
         self.with(name, TreeNode::Group(group))
     }
 
-    /// Puts a member at a path below this group, in place of what is there: groups on the way are made as NXcollection, and
-    /// what is on the way and no group gives way too. Empty parts of the path and dots count for nothing.
+    /// Puts a member at a path below this group, and replaces any object there. Missing groups on the way are
+    /// created as NXcollection; they also replace objects that are not groups. Empty parts of the path and dots
+    /// are ignored.
     pub fn put(&mut self, path: &str, node: TreeNode) {
         let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
         let Some(last) = parts.next_back() else { return };
@@ -431,7 +436,7 @@ impl TreeGroup {
         groups.last().expect("it was made if it was not there")
     }
 
-    /// What is at a path below this group.
+    /// The object at a path below this group.
     pub fn find(&self, path: &str) -> Option<&TreeNode> {
         let path = path.trim_start_matches('/');
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
@@ -452,7 +457,7 @@ impl TreeGroup {
         })
     }
 
-    /// All its datasets of frames are as the first is.
+    /// Makes all datasets of frames equal to the first.
     pub fn make_frames_alike(&mut self) {
         if let Some(shape) = self.frames_mut().cloned() {
             self.each_frames(&mut |other| other.clone_from(&shape));
@@ -471,7 +476,7 @@ impl TreeGroup {
         }
     }
 
-    /// With one more dataset that is there from the start.
+    /// Adds a dataset that is there from the start.
     #[must_use]
     pub fn value(self, name: &str, value: impl Into<TreeValue>) -> Self {
         self.with(name, TreeNode::Dataset(TreeDataset::value(value)))
@@ -479,17 +484,17 @@ impl TreeGroup {
 }
 
 impl TreeDataset {
-    /// Of a value that is there from the start.
+    /// A dataset with a value that is there from the start.
     pub fn value(value: impl Into<TreeValue>) -> Self {
         TreeDataset::of(DatasetContent::Value(value.into(), WriteTime::Opening))
     }
 
-    /// With this in it, and no attributes.
+    /// A dataset with this content and no attributes.
     pub fn of(content: DatasetContent) -> Self {
         TreeDataset { attributes: Vec::new(), content }
     }
 
-    /// With one more attribute.
+    /// Adds an attribute.
     #[must_use]
     pub fn attribute(mut self, name: &str, value: impl Into<TreeValue>) -> Self {
         self.attributes.push(TreeAttribute::new(name, value));

@@ -1,4 +1,4 @@
-//! What of a tree is where, and what of it is written behind the last frame.
+//! Finds objects in a tree by kind, and selects the parts that are written after the last frame.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use crate::tree::{
     TreeValue, WriteTime,
 };
 
-/// Says a value that is known behind the last frame, if it is.
+/// Returns a value that is only available after the last frame, or `None` if there is none.
 pub type KnownAtEnd<'a> = &'a dyn Fn(&FrameValue) -> Option<TreeValue>;
 
 impl TreeGroup {
@@ -45,7 +45,7 @@ impl TreeGroup {
         paths
     }
 
-    /// The attributes of datasets that want a value behind the last frame, each with its dataset's path.
+    /// The attributes of datasets that get their value after the last frame, each with its dataset's path.
     pub fn attributes_at_end(&self) -> Vec<(String, &TreeAttribute)> {
         let mut found = Vec::new();
         self.each_dataset("", &mut |path, dataset| {
@@ -66,7 +66,8 @@ impl TreeGroup {
         }
     }
 
-    /// What of it is written behind the last frame, with the values that are known then. What is not known is left out.
+    /// The part of the tree that is written after the last frame, with the values from `known`. Values that it
+    /// does not return are left out.
     #[must_use]
     pub fn at_end(&self, known: KnownAtEnd<'_>) -> TreeGroup {
         let mut made = TreeGroup { attributes: late(&self.attributes, known), members: Vec::new() };
@@ -83,7 +84,7 @@ impl TreeGroup {
         made
     }
 
-    /// The values that it wants behind the last frame.
+    /// The values that the tree needs after the last frame.
     pub fn wanted_at_end(&self) -> Vec<FrameValue> {
         let wanted = RefCell::new(Vec::new());
         let note = |value: &FrameValue| {
@@ -98,7 +99,8 @@ impl TreeGroup {
         self.attributes.is_empty() && self.members.is_empty()
     }
 
-    /// With all of another, of which groups that both have become one. Of two other objects of one name the first stays.
+    /// Merges another tree into this one, group by group. If two other objects have the same name, the first
+    /// stays.
     pub fn unite(&mut self, other: TreeGroup) {
         self.attributes.extend(other.attributes);
         for (name, node) in other.members {

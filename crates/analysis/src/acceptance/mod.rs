@@ -1,5 +1,5 @@
-//! Whether a target is accepted: each criterion of the plan against what was measured. Pure, so that whoever has the record
-//! comes to the same words.
+//! The acceptance of a target: each criterion of the plan against the measurements. Pure, so that everybody with
+//! the record gets the same words.
 
 mod recordings;
 mod workloads;
@@ -11,36 +11,36 @@ use nilometer_plan::{Cell, Conclusion, Criterion, Measured, PlannedCampaign, Res
 
 use crate::{NetworkOutcome, Reason, Study, network_outcomes, reason::reasons};
 
-/// What a target offers, and whether that is accepted.
+/// The acceptance of a target, and its price.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcceptanceVerdict {
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// What it costs, as it was written; none if nothing was.
+    /// Its price as the user wrote it; `None` without one.
     pub price: Option<String>,
-    /// In the order of the plan.
+    /// The criteria in the order of the plan.
     pub criteria: Vec<JudgedCriterion>,
 }
 
-/// A criterion with what was found.
+/// A criterion with its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedCriterion {
-    /// What was demanded.
+    /// The criterion.
     pub criterion: Criterion,
-    /// Whether it is met.
+    /// The answer.
     pub answer: CriterionAnswer,
-    /// What was measured, or why nothing follows from it.
+    /// The measured value, or the reason why there is none.
     pub found: String,
 }
 
-/// Whether a criterion is met.
+/// The answer to a criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CriterionAnswer {
-    /// It is.
+    /// The criterion is met.
     Met,
-    /// What was measured does not say.
+    /// The measurements do not decide.
     Undecided,
-    /// It is not.
+    /// The criterion is violated.
     Violated,
 }
 
@@ -49,14 +49,14 @@ pub enum CriterionAnswer {
 pub enum AcceptanceAnswer {
     /// All criteria are met.
     Pass,
-    /// One is not.
+    /// A criterion is violated.
     Fail,
-    /// None is violated, and one is undecided.
+    /// No criterion is violated, but one is undecided.
     Invalid,
 }
 
 impl AcceptanceAnswer {
-    /// The word.
+    /// The word in reports.
     pub const fn name(self) -> &'static str {
         match self {
             AcceptanceAnswer::Pass => "PASS",
@@ -67,7 +67,7 @@ impl AcceptanceAnswer {
 }
 
 impl CriterionAnswer {
-    /// The word.
+    /// The word in reports.
     pub const fn name(self) -> &'static str {
         match self {
             CriterionAnswer::Met => "met",
@@ -87,7 +87,7 @@ impl AcceptanceVerdict {
         }
     }
 
-    /// The first criterion that makes it no PASS.
+    /// The first criterion that prevents a PASS.
     pub fn reason(&self) -> Option<&JudgedCriterion> {
         let worst = self.criteria.iter().map(|judged| judged.answer).max()?;
         let is_reason = |judged: &&JudgedCriterion| judged.answer == worst && worst != CriterionAnswer::Met;
@@ -102,7 +102,7 @@ impl fmt::Display for JudgedCriterion {
     }
 }
 
-/// For each target that was asked for, in their order; empty where the plan has no criteria.
+/// The acceptance of each planned target, in order; empty if the plan has no criteria.
 pub fn acceptance(results: &Results) -> Vec<AcceptanceVerdict> {
     let Some(campaign) = &results.campaign else { return Vec::new() };
     let accept = &campaign.plan.accept;
@@ -123,7 +123,8 @@ fn verdict(results: &Results, campaign: &PlannedCampaign, target: usize) -> Acce
     }
 }
 
-/// All that a campaign came to, in words, as a record keeps them: the acceptance, what each target carries, how they compare.
+/// All conclusions of a campaign in words, as a record stores them: the acceptance, the verdicts on each target,
+/// and their comparison.
 pub fn conclusions(study: &Study<'_>) -> Vec<Conclusion> {
     let path = |target: usize| study.results.targets.get(target).map_or("", |target| &target.path).to_owned();
     let mut all = Vec::new();
@@ -161,7 +162,7 @@ pub fn conclusions(study: &Study<'_>) -> Vec<Conclusion> {
     all
 }
 
-/// What the network carried in each pattern, in words.
+/// The rate of the network in each pattern, in words.
 fn of_network(stage: &NetworkStage) -> Vec<Conclusion> {
     let names = stage.results.names();
     let conclusion = |outcome: NetworkOutcome| Conclusion {
@@ -171,7 +172,7 @@ fn of_network(stage: &NetworkStage) -> Vec<Conclusion> {
     network_outcomes(&stage.results).into_iter().map(conclusion).collect()
 }
 
-/// What there is for a criterion on a target.
+/// The evidence for a criterion on a target.
 #[derive(Clone, Copy)]
 struct Evidence<'a> {
     results: &'a Results,
@@ -180,7 +181,7 @@ struct Evidence<'a> {
     target: usize,
 }
 
-/// An answer with what was found.
+/// An answer with its reason.
 #[derive(Debug, Clone, PartialEq)]
 struct Found {
     answer: CriterionAnswer,
@@ -200,7 +201,7 @@ impl Found {
         Found { answer: CriterionAnswer::Violated, words: words.into() }
     }
 
-    /// Met or violated, by what an interval says of what is demanded; undecided where it says neither.
+    /// Met or violated, according to an interval; undecided if it shows neither.
     fn of(is_met: bool, is_violated: bool, words: impl Into<String>) -> Self {
         let answer = match (is_met, is_violated) {
             (true, _) => CriterionAnswer::Met,
@@ -220,12 +221,12 @@ impl<'a> Evidence<'a> {
         JudgedCriterion { criterion: self.criterion.clone(), answer, found }
     }
 
-    /// The cells that the criterion is about.
+    /// The cells of the criterion.
     fn cells_of_stage(self) -> impl Iterator<Item = (usize, &'a Cell)> {
         self.results.cells.iter().enumerate().filter(move |(index, cell)| self.is_about(*index, cell))
     }
 
-    /// Cells that are one and the same on a target, as it has no choice of what they differ in, are measured once there.
+    /// Cells that differ only in features without an effect on a target are measured once there.
     fn is_about(self, index: usize, cell: &Cell) -> bool {
         if cell.stage != self.criterion.stage {
             return false;
@@ -246,7 +247,7 @@ impl<'a> Evidence<'a> {
         if several { Found { words: format!("{cell}: {}", found.words), ..found } } else { found }
     }
 
-    /// Samples of a cell, warm-up apart.
+    /// Samples of a cell, without warm-up.
     fn samples(self, cell: usize) -> Vec<&'a Measured> {
         let phase =
             |measured: &Measured| self.criterion.phase.is_none_or(|phase| measured.key.phase == phase);
@@ -256,7 +257,7 @@ impl<'a> Evidence<'a> {
         self.results.samples.iter().filter(is_meant).collect()
     }
 
-    /// Why a cell was not measured as it was planned, or what went wrong; none where its figures can be used.
+    /// The obstacle or failure of a cell; `None` if its figures are usable.
     fn hindered(self, cell: usize) -> Option<Found> {
         let lacking = self.campaign.lacking(cell, self.target);
         if !lacking.is_empty() {
@@ -279,7 +280,8 @@ impl<'a> Evidence<'a> {
         if missing > 0 {
             return Some(Found::undecided(format!("{missing} of {planned} repeats were not measured")));
         }
-        // One recording that says nothing may be the one that would have lost frames. Of workloads the others count.
+        // An invalid recording may be the one that would have lost frames. For workloads, the other repeats
+        // count.
         let spoilt = reasons(samples.iter().map(|measured| &measured.sample));
         let none_left = samples.iter().all(|measured| measured.sample.invalid.is_some());
         let reason = spoilt.first().filter(|_| none_left || recording.is_some())?;
@@ -287,19 +289,20 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// A target is left out because a command of the user's could not be taken back: that is no fault of the storage.
+/// Returns true if a target was left out because a user's command could not be undone: the storage is not at
+/// fault.
 fn is_of_commands(why: &str) -> bool {
     why.starts_with("condition `") || why.starts_with("setting `")
 }
 
-/// What the storage did wrong, at the worst; none where it did nothing wrong.
+/// The worst fault of the storage; `None` if there was none.
 fn worst_fault<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<String> {
     let is_fault =
         |sample: &&Sample| matches!(sample.invalid, Some(Invalid::Errors | Invalid::Wrong | Invalid::Hung));
     reasons(samples.filter(is_fault)).iter().map(Reason::to_string).next()
 }
 
-/// Whether so many processors at the most are kept busy, by what was found in repeats.
+/// Checks that at most `most` processors are kept busy, from the values of repeats.
 fn cores_at_most(most: f64, values: &[f64]) -> Found {
     let Some(summary) = Summary::of(values) else { return Found::undecided("nothing was measured") };
     let half = summary.half_width().unwrap_or(0.0);

@@ -1,4 +1,5 @@
-//! Criteria of recordings. What happened in a recording is a fact, without an interval: the worst of its repeats counts.
+//! Criteria of recordings. Events in a recording are facts without an interval, so the worst of its repeats
+//! counts.
 
 use nilometer_model::{
     Goal, Histogram, Ingest, Nanos, Sample, Series,
@@ -9,12 +10,12 @@ use nilometer_plan::{CoresOf, DURABLE_SHARE, LossLimit, RecordingRun, Requiremen
 
 use super::{Evidence, Found, cores_at_most};
 
-/// Which recordings a demand is about.
+/// The kind of recordings that a criterion needs.
 pub(super) fn goal(demand: Requirement) -> Goal {
     if matches!(demand, Requirement::Rate(_)) { Goal::Limit } else { Goal::Pace }
 }
 
-/// What recordings of a cell say of a criterion.
+/// The answer to a criterion from the recordings of a cell.
 pub(super) fn found(evidence: Evidence<'_>, cell: usize, run: &RecordingRun) -> Found {
     let samples: Vec<&Sample> = evidence.samples(cell).into_iter().map(|measured| &measured.sample).collect();
     let made: Vec<&Ingest> = samples.iter().filter_map(|sample| sample.ingest.as_ref()).collect();
@@ -46,7 +47,7 @@ fn lost(limit: LossLimit, made: &[&Ingest], run: &RecordingRun) -> Found {
     let planned = Nanos(run.duration.0 * made.len() as u64);
     let counted =
         format!("{} of {due} {what} in {time}", if lost == 0 { "none".into() } else { lost.to_string() });
-    // A recording ends with its last frame, and may be shorter by one.
+    // A recording ends with its last frame, and may be one frame shorter.
     if time.seconds() < 0.99 * planned.seconds() {
         return Found::undecided(format!("{counted}, of {planned} that were to be recorded"));
     }
@@ -82,7 +83,7 @@ fn at_least(least: f64, samples: &[&Sample]) -> Found {
         Some(trend) => {
             let moves = if trend > 0.0 { "rose" } else { "fell" };
             let percent = 100.0 * trend.abs();
-            // As in the verdict: what falls may go on falling, and what rises may go on rising.
+            // Like the verdict: a falling rate may keep falling, and a rising one may keep rising.
             let low = if trend < 0.0 { found.low.0 * (1.0 + 2.0 * trend) } else { found.low.0 };
             let words = format!("{words}, and still {moves} by {percent:.0} % within a recording");
             Found::of(low >= least, trend < 0.0 && found.high.0 < least, words)
@@ -102,7 +103,7 @@ fn durable(most: Nanos, made: &[&Ingest]) -> Found {
     Found::of(least >= DURABLE_SHARE, most_of < DURABLE_SHARE, words)
 }
 
-/// What share of frames was durable in a time: as far as buckets of a histogram say it.
+/// The share of frames that were durable in time, as precisely as the buckets of a histogram allow.
 struct DurableShare {
     least: f64,
     most: f64,
@@ -118,7 +119,8 @@ impl DurableShare {
     }
 }
 
-/// How many values are in buckets of which the lower edge, or that of the next bucket, is no later.
+/// The number of values in buckets whose lower edge (`edge` 0), or whose next bucket's lower edge (1), is no
+/// later than `time`.
 fn below(times: &Histogram, edge: u16, time: Nanos) -> u64 {
     let within = times.buckets().filter(|(bucket, _)| Histogram::lowest(bucket + edge) <= time.0);
     within.map(|(_, count)| count).sum()
@@ -139,7 +141,8 @@ pub(super) fn busy(of: CoresOf, sample: &Sample) -> f64 {
     time.seconds() / sample.wall.seconds().max(1e-9)
 }
 
-/// Whether syncs reached the device: one that is never told to flush its cache loses with the power what was acknowledged.
+/// Checks that syncs reached the device. A device that never gets a flush of its cache loses acknowledged data
+/// with the power.
 fn flushes(evidence: Evidence<'_>, samples: &[&Sample], made: &[&Ingest]) -> Found {
     if made.iter().any(|ingest| ingest.durable.count() == 0) {
         return Found::undecided("nothing was synced");

@@ -1,4 +1,4 @@
-//! Acceptance of recordings and workloads that were made up.
+//! Acceptance of made-up recordings and workloads.
 
 use super::*;
 use nilometer_model::{Bytes, DeviceTraffic, Goal, Histogram, Ingest, Nanos, Phase};
@@ -98,7 +98,7 @@ fn recording(goal: Goal) -> Sample {
     sample
 }
 
-/// The answer, and what was found of the first criterion that is not met.
+/// The answer, and the reason of the first criterion that is not met.
 fn judged(results: &Results) -> (AcceptanceAnswer, String) {
     let verdicts = acceptance(results);
     let [verdict] = verdicts.as_slice() else { panic!("one target: {verdicts:?}") };
@@ -202,7 +202,7 @@ fn an_interval_on_both_sides_of_what_is_demanded_decides_nothing() {
     }
     let (answer, found) = judged(&results);
     assert!(answer == AcceptanceAnswer::Invalid && found.contains("205 MB/s ("), "{found}");
-    // A repeat that the tool spoilt does not count, and the others do.
+    // A repeat disturbed by the tool does not count, but the others do.
     let mut spoilt = self::results(PLAN);
     spoilt.samples[0].sample.invalid = Some(Invalid::Starved(None));
     assert_eq!(judged(&spoilt).0, AcceptanceAnswer::Pass);
@@ -223,7 +223,7 @@ fn a_rate_in_the_long_run_and_losses_in_a_time_have_intervals() {
         let recording = results.samples.iter_mut().find_map(|measured| measured.sample.ingest.as_mut());
         recording.expect("one was made").lost = lost;
     };
-    // 3.0 of none in 10 s are 18 in a minute, 4.7 of one are 28; of 9 no fewer than 4.7, which are 28.
+    // None in 10 s means at most 3.0, or 18 per minute; one means at most 4.7, or 28; nine mean at least 4.7, or 28.
     for (lost, expected) in [(1, AcceptanceAnswer::Invalid), (9, AcceptanceAnswer::Fail)] {
         lose(&mut lossy, lost);
         assert_eq!(judged(&lossy).0, expected, "{lost}");

@@ -6,7 +6,7 @@ use nilometer_plan::{Group, Requirement};
 use super::{Evidence, Found, cores_at_most, recordings::busy};
 use crate::Quantity;
 
-/// What a workload says of a criterion.
+/// The answer to a criterion from a workload.
 pub(super) fn found(evidence: Evidence<'_>, cell: usize) -> Found {
     let samples = evidence.samples(cell);
     let valid: Vec<&Sample> =
@@ -48,7 +48,7 @@ fn at_least(quantity: Quantity, least: f64, values: &[f64]) -> Found {
 fn latency(evidence: Evidence<'_>, group: Option<Group>, share: f64, most: Nanos) -> Found {
     let latencies = group.and_then(|group| evidence.results.latencies.get(&group));
     let count = latencies.map_or(0, nilometer_model::Histogram::count);
-    // With fewer the quantile is the greatest of all, and says little.
+    // With fewer values, the quantile is the greatest of all, and means little.
     let least = (1.0 / (1.0 - share)).round();
     if (count as f64) < least {
         return Found::undecided(format!(

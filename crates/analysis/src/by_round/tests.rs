@@ -1,4 +1,4 @@
-//! Known answers: small tables by hand, and thousands of campaigns whose true ratio is known.
+//! Known answers: small tables by hand, and thousands of campaigns with a known true ratio.
 
 use nilometer_model::{RandomStream, Seed};
 
@@ -8,7 +8,7 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-3 * b.abs().max(1e-9)
 }
 
-/// A row of rounds for each cell; NaN where a cell is missing.
+/// A row of rounds for each cell; NaN for a missing cell.
 fn cells(rows: &[&[f64]]) -> Vec<CellRounds> {
     let of_row = |(row, logs): (usize, &&[f64])| {
         let values = (0..).zip(*logs).map(|(round, &log)| RoundLog { round, log });
@@ -41,7 +41,7 @@ fn a_single_round_decides_nothing_however_many_cells_it_has() {
     assert!(round_means(&[]).is_none());
 }
 
-/// The first cell is 2.0, the second 0.0. A plain mean of rounds would jump to 0 in the round in which the first is missing.
+/// The first cell is 2.0, the second 0.0. A plain mean of rounds would jump to 0 in the round without the first.
 #[test]
 fn a_round_that_lacks_a_cell_is_no_other_round() {
     let found = overall(&[&[2.01, 1.99, 2.0, f64::NAN], &[0.01, -0.01, 0.0, 0.0]]);
@@ -57,7 +57,7 @@ fn cells_that_share_no_round_spread_as_rounds() {
     assert!(near(found.freedom.expect("three rounds"), 2.0), "{found:?}");
 }
 
-/// The fifth round has one cell of eight, which is next to no round more than four.
+/// The fifth round has one cell of eight, so it adds almost nothing to the four others.
 #[test]
 fn a_round_with_few_cells_adds_little_freedom() {
     let whole: &[f64] = &[0.01, -0.02, 0.03, 0.0, f64::NAN];
@@ -93,7 +93,7 @@ fn normal(stream: &mut RandomStream) -> f64 {
     (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (std::f64::consts::TAU * stream.unit()).cos()
 }
 
-/// A campaign that is slower in some rounds than in others, with this true difference.
+/// A campaign with this true difference that is slower in some rounds than in others.
 fn campaign(seed: u64, count: usize, rounds: usize, truth: f64) -> Vec<CellRounds> {
     let mut stream = Seed(seed).named("rounds").stream();
     let common: Vec<f64> = (0..rounds).map(|_| truth + 0.1 * normal(&mut stream)).collect();
@@ -113,7 +113,7 @@ fn nineteen_of_twenty_intervals_hold_the_true_ratio() {
             effect.low <= truth && truth <= effect.high
         };
         let covered = (0..runs).filter(is_held).count() as f64 / runs as f64;
-        // Four standard deviations of a share that is 5 % in truth.
+        // Four standard deviations of a share that is really 5 %.
         assert!((covered - 0.95).abs() <= 0.0195, "{rounds} rounds of {count}: {covered}");
     }
 }

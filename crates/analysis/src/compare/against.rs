@@ -1,4 +1,4 @@
-//! Against a baseline: what got worse by more than its noise and a threshold.
+//! Compares records against a baseline: figures that became worse by more than their noise and a threshold.
 
 use nilometer_model::statistics::{CONFIDENCE, Summary, student_at};
 
@@ -15,51 +15,51 @@ use crate::{
     effect::Effect,
 };
 
-/// What became of the cells of a baseline.
+/// The result of a comparison against a baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgainstBaseline {
-    /// No loss smaller than this counts, in percent.
+    /// The smallest loss that counts, in percent.
     pub threshold: f64,
-    /// How many figures the baseline has: phases of cells, recordings, and ways through the network, on each target.
+    /// Number of figures in the baseline: phases of cells, recordings, and network traffic, on each target.
     pub figures: usize,
-    /// How many of these are decided: they got worse, or a loss would have been seen.
+    /// Number of decided figures: they became worse, or a loss would have been visible.
     pub compared: usize,
-    /// What got worse, in the order of the plan. Its intervals hold for all that was tested together.
+    /// The figures that became worse, in the order of the plan. Their intervals hold for all tests together.
     pub worse: Vec<WorseCell>,
-    /// Figures of which it is not decided whether they got worse.
+    /// Undecided figures.
     pub open: Vec<OpenFigure>,
     /// Figures of the baseline that could not be compared.
     pub left: Vec<LeftFigure>,
-    /// What stands beside the figures: targets that the baseline does not have.
+    /// Further notes: targets that are not in the baseline.
     pub beside: Vec<String>,
-    /// How much runs differ; none if there is one baseline, which does not show it.
+    /// The differences between runs; `None` for a single baseline, which does not show them.
     pub spread: Option<RunSpread>,
 }
 
-/// How far several baselines differ from each other, and what that hides.
+/// The differences between several baselines, and the smallest losses that they allow to be seen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunSpread {
-    /// How many baselines.
+    /// Number of baselines.
     pub runs: usize,
-    /// The loss from which on the steadiest figure would have been called worse, in percent.
+    /// The smallest loss of the steadiest figure that would count as worse, in percent.
     pub seen_least: f64,
-    /// The same of the figure that differs most from run to run.
+    /// The smallest such loss of the figure that differs most from run to run.
     pub seen_most: f64,
 }
 
-/// A difference with what it is of.
+/// A tested difference.
 pub(super) struct Tested {
     pub(super) held: Held,
     pub(super) what: String,
-    /// It is the mean of several figures, and none itself.
+    /// True if it is the mean of several figures, and not a figure itself.
     pub(super) is_mean: bool,
     pub(super) difference: LogDifference,
-    /// As they are shown: now, and in the baseline.
+    /// The rates in words: now, and in the baseline.
     pub(super) rates: Option<[String; 2]>,
 }
 
 impl RecordsCompared<'_> {
-    /// All records but the baselines, against these. None if no target of them is in a baseline.
+    /// Compares all other records against the baselines. `None` if none of their targets is in a baseline.
     pub fn against(&self, threshold: f64) -> Option<AgainstBaseline> {
         let mut found = FoundAgainst::default();
         let held = self.held(&mut found);
@@ -104,8 +104,8 @@ impl RecordsCompared<'_> {
         (0..self.subjects.len()).filter(|&subject| self.subjects[subject].record == record).collect()
     }
 
-    /// The target of a baseline that a subject is held against: the one of the same path, or the only one of each record,
-    /// whatever they are called.
+    /// The target of a baseline that a subject is compared with: the one with the same path, or the only one of
+    /// each record under any name.
     fn before(&self, baseline: usize, now: usize) -> Option<usize> {
         let path = |subject: usize| &self.subjects[subject].entry(&self.records).path;
         let candidates = self.of_record(baseline);
@@ -113,12 +113,12 @@ impl RecordsCompared<'_> {
         candidates.into_iter().find(|&before| is_lone || path(before) == path(now))
     }
 
-    /// The subjects of all baselines that a subject is held against, in the order of the baselines.
+    /// The subjects of all baselines that a subject is compared with, in the order of the baselines.
     pub(super) fn runs_before(&self, held: Held) -> Vec<usize> {
         (0..self.baselines).filter_map(|baseline| self.before(baseline, held.now)).collect()
     }
 
-    /// Each target of a record that is no baseline, with the one that it is held against.
+    /// Each target of a record that is no baseline, with its counterpart.
     fn held(&self, found: &mut FoundAgainst) -> Vec<Held> {
         let mut held = Vec::new();
         for now in (self.baselines..self.records.len()).flat_map(|record| self.of_record(record)) {
@@ -150,7 +150,7 @@ impl RecordsCompared<'_> {
         rows.chain(recorded).collect()
     }
 
-    /// What hides in the spread of several baselines: how large a loss of each figure would have had to be.
+    /// The smallest visible loss of each figure, given the differences between several baselines.
     fn spread_of_runs(&self, tested: &[Tested], confidence: f64) -> Option<RunSpread> {
         let seen = tested.iter().map(|one| {
             let effect = one.difference.effect_at(confidence);
@@ -162,7 +162,8 @@ impl RecordsCompared<'_> {
         (self.baselines > 1).then_some(RunSpread { runs: self.baselines, seen_least, seen_most })
     }
 
-    /// The difference of each cell and over all cells: by the repeats of both, or by the spread of several baselines.
+    /// The difference of each cell and over all cells: from the repeats of both, or from the spread of several
+    /// baselines.
     fn difference(&self, held: Held, asked: &Asked<'_>, taken: Taken) -> Option<Unpaired> {
         let runs = self.runs_before(held);
         if runs.len() < 2 {
@@ -171,7 +172,7 @@ impl RecordsCompared<'_> {
         against_runs(&asked.cells_of_runs(held.now, &runs, taken))
     }
 
-    /// The cells of a stage, and each phase over all its cells.
+    /// Tests the cells of a stage, and each phase over all its cells.
     fn test_stage(&self, held: Held, stage: &AlignedStage<'_>, found: &mut FoundAgainst) {
         for phase in stage.phases() {
             let asked = Asked { subjects: &self.subjects, stage, phase };
@@ -194,7 +195,7 @@ impl RecordsCompared<'_> {
         }
     }
 
-    /// The rates of a cell as they are shown: now, and in the baselines.
+    /// The rates of a cell in words: now, and in the baselines.
     fn rates(&self, held: Held, asked: &Asked<'_>, row: usize) -> Option<[String; 2]> {
         let rate = |subject| {
             let summary = asked.stage.rows[row].outcome(subject)?.summary(asked.quantity())?;
@@ -206,7 +207,8 @@ impl RecordsCompared<'_> {
         rates.map(|(now, before)| [now, before].map(|rate| asked.quantity().show(rate).trim_end().to_owned()))
     }
 
-    /// A cell that a baseline has and that has no difference: held against a lower bound if there is one, else left.
+    /// Adds a cell of the baseline without a difference: compares it with a lower bound if there is one, else
+    /// lists it as left out.
     fn add_not_compared(
         &self,
         held: Held,
@@ -247,7 +249,7 @@ impl RecordsCompared<'_> {
     }
 }
 
-/// What is found before it is judged.
+/// The findings before they are judged.
 #[derive(Default)]
 struct FoundAgainst {
     tested: Vec<Tested>,
@@ -256,28 +258,28 @@ struct FoundAgainst {
     beside: Vec<String>,
 }
 
-/// A figure of which the baseline has a lower bound only.
+/// A figure of which the baseline has only a lower bound.
 struct Bounded {
     held: Held,
     what: String,
     difference: LogDifference,
-    /// Now, and the bound.
+    /// The rates in words: now, and the bound.
     shown: [String; 2],
-    /// What it is unless it is below the bound.
+    /// The entry for the figure unless it is below the bound.
     left: LeftFigure,
 }
 
-/// How figures are judged.
+/// The limits for judging figures.
 #[derive(Debug, Clone, Copy)]
 struct FigureTest {
-    /// That all intervals together hold.
+    /// The confidence of all intervals together.
     confidence: f64,
-    /// In percent.
+    /// The smallest loss that counts, in percent.
     threshold: f64,
 }
 
 impl AgainstBaseline {
-    /// Which share of the baseline's figures is decided, 0 to 1.
+    /// The share of decided figures, 0 to 1.
     pub fn share(&self) -> f64 {
         self.compared as f64 / self.figures.max(1) as f64
     }
@@ -329,7 +331,7 @@ impl AgainstBaseline {
 }
 
 impl Tested {
-    /// The interval lies on the side of worse, and the loss is as large as the threshold.
+    /// Returns the figure if the interval lies on the worse side, and the loss reaches the threshold.
     fn worse(&self, test: FigureTest) -> Option<WorseCell> {
         let effect = self.difference.effect_at(test.confidence);
         is_worse(&effect, test.threshold).then(|| {
@@ -348,10 +350,10 @@ fn is_worse(effect: &Effect, threshold: f64) -> bool {
     effect.high < 0.0 && effect.log_ratio <= (-threshold / 100.0).ln_1p()
 }
 
-/// Of many repeats, and with an interval at the usual confidence.
+/// Number of repeats that stands for a normal distribution.
 const MANY: f64 = 1e6;
 
-/// The same with an interval at another confidence, as wide as a normal distribution has it.
+/// The effect at another confidence, with an interval as wide as for a normal distribution.
 fn at_confidence(effect: &Effect, confidence: f64) -> Effect {
     let wider = student_at(confidence, MANY) / student_at(CONFIDENCE, MANY);
     let end = |end: f64| effect.log_ratio + (end - effect.log_ratio) * wider;
@@ -367,7 +369,7 @@ impl AlignedRecording {
         self.verdicts.get(subject)?.as_ref().map(crate::Verdict::decision)
     }
 
-    /// Something of it could have got worse: it was decided then and is now, or its rates are known.
+    /// Returns true if a loss could be found: both verdicts are decided, or there are rates for both.
     fn is_tested(&self, held: Held) -> bool {
         let is_decided =
             |subject| self.decision(subject).is_some_and(|decision| decision != Decision::NotDecided);
@@ -375,8 +377,8 @@ impl AlignedRecording {
         has_rates || is_decided(held.now) && is_decided(held.before)
     }
 
-    /// It was carried and is not, or the storage takes less of it in the long run.
-    /// Of several baselines none may have failed to carry it, and the spread of their limits counts.
+    /// Returns the recording if it is no longer carried, or if its long-term rate fell. With several baselines,
+    /// none of them may have failed to carry it, and the spread of their limits counts.
     fn worse(&self, held: Held, runs: &[usize], confidence: f64, threshold: f64) -> Option<WorseCell> {
         let before: Vec<Decision> = runs.iter().filter_map(|&run| self.decision(run)).collect();
         let turned = before.contains(&Decision::Carries)
@@ -395,7 +397,7 @@ impl AlignedRecording {
         })
     }
 
-    /// What the storage takes in the long run, against the baselines.
+    /// The long-term rate against the baselines.
     fn change(&self, held: Held, runs: &[usize], confidence: f64) -> Option<Effect> {
         if runs.len() < 2 {
             let both = self.limit(held.now).zip(self.limit(held.before));
@@ -404,7 +406,7 @@ impl AlignedRecording {
         self.against_limits(held.now, runs).map(|difference| difference.effect_at(confidence))
     }
 
-    /// The limit now against those of several runs, each of which counts once.
+    /// The current limit against those of several runs, each of which counts once.
     fn against_limits(&self, now: usize, runs: &[usize]) -> Option<LogDifference> {
         let log = |subject: usize| Some(self.limit(subject)?.rate.0.ln());
         let before = (0..).zip(runs.iter().filter_map(|&run| log(run)));
@@ -416,7 +418,7 @@ impl AlignedRecording {
         Some(against_runs(&[cell])?.overall)
     }
 
-    /// It was decided, and is not.
+    /// Returns true if it was decided before, and is not now.
     fn is_undecided(&self, held: Held) -> bool {
         let is_open = |subject| self.decision(subject) == Some(Decision::NotDecided);
         !is_open(held.before) && is_open(held.now)

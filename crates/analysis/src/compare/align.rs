@@ -1,4 +1,4 @@
-//! Cells of several records that are the same: of one stage, with the same parameters.
+//! Aligns the cells of several records: the same stage with the same parameters.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,46 +12,46 @@ use crate::{
     study::{common, labels, shown_outcomes},
 };
 
-/// A stage that one of the records or several have.
+/// A stage of one or more records.
 #[derive(Debug, Clone)]
 pub struct AlignedStage<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What all its cells share, in words.
+    /// The common parameters of its cells, in words.
     pub common: String,
-    /// A row for each phase of each cell, in the order in which the records have them.
+    /// A row for each phase of each cell, in the order of the records.
     pub rows: Vec<AlignedCell<'a>>,
-    /// One a phase.
+    /// One question per phase.
     pub questions: Vec<AcrossQuestion>,
-    /// Rows that some of the subjects lack.
+    /// Rows that some subjects lack.
     pub lone: Vec<LoneCells>,
 }
 
-/// A phase of a cell, as all subjects measured it.
+/// A phase of a cell, with the results of all subjects.
 #[derive(Debug, Clone)]
 pub struct AlignedCell<'a> {
-    /// What tells the cell from the others of its stage; empty of a single one.
+    /// The parameters that tell the cell from others of its stage; empty for a single one.
     pub label: String,
-    /// The number of the cell among all, in the order in which the records have them.
+    /// The number of the cell among all, in the order of the records.
     pub number: usize,
     /// The cell.
     pub cell: &'a Cell,
-    /// The part of it.
+    /// The phase.
     pub phase: Phase,
-    /// By subject; none where it was not measured.
+    /// Outcomes by subject; `None` if it was not measured.
     pub outcomes: Vec<Option<CellOutcome<'a>>>,
 }
 
-/// Rows that the same subjects have and others lack.
+/// Rows that the same subjects have, and others lack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoneCells {
-    /// Those that have them.
+    /// The subjects that have them.
     pub subjects: Vec<usize>,
-    /// Each in words: its parameters and its phase.
+    /// The parameters and phase of each row, in words.
     pub cells: Vec<String>,
 }
 
-/// What makes two cells the same, and which of several that are the same within one plan.
+/// The key of a cell, with a number if several in one plan are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct CellKey {
     stage: String,
@@ -79,7 +79,7 @@ pub(super) fn stages<'a>(records: &[NamedRecord<'a>], subjects: &[Subject]) -> V
     found.stages
 }
 
-/// Of each cell of a record, in its order.
+/// The key of each cell of a record, in order.
 fn keys(results: &Results) -> Vec<CellKey> {
     let mut seen: HashMap<(String, String), usize> = HashMap::new();
     let key = |cell: &Cell| {
@@ -90,11 +90,11 @@ fn keys(results: &Results) -> Vec<CellKey> {
     results.cells.iter().map(key).collect()
 }
 
-/// All parameters of a workload. Of a recording what the plan says of it: what a later catalogue knows of an instrument besides
-/// makes no other cell of it.
+/// All parameters of a workload. For a recording, those in the plan: further facts in a later catalogue make it
+/// no other cell.
 fn measurement(cell: &Cell) -> String {
     match &cell.measurement {
-        // Another version of the program that measured does the same.
+        // Another version of the program measures in the same way.
         Measurement::Recording(_) | Measurement::Imported(_) => cell.to_string(),
         workload @ Measurement::Workload(_) => {
             serde_json::to_string(workload).unwrap_or_else(|_| cell.to_string())
@@ -102,12 +102,12 @@ fn measurement(cell: &Cell) -> String {
     }
 }
 
-/// Where the rows are that were found so far.
+/// The rows found so far.
 struct Found<'a> {
     stages: Vec<AlignedStage<'a>>,
-    /// By key and phase: which stage, and which row of it.
+    /// Indices of the stage and row, by key and phase.
     rows: HashMap<(CellKey, Phase), (usize, usize)>,
-    /// The number of a cell among all, whatever its phases.
+    /// The number of a cell among all, for all its phases.
     cells: HashMap<CellKey, usize>,
     subjects: usize,
 }
@@ -139,7 +139,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Rows of one phase stand together; each is named by what tells its cell from the others.
+/// Groups rows by phase, and names each by the parameters that tell its cell from others.
 fn name_cells(stage: &mut AlignedStage<'_>) {
     let numbered: BTreeMap<usize, &Cell> = stage.rows.iter().map(|row| (row.number, row.cell)).collect();
     let cells: Vec<&Cell> = numbered.values().copied().collect();
@@ -152,7 +152,7 @@ fn name_cells(stage: &mut AlignedStage<'_>) {
     }
 }
 
-/// Rows by who has them, where somebody lacks them.
+/// Rows that some subjects lack, by the subjects that have them.
 fn lone(stage: &AlignedStage<'_>, subjects: usize) -> Vec<LoneCells> {
     let mut found: BTreeMap<Vec<usize>, Vec<String>> = BTreeMap::new();
     for row in &stage.rows {
@@ -174,7 +174,7 @@ impl AlignedCell<'_> {
         }
     }
 
-    /// What a subject measured.
+    /// The outcome of a subject.
     pub fn outcome(&self, subject: usize) -> Option<&CellOutcome<'_>> {
         self.outcomes.get(subject)?.as_ref()
     }
@@ -191,7 +191,7 @@ impl<'a> AlignedStage<'a> {
         }
     }
 
-    /// The rows of a phase with their indices.
+    /// The rows of a phase, with their indices.
     pub fn of_phase(&self, phase: Phase) -> impl Iterator<Item = (usize, &AlignedCell<'a>)> + '_ {
         self.rows.iter().enumerate().filter(move |(_, row)| row.phase == phase)
     }

@@ -1,54 +1,57 @@
-//! Where a sequence of runs steps, if it does.
+//! Finds steps in a sequence of runs.
 //!
 //! ```text
-//!   ####                      the sequence is cut where its two parts differ most: where the square of the difference of
-//!   #### ##                   their means, times k (n - k) / n, is largest
+//!   ####                      the sequence is cut where its two parts differ most: where the square of the
+//!   #### ##                   difference of their means, times k (n - k) / n, is largest
 //!   #######_####
 //!   |- k --|n-k|              then each part is looked at in the same way
 //! ```
 //!
-//! How often a cut is at least as good if the runs are put in random order is the p-value (Antoch and Hušková, "Permutation
-//! tests in change point analysis", Statistics and Probability Letters 53, 2001). It asks nothing of how runs are
-//! distributed, but few runs have few orders: a cut behind k of n runs never has a p-value below 2 k! (n - k)! / n!. Where that
-//! is too much to decide anything, Student's t of the two parts decides, which takes runs to be normally distributed; its
-//! p-value is multiplied by the number of places where the sequence could be cut. Each way has half of the errors allowed.
+//! The p-value is the share of random orders of the runs with at least as good a cut. (Antoch and Hušková,
+//! "Permutation tests in change point analysis", Statistics and Probability Letters 53, 2001.) This makes no
+//! assumption about the distribution of runs. But few runs have few orders: a cut after k of n runs never has a
+//! p-value below 2 k! (n - k)! / n!.
+//!
+//! If that is too large for any decision, Student's t of the two parts decides, under the assumption of normally
+//! distributed runs. Its p-value is multiplied by the number of possible cuts. Each way gets half of the errors
+//! allowed.
 
 use nilometer_model::{RandomStream, Seed, statistics::student_p};
 
-/// A place where a sequence steps.
+/// A step in a sequence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
-    /// Index of the first value behind the step.
+    /// Index of the first value after the step.
     pub at: usize,
-    /// How probable so good a cut is if there is no step, times the number of sequences that are looked at, parts of
-    /// them apart, and of ways.
+    /// The probability of such a good cut without a step, times the number of sequences tested (without their
+    /// parts) and of ways.
     pub p: f64,
-    /// How that was found.
+    /// The test that gave the probability.
     pub test: ChangeTest,
 }
 
-/// How the probability of a step was found.
+/// A test for a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeTest {
-    /// From random orders of the runs.
+    /// Random orders of the runs.
     Permutation,
-    /// From Student's t, because there are too few orders.
+    /// Student's t, because there are too few orders.
     Normal,
 }
 
 /// Errors allowed, in all sequences together.
 const ERRORS: f64 = 0.05;
-/// Permutation and Student's t.
+/// Number of tests: permutation and Student's t.
 const WAYS: f64 = 2.0;
-/// Fewer values have no spread beside a step.
+/// Shorter sequences have no spread beside a step.
 const VALUES_LEAST: usize = 3;
-/// Random orders at the most; fewer once it is plain that nothing follows.
+/// Random orders, at the most; fewer once the result is clear.
 const ORDERS: usize = 20_000;
-/// So many orders with as good a cut are enough to know p (Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika
-/// 78, 1991).
+/// Number of orders with as good a cut that suffices to know p (Besag and Clifford, "Sequential Monte Carlo
+/// p-values", Biometrika 78, 1991).
 const ENOUGH: usize = 50;
 
-/// The steps of one of so many sequences, in their order.
+/// The steps of a sequence in order; `sequences` is the number of all sequences tested.
 pub(super) fn change_points(values: &[f64], sequences: usize, seed: Seed) -> Vec<ChangePoint> {
     let mut found = Vec::new();
     search(values, 0, sequences.max(1), seed, &mut found);
@@ -56,7 +59,8 @@ pub(super) fn change_points(values: &[f64], sequences: usize, seed: Seed) -> Vec
     found
 }
 
-/// The parts beside a step are two sequences where there was one: their errors together are no more than its own.
+/// Searches a part. The two parts beside a step replace one sequence: their errors together are no more than its
+/// own.
 fn search(values: &[f64], offset: usize, sequences: usize, seed: Seed, found: &mut Vec<ChangePoint>) {
     let Some(cut) = best_cut(values) else { return };
     let part = seed.part(offset as u64).part(values.len() as u64);
@@ -76,7 +80,7 @@ struct Cut {
     explains: f64,
 }
 
-/// None of too few values.
+/// The best cut; `None` for too few values.
 fn best_cut(values: &[f64]) -> Option<Cut> {
     if values.len() < VALUES_LEAST {
         return None;
@@ -125,7 +129,7 @@ fn normal(values: &[f64], cut: Cut) -> f64 {
     (student_p((cut.explains / (left / freedom)).sqrt(), freedom) * (count - 1) as f64).min(1.0)
 }
 
-/// Orders whose best cut explains as much.
+/// The p-value: the share of orders whose best cut explains as much.
 fn permuted(values: &[f64], cut: Cut, mut stream: RandomStream) -> f64 {
     let enough = cut.explains * (1.0 - 1e-9);
     let mut order = values.to_vec();
@@ -140,7 +144,7 @@ fn permuted(values: &[f64], cut: Cut, mut stream: RandomStream) -> f64 {
     as_good as f64 / (ORDERS + 1) as f64
 }
 
-/// Every order is as probable (Fisher and Yates).
+/// Shuffles the values with equal probability for every order (Fisher and Yates).
 fn shuffle(values: &mut [f64], stream: &mut RandomStream) {
     for last in (1..values.len()).rev() {
         values.swap(last, stream.below(last as u64 + 1) as usize);
@@ -153,7 +157,7 @@ mod tests {
 
     const SEED: Seed = Seed(7);
 
-    /// Normally distributed, about.
+    /// A number that is approximately normally distributed.
     fn noise(stream: &mut RandomStream) -> f64 {
         (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0
     }
@@ -192,7 +196,7 @@ mod tests {
         assert_eq!(at, [12, 28]);
     }
 
-    /// A step that noise explains is named in at most so many of the sequences as is said.
+    /// Steps that noise explains appear in at most the promised share of sequences.
     #[test]
     fn noise_is_rarely_named() {
         for count in [3, 6, 12, 30] {
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_fewest_orders_are_known() {
-        // Of 8 runs cut in the middle 2 x 4! x 4! of 8! orders.
+        // 8 runs cut in the middle: 2 x 4! x 4! of 8! orders.
         assert!((least(8, 4) - 2.0 * 24.0 * 24.0 / 40_320.0).abs() < 1e-12);
         assert!((least(20, 19) - 0.1).abs() < 1e-12);
         assert!(change_points(&[1.0, 1.0, 1.0, 1.0], 1, SEED).is_empty(), "nothing differs");

@@ -1,23 +1,23 @@
-//! What differs in program, plan, machine and storage between what is compared: what a difference may come from.
+//! Differences in program, plan, machine and storage between the subjects: possible causes of different figures.
 
 use nilometer_model::observed::ClockState;
 use nilometer_plan::{ResolvedPlan, Results, ShownScale, TargetEntry};
 
 use super::{NamedRecord, Subject};
 
-/// Something that is not the same for all subjects.
+/// A fact that is not the same for all subjects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DifferingFact {
-    /// What: `kernel`, `seed`, `file system`.
+    /// Its name: `kernel`, `seed`, `file system`.
     pub what: String,
-    /// Each value with the subjects that have it, in their order; an empty value where a record does not say.
+    /// Each value with its subjects, in their order; an empty value if a record does not contain it.
     pub values: Vec<(String, Vec<usize>)>,
 }
 
-/// Facts that differ whatever happens, or that say nothing of why figures differ.
+/// Facts that always differ, or that never explain different figures.
 const NOT_TOLD: [&str; 4] = ["command", "nilometer", ClockState::FACT, "boot id"];
 
-/// In the order: program, plan, machine, storage.
+/// The differing facts in the order program, plan, machine, storage.
 pub(super) fn differing(records: &[NamedRecord<'_>], subjects: &[Subject]) -> Vec<DifferingFact> {
     let facts: Vec<Vec<(String, String)>> = subjects
         .iter()
@@ -44,7 +44,7 @@ fn differing_in(facts: &[Vec<(String, String)>], what: &str) -> Option<Differing
     (values.len() > 1).then(|| DifferingFact { what: what.to_owned(), values })
 }
 
-/// What is known of a subject: name and value.
+/// The facts of a subject: name and value.
 fn facts(results: &Results, target: &TargetEntry) -> Vec<(String, String)> {
     let mut facts = vec![("program version".to_owned(), results.version.clone())];
     facts.push(("plan".into(), results.title.clone()));

@@ -1,53 +1,55 @@
-//! What became of each figure of a baseline: it is held, it is worse, nothing is decided, or it could not be compared.
+//! The outcome for each figure of a baseline: held, worse, undecided, or not comparable.
 
 use nilometer_model::statistics::{CONFIDENCE, Summary};
 
 use crate::{by_round::LogDifference, effect::Effect};
 
-/// Something that got worse.
+/// A figure that became worse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorseCell {
     /// Index into the subjects.
     pub subject: usize,
-    /// What was measured, in words.
+    /// The measurement, in words.
     pub what: String,
-    /// How much, in words.
+    /// The loss, in words.
     pub words: String,
-    /// The same as a logarithm with its interval at a confidence that holds for all together; none where a verdict turned.
+    /// The loss as a logarithm, with its interval at a confidence that holds for all together; `None` if a
+    /// verdict changed.
     pub effect: Option<Effect>,
 }
 
-/// A subject with the one of the baseline that it is held against: of several baselines the one of the last that has it.
+/// A subject, with the subject of the baseline that it is compared with: of several baselines, the last one that
+/// has it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     pub(super) now: usize,
     pub(super) before: usize,
 }
 
-/// A figure of the baseline that could not be held against it.
+/// A figure of the baseline that could not be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftFigure {
-    /// Which: the target, the stage and the cell.
+    /// The target, the stage and the cell.
     pub what: String,
-    /// Why: `INVALID in the baseline`, `not measured now`.
+    /// The reason: `INVALID in the baseline`, `not measured now`.
     pub why: &'static str,
 }
 
 impl LeftFigure {
-    /// The figure, then why.
+    /// The figure, then the reason.
     pub fn words(&self) -> String {
         format!("{}: {}", self.what, self.why)
     }
 }
 
-/// A figure that may have got worse, or not.
+/// An undecided figure, which may have become worse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenFigure {
     /// Index into the subjects.
     pub subject: usize,
-    /// What was measured, in words.
+    /// The measurement, in words.
     pub what: String,
-    /// By how much it changed, in percent, with its interval; none where no rate says.
+    /// The change in percent, with its interval; `None` without a rate.
     pub percent: Option<[f64; 3]>,
 }
 
@@ -67,13 +69,13 @@ impl OpenFigure {
     }
 }
 
-/// An interval that reaches further says nothing.
+/// Wider intervals are meaningless.
 const PERCENT_SHOWN_MOST: f64 = 1e4;
 
-/// A figure is held if no loss was found, and a loss of so many times the threshold would have been.
+/// A figure is held if no loss was found, although one of this many thresholds would have been.
 const SEEN_TIMES: f64 = 2.0;
 
-/// Whether a change leaves open that the figure got worse. `threshold` is in percent.
+/// Returns true if the figure may have become worse. `threshold` is in percent.
 pub(super) fn is_open(effect: &Effect, threshold: f64) -> bool {
     let loss = |times: f64| (-(times * threshold / 100.0).min(0.99)).ln_1p();
     effect.low <= loss(SEEN_TIMES) || effect.log_ratio <= loss(1.0) && effect.log_ratio < 0.0
@@ -90,7 +92,7 @@ pub(super) fn open_by(held: Held, what: &str, effect: Option<&Effect>) -> OpenFi
     OpenFigure { subject: held.now, what: what.to_owned(), percent }
 }
 
-/// The logarithms of repeats against a lower bound, which is known exactly. None of a single repeat.
+/// The logarithms of repeats against a lower bound, which is exact. `None` for a single repeat.
 pub(super) fn against_bound(logs: &[f64], bound: f64) -> Option<LogDifference> {
     let summary = Summary::of(logs)?;
     Some(LogDifference {
@@ -101,7 +103,7 @@ pub(super) fn against_bound(logs: &[f64], bound: f64) -> Option<LogDifference> {
     })
 }
 
-/// A figure that is surely below a lower bound of the baseline.
+/// A figure that is certainly below a lower bound of the baseline.
 pub(super) fn below_bound(held: Held, what: String, effect: Effect, shown: [String; 2]) -> WorseCell {
     let [now, bound] = shown;
     let words = format!("{}: {now}, at least {bound} in the baseline", effect.loss_words());

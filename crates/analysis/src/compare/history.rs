@@ -1,4 +1,4 @@
-//! Targets that several records have measured, and what came of them in time.
+//! The history of targets that several records have measured.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use super::{
 };
 use crate::limits::fact;
 
-/// A target that three records or more have measured.
+/// A target with three or more records.
 #[derive(Debug, Clone)]
 pub struct TargetHistory {
     /// Its path.
     pub path: String,
-    /// Its runs in their order in time, as indices into the subjects.
+    /// Its runs in chronological order, as indices into the subjects.
     pub runs: Vec<usize>,
-    /// A phase of a stage each.
+    /// A sequence for each phase of a stage.
     pub sequences: Vec<RunSequence>,
 }
 
-/// The runs of each target with a history, in their order in time.
+/// The runs of each target with a history, in chronological order.
 pub(super) fn runs(records: &[NamedRecord<'_>], subjects: &[Subject]) -> Vec<Vec<usize>> {
     let mut targets: BTreeMap<[String; 3], Vec<usize>> = BTreeMap::new();
     for (index, subject) in subjects.iter().enumerate() {
         targets.entry(identity(records, subject)).or_default().push(index);
     }
-    // Without their dates runs have no order.
+    // Runs without dates have no order.
     let is_dated = |run: &usize| days(records, &subjects[*run]).is_some();
     let several = |runs: &Vec<usize>| runs.len() >= RUNS_LEAST && runs.iter().all(is_dated);
     let mut all: Vec<Vec<usize>> = targets.into_values().filter(several).collect();
@@ -37,7 +37,7 @@ pub(super) fn runs(records: &[NamedRecord<'_>], subjects: &[Subject]) -> Vec<Vec
     all
 }
 
-/// What makes two targets the same: path, file system, and the server where there is one, else the machine.
+/// The identity of a target: path, file system, and the server if there is one, else the machine.
 fn identity(records: &[NamedRecord<'_>], subject: &Subject) -> [String; 3] {
     let entry = subject.entry(records);
     let source = entry.description.as_ref().map_or("", |described| &described.source);
@@ -47,7 +47,7 @@ fn identity(records: &[NamedRecord<'_>], subject: &Subject) -> [String; 3] {
     [entry.path.clone(), entry.file_system.clone(), place.to_owned()]
 }
 
-/// Those that are compared in pairs: of a history its first and its last run.
+/// The subjects that are compared in pairs: of a history, its first and last run.
 pub(super) fn shown(subjects: usize, runs: &[Vec<usize>]) -> Vec<usize> {
     let is_between = |subject: &usize| {
         let mut middles = runs.iter().map(|runs| &runs[1..runs.len() - 1]);
@@ -56,7 +56,7 @@ pub(super) fn shown(subjects: usize, runs: &[Vec<usize>]) -> Vec<usize> {
     (0..subjects).filter(|subject| !is_between(subject)).collect()
 }
 
-/// The sequences of each, with the steps among all of them.
+/// The sequences of each target, with the steps among all of them.
 pub(super) fn histories(
     records: &[NamedRecord<'_>],
     subjects: &[Subject],

@@ -1,9 +1,11 @@
-//! Records beside each other: of different targets, dates or machines. What is compared is each target of each record.
+//! Compares records of different targets, dates or machines. The subjects are the targets of all records.
 //!
-//! Cells are aligned by stage, parameters and phase, and compared with the words that a report has. Within a record,
-//! repeats of the same round are pairs. Those of two records are not: their logarithms are compared by Welch's method. Of a
-//! target that three records or more have measured, the runs are put in their order in time, and a step among them is
-//! looked for. What the network between machines carried is compared as two records are. docs/compare.md explains the methods.
+//! Cells are aligned by stage, parameters and phase, and compared in the same words as in a report. Within a
+//! record, repeats of the same round are pairs. Repeats of two records are not: Welch's method compares their
+//! logarithms.
+//!
+//! The runs of a target with three or more records are put in chronological order, and searched for steps.
+//! Network rates are compared like those of two records. docs/compare.md explains the methods.
 
 mod against;
 mod align;
@@ -36,42 +38,43 @@ pub use subject::Subject;
 
 use nilometer_plan::Results;
 
-/// A record with the name that it is given by.
+/// A record with its name.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedRecord<'a> {
     /// Its path, as the user wrote it.
     pub name: &'a str,
-    /// What it holds.
+    /// The results.
     pub results: &'a Results,
 }
 
-/// All that can be said of records beside each other.
+/// The comparison of several records.
 #[derive(Debug, Clone)]
 pub struct RecordsCompared<'a> {
-    /// The records in the order in which they were named.
+    /// The records in the order of the command line.
     pub records: Vec<NamedRecord<'a>>,
-    /// How many of the records, the first ones, are baselines of the others (`RecordsCompared::against`).
+    /// Number of baselines; they are the first records, and the others are compared with them
+    /// (`RecordsCompared::against`).
     pub baselines: usize,
     /// Each target of each record.
     pub subjects: Vec<Subject>,
-    /// Of these, those that are compared in pairs, as indices: of a target with a history its first and its last run.
+    /// Indices of the subjects that are compared in pairs: of a target with a history, its first and last run.
     pub shown: Vec<usize>,
-    /// No difference smaller than this counts as one, in percent: the largest margin of the records.
+    /// The smallest difference that counts, in percent: the largest margin of the records.
     pub margin: f64,
-    /// What differs in program, plan, machine and storage.
+    /// Differences in program, plan, machine and storage.
     pub differing: Vec<DifferingFact>,
     /// Workloads, by stage.
     pub stages: Vec<AlignedStage<'a>>,
-    /// Instruments that were recorded.
+    /// Instruments recorded.
     pub recordings: Vec<AlignedRecording>,
     /// Networks between machines, by stage.
     pub networks: Vec<AlignedNetwork>,
-    /// Targets that three records or more have measured.
+    /// Targets with three or more records.
     pub histories: Vec<TargetHistory>,
 }
 
 impl<'a> RecordsCompared<'a> {
-    /// Of two records or more.
+    /// Compares two or more records.
     pub fn of(records: &[NamedRecord<'a>]) -> Self {
         let margin = records.iter().map(|record| record.results.margin).fold(0.0, f64::max);
         let subjects = subject::subjects(records);
@@ -95,7 +98,7 @@ impl<'a> RecordsCompared<'a> {
         }
     }
 
-    /// The same with the first records as baselines: with several of them the spread from run to run counts.
+    /// Treats the first records as baselines: with several of them, the spread from run to run counts.
     #[must_use]
     pub fn with_baselines(self, baselines: usize) -> Self {
         RecordsCompared { baselines, ..self }
@@ -111,7 +114,7 @@ impl<'a> RecordsCompared<'a> {
         self.records[self.subjects[subject].record].results
     }
 
-    /// Whether anything of two records could be compared.
+    /// Returns true if anything of two records could be compared.
     pub fn says_anything(&self) -> bool {
         let record = |subject: usize| self.subjects[subject].record;
         let mut questions = self.stages.iter().flat_map(|stage| &stage.questions);

@@ -1,5 +1,5 @@
-//! What the network between machines carried, in several records: between the same machines, by their names. It is measured
-//! once for all targets of a record, and stands under the first of them.
+//! Network rates between the same machines, by name, in several records. A record measures its network once for
+//! all targets, so the rates belong to its first subject.
 
 use std::collections::BTreeMap;
 
@@ -12,54 +12,54 @@ use super::{
 };
 use crate::{LossFreeRate, by_round::RoundLog, loss_free_rates};
 
-/// A stage of the network that one of the records or several have.
+/// A network stage of one or more records.
 #[derive(Debug, Clone)]
 pub struct AlignedNetwork {
     /// Its name.
     pub stage: String,
-    /// In the order in which the records have them.
+    /// Rows in the order of the records.
     pub rows: Vec<AlignedTraffic>,
-    /// Subjects that are compared by their rates of TCP, the fastest first.
+    /// Subjects that are compared by their TCP rates, the fastest first.
     pub order: Vec<usize>,
-    /// All pairs of at most three of them, else each with the fastest.
+    /// All pairs of at most three subjects, else each with the fastest.
     pub pairs: Vec<SubjectPair>,
-    /// Rows that some of those that measured the stage lack.
+    /// Rows that some subjects lack although they measured the stage.
     pub lone: Vec<LoneCells>,
 }
 
-/// Who sent to whom and how, as all subjects measured it.
+/// Traffic between machines, with the results of all subjects.
 #[derive(Debug, Clone)]
 pub struct AlignedTraffic {
     /// `node1 to node2, TCP, 4 flows`.
     pub words: String,
-    /// By subject; none where it was not measured.
+    /// Rates by subject; `None` if it was not measured.
     pub rates: Vec<Option<NetworkRates>>,
     key: TrafficKey,
 }
 
-/// What one record has of a row.
+/// The rates of a row in one record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NetworkRates {
-    /// Bytes a second of each repeat of TCP in which no flow failed.
+    /// Bytes per second of each TCP repeat without a failed flow.
     pub repeats: Vec<f64>,
-    /// How many repeats there are, those that failed too; of a search, its trials.
+    /// Number of all repeats, including failed ones; for a search, of its trials.
     pub samples: usize,
-    /// Why the first that failed did.
+    /// The first failure, if there is one.
     pub failed: Option<String>,
-    /// These are of a search with UDP.
+    /// True for a search with UDP.
     pub is_search: bool,
-    /// What a search with UDP found. It is made once, and so says nothing of how much it differs from another one.
+    /// The result of a search with UDP. It is made once, so its scatter is unknown.
     pub loss_free: Option<LossFreeRate>,
 }
 
-/// What makes two rows the same. With patterns of all machines these belong to it: a machine more is another load.
+/// The key of a row. For patterns of all machines, it includes these: another machine changes the load.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct TrafficKey {
     words: String,
     machines: Vec<String>,
 }
 
-/// Of all records, in the order of their stages.
+/// The stages of all records, in order.
 pub(super) fn aligned(
     records: &[NamedRecord<'_>],
     subjects: &[Subject],
@@ -95,7 +95,7 @@ impl TrafficKey {
     }
 }
 
-/// The same whichever of two machines a record has first.
+/// The same words, whichever of two machines a record names first.
 fn words(cell: &NetworkCell, names: &[String]) -> String {
     let pattern = match cell.pattern {
         TrafficPattern::BothWays { one, other } if names[other] < names[one] => {
@@ -127,19 +127,19 @@ impl NetworkRates {
         }
     }
 
-    /// Of a stream, over the repeats in which no flow failed.
+    /// The rates of a stream, over the repeats without a failed flow.
     pub fn summary(&self) -> Option<Summary> {
         Summary::of(&self.repeats)
     }
 
-    /// Repeats belong to no rounds of another record; these numbers only tell them apart.
+    /// Repeats do not share rounds with another record; these numbers only tell them apart.
     fn logs(&self) -> Vec<RoundLog> {
         (0..).zip(&self.repeats).map(|(round, rate)| RoundLog { round, log: rate.ln() }).collect()
     }
 }
 
 impl AlignedTraffic {
-    /// What a subject measured.
+    /// The rates of a subject.
     pub fn of(&self, subject: usize) -> Option<&NetworkRates> {
         self.rates.get(subject)?.as_ref()
     }
@@ -169,7 +169,7 @@ impl AlignedNetwork {
         }
     }
 
-    /// Patterns of other machines are called alike: which machines they are is told then.
+    /// Adds the machines to the names of patterns with the same name but other machines.
     fn name_apart(&mut self) {
         let mut called: BTreeMap<String, usize> = BTreeMap::new();
         for row in &self.rows {
@@ -180,13 +180,13 @@ impl AlignedNetwork {
         }
     }
 
-    /// Those that measured something of it.
+    /// The subjects with results in this stage.
     pub fn subjects(&self) -> Vec<usize> {
         let count = self.rows.first().map_or(0, |row| row.rates.len());
         (0..count).filter(|subject| self.rows.iter().any(|row| row.of(*subject).is_some())).collect()
     }
 
-    /// Rows by who has them, where somebody lacks them who measured the stage.
+    /// Rows that some subjects lack although they measured the stage, by the subjects that have them.
     fn lone(&self) -> Vec<LoneCells> {
         let all = self.subjects();
         let mut found: BTreeMap<Vec<usize>, Vec<String>> = BTreeMap::new();
@@ -224,7 +224,7 @@ impl AlignedNetwork {
         })
     }
 
-    /// The repeats of both in each row that both have.
+    /// The repeats of both subjects in each row that both have.
     pub(super) fn cells(&self, first: usize, second: usize) -> Vec<CellLogs> {
         let logs =
             |row: &AlignedTraffic, subject| row.of(subject).map(NetworkRates::logs).unwrap_or_default();
@@ -234,7 +234,7 @@ impl AlignedNetwork {
             .collect()
     }
 
-    /// The repeats of a subject in each row, and the mean of each of several runs before it.
+    /// The repeats of a subject in each row, and the mean of each of several earlier runs.
     pub(super) fn cells_of_runs(&self, now: usize, runs: &[usize]) -> Vec<CellLogs> {
         let of_run = |row: &AlignedTraffic, (round, &run): (u32, &usize)| {
             let log = Summary::of(&logs(row.of(run)?))?.mean;
@@ -250,7 +250,7 @@ impl AlignedNetwork {
         .collect()
     }
 
-    /// What a row says of the second of two against the first.
+    /// The effect of a row: the second subject against the first.
     pub fn effect(&self, row: usize, first: usize, second: usize) -> Option<crate::effect::Effect> {
         let is_of = |pair: &&SubjectPair| [pair.first, pair.second] == [first, second];
         let is_reversed = |pair: &&SubjectPair| [pair.first, pair.second] == [second, first];

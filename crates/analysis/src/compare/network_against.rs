@@ -1,4 +1,4 @@
-//! The network between machines against that of a baseline.
+//! Compares the network between machines with that of a baseline.
 
 use nilometer_model::ByteRate;
 
@@ -11,7 +11,7 @@ use super::{
 };
 
 impl RecordsCompared<'_> {
-    /// The rows of each stage of the network, and each stage over all its rows, of each record against the first.
+    /// Tests the rows of each network stage, and each stage over all its rows, of each record against the first.
     pub(super) fn test_networks(&self, tested: &mut Vec<Tested>, left: &mut Vec<LeftFigure>) {
         let of_record = |record| self.subjects.iter().position(|subject| subject.record == record);
         let runs: Vec<usize> = (0..self.baselines).filter_map(of_record).collect();
@@ -57,7 +57,7 @@ impl AlignedNetwork {
 }
 
 impl AlignedTraffic {
-    /// Why it can't be held against the baseline, which has it. A search is made once: nothing can be said of it.
+    /// The reason why a row of the baseline can't be compared. A search is made once, so that it can't be tested.
     fn gone(&self, held: Held) -> Option<&'static str> {
         let before = self.of(held.before)?;
         if before.is_search {

@@ -1,4 +1,4 @@
-//! Two subjects beside each other: differences of logarithms, paired within a record, by Welch's method between records.
+//! Compares two subjects: differences of logarithms, paired within a record, by Welch's method between records.
 
 use crate::{
     by_round::{CellRounds, LogDifference, RoundLog, RoundMeans, round_means},
@@ -8,28 +8,28 @@ use crate::{
 /// Two subjects in a phase of a stage.
 #[derive(Debug, Clone)]
 pub struct SubjectPair {
-    /// The one with the higher rates, or with the higher need: index into the subjects.
+    /// The one with the higher rates, or with the higher cost: index into the subjects.
     pub first: usize,
     /// The other.
     pub second: usize,
-    /// How their repeats are set against each other.
+    /// The way of comparing their repeats.
     pub basis: PairBasis,
-    /// Over all cells that both have.
+    /// The effect over all cells that both have.
     pub effect: Effect,
     /// The same by cell.
     pub cells: Vec<CellDifference>,
 }
 
-/// How repeats are set against each other.
+/// A way of comparing repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PairBasis {
-    /// They were measured in the same rounds of one record, and are pairs.
+    /// The repeats come from the same rounds of one record, and form pairs.
     Rounds,
-    /// They are of two records, and no two belong together: Welch's method.
+    /// The repeats come from two records, without pairs: Welch's method.
     Repeats,
 }
 
-/// Two subjects in one cell.
+/// The difference of two subjects in one cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CellDifference {
     /// Index into the rows of the stage.
@@ -38,7 +38,7 @@ pub struct CellDifference {
     pub effect: Effect,
 }
 
-/// The logarithms of a quantity in one cell, of both; repeats by their rounds.
+/// The logarithms of both subjects in one cell; repeats by their rounds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CellLogs {
     /// Index into the rows of the stage.
@@ -58,7 +58,7 @@ impl CellLogs {
 }
 
 impl CellLogs {
-    /// The same with one value of the first, the mean of its repeats.
+    /// The same with a single value of the first subject: the mean of its repeats.
     fn once(&self) -> CellLogs {
         let logs = self.first.iter().map(|repeat| repeat.log);
         let mean = logs.sum::<f64>() / self.first.len().max(1) as f64;
@@ -67,19 +67,19 @@ impl CellLogs {
     }
 }
 
-/// What repeats of two records say that do not belong together.
+/// The differences of repeats that do not form pairs.
 #[derive(Debug, Clone)]
 pub(crate) struct Unpaired {
-    /// Over all cells: their mean, each with the same weight.
+    /// The mean over all cells, each with the same weight.
     pub(crate) overall: LogDifference,
-    /// By cell: index into the rows of the stage.
+    /// Differences by cell: index into the rows of the stage.
     pub(crate) cells: Vec<(usize, LogDifference)>,
 }
 
-/// Welch's method over cells that both have, with the spread of the rounds of each. None without any.
+/// Welch's method over the cells that both have, with the spread of the rounds of each. `None` without any cell.
 ///
-/// If one of the two has no repeats, it is taken to spread as the other. If neither has, nothing is known: cells of one round
-/// may all be slow for the same reason, so that many of them do not take the place of repeats.
+/// If one of the two has no repeats, it gets the spread of the other. If neither has, the spread is unknown.
+/// Cells of one round may all be slow for the same reason, and therefore do not replace repeats.
 pub(crate) fn unpaired(cells: &[CellLogs]) -> Option<Unpaired> {
     let both = cells.iter().filter(|cell| !cell.first.is_empty() && !cell.second.is_empty());
     let both: Vec<&CellLogs> = both.collect();
@@ -90,20 +90,21 @@ pub(crate) fn unpaired(cells: &[CellLogs]) -> Option<Unpaired> {
     Some(Unpaired { overall: first.overall.minus(&second.overall), cells: cells.collect() })
 }
 
-/// The means of one of the two.
+/// The means of one of the two subjects.
 fn side(cells: &[&CellLogs], values: fn(&CellLogs) -> &Vec<RoundLog>) -> Option<RoundMeans> {
     let rounds = cells.iter().map(|cell| CellRounds { row: cell.row, values: values(cell).clone() });
     round_means(&rounds.collect::<Vec<_>>())
 }
 
-/// A run against several earlier ones: each run counts once, with the mean of its repeats, so that the interval holds how much
-/// runs of different days differ. If the run's own repeats spread more than these runs do, their spread counts.
+/// Compares a run with several earlier ones. Each run counts once, with the mean of its repeats, so that the
+/// interval includes the differences between days. If the run's own repeats have a larger spread than the runs,
+/// that counts.
 ///
-/// Of each cell the first has the repeats of the run, the second a value for each earlier run.
+/// In each cell, the first has the repeats of the run, the second a value for each earlier run.
 pub(crate) fn against_runs(cells: &[CellLogs]) -> Option<Unpaired> {
     let by_runs = unpaired(&cells.iter().map(CellLogs::once).collect::<Vec<_>>())?;
     let by_repeats = unpaired(cells)?;
-    // Few runs may be close to each other by chance: their degrees of freedom stay, whichever spread counts.
+    // Few runs may be similar by chance: their degrees of freedom count, whichever spread is larger.
     let wider = |runs: LogDifference, repeats: LogDifference| LogDifference {
         error: runs.error.max(if repeats.freedom.is_some() { repeats.error } else { 0.0 }),
         freedom: runs.freedom.zip(repeats.freedom).map(|(runs, repeats)| runs.min(repeats)).or(runs.freedom),
@@ -128,8 +129,8 @@ mod tests {
         (a - b).abs() < 1e-3 * b.abs().max(1e-9)
     }
 
-    /// Means 20.82 and 22.98857, variances 7.8293 and 0.8548 (n = 5 and 7): t = -1.6914, 4.5836 degrees of freedom, worked by
-    /// the formula apart from this code.
+    /// Means 20.82 and 22.98857, variances 7.8293 and 0.8548 (n = 5 and 7): t = -1.6914, 4.5836 degrees of
+    /// freedom, calculated from the formula without this code.
     #[test]
     fn welch_as_worked_by_hand() {
         let first = [17.2, 20.9, 22.6, 18.1, 25.3];
@@ -156,7 +157,7 @@ mod tests {
         let found = unpaired(&cells).expect("cells");
         let width = |at: usize| found.cells[at].1.effect().high - found.cells[at].1.effect().low;
         assert!(width(8) > 1.0, "{}", width(8));
-        // The noisy one is among those that the spread is pooled over: that widens the others, and not as far.
+        // The noisy cell is part of the pooled spread: that widens the others, but not as much.
         assert!(width(0) < 0.75 * width(8), "{} {}", width(0), width(8));
     }
 
@@ -169,7 +170,8 @@ mod tests {
         assert!(unpaired(&[cell(0, &[1.0], &[])]).is_none(), "nothing to compare");
         let lone = unpaired(&[cell(0, &[0.5], &[0.0, 0.01, 0.02])]).expect("a cell");
         assert!(lone.overall.effect().low.is_finite(), "it is taken to spread as the other");
-        // A repeat has the variance 0.0001, and the mean of three a third of that: two degrees of freedom.
+        // A repeat has the variance 0.0001, and the mean of three repeats a third of that: two degrees of
+        // freedom.
         let overall = lone.overall;
         assert!(near(overall.error, (0.0001_f64 * 4.0 / 3.0).sqrt()), "{overall:?}");
         assert!(near(overall.freedom.expect("repeats"), 2.0), "{overall:?}");
@@ -181,13 +183,13 @@ mod tests {
         let slow_round = |row: usize| cell(row, &[0.0, 0.2, 0.1], &[0.1, 0.3, 0.2]);
         let cells: Vec<CellLogs> = (0..20).map(slow_round).collect();
         let found = unpaired(&cells).expect("cells").overall;
-        // Three rounds of the variance 0.01 on each side, and four degrees of freedom.
+        // Three rounds with the variance 0.01 on each side, and four degrees of freedom.
         assert!(near(found.error, (2.0_f64 * 0.01 / 3.0).sqrt()), "{found:?}");
         assert!(near(found.freedom.expect("repeats"), 4.0), "{found:?}");
     }
 
-    /// Four runs with the means 0.0, 0.2, 0.1 and 0.1, whose variance is 0.02 / 3: the difference has that of a run and of a
-    /// mean of four.
+    /// Four runs with the means 0.0, 0.2, 0.1 and 0.1, whose variance is 0.02 / 3: the difference has that of a
+    /// run and of a mean of four.
     #[test]
     fn a_run_is_held_against_the_spread_of_runs() {
         let found = against_runs(&[cell(0, &[-0.1, -0.101, -0.099], &[0.0, 0.2, 0.1, 0.1])]).expect("a cell");

@@ -1,4 +1,5 @@
-//! What is asked of a phase of a stage over several records: who is faster, and who needs less of the processor.
+//! The question for a phase of a stage over several records: the faster subject, and the one that needs less
+//! processor time.
 
 use nilometer_model::{Phase, Sample, statistics::Summary};
 
@@ -13,22 +14,22 @@ use crate::{
     effect::Answer,
 };
 
-/// How subjects compare in a phase, over all its cells.
+/// The comparison of subjects in a phase, over all its cells.
 #[derive(Debug, Clone)]
 pub struct AcrossQuestion {
     /// The phase.
     pub phase: Phase,
-    /// In what rates are compared and shown.
+    /// The quantity of the rates.
     pub quantity: Quantity,
-    /// Those that are compared by their rates, the fastest first.
+    /// Subjects that are compared by their rates, the fastest first.
     pub order: Vec<usize>,
-    /// All pairs of at most three, else each with the fastest.
+    /// All pairs of at most three subjects, else each with the fastest.
     pub pairs: Vec<SubjectPair>,
-    /// The same of the processor time of the whole machine for a GB, where it was measured. The first needs more.
+    /// Pairs by processor time of the whole machine per GB, if it was measured. The first needs more.
     pub needs: Vec<SubjectPair>,
 }
 
-/// Of a stage, one a phase.
+/// The questions of a stage, one per phase.
 pub(super) fn questions(
     subjects: &[Subject],
     shown: &[usize],
@@ -38,8 +39,8 @@ pub(super) fn questions(
     stage.phases().into_iter().map(asked).collect()
 }
 
-/// Subjects by the mean over cells of the logarithm against that of all in the cell, the highest first. Of each cell the means
-/// of the logarithms of those that are shown, in their order.
+/// Orders subjects by the mean over cells of their logarithm relative to all in the cell, the highest first.
+/// `cells` has the mean logarithms of the shown subjects in each cell, in their order.
 pub(super) fn by_means(shown: &[usize], cells: impl Iterator<Item = Vec<Option<f64>>>) -> Vec<usize> {
     let mut scores: Vec<(usize, Vec<f64>)> = shown.iter().map(|&subject| (subject, Vec::new())).collect();
     for means in cells {
@@ -57,7 +58,7 @@ pub(super) fn by_means(shown: &[usize], cells: impl Iterator<Item = Vec<Option<f
     order.into_iter().map(|(subject, _)| subject).collect()
 }
 
-/// Subjects in an order with which their comparisons agree, and these: all pairs of at most three, else each with the first.
+/// An order that agrees with the comparisons, and these: all pairs of at most three, else each with the first.
 pub(super) fn agreeing_pairs(
     order: Vec<usize>,
     compare: impl Fn(usize, usize) -> Option<SubjectPair>,
@@ -69,19 +70,19 @@ pub(super) fn agreeing_pairs(
     agreeing(order, |order| in_order(order, &compare), contradiction)
 }
 
-/// A phase of a stage with those that measured it.
+/// A phase of a stage with the subjects that measured it.
 pub(super) struct Asked<'a> {
     pub(super) subjects: &'a [Subject],
     pub(super) stage: &'a AlignedStage<'a>,
     pub(super) phase: Phase,
 }
 
-/// What is taken of a sample.
+/// The figure taken from a sample.
 #[derive(Clone, Copy)]
 pub(super) enum Taken {
     /// Its rate.
     Rate(Quantity),
-    /// Processor time of the whole machine for a GB.
+    /// Processor time of the whole machine per GB.
     Need,
 }
 
@@ -93,14 +94,14 @@ impl Asked<'_> {
         AcrossQuestion { phase: self.phase, quantity, order, pairs, needs }
     }
 
-    /// One for all that stands beside each other.
+    /// The common quantity of all rates in the phase.
     pub(super) fn quantity(&self) -> Quantity {
         let rows = self.stage.of_phase(self.phase);
         let all: Vec<&CellOutcome<'_>> = rows.flat_map(|(_, row)| row.outcomes.iter().flatten()).collect();
         Quantity::for_all(&all)
     }
 
-    /// By rates, or by what is needed, the highest first.
+    /// The order by rates, or by cost, the highest first.
     fn order(&self, shown: &[usize], taken: Taken) -> Vec<usize> {
         let means = |row: &AlignedCell<'_>| {
             shown.iter().map(|&subject| Self::mean(row, subject, taken)).collect::<Vec<_>>()
@@ -141,7 +142,7 @@ impl Asked<'_> {
         Some(SubjectPair { first, second, basis: PairBasis::Rounds, effect, cells: cells.collect() })
     }
 
-    /// The repeats of both in each cell that both have.
+    /// The repeats of both subjects in each cell that both have.
     pub(super) fn cells(&self, first: usize, second: usize, taken: Taken) -> Vec<CellLogs> {
         let rows = self.stage.of_phase(self.phase);
         rows.map(|(index, row)| CellLogs {
@@ -153,7 +154,7 @@ impl Asked<'_> {
         .collect()
     }
 
-    /// The repeats of a subject in each cell, and the mean of each of several runs before it.
+    /// The repeats of a subject in each cell, and the mean of each of several earlier runs.
     pub(super) fn cells_of_runs(&self, now: usize, runs: &[usize], taken: Taken) -> Vec<CellLogs> {
         let rows = self.stage.of_phase(self.phase);
         let of_run = |row: &AlignedCell<'_>, (round, &run): (u32, &usize)| {
@@ -183,7 +184,7 @@ impl Asked<'_> {
         positive.map(|(round, value)| RoundLog { round, log: value.ln() }).collect()
     }
 
-    /// The kernel counted the machine's processor time long enough in each repeat.
+    /// Returns true if each repeat was long enough for the kernel's count of the machine's processor time.
     fn has_cost(outcome: &CellOutcome<'_>) -> bool {
         outcome.cores.is_some_and(|cores| cores.for_gigabyte.is_some())
     }

@@ -1,36 +1,36 @@
-//! Recordings of the same instrument in several records: whether it is carried, and what the storage takes in the long run.
+//! Recordings of the same instrument in several records: the verdicts, and the long-term rates of the storage.
 
 use nilometer_model::sustained::SustainedRate;
 
 use super::{NamedRecord, Subject};
 use crate::{Verdict, effect::Effect, verdicts};
 
-/// An instrument that was recorded, with all verdicts on it.
+/// A recorded instrument, with all verdicts on it.
 #[derive(Debug, Clone)]
 pub struct AlignedRecording {
-    /// The instrument, how many of it, and what all of them deliver.
+    /// The instrument, its number, and its total rate.
     pub instrument: String,
-    /// By subject; none where it was not recorded.
+    /// Verdicts by subject; `None` if it was not recorded.
     pub verdicts: Vec<Option<Verdict>>,
-    /// What the storage takes in the long run, each pair of at most three, else each with the one that takes the most.
+    /// Comparisons of long-term rates: each pair of at most three, else each with the highest.
     pub pairs: Vec<RecordingPair>,
 }
 
-/// Two subjects that both were recorded on at full speed.
+/// Two subjects with recordings at full speed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecordingPair {
-    /// The one that takes more in the long run: index into the subjects.
+    /// The one with the higher long-term rate: index into the subjects.
     pub first: usize,
     /// The other.
     pub second: usize,
-    /// From the intervals of both rates.
+    /// The ratio, from the intervals of both rates.
     pub effect: Effect,
 }
 
-/// More are compared with the one that takes the most only.
+/// More subjects are compared with the one with the highest rate only.
 const ALL_PAIRS_MOST: usize = 3;
 
-/// In the order in which the records have them.
+/// The recordings in the order of the records.
 pub(super) fn aligned(
     records: &[NamedRecord<'_>],
     subjects: &[Subject],
@@ -58,12 +58,12 @@ pub(super) fn aligned(
 }
 
 impl AlignedRecording {
-    /// Whether two subjects or more were recorded on.
+    /// Returns true if two or more subjects have a verdict.
     pub fn is_shared(&self) -> bool {
         self.verdicts.iter().flatten().count() > 1
     }
 
-    /// What a subject takes in the long run.
+    /// The long-term rate of a subject.
     pub fn limit(&self, subject: usize) -> Option<SustainedRate> {
         self.verdicts.get(subject)?.as_ref()?.limit
     }
@@ -88,7 +88,7 @@ impl AlignedRecording {
     }
 }
 
-/// Two rates that were measured apart: on the scale of logarithms the squares of the half widths add up.
+/// The ratio of two independent rates: on the logarithmic scale, the squares of the half widths add up.
 pub(super) fn ratio(first: &SustainedRate, second: &SustainedRate) -> Effect {
     let half = |rate: &SustainedRate| (rate.high.0 / rate.low.0.max(f64::MIN_POSITIVE)).ln() / 2.0;
     let log_ratio = (first.rate.0 / second.rate.0).ln();

@@ -1,6 +1,7 @@
-//! How a phase of a stage went from run to run: a figure a run, the steps among them, and a trend.
+//! The sequence of runs of a phase: a figure per run, the steps among them, and a trend.
 //!
-//! The unit is the run: repeats of a run have in common what the day was like, and say nothing of how much days differ.
+//! The unit is the run: repeats of a run share the conditions of that day, and do not show the differences
+//! between days.
 
 use nilometer_model::{
     Moment, Phase, Seed,
@@ -19,23 +20,23 @@ use crate::{
     effect::{Answer, Effect, pooled_variance},
 };
 
-/// A phase of a stage from run to run.
+/// The runs of a phase of a stage.
 #[derive(Debug, Clone)]
 pub struct RunSequence {
     /// The stage.
     pub stage: String,
     /// The phase.
     pub phase: Phase,
-    /// In what rates are shown.
+    /// The quantity of the rates.
     pub quantity: Quantity,
-    /// How many cells all of these runs have: what a point is over.
+    /// Number of cells that all of these runs have, and that a point covers.
     pub cells: usize,
-    /// In their order in time; runs that lack more than half of the cells are left out.
+    /// Points in chronological order, without runs that lack more than half of the cells.
     pub points: Vec<RunPoint>,
-    /// Where it steps.
+    /// The steps.
     pub steps: Vec<NamedStep>,
-    /// The last run against the first by a straight line through all, if it surely rises or falls by more than the margin, and
-    /// does not step.
+    /// The last run against the first, by a straight line through all. `None` if the change may be within the
+    /// margin, or there is a step.
     pub trend: Option<Effect>,
 }
 
@@ -44,9 +45,9 @@ pub struct RunSequence {
 pub struct RunPoint {
     /// Index into the subjects.
     pub subject: usize,
-    /// The mean over cells of the logarithm of the rate.
+    /// The mean over cells of the rate's logarithm.
     pub log: f64,
-    /// Half the width of its interval, from the repeats of this run; none from single ones.
+    /// Half the width of its interval, from the repeats of this run; `None` for single ones.
     pub half: Option<f64>,
 }
 
@@ -55,15 +56,16 @@ pub struct RunPoint {
 pub struct NamedStep {
     /// The last run before it: index into the subjects.
     pub before: usize,
-    /// The first run behind it.
+    /// The first run after it.
     pub after: usize,
-    /// What follows the step against what came before it, up to the next steps; from how runs differ beside steps.
+    /// The level after the step against that before it, up to the next steps; its interval comes from the other
+    /// differences between runs.
     pub effect: Effect,
-    /// How probable it is without one, over all sequences that were looked at.
+    /// Its p-value, over all sequences tested.
     pub p: f64,
-    /// How that was found.
+    /// The test that gave the p-value.
     pub test: ChangeTest,
-    /// Only one run follows it.
+    /// True if only one run follows it.
     pub is_last: bool,
 }
 
@@ -79,7 +81,7 @@ impl RunPoint {
     }
 }
 
-/// The runs of one target in a phase; without steps and trend. None where no cell is in enough of them.
+/// The runs of one target in a phase, without steps and trend. `None` if no cell is in enough of them.
 pub(super) fn sequence(asked: &Asked<'_>, runs: &[usize]) -> Option<RunSequence> {
     let quantity = asked.quantity();
     let taken = Taken::Rate(quantity);
@@ -113,7 +115,7 @@ pub(super) fn sequence(asked: &Asked<'_>, runs: &[usize]) -> Option<RunSequence>
 /// Fewer runs are no history.
 pub(super) const RUNS_LEAST: usize = 3;
 
-/// The mean over cells with the interval that repeats give it.
+/// The mean over cells, with its interval from repeats.
 fn point(subject: usize, cells: &[CellRounds]) -> Option<RunPoint> {
     let overall = round_means(cells)?.overall.difference();
     let half = overall.freedom.map(|freedom| student_at(CONFIDENCE, freedom) * overall.error);
@@ -121,7 +123,7 @@ fn point(subject: usize, cells: &[CellRounds]) -> Option<RunPoint> {
 }
 
 impl RunSequence {
-    /// Looks for steps and a trend, in one of so many sequences.
+    /// Finds steps and a trend; `sequences` is the number of all sequences tested.
     pub(super) fn look(
         &mut self,
         records: &[NamedRecord<'_>],
@@ -166,13 +168,14 @@ impl RunSequence {
     }
 }
 
-/// When a run was begun, in days since 1970.
+/// The start of a run, in days since 1970.
 pub(super) fn days(records: &[NamedRecord<'_>], subject: &Subject) -> Option<f64> {
     let moment: Moment = records[subject.record].results.started.parse().ok()?;
     Some(moment.0.seconds() / 86_400.0)
 }
 
-/// A straight line by least squares: the last time against the first, if it surely rises or falls over all sequences.
+/// The last time against the first by a straight line of least squares, if it certainly rises or falls over all
+/// sequences.
 fn trend(times: &[f64], logs: &[f64], sequences: usize) -> Option<Effect> {
     let count = logs.len() as f64;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / count;

@@ -1,4 +1,5 @@
-//! What is compared: each target of each record, under a name as short as tells it from the others.
+//! The subjects of a comparison: each target of each record, with the shortest name that tells it from the
+//! others.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ pub struct Subject {
     pub record: usize,
     /// Index into the record's targets.
     pub target: usize,
-    /// Its path, and of machine, date and record what is needed to tell it from the others.
+    /// Its path, plus machine, date and record if they are needed to tell it from the others.
     pub name: String,
 }
 
@@ -25,10 +26,10 @@ impl Subject {
     }
 }
 
-/// Something that may tell subjects of one path apart.
+/// A feature that may tell subjects with the same path apart.
 type Distinction = fn(&NamedRecord<'_>) -> String;
 
-/// The most telling first.
+/// The features, the most useful first.
 const DISTINCTIONS: [Distinction; 4] = [
     |record| fact(record.results, "host").map_or_else(String::new, |host| format!(" on {host}")),
     |record| format!(" {}", day(record.results)),
@@ -53,7 +54,7 @@ pub(super) fn subjects(records: &[NamedRecord<'_>]) -> Vec<Subject> {
     subjects
 }
 
-/// Adds to names that several subjects share what differs between these.
+/// Extends names that several subjects share, if the feature differs between these.
 fn tell_apart(records: &[NamedRecord<'_>], subjects: &mut [Subject], distinction: Distinction) {
     let mut named: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, subject) in subjects.iter().enumerate() {

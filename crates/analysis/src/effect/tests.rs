@@ -1,4 +1,4 @@
-//! Known answers: small cases by hand, and a thousand stages whose true ratio is known.
+//! Known answers: small cases by hand, and a thousand stages with a known true ratio.
 
 use nilometer_model::{RandomStream, Seed};
 
@@ -18,7 +18,7 @@ fn differences(seed: u64, pairs: usize, true_ratio: f64, noise: f64) -> Vec<f64>
     (0..pairs).map(|_| true_ratio.ln() + noise * normal(&mut stream)).collect()
 }
 
-/// Four standard deviations of a share that is 5 % in truth.
+/// Four standard deviations of a share that is really 5 %.
 fn tolerance(runs: u64) -> f64 {
     4.0 * (0.05 * 0.95 / runs as f64).sqrt()
 }

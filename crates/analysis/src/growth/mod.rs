@@ -1,8 +1,9 @@
-//! How a rate grows with the elements (servers, disks, directories) that work at the same time: from the first by itself to
-//! all of them, how much of the sum of what each does alone is left, and from where on more elements add nothing.
+//! How a rate grows with the number of elements (servers, disks, directories) that work at the same time, from
+//! one to all. It shows the share of the sum of the single rates that is left, and the number from which on more
+//! elements add nothing.
 //!
-//! What several do at once is all that they moved over the time until the last was done. The knee is the smallest number that
-//! no larger one beats:
+//! The rate of several is all bytes moved over the time until the last was done. The knee is the smallest number
+//! that no larger one beats:
 //!
 //! ```text
 //!   rate |          +----+   4 elements of 100 MB/s behind a link of 250 MB/s:
@@ -31,50 +32,50 @@ use crate::{
 };
 pub(crate) use rounds::{ResidualSpread, RoundRates, by_round, differences};
 
-/// A phase of a workload over the number of elements that do it at once.
+/// A phase of a workload over the number of elements at once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ElementGrowth {
-    /// What tells the workload from others of its stage, in words; empty for a single one.
+    /// The parameters that differ from other workloads of the stage, in words; empty for a single one.
     pub label: String,
     /// The part of the workload.
     pub phase: Phase,
-    /// In what rates are.
+    /// The quantity of the rates.
     pub quantity: Quantity,
-    /// By number, the fewest first: at least two have a figure.
+    /// The numbers at once, the smallest first: at least two have a figure.
     pub counts: Vec<AtOnce>,
-    /// From where on more elements add nothing.
+    /// The number from which on more elements add nothing.
     pub knee: GrowthKnee,
-    /// The most at once against the knee, or against the number from which on it is not decided.
+    /// The largest number against the knee, or against the number from which on the knee is undecided.
     pub beyond_knee: Option<Effect>,
-    /// Elements that are much slower than the others when each works by itself.
+    /// Elements that are much slower than the others when each works alone.
     pub odd: Vec<OddElement>,
 }
 
-/// So many elements at once.
+/// A number of elements at once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtOnce {
     /// Indices into [`Results::targets`].
     pub targets: Vec<usize>,
-    /// What they do together, over valid repeats; none if no repeat is valid on all of them.
+    /// Their rate together, over valid repeats; `None` if no repeat is valid on all of them.
     pub rate: Option<Summary>,
-    /// The sum of what each does by itself; none if that was not measured.
+    /// The sum of their single rates; `None` if those were not measured.
     pub sum_alone: Option<f64>,
-    /// What they do together against that sum, in pairs of the same round; none of one element.
+    /// Their rate together against that sum, in pairs of the same round; `None` for one element.
     pub share: Option<Effect>,
-    /// What the tool by itself does with as many workers; none if it was not measured.
+    /// The tool's own rate with as many workers; `None` if it was not measured.
     pub ceiling: Option<f64>,
-    /// By repeat, those that are valid on all of them.
+    /// Rates by repeat, of repeats that are valid on all of them.
     repeats: RoundRates,
 }
 
-/// From where on more elements add nothing.
+/// The number from which on more elements add nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrowthKnee {
-    /// At so many at once, the first of them that no larger number beats.
+    /// The first number that no larger number beats.
     At(usize),
-    /// Beyond what was measured: the most at once do more than any fewer.
+    /// Beyond the measured numbers: the largest beats all others.
     Beyond,
-    /// At so many at once or beyond: the data do not decide.
+    /// At this number or beyond it: the data do not decide.
     Undecided(usize),
 }
 
@@ -83,23 +84,23 @@ pub enum GrowthKnee {
 pub struct OddElement {
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// What it does by itself against the median of the others.
+    /// Its single rate against the median of the others.
     pub effect: Effect,
 }
 
-/// Where the others are surely faster than an element by this, in percent, it is odd.
+/// An element is odd if the others are certainly faster than it by this percentage.
 pub(crate) const ODD: f64 = 25.0;
-/// Of two that differ neither is the odd one.
+/// Elements needed to find an odd one, at the least: of two that differ, neither is odd.
 pub(crate) const EQUALS_LEAST: usize = 3;
 
 impl AtOnce {
-    /// How many.
+    /// Number of elements.
     pub fn count(&self) -> usize {
         self.targets.len()
     }
 }
 
-/// The growth of every workload of a stage that several elements do at once.
+/// The growth of every workload in a stage that several elements do at once.
 pub(crate) fn growths(results: &Results, stage: &StudyStage<'_>) -> Vec<ElementGrowth> {
     let mut runs: Vec<WorkloadRun> = Vec::new();
     for cell in &stage.cells {
@@ -117,11 +118,11 @@ pub(crate) fn growths(results: &Results, stage: &StudyStage<'_>) -> Vec<ElementG
     runs.iter().flat_map(of_run).collect()
 }
 
-/// A workload of a stage, whatever number of elements does it.
+/// A workload of a stage, for all numbers of elements.
 struct Elements<'a> {
     results: &'a Results,
     stage: &'a StudyStage<'a>,
-    /// As it is where each element works by itself.
+    /// The workload as each element does it alone.
     run: WorkloadRun,
 }
 
@@ -136,12 +137,12 @@ impl Elements<'_> {
         let curve = GrowthCurve::of(&counts)?;
         let knee = curve.knee(self.results.margin);
         let beyond_knee = curve.beyond(knee);
-        // Declared siblings are told apart.
+        // Siblings declared in the plan are compared elsewhere.
         let odd = if self.run.siblings.is_some() { Vec::new() } else { odd(&part.alone) };
         Some(ElementGrowth { label: self.label(), phase, quantity, counts, knee, beyond_knee, odd })
     }
 
-    /// The parameters that tell it from others, without how many do it at once.
+    /// The parameters that tell the workload from others, without the number at once.
     fn label(&self) -> String {
         let varying = &self.stage.varying;
         let names = varying.axis.iter().chain(&varying.others).filter(|name| *name != "volumes");
@@ -149,7 +150,7 @@ impl Elements<'_> {
         cell.map_or_else(String::new, |cell| words(&cell.parameters, names))
     }
 
-    /// Its cells, each with how many do it at once.
+    /// Its cells, each with its number at once.
     fn cells(&self) -> impl Iterator<Item = (usize, Volumes)> + '_ {
         self.stage.cells.iter().filter_map(|cell| {
             let run = self.results.cells[cell.index].as_workload()?;
@@ -167,7 +168,7 @@ impl Elements<'_> {
         outcomes.filter(|outcome| (outcome.cell, outcome.phase) == (cell, phase)).collect()
     }
 
-    /// What each element does by itself.
+    /// The rate of each element alone.
     fn alone(&self, phase: Phase, quantity: Quantity) -> BTreeMap<usize, RoundRates> {
         let outcomes = self.cell_alone().map(|cell| self.outcomes(cell, phase)).unwrap_or_default();
         let rate = |measured: &Measured| (measured.key.repeat, quantity.of(&measured.sample));
@@ -178,24 +179,24 @@ impl Elements<'_> {
     }
 }
 
-/// The elements in one phase.
+/// The elements of a workload in one phase.
 struct PhaseElements<'a> {
     elements: &'a Elements<'a>,
     phase: Phase,
     quantity: Quantity,
-    /// What each does by itself.
+    /// The rate of each element alone.
     alone: BTreeMap<usize, RoundRates>,
 }
 
 impl PhaseElements<'_> {
-    /// All numbers of several at once.
+    /// All numbers above one.
     fn several(&self) -> Vec<AtOnce> {
         let mut counts: Vec<AtOnce> = Vec::new();
         for (cell, volumes) in self.elements.cells().filter(|(_, volumes)| *volumes != Volumes::Alone) {
             let outcomes = self.elements.outcomes(cell, self.phase);
             let targets: Vec<usize> = outcomes.iter().map(|outcome| outcome.target).collect();
             let known = counts.iter().any(|at| at.targets.len() == targets.len());
-            // Where an element was left out, fewer were measured than the plan says.
+            // If an element was left out, fewer were measured than the plan says.
             let whole = volumes.at_once(targets.len()) == Some(targets.len());
             if targets.len() > 1 && whole && !known {
                 counts.push(self.at_once(cell, targets, together(&outcomes, self.quantity)));
@@ -204,7 +205,7 @@ impl PhaseElements<'_> {
         counts
     }
 
-    /// The curve begins with the first element by itself.
+    /// The start of the curve: the first element alone.
     fn first(&self, several: &[AtOnce]) -> Option<AtOnce> {
         let first = *several.iter().flat_map(|at| &at.targets).min()?;
         let rates = self.alone.get(&first)?.clone();
@@ -219,7 +220,7 @@ impl PhaseElements<'_> {
         AtOnce { rate, sum_alone, share: None, ceiling: self.ceiling(cell), targets, repeats }
     }
 
-    /// What the tool by itself does. If it waited for a processor all the same, that is what it can do.
+    /// The tool's own rate. It counts even if the tool waited for a processor, because that is its limit.
     fn ceiling(&self, cell: usize) -> Option<f64> {
         let here = |measured: &&Measured| (measured.key.cell, measured.key.phase) == (cell, self.phase);
         let can_be_used = |sample: &&Sample| matches!(sample.invalid, None | Some(Invalid::Starved(_)));
@@ -229,8 +230,8 @@ impl PhaseElements<'_> {
     }
 }
 
-/// What all of them moved in each repeat over the time until the last was done. A repeat that is not valid on one of them
-/// says nothing of all.
+/// The rate of all of them in each repeat, over the time until the last was done. A repeat that is invalid on one
+/// of them is invalid for all.
 fn together(outcomes: &[&CellOutcome<'_>], quantity: Quantity) -> RoundRates {
     let samples = outcomes.iter().flat_map(|outcome| &outcome.samples);
     let rounds: BTreeSet<u32> = samples.map(|measured| measured.key.repeat).collect();
@@ -255,7 +256,7 @@ fn rate_of_all(samples: &[&Sample], quantity: Quantity) -> Option<f64> {
     (longest > 0.0 && rate > 0.0).then_some(rate)
 }
 
-/// Each number of several against the sum of what its elements do alone.
+/// Sets the share of each number: its rate against the sum of its elements' single rates.
 fn set_shares(counts: &mut [AtOnce], alone: &BTreeMap<usize, RoundRates>) {
     let shares =
         counts.iter().enumerate().map(|(row, at)| CellRounds { row, values: against_sum(at, alone) });
@@ -266,14 +267,14 @@ fn set_shares(counts: &mut [AtOnce], alone: &BTreeMap<usize, RoundRates>) {
     }
 }
 
-/// What several do at once against the sum of what each does alone, by round; empty of one element.
+/// The rate at once against the sum of the single rates, by round; empty for one element.
 fn against_sum(at: &AtOnce, alone: &BTreeMap<usize, RoundRates>) -> Vec<RoundLog> {
     let of = |round: u32, target: &usize| alone.get(target)?.get(&round).copied();
     let sum = |round: u32| -> Option<f64> { at.targets.iter().map(|target| of(round, target)).sum() };
     if at.count() > 1 { by_round(&at.repeats, sum) } else { Vec::new() }
 }
 
-/// The numbers at once that have a figure, at least two.
+/// The numbers with a figure, at least two.
 struct GrowthCurve<'a> {
     counts: Vec<&'a AtOnce>,
     spread: ResidualSpread,
@@ -291,7 +292,7 @@ impl<'a> GrowthCurve<'a> {
         self.spread.effect(&differences(&of.repeats, |round| against.repeats.get(&round).copied()))
     }
 
-    /// The smallest number that none above it beats by more than the margin.
+    /// The smallest number that no larger one beats by more than the margin.
     fn knee(&self, margin: f64) -> GrowthKnee {
         let edge = (margin / 100.0).ln_1p();
         let beats = |effect: &Option<Effect>| effect.is_some_and(|effect| effect.low >= edge);
@@ -310,7 +311,7 @@ impl<'a> GrowthCurve<'a> {
         GrowthKnee::Beyond
     }
 
-    /// The most at once against the knee.
+    /// The largest number against the knee.
     fn beyond(&self, knee: GrowthKnee) -> Option<Effect> {
         let (GrowthKnee::At(count) | GrowthKnee::Undecided(count)) = knee else { return None };
         let at = self.counts.iter().find(|at| at.count() == count)?;
@@ -318,7 +319,7 @@ impl<'a> GrowthCurve<'a> {
     }
 }
 
-/// Elements that are surely much slower by themselves than the median of the others.
+/// Elements that are certainly much slower alone than the median of the others.
 pub(crate) fn odd(alone: &BTreeMap<usize, RoundRates>) -> Vec<OddElement> {
     let rows: Vec<&RoundRates> = alone.values().filter(|rates| !rates.is_empty()).collect();
     if rows.len() < EQUALS_LEAST {
@@ -334,7 +335,7 @@ pub(crate) fn odd(alone: &BTreeMap<usize, RoundRates>) -> Vec<OddElement> {
     elements.filter(|element| element.effect.answer(ODD) == Answer::Slower).collect()
 }
 
-/// The median of what was measured in a round.
+/// The median of a round's rates.
 fn middle(of: &[&RoundRates], round: u32) -> Option<f64> {
     median(&of.iter().filter_map(|rates| rates.get(&round).copied()).collect::<Vec<_>>())
 }

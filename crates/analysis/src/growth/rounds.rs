@@ -1,26 +1,26 @@
-//! Rates by the round in which they were measured, and how sure their differences are.
+//! Rates by round, and the certainty of their differences.
 
 use std::collections::BTreeMap;
 
 use crate::{by_round::RoundLog, effect::Effect};
 
-/// What was measured in each round that is valid.
+/// The rate of each valid round.
 pub(crate) type RoundRates = BTreeMap<u32, f64>;
 
-/// The logarithms of the ratios of what was measured in the same round.
+/// The logarithms of ratios of rates from the same round.
 pub(crate) fn differences(of: &RoundRates, against: impl Fn(u32) -> Option<f64>) -> Vec<f64> {
     by_round(of, against).iter().map(|ratio| ratio.log).collect()
 }
 
-/// The same with their rounds.
+/// The same, each with its round.
 pub(crate) fn by_round(of: &RoundRates, against: impl Fn(u32) -> Option<f64>) -> Vec<RoundLog> {
     let ratio =
         |(round, rate): (&u32, &f64)| Some(RoundLog { round: *round, log: (rate / against(*round)?).ln() });
     of.iter().filter_map(ratio).collect()
 }
 
-/// How far a difference of two rows that were measured in the same rounds spreads: what is left of all rows when the means
-/// of rows and of rounds are taken out, so that what drifts for all counts for nothing.
+/// The spread of a difference between two rows measured in the same rounds. It is the residual of all rows
+/// without the means of rows and rounds, so that a drift common to all rows does not count.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResidualSpread {
     variance: f64,
@@ -28,7 +28,7 @@ pub(crate) struct ResidualSpread {
 }
 
 impl ResidualSpread {
-    /// Rounds in which a row is missing are left out, and rows of a single round: they have no spread.
+    /// Ignores rounds in which a row is missing, and rows with a single round, which have no spread.
     pub(crate) fn of(all: &[&RoundRates]) -> Self {
         let rows: Vec<&RoundRates> = all.iter().copied().filter(|row| row.len() > 1).collect();
         let rounds = common_rounds(&rows);
@@ -52,7 +52,7 @@ impl ResidualSpread {
         ResidualSpread { variance: 2.0 * squares / freedom as f64, freedom }
     }
 
-    /// The mean of these differences with its interval; none of none.
+    /// The mean of these differences with its interval; `None` if there are none.
     pub(crate) fn effect(self, differences: &[f64]) -> Option<Effect> {
         Effect::of_cell(differences, self.variance, self.freedom)
     }
@@ -64,7 +64,7 @@ fn common_rounds(rows: &[&RoundRates]) -> Vec<u32> {
     first.keys().filter(is_common).copied().collect()
 }
 
-/// Of at least one value.
+/// The mean of at least one value.
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = values.len();
     values.sum::<f64>() / count as f64

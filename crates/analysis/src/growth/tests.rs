@@ -1,4 +1,4 @@
-//! Elements of which everything is known: how fast each is, and the link that they share.
+//! Elements with known rates, behind a shared link of known rate.
 
 use super::*;
 use crate::{Study, letter, made_up::LinkedElements};
@@ -76,7 +76,7 @@ fn an_element_that_is_slower_than_its_equals_is_named() {
         odd.effect.low.exp() < 0.4 && odd.effect.high.exp() > 0.4 && odd.effect.high.exp() < 0.45,
         "{odd:?}"
     );
-    // Who waits for it does no more than so many times its rate.
+    // Elements that wait for the slow one reach only its rate each.
     assert!(near(growth.counts[2].rate.expect("measured").mean, 120.0 * MB, 0.02));
     elements.rates[2] = 95.0 * MB;
     assert_eq!(elements.growth().odd, [], "a little slower is not odd");
@@ -94,7 +94,7 @@ fn a_repeat_that_failed_on_one_element_says_nothing_of_all() {
     let growth = growth_of(&results);
     assert_eq!(growth.counts[3].rate.expect("two are left").count, 2);
     assert_eq!(growth.knee, GrowthKnee::At(3));
-    // An element that was left out for good: fewer than the plan says are no point of the curve.
+    // An element was left out for good: a number below the plan's is no point of the curve.
     let mut results = LinkedElements::alike(4, 100.0 * MB, 250.0 * MB).results();
     results.samples.retain(|measured| measured.key.target != 1);
     let growth = growth_of(&results);
@@ -109,7 +109,7 @@ fn a_repeat_that_failed_on_one_element_says_nothing_of_all() {
 fn without_several_at_once_there_is_no_growth() {
     let alone = LinkedElements { volumes: "\"alone\"", ..LinkedElements::alike(4, 100.0 * MB, 250.0 * MB) };
     assert!(Study::of(&alone.results()).stages[0].growths.is_empty());
-    // A plan that has nothing of each alone: the curve has no first point and no shares.
+    // A plan without single elements: the curve has no first point and no shares.
     let at_once = LinkedElements { volumes: "2, 3, 4", ..LinkedElements::alike(4, 100.0 * MB, 250.0 * MB) };
     let growth = at_once.growth();
     assert_eq!(growth.counts.iter().map(AtOnce::count).collect::<Vec<_>>(), [2, 3, 4]);

@@ -1,30 +1,30 @@
-//! Elements of which everything is known: how fast each is, and the link that they share.
+//! Elements with known rates, behind a shared link of known rate.
 
 use nilometer_model::{Nanos, Phase, Sample, Seed};
 use nilometer_plan::{Cell, Key, Measured, PlannedCampaign, Results, TargetEntry, Volumes};
 
 use super::{described, planned, stage};
 
-/// What each element writes in a repeat.
+/// Bytes that each element writes in a repeat.
 const BYTES: u64 = 1_000_000_000;
 
 /// Elements behind a link.
 #[derive(Debug, Clone)]
 pub struct LinkedElements {
-    /// What each does by itself.
+    /// The rate of each element alone.
     pub rates: Vec<f64>,
-    /// What the link lets through.
+    /// The rate of the link.
     pub link: f64,
-    /// How far repeats are from that at the most, as a share.
+    /// The largest deviation of repeats, as a share.
     pub noise: f64,
     /// Repeats of each cell.
     pub repeats: u32,
-    /// Values of `volumes`.
+    /// The values of `volumes`.
     pub volumes: &'static str,
 }
 
 impl LinkedElements {
-    /// So many that each do `rate` bytes a second by themselves, and `link` at the most together.
+    /// `count` elements that each do `rate` bytes per second alone, and `link` at the most together.
     pub fn alike(count: usize, rate: f64, link: f64) -> Self {
         let volumes = "\"alone\", 2, 3, 4, 5, 6, 7, 8, \"together\"";
         LinkedElements { rates: vec![rate; count], link, noise: 0.01, repeats: 3, volumes }
@@ -39,7 +39,8 @@ impl LinkedElements {
         stage("elements", &text)
     }
 
-    /// When each of these is done: all that are at work have the same part of the link, as far as they can take it.
+    /// The time when each of these is done: all active elements get the same part of the link, as far as they can
+    /// use it.
     fn finished(&self, targets: &[usize]) -> Vec<f64> {
         let mut left: Vec<f64> = targets.iter().map(|_| BYTES as f64).collect();
         let mut finished = vec![0.0; targets.len()];
@@ -84,7 +85,7 @@ impl LinkedElements {
         samples
     }
 
-    /// A whole campaign, with what the tool by itself does: 10 GB/s for each that works at once.
+    /// A whole campaign, with the tool's own rate: 10 GB/s for each element at once.
     pub fn results(&self) -> Results {
         let cells = self.cells();
         let mut campaign = planned(cells.clone(), self.repeats);

@@ -1,4 +1,4 @@
-//! Cells, samples and results made up for tests.
+//! Made-up cells, samples and results for tests.
 
 mod elements;
 pub mod packets;
@@ -15,7 +15,7 @@ use nilometer_model::{
 };
 use nilometer_plan::{Cell, Measured, NetworkRun, PlannedCampaign, RecordingRun, ResolvedPlan, parse};
 
-/// The cells of one stage; `text` is what follows its name in a plan.
+/// The cells of one stage; `text` follows its name in the plan.
 pub fn stage(name: &str, text: &str) -> Vec<Cell> {
     let plan = format!("title = \"t\"\n[[stage]]\nname = \"s\"\n{text}");
     let mut cells = parse(&plan, "t.toml", 1.0).expect("a valid plan").cells;
@@ -25,7 +25,7 @@ pub fn stage(name: &str, text: &str) -> Vec<Cell> {
     cells
 }
 
-/// A cell that writes files of 64 MiB, with blocks of this size and so many workers.
+/// A cell that writes files of 64 MiB, with blocks of this size and `workers` workers.
 pub fn writes(stage_name: &str, block: &str, workers: u32) -> Cell {
     let text = format!(
         "workers = {workers}\n[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"{block}\"\n\
@@ -42,7 +42,7 @@ pub fn camera(name: &str) -> RecordingRun {
     RecordingRun::new(Instrument { name: name.into(), ..instrument })
 }
 
-/// So many cells with recordings of the same camera.
+/// `count` cells with recordings of the same camera.
 pub fn cameras(name: &str, count: usize) -> Vec<Cell> {
     vec![Cell::recording(name, camera(name)); count]
 }
@@ -68,7 +68,7 @@ pub fn described(path: &str) -> TargetDescription {
     }
 }
 
-/// What two machines sent to each other, each way alone: one flow of so many bytes in a second, three times.
+/// The traffic between two machines, each way alone: one flow of `bytes` in a second, three times.
 pub fn network_stage(bytes: u64) -> NetworkStage {
     let run =
         NetworkRun { flows: vec![1], patterns: vec![PatternKind::Pairs], ..NetworkRun::usual("between") };
@@ -100,18 +100,18 @@ pub fn planned(cells: Vec<Cell>, repeats: u32) -> PlannedCampaign {
 /// A server that is observed each second, with one card of 1 GB/s, a disk and an array of it.
 #[derive(Debug, Clone)]
 pub struct MadeUpServer {
-    /// What it is called.
+    /// Its name.
     pub host: String,
-    /// Bytes a second that it receives, and writes to its disk.
+    /// Bytes per second that it receives, and writes to its disk.
     pub rate: u64,
-    /// Milliseconds a second that its disk has a request.
+    /// Milliseconds per second during which its disk has a request.
     pub disk_busy: u64,
-    /// Milliseconds a second that its first processor of two works.
+    /// Milliseconds per second during which the first of its two processors works.
     pub busy: u64,
 }
 
 impl MadeUpServer {
-    /// One whose first processor works 30 % of the time.
+    /// A server whose first processor works 30 % of the time.
     pub fn new(host: &str, rate: u64, disk_busy: u64) -> Self {
         MadeUpServer { host: host.into(), rate, disk_busy, busy: 300 }
     }
@@ -177,7 +177,7 @@ impl MadeUpServer {
     }
 }
 
-/// Samples are measured one after the other from the hundredth second on, for so many each.
+/// Measures samples one after the other from the hundredth second on, for `seconds` each.
 pub fn measured_in_turn(samples: &mut [Measured], seconds: u64) {
     for (number, measured) in samples.iter_mut().enumerate() {
         measured.sample.started = Nanos((100 + number as u64 * (seconds + 1)) * 1_000_000_000);

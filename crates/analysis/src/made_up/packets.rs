@@ -1,11 +1,11 @@
-//! Packets that were recorded for a second, of which everything is known.
+//! Recordings of packets for a second, with known results.
 
 use nilometer_model::{Bytes, Ingest, Invalid, Nanos, PacketTotals, Phase, Sample};
 use nilometer_plan::{Cell, Key, Measured, Onto, RecordingRun, Results};
 
 use super::camera;
 
-/// A second at this rate of packets of this size, of which some are lost.
+/// A second of packets with this rate and size, some of which are lost.
 #[expect(clippy::cast_sign_loss, reason = "rates are above zero")]
 pub fn measured(cell: usize, size: u64, rate: f64, lost: u64, invalid: Option<Invalid>) -> Measured {
     let due = (rate / size as f64) as u64;
@@ -30,7 +30,7 @@ pub fn measured(cell: usize, size: u64, rate: f64, lost: u64, invalid: Option<In
     Measured { key: Key { target: 0, cell, repeat: 0, phase: Phase::Ingest }, sample }
 }
 
-/// Of a cell onto nothing and one onto the target.
+/// The results of a cell onto nothing and one onto the target.
 pub fn results(samples: Vec<Measured>) -> Results {
     let cell = |onto| Cell::recording("packets", RecordingRun { onto, ..camera("camera") });
     let cells = vec![cell(Onto::Nothing), cell(Onto::Target)];

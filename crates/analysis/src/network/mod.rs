@@ -1,5 +1,5 @@
-//! What the samples of a network say: the rate of each pattern with its interval, the link that is not like the others, and
-//! where packets begin to be lost.
+//! Results from network samples: the rate of each pattern with its interval, the odd link, and the rate at which
+//! packet loss begins.
 
 mod reached;
 
@@ -11,76 +11,76 @@ use nilometer_model::{
     statistics::{Summary, median},
 };
 
-/// What is known of a cell. Means are over the repeats in which no flow failed.
+/// The result of a cell. Means are over the repeats without a failed flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkOutcome {
-    /// Which cell.
+    /// Index of the cell.
     pub number: usize,
     /// The cell.
     pub cell: NetworkCell,
-    /// Bytes a second, all flows together; none if every repeat failed.
+    /// Bytes per second, all flows together; `None` if every repeat failed.
     pub rate: Option<Summary>,
-    /// The slowest flow's share of the mean of all; 1 where all got the same. None of one flow.
+    /// The slowest flow's share of the mean; 1 if all are equal, `None` for a single flow.
     pub slowest: Option<f64>,
-    /// Segments that were sent again, a repeat.
+    /// Retransmitted segments per repeat.
     pub retransmitted: f64,
     /// The median of the flows' smoothed round trip times, in seconds.
     pub round_trip: Option<f64>,
-    /// Processor seconds a GB of the threads that send and of those that receive.
+    /// Processor seconds per GB of the sending and of the receiving threads.
     pub processor: Option<[f64; 2]>,
-    /// Why the first that failed did.
+    /// The first failure, if there is one.
     pub failed: Option<String>,
 }
 
 /// A link that carries less than the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OddLink {
-    /// The machine that sends.
+    /// The sending machine.
     pub from: usize,
-    /// The one that receives.
+    /// The receiving machine.
     pub to: usize,
-    /// Flows at the same time.
+    /// Number of simultaneous flows.
     pub flows: u32,
     /// Its rate as a share of the median of all links.
     pub share: f64,
 }
 
-/// Where packets begin to be lost on the way from one machine to another.
+/// The rate at which packet loss begins between two machines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LossFreeRate {
-    /// The machine that sends.
+    /// The sending machine.
     pub from: usize,
-    /// The one that receives.
+    /// The receiving machine.
     pub to: usize,
-    /// The highest rate that was sent at which nothing was lost; none if something was at each.
+    /// The highest rate sent without loss; `None` if every rate had loss.
     pub whole: Option<ByteRate>,
-    /// The lowest at which something was; none if nothing was at any.
+    /// The lowest rate with loss; `None` if no rate had loss.
     pub lossy: Option<ByteRate>,
 }
 
-/// What was lost of packets that were sent at one rate from one machine to another.
+/// Packet loss between two machines at one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PacedLoss {
-    /// The machine that sends.
+    /// The sending machine.
     pub from: usize,
-    /// The one that receives.
+    /// The receiving machine.
     pub to: usize,
-    /// Which rate was asked for.
+    /// The requested rate.
     pub rate: ByteRate,
-    /// How many times they were sent.
+    /// Number of repeats.
     pub rounds: usize,
-    /// Packets of all rounds that were sent.
+    /// Packets sent in all rounds.
     pub sent: u64,
-    /// Of these, that did not come.
+    /// Packets among them that did not arrive.
     pub lost: u64,
-    /// That came after one that was sent later.
+    /// Packets that arrived after one that was sent later.
     pub reordered: u64,
 }
 
 /// A link is odd if the upper end of its interval is below this share of the median of all.
 const ODD: f64 = 0.8;
 
-/// Of each cell of TCP.
+/// The results of each TCP cell.
 pub fn network_outcomes(results: &NetworkResults) -> Vec<NetworkOutcome> {
     let streams = results.cells.iter().enumerate().filter(|(_, cell)| cell.protocol == NetworkProtocol::Tcp);
     streams.map(|(number, cell)| outcome(results, number, *cell)).collect()
@@ -107,7 +107,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     Summary::of(&values.collect::<Vec<_>>()).map(|summary| summary.mean)
 }
 
-/// Of all flows of a repeat.
+/// The slowest flow of a repeat.
 fn slowest(sample: &NetworkSample) -> Option<f64> {
     let rates: Vec<f64> = sample.flows.iter().map(|flow| flow.rate().0).collect();
     let summary = Summary::of(&rates).filter(|summary| summary.count > 1 && summary.mean > 0.0)?;
@@ -127,7 +127,7 @@ fn processor(samples: &[&NetworkSample]) -> Option<[f64; 2]> {
     (gigabytes > 0.0).then(|| [sending / gigabytes, receiving / gigabytes])
 }
 
-/// Those of single pairs, with as many flows, that are slower than the others beyond their interval.
+/// Links between single pairs that are certainly slower than others with as many flows.
 pub fn odd_links(outcomes: &[NetworkOutcome]) -> Vec<OddLink> {
     let mut odd = Vec::new();
     for outcome in outcomes {
@@ -147,7 +147,7 @@ pub fn odd_links(outcomes: &[NetworkOutcome]) -> Vec<OddLink> {
     odd
 }
 
-/// Of each pair to which packets were sent at one rate.
+/// The loss of each pair to which packets were sent at one rate.
 pub fn paced_losses(results: &NetworkResults) -> Vec<PacedLoss> {
     let cells = results.cells.iter().enumerate().filter(|(_, cell)| cell.protocol == NetworkProtocol::Udp);
     let found = cells.filter_map(|(number, cell)| {
@@ -172,8 +172,8 @@ pub fn paced_losses(results: &NetworkResults) -> Vec<PacedLoss> {
     found.collect()
 }
 
-/// At which rate all of these were sent, if nothing was searched for: a search goes on with another rate where some are lost,
-/// and ends where none is.
+/// The common rate of these samples, unless they are a search: a search changes the rate after loss, and ends
+/// without loss.
 fn paced_at(samples: &[&NetworkSample]) -> Option<u64> {
     let rate = samples.first()?.asked?;
     let is_one = samples.iter().all(|sample| sample.asked == Some(rate));
@@ -181,7 +181,7 @@ fn paced_at(samples: &[&NetworkSample]) -> Option<u64> {
     (is_one && !is_search).then_some(rate)
 }
 
-/// Of each pair that was searched.
+/// The loss-free rate of each searched pair.
 pub fn loss_free_rates(results: &NetworkResults) -> Vec<LossFreeRate> {
     let searched = results.cells.iter().enumerate().filter(|(_, cell)| cell.protocol == NetworkProtocol::Udp);
     let is_paced = |number| {
@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// A repeat of a cell in which one flow carried so many bytes in a second.
+    /// A repeat of a cell with one flow that carried `bytes` in a second.
     fn sample(cell: usize, repeat: u32, bytes: u64) -> NetworkSample {
         let received = FlowEnd { bytes, last: Nanos(1_000_000_000), ..FlowEnd::default() };
         let flow = FlowSample { from: 0, to: 1, received, ..FlowSample::default() };

@@ -1,5 +1,5 @@
-//! Storage figures against what the network carries: a target behind a network is no faster than that, and a figure that comes
-//! near it says more about the network than about the storage.
+//! Compares storage figures with the network's rate. A target behind a network can't be faster, and a figure
+//! close to the network's rate shows the network rather than the storage.
 
 use std::fmt;
 
@@ -10,33 +10,33 @@ use nilometer_plan::{Cell, Results, SyncPolicy, WorkloadCell, WorkloadRun};
 
 use crate::{AcrossMachines, CellOutcome, Quantity, StudyStage, letter, network_outcomes};
 
-/// The storage figure of a target that comes nearest to what the network carries.
+/// The storage figure of a target that is closest to the network's rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkShare {
     /// Index into [`Results::targets`].
     pub target: usize,
     /// The stage.
     pub stage: String,
-    /// The part of it.
+    /// The phase of the workload.
     pub phase: Phase,
-    /// What the storage did, of one machine where several took part.
+    /// The rate of the storage, per machine if several took part.
     pub rate: ByteRate,
-    /// On how many machines.
+    /// Number of machines.
     pub machines: usize,
-    /// What carries it.
+    /// The network's rate.
     pub limit: NetworkLimit,
 }
 
-/// What the network carries from or to one machine.
+/// The rate of the network from or to one machine.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NetworkLimit {
-    /// A stage of the plan measured it between two machines: the median of all pairs.
+    /// Measured by a stage of the plan between two machines: the median of all pairs.
     Measured(ByteRate),
-    /// The fastest link of the machine whose fastest link is the slowest says so of itself.
+    /// The stated speed of the machine's fastest link; of several machines, that with the slowest such link.
     Link {
-        /// Its name there.
+        /// Its name on that machine.
         link: String,
-        /// Which machine, where there are several.
+        /// The machine, if there are several.
         machine: Option<String>,
         /// Its speed.
         speed: ByteRate,
@@ -50,8 +50,8 @@ impl NetworkLimit {
         }
     }
 
-    /// Shares that only a network explains that is at its limit. Nothing is faster than its link; of what was measured a little
-    /// is waiting in queues, and the storage's packets may be better filled.
+    /// Shares that show a network at its limit. Nothing is faster than its link. A measured rate can be exceeded
+    /// a little: data wait in queues, and the storage may fill its packets better.
     fn near(&self) -> std::ops::RangeInclusive<f64> {
         match self {
             NetworkLimit::Measured(_) => 0.85..=1.15,
@@ -61,19 +61,20 @@ impl NetworkLimit {
 }
 
 impl NetworkShare {
-    /// What the storage did of what the network carries.
+    /// The storage's rate as a share of the network's.
     pub fn share(&self) -> f64 {
         self.rate.0 / self.limit.rate().0
     }
 
-    /// The figure is that of the network.
+    /// Returns true if the figure shows the network.
     pub fn is_network(&self) -> bool {
         self.limit.near().contains(&self.share())
     }
 }
 
 impl fmt::Display for NetworkShare {
-    /// `A, files, read: 1.1 GB/s a machine, 94 % of what the network carries from one machine to another (9.4 Gbit/s): ...`
+    /// `A, files, read: 1.1 GB/s a machine, 94 % of what the network carries from one machine to another (9.4
+    /// Gbit/s): ...`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let NetworkShare { target, stage, phase, rate, machines, limit } = self;
         let each = if *machines > 1 { " a machine" } else { "" };
@@ -94,8 +95,8 @@ impl fmt::Display for NetworkShare {
     }
 }
 
-/// Of each target behind a network, the figure that is nearest to what that carries; of others none, and none where nothing is
-/// known of the network.
+/// The figure of each target behind a network that is closest to the network's rate. Other targets have none, and
+/// there are none if the network's rate is unknown.
 pub(crate) fn network_shares(results: &Results, stages: &[StudyStage<'_>]) -> Vec<NetworkShare> {
     let targets = results.targets.iter().enumerate();
     let behind = targets.filter(|(_, entry)| {
@@ -105,8 +106,8 @@ pub(crate) fn network_shares(results: &Results, stages: &[StudyStage<'_>]) -> Ve
     behind.filter_map(|(target, _)| nearest(&figures(results, stages, target), &limits)).collect()
 }
 
-/// Of a target's figures the first that the network explains, else the fastest. What was measured of the network tells more than
-/// what a link says of itself, unless only the link explains the figure.
+/// The first figure of a target that the network explains, else the fastest. A measured rate of the network is
+/// preferred to the stated speed of a link, unless only the link explains the figure.
 fn nearest(figures: &[StorageFigure], limits: &[NetworkLimit]) -> Option<NetworkShare> {
     let of_figure = |figure: &StorageFigure| limits.iter().map(|limit| figure.of(limit)).collect::<Vec<_>>();
     let shares: Vec<NetworkShare> = figures.iter().flat_map(of_figure).collect();
@@ -114,7 +115,7 @@ fn nearest(figures: &[StorageFigure], limits: &[NetworkLimit]) -> Option<Network
     explained.or_else(|| shares.first()).cloned()
 }
 
-/// A figure of a target in bytes a second.
+/// A figure of a target in bytes per second.
 #[derive(Debug, Clone, PartialEq)]
 struct StorageFigure {
     target: usize,
@@ -131,7 +132,7 @@ impl StorageFigure {
     }
 }
 
-/// Those of a target that crossed the network, the fastest first.
+/// The figures of a target that crossed the network, the fastest first.
 fn figures(results: &Results, stages: &[StudyStage<'_>], target: usize) -> Vec<StorageFigure> {
     let of_stage = |stage: &StudyStage<'_>| {
         let here = stage.outcomes.iter().filter(|of| of.target == target && has_crossed(results, of));
@@ -142,8 +143,8 @@ fn figures(results: &Results, stages: &[StudyStage<'_>], target: usize) -> Vec<S
     all
 }
 
-/// Not what a cache of this machine may have given or kept: what is read again or is not known to be cold, and what is written
-/// and not synced.
+/// Returns true if no cache of this machine can have affected the data. False for repeated reads or reads not
+/// known to be cold, and for writes without a sync.
 fn has_crossed(results: &Results, outcome: &CellOutcome<'_>) -> bool {
     let is_synced = |run: &WorkloadRun| match &run.workload {
         WorkloadCell::Stream(stream) => stream.sync != SyncPolicy::None,
@@ -190,7 +191,7 @@ fn pair_medians(results: &NetworkResults) -> Vec<f64> {
     flows.into_iter().filter_map(median_of).collect()
 }
 
-/// None where a machine has no link that says how fast it is: its storage may be reached by that.
+/// `None` if a machine has no link with a known speed, because its storage may be behind that link.
 fn link_limit(results: &Results) -> Option<NetworkLimit> {
     let is_known = |link: &&NetworkLink| link.is_card && link.speed.is_some();
     let mut slowest: Option<NetworkLimit> = None;
@@ -222,7 +223,7 @@ mod tests {
         made_up::{described, network_stage, writes},
     };
 
-    /// Files written at so many bytes a second to a file system, by a machine with a link of 10 Gbit/s.
+    /// Files written at `rate` bytes per second to a file system, by a machine with a link of 10 Gbit/s.
     fn results(kind: FileSystemKind, rate: u64) -> Results {
         let profile = StorageProfile { kind, ..StorageProfile::default() };
         let description = nilometer_model::TargetDescription { profile, ..described("/data") };

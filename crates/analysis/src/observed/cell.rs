@@ -1,5 +1,5 @@
-//! What machines used while a phase of a cell was measured: of the spans between looks that lie wholly within a repeat, the
-//! mean and the highest.
+//! The use of machines while a phase of a cell was measured. It is the mean and maximum over spans between looks
+//! that lie wholly within a repeat.
 
 use nilometer_model::{Goal, Phase, observed::ObservedRange};
 use nilometer_plan::{Measured, Results};
@@ -11,44 +11,44 @@ use super::{
 };
 use crate::{CellOutcome, Study, StudyRecording, StudyStage, letter};
 
-/// What was measured while machines were observed: a phase of a cell on a target, over its repeats.
+/// A measured phase of a cell on a target, over its repeats, with the observed machines.
 #[derive(Debug, Clone)]
 pub struct ObservedCell {
-    /// What it is: stage, phase, parameters, target.
+    /// Its name: stage, phase, parameters, target.
     pub what: String,
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// When each of its repeats was measured, by the clock of the machine that measured.
+    /// The time of each repeat, by the clock of the machine that measured.
     pub repeats: Vec<ObservedRange>,
-    /// By machine, those apart of which no look lies within a repeat.
+    /// The use by machine, without machines that have no look within a repeat.
     pub seen: Vec<MachineUse>,
-    /// The resources that were used most, as shares of what they can, the fullest first.
+    /// The resources with the highest use relative to their capacity, the fullest first.
     pub resources: Vec<ResourceAtLimit>,
-    /// What equals did unequally.
+    /// Uneven use among equals.
     pub uneven: Vec<UnevenUse>,
 }
 
-/// What a machine used in a phase.
+/// The use of a machine in a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineUse {
     /// Index into [`super::ObservedRun::machines`].
     pub machine: usize,
-    /// So many spans between looks lie within repeats.
+    /// Number of spans between looks that lie within repeats.
     pub spans: usize,
-    /// So many repeats have one at the least.
+    /// Number of repeats with at least one such span.
     pub repeats: usize,
-    /// Each figure of which something is known, in the order of their keys.
+    /// Each known figure, in the order of the keys.
     pub uses: Vec<CellUse>,
 }
 
 /// A figure in a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellUse {
-    /// Of what.
+    /// The kind and resource.
     pub key: UseKey,
     /// The median over repeats of the mean within each.
     pub mean: f64,
-    /// The highest of all spans.
+    /// The maximum over all spans.
     pub most: f64,
 }
 
@@ -64,19 +64,19 @@ impl MachineUse {
     }
 }
 
-/// When a sample was measured; none where nobody knows.
+/// The time of a sample; `None` if unknown.
 pub fn sample_range(measured: &Measured) -> Option<ObservedRange> {
     let sample = &measured.sample;
     let is_known = sample.started.0 > 0 && sample.wall.0 > 0;
     is_known.then(|| ObservedRange { from: sample.started, to: sample.started + sample.wall })
 }
 
-/// From the first sample of a campaign to the end of its last; none without one whose time is known.
+/// The time from the first sample of a campaign to the end of the last; `None` if no sample has a known time.
 pub fn measured_range(results: &Results) -> Option<ObservedRange> {
     results.samples.iter().filter_map(sample_range).reduce(ObservedRange::and)
 }
 
-/// All that was measured, in the order of the report.
+/// All measured phases, in the order of the report.
 pub(super) fn cells(study: &Study<'_>, machines: &[ObservedMachine]) -> Vec<ObservedCell> {
     let of_stages = study.stages.iter().flat_map(|stage| {
         let of = |outcome: &CellOutcome<'_>| of_outcome(study, stage, outcome);
@@ -87,7 +87,7 @@ pub(super) fn cells(study: &Study<'_>, machines: &[ObservedMachine]) -> Vec<Obse
     found.map(|measured| observed(measured, study.results, machines)).collect()
 }
 
-/// What is to be looked up.
+/// A phase to be matched with the looks.
 struct MeasuredRanges {
     what: String,
     target: usize,
@@ -100,7 +100,7 @@ fn of_outcome(
     outcome: &CellOutcome<'_>,
 ) -> Option<MeasuredRanges> {
     let usable: Vec<ObservedRange> = outcome.usable().filter_map(sample_range).collect();
-    // What machines did is true of figures that can't be used too.
+    // The use of machines is valid even if the figures are not.
     let invalid = if usable.is_empty() { "INVALID" } else { "" };
     let all = outcome.samples.iter().filter_map(|measured| sample_range(measured));
     let repeats = if usable.is_empty() { all.collect() } else { usable };
@@ -115,7 +115,7 @@ fn on_target(study: &Study<'_>, what: String, target: usize) -> String {
     if study.results.targets.len() > 1 { format!("{what}, on {}", letter(target)) } else { what }
 }
 
-/// A recording at its own pace, and as fast as it is taken; searches have another rate each time.
+/// A recording at its own rate, and at full speed; the trials of a search all have different rates.
 fn recorded(study: &Study<'_>, recording: &StudyRecording<'_>) -> Vec<MeasuredRanges> {
     let mut targets: Vec<usize> = recording.samples.iter().map(|measured| measured.key.target).collect();
     targets.dedup();
@@ -149,7 +149,7 @@ fn observed(measured: MeasuredRanges, results: &Results, machines: &[ObservedMac
     ObservedCell { what, target, repeats, seen, resources, uneven }
 }
 
-/// The spans of a repeat, by their numbers.
+/// The indices of the spans within a repeat.
 fn spans_within(machine: &ObservedMachine, repeat: ObservedRange) -> Vec<usize> {
     let spans = machine.series.spans.iter().enumerate();
     spans.filter(|(_, span)| repeat.holds(**span)).map(|(number, _)| number).collect()
@@ -174,7 +174,7 @@ fn used(number: usize, machine: &ObservedMachine, repeats: &[ObservedRange]) -> 
     Some(MachineUse { machine: number, spans, repeats: within.len(), uses: uses.collect() })
 }
 
-/// Over the time of these spans, as far as something is known.
+/// The mean over the time of these spans, as far as there are values.
 fn mean(machine: &ObservedMachine, values: &[f64], spans: &[usize]) -> Option<f64> {
     let mut time = 0.0;
     let mut sum = 0.0;

@@ -1,5 +1,5 @@
-//! How well the clock of an observed machine agrees with that of the machine that measured: what both time services say, or
-//! that both are one.
+//! The agreement of an observed machine's clock with that of the machine that measured: from both time services,
+//! or because both are the same machine.
 
 use nilometer_model::{
     Nanos,
@@ -7,18 +7,18 @@ use nilometer_model::{
 };
 use nilometer_plan::Results;
 
-/// What is known of two clocks.
+/// The agreement of two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockAgreement {
-    /// They are one: both machines say that they are the same start of the same machine.
+    /// It is one clock: both records name the same boot of the same machine.
     SameMachine,
-    /// They differ by so much at the most, as both time services reckon.
+    /// They differ by at most this time, by the estimates of both time services.
     Within(Nanos),
-    /// The observed machine's clock was not synchronised, all of the time.
+    /// The observed machine's clock was not synchronised all the time.
     ObservedFree,
     /// The clock of the machine that measured was not synchronised.
     MeasuringFree,
-    /// The record does not say.
+    /// The record does not contain it.
     NotRecorded,
 }
 
@@ -44,7 +44,7 @@ impl ClockAgreement {
         }
     }
 
-    /// Whether figures may belong to another moment than the one that they stand at.
+    /// Returns true if figures may belong to another moment than the stated one.
     pub fn is_doubtful(self) -> bool {
         match self {
             ClockAgreement::SameMachine => false,
@@ -54,10 +54,10 @@ impl ClockAgreement {
     }
 }
 
-/// More than this is more than what looks are usually apart.
+/// More than the usual interval of looks.
 const DOUBTFUL: Nanos = Nanos::from_millis(1000);
 
-/// How times of a machine were put beside those of the record, with what was asked to be added to them.
+/// The words about the alignment of a machine's times with the record's, including the user's offset.
 pub(super) fn clock_words(agreement: ClockAgreement, host: &str, offset: i64) -> String {
     let said = match agreement {
         ClockAgreement::SameMachine => "it is the machine that measured: one clock".to_owned(),

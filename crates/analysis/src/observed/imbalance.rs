@@ -1,4 +1,4 @@
-//! What equals did unequally: machines that are alike, and like disks of one machine.
+//! Uneven use among equals: machines that are alike, and like disks of one machine.
 
 use nilometer_model::{
     ByteRate,
@@ -11,29 +11,29 @@ use super::{MachineUse, ObservedMachine, UseKey, UseKind, percent};
 /// One of several equals that differs from the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnevenUse {
-    /// In what.
+    /// The kind of use.
     pub what: &'static str,
-    /// Which of them.
+    /// Its name.
     pub who: String,
     /// Its figure.
     pub figure: f64,
     /// The mean of the others.
     pub others: f64,
-    /// How many others there are.
+    /// Number of others.
     pub count: usize,
-    /// All of it in words.
+    /// The finding in words.
     pub words: String,
 }
 
-/// What differs by less is no imbalance.
+/// A smaller ratio is no imbalance.
 const RATIO_LEAST: f64 = 1.5;
 
-/// In what equals are compared.
+/// A kind of use that is compared between equals.
 #[derive(Debug, Clone, Copy)]
 struct ComparedUse {
     what: &'static str,
     kind: UseKind,
-    /// Where the greater figure is below, neither says anything.
+    /// If the larger figure is below this, the comparison is skipped.
     least: f64,
     is_share: bool,
 }
@@ -68,14 +68,14 @@ pub(super) fn uneven(seen: &[MachineUse], machines: &[ObservedMachine], results:
     found
 }
 
-/// What machines are alike in: whether they measured, processors, cards and disks.
+/// The features by which machines count as alike: whether they measured, processors, cards and disks.
 #[derive(Debug, PartialEq)]
 struct MachineRole {
     measures: bool,
     processors: usize,
-    /// In bits a second.
+    /// Speeds in bits per second.
     cards: Vec<u64>,
-    /// Bytes.
+    /// Sizes in bytes.
     disks: Vec<u64>,
 }
 
@@ -98,7 +98,7 @@ fn speed_of(link: &nilometer_model::observed::ObservedLink) -> u64 {
     bits
 }
 
-/// Those that are made of no others.
+/// Disks that are not made of others.
 fn own_disks(header: &ObservedHeader) -> impl Iterator<Item = &ObservedDisk> {
     header.disks.iter().filter(|disk| disk.made_of.is_empty())
 }
@@ -119,7 +119,7 @@ fn equal_machines<'a>(
     groups.into_iter().map(|(_, equals)| equals).filter(|equals| equals.len() > 1).collect()
 }
 
-/// The sum over cards, or over disks that are made of no others.
+/// The sum over cards, or over disks that are not made of others.
 fn figure_of(one: &MachineUse, machines: &[ObservedMachine], kind: UseKind) -> Option<EqualsFigure> {
     let header = &machines[one.machine].header;
     let figures: Vec<f64> = one.all(kind).filter(|of| counts(header, &of.key)).map(|of| of.mean).collect();
@@ -127,7 +127,7 @@ fn figure_of(one: &MachineUse, machines: &[ObservedMachine], kind: UseKind) -> O
     (!figures.is_empty()).then(|| EqualsFigure { who, figure: figures.iter().sum() })
 }
 
-/// Not an array beside its disks, nor a bridge beside its card.
+/// Excludes an array beside its disks, and a bridge beside its card.
 fn counts(header: &ObservedHeader, key: &UseKey) -> bool {
     match key.kind {
         UseKind::LinkReceived | UseKind::LinkSent => header.link(&key.name).is_none_or(|link| link.is_card),
@@ -138,7 +138,7 @@ fn counts(header: &ObservedHeader, key: &UseKey) -> bool {
     }
 }
 
-/// Disks of one machine that are of one kind and size.
+/// Disks of one machine with the same kind and size.
 fn uneven_disks(one: &MachineUse, header: &ObservedHeader) -> Vec<UnevenUse> {
     let mut groups: Vec<(&ObservedDisk, Vec<EqualsFigure>)> = Vec::new();
     for disk in own_disks(header) {
@@ -157,8 +157,8 @@ fn uneven_disks(one: &MachineUse, header: &ObservedHeader) -> Vec<UnevenUse> {
     groups.into_iter().filter_map(|(_, equals)| odd_one(OF_DISKS, &equals)).collect()
 }
 
-/// The one that differs most from the mean of the others, if that is more than a ratio that counts. Of two equals it is the one
-/// with more.
+/// The figure that differs most from the mean of the others, if the ratio is large enough. If there are only two,
+/// it is the larger one.
 fn odd_one(of: ComparedUse, figures: &[EqualsFigure]) -> Option<UnevenUse> {
     if figures.len() < 2 {
         return None;
@@ -179,7 +179,7 @@ fn odd_one(of: ComparedUse, figures: &[EqualsFigure]) -> Option<UnevenUse> {
     Some(UnevenUse { what: of.what, who: who.clone(), figure: *figure, others, count, words })
 }
 
-/// A figure that is far from the mean of the others.
+/// A figure far from the mean of the others.
 struct DifferingFigure<'a> {
     one: &'a EqualsFigure,
     others: f64,
@@ -187,7 +187,8 @@ struct DifferingFigure<'a> {
 }
 
 impl DifferingFigure<'_> {
-    /// The farthest last; of two equals, which are as far from each other, the greater.
+    /// The sort key: the farthest comes last. Two equals are equally far from each other, so the larger comes
+    /// last.
     fn order(&self) -> f64 {
         let is_greater = self.one.figure > self.others;
         self.ratio * if is_greater { 1.000_001 } else { 1.0 }

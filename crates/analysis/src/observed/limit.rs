@@ -1,26 +1,27 @@
-//! Which resource of which observed machine was at its limit, or nearest to it.
+//! The resource of an observed machine that was at its limit, or closest to it.
 
 use nilometer_model::{ByteRate, observed::ObservedHeader};
 
 use super::{CellUse, MachineUse, ObservedMachine, UseKind, percent};
 
-/// How full a resource was.
+/// The use of a resource relative to its capacity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceAtLimit {
     /// Index into [`super::ObservedRun::machines`].
     pub machine: usize,
-    /// What it is a share of.
+    /// The kind of use.
     pub kind: UseKind,
-    /// The link or the disk; empty of processors.
+    /// The link or the disk; empty for processors.
     pub name: String,
-    /// Of what it can, the median over repeats.
+    /// The share of its capacity, as the median over repeats.
     pub share: f64,
-    /// With what it did, in words.
+    /// Its activity, in words.
     pub words: String,
 }
 
-/// From this share on a resource of this kind counts as full; none where no share of it says so. What a link carries of a
-/// protocol's data is a few percent less than its speed; ticks of 10 ms, and a moment between two requests, hide the rest.
+/// The share from which on a resource of this kind counts as full; `None` if no share shows that. A link carries
+/// a few percent less of a protocol's data than its speed. Ticks of 10 ms, and moments between two requests, hide
+/// the rest.
 pub(super) fn full_from(kind: UseKind) -> Option<f64> {
     match kind {
         UseKind::LinkShare => Some(0.9),
@@ -30,19 +31,19 @@ pub(super) fn full_from(kind: UseKind) -> Option<f64> {
 }
 
 impl ResourceAtLimit {
-    /// Whether it could not have done much more.
+    /// Returns true if it could not have done much more.
     pub fn is_full(&self) -> bool {
         self.fullness() >= 1.0
     }
 
-    /// How near it is to where it counts as full, which is 1.
+    /// The share relative to that of a full resource, which is 1.
     fn fullness(&self) -> f64 {
         full_from(self.kind).map_or(0.0, |full| self.share / full)
     }
 }
 
-/// Links, disks and processors of all machines, the fullest first. What is made of a disk that is as full says nothing more,
-/// and neither does one processor where all are full.
+/// Links, disks and processors of all machines, the fullest first. Omits an array beside a disk that is as full,
+/// and a single processor if all are full.
 pub(super) fn resources(seen: &[MachineUse], machines: &[ObservedMachine]) -> Vec<ResourceAtLimit> {
     let all: Vec<ResourceAtLimit> = seen.iter().flat_map(|of| of_machine(of, machines)).collect();
     let is_said = |one: &&ResourceAtLimit| !all.iter().any(|other| says(other, one, machines));
@@ -51,7 +52,7 @@ pub(super) fn resources(seen: &[MachineUse], machines: &[ObservedMachine]) -> Ve
     told
 }
 
-/// Whether what is said of one resource says all that is to be said of another.
+/// Returns true if one resource makes another redundant.
 fn says(one: &ResourceAtLimit, other: &ResourceAtLimit, machines: &[ObservedMachine]) -> bool {
     if one.machine != other.machine {
         return false;

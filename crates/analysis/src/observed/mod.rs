@@ -1,5 +1,5 @@
-//! Machines that were observed while a campaign measured: what they used, which resource was the limit of each figure, and what
-//! equals did unequally. Pure: looks and samples in, numbers and sentences out.
+//! Machines that were observed during a campaign: their use, the resource that limited each figure, and uneven
+//! use among equals. Pure: looks and samples go in, numbers and sentences come out.
 
 mod cell;
 mod clock;
@@ -25,38 +25,38 @@ use nilometer_plan::Results;
 
 use crate::Study;
 
-/// A file of observations, and what is to be added to its times.
+/// A file of observations, and the correction of its times.
 #[derive(Debug, Clone)]
 pub struct CorrectedLog {
-    /// As it was read.
+    /// The log as read.
     pub log: ObservedLog,
-    /// Nanoseconds; negative where the observed machine's clock was ahead.
+    /// Nanoseconds to add; negative if the observed machine's clock was ahead.
     pub offset: i64,
 }
 
-/// All that machines were seen to do during a campaign.
+/// The activity of all observed machines during a campaign.
 #[derive(Debug, Clone)]
 pub struct ObservedRun {
-    /// From the first sample to the end of the last.
+    /// The time from the first sample to the end of the last.
     pub range: ObservedRange,
-    /// One for each file, in their order.
+    /// One machine per file, in the same order.
     pub machines: Vec<ObservedMachine>,
-    /// What was measured, in the order of the report.
+    /// The measured phases, in the order of the report.
     pub cells: Vec<ObservedCell>,
 }
 
 /// An observed machine.
 #[derive(Debug, Clone)]
 pub struct ObservedMachine {
-    /// What it is.
+    /// Its description.
     pub header: ObservedHeader,
-    /// What it used between its looks.
+    /// Its use between looks.
     pub series: UseSeries,
-    /// How its clock agrees with that of the machine that measured.
+    /// The agreement of its clock with that of the machine that measured.
     pub agreement: ClockAgreement,
-    /// The same in words, with what was added to its times.
+    /// The same in words, with the correction of its times.
     pub clock: String,
-    /// What a reader should know of it besides.
+    /// Further notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl ObservedRun {
         Some(ObservedRun { range, machines, cells })
     }
 
-    /// The longest time from a look to the next, as the observers were asked.
+    /// The longest requested interval between looks.
     fn interval(&self) -> Nanos {
         let longest = self.machines.iter().map(|machine| machine.header.interval_s).fold(0.0, f64::max);
         Nanos::from_seconds(longest)

@@ -1,8 +1,8 @@
-//! From the counters of looks to what was used between them: shares, and amounts a second.
+//! From the counters of looks to the use between them: shares, and amounts per second.
 //!
-//! Of two looks one after the other, each counter that went forward gives a rate. One that went back was counted in 32 bits
-//! and began again, where the difference that follows from that was possible in the time; otherwise nothing is known of it
-//! between these two. Looks that are missing between them change nothing: the rate is that of the longer time.
+//! Two consecutive looks give a rate for each counter that went forward. A counter that went back may be a 32-bit
+//! counter that wrapped, if the resulting difference was possible in that time. Otherwise its use between these
+//! two looks is unknown. Missing looks do no harm: the rate is that of the longer time.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use nilometer_model::{
     observed::{ObservedHeader, ObservedLook, ObservedRange},
 };
 
-/// What is known of a resource.
+/// The kind of use of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UseKind {
     /// Processors that worked, as a share of all.
     ProcessorsBusy,
     /// The busiest processor, as a share of its time.
     CoreBusy,
-    /// Processors that did what interrupts left, as a share of all.
+    /// Processors that worked on soft interrupts, as a share of all.
     SoftInterrupts,
     /// Processors that were idle while a task waited for a disk, as a share of all.
     DiskWait,
-    /// What the host of a virtual machine gave to others, as a share of all.
+    /// Time that the host of a virtual machine gave to others, as a share of all.
     Stolen,
-    /// What a card carried of what it can, in the direction in which that was more.
+    /// Share of a card's capacity in use, in its busier direction.
     LinkShare,
     /// Bytes a second.
     LinkReceived,
     /// Bytes a second.
     LinkSent,
-    /// Packets that were broken or dropped, a second.
+    /// Damaged or dropped packets per second.
     LinkLost,
     /// The share of the time in which a disk had a request.
     DiskBusy,
@@ -46,7 +46,7 @@ pub enum UseKind {
     PressureIo,
     /// The share of the time in which some task waited for memory.
     PressureMemory,
-    /// Bytes in the cache that are to be written, or are being written.
+    /// Bytes in the cache that are waiting to be written, or are being written.
     Dirty,
     /// Bytes a second that clients of the NFS server read.
     NfsRead,
@@ -56,60 +56,60 @@ pub enum UseKind {
     Temperature,
 }
 
-/// What is known of which resource.
+/// The kind of use of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UseKey {
-    /// What is known.
+    /// The kind.
     pub kind: UseKind,
-    /// The name of the link, the disk or the sensor; empty of what a machine has one of.
+    /// The name of the link, the disk or the sensor; empty if a machine has only one.
     pub name: String,
 }
 
 /// One figure over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UseValues {
-    /// Of what.
+    /// The kind and resource.
     pub key: UseKey,
-    /// One for each span; not a number where nothing is known.
+    /// One value per span; NaN if unknown.
     pub values: Vec<f64>,
 }
 
-/// What a machine used between its looks.
+/// The use of a machine's resources between its looks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UseSeries {
-    /// From one look to the next, by the clock of the machine that measured as far as that is known.
+    /// From one look to the next, by the clock of the machine that measured, as far as it is known.
     pub spans: Vec<ObservedRange>,
-    /// In the order of their keys.
+    /// Values in the order of their keys.
     pub uses: Vec<UseValues>,
-    /// How far the machine's clock was set between two looks, with when: in seconds, forward if positive.
+    /// Steps of the machine's clock between two looks, each with its time: in seconds, forward if positive.
     pub steps: Vec<(Nanos, f64)>,
 }
 
 impl UseSeries {
-    /// The figure of this kind of a resource.
+    /// The values of this kind for a resource.
     pub fn of(&self, kind: UseKind, name: &str) -> Option<&UseValues> {
         self.uses.iter().find(|of| of.key.kind == kind && of.key.name == name)
     }
 
-    /// All figures of this kind.
+    /// All values of this kind.
     pub fn all(&self, kind: UseKind) -> impl Iterator<Item = &UseValues> {
         self.uses.iter().filter(move |of| of.key.kind == kind)
     }
 
-    /// The sum of an amount a second over all spans.
+    /// The sum of an amount per second over all spans.
     pub fn total(&self, of: &UseValues) -> f64 {
         let known = self.spans.iter().zip(&of.values).filter(|(_, value)| value.is_finite());
         known.map(|(span, value)| span.length().seconds() * value).sum()
     }
 }
 
-/// A step of the clock that is shorter, in seconds, is the work of a time service that does its duty.
+/// A shorter step of the clock, in seconds, is the regular work of a time service.
 const STEP_LEAST: f64 = 0.05;
-/// And so is what comes of a clock that goes faster or slower by less than this share of the time, which is twice what a
-/// kernel does.
+/// The same goes for the drift of a clock by less than this share of the time, which is twice the maximum of a
+/// kernel.
 const SLEW_MOST: f64 = 1e-3;
 
-/// What was used between the looks of a machine whose clock is to be corrected by so many nanoseconds.
+/// The use between the looks of a machine; `offset` nanoseconds correct its clock.
 pub(super) fn series(header: &ObservedHeader, looks: &[ObservedLook], offset: i64) -> UseSeries {
     let mut built = SeriesBuilder { series: UseSeries::default(), values: BTreeMap::new() };
     for pair in looks.windows(2) {
@@ -139,7 +139,7 @@ impl SeriesBuilder {
         pair.the_rest(self);
     }
 
-    /// A figure of the last span.
+    /// Sets a value of the last span.
     fn set(&mut self, kind: UseKind, name: &str, value: Option<f64>) {
         let Some(value) = value.filter(|value| value.is_finite()) else { return };
         let last = self.series.spans.len() - 1;
@@ -162,16 +162,16 @@ impl SeriesBuilder {
     }
 }
 
-/// Two looks, one after the other.
+/// Two consecutive looks.
 struct LookPair<'a> {
     was: &'a ObservedLook,
     is: &'a ObservedLook,
     seconds: f64,
 }
 
-/// A card may carry a little more than its speed, as it counts what does not go over the wire.
+/// A card may carry a little more than its speed, because it counts bytes that never reach the wire.
 const CARD_MOST: f64 = 2.0;
-/// Of what has no known limit: less than half of 32 bits.
+/// The maximum without a known limit: less than half of 32 bits.
 const UNKNOWN_MOST: f64 = 2_147_483_648.0;
 
 impl<'a> LookPair<'a> {
@@ -179,18 +179,18 @@ impl<'a> LookPair<'a> {
         LookPair { was, is, seconds: is.running().since(was.running()).seconds().max(1e-6) }
     }
 
-    /// By how many seconds the machine's clock was set forward.
+    /// The step of the machine's clock, in seconds, forward if positive.
     fn step(&self) -> f64 {
         let time = self.is.time().0 as f64 - self.was.time().0 as f64;
         time * 1e-9 - self.seconds
     }
 
-    /// A second, of a counter in whatever unit.
+    /// The rate of a counter, in its unit per second.
     fn rate(&self, was: u64, is: u64, most: f64) -> Option<f64> {
         advance(was, is, most).map(|difference| difference as f64 / self.seconds)
     }
 
-    /// The share of the time, of a counter of milliseconds that can't count faster than time goes.
+    /// The share of the time, from a counter of milliseconds that can't be faster than the time.
     fn share(&self, was: u64, is: u64) -> Option<f64> {
         let most = 1500.0 * self.seconds + 100.0;
         Some((self.rate(was, is, most)? / 1000.0).min(1.0))
@@ -265,8 +265,8 @@ impl<'a> LookPair<'a> {
     }
 }
 
-/// How far a counter went. One of 32 bits that began again has gone no further than `most`; of one that went back otherwise,
-/// because a device was changed, nothing is known.
+/// The advance of a counter. A 32-bit counter that wrapped advanced at most by `most`. If it went back for
+/// another reason, such as a changed device, the advance is unknown.
 fn advance(was: u64, is: u64, most: f64) -> Option<u64> {
     const AROUND: u64 = 1 << 32;
     if is >= was {
@@ -329,7 +329,7 @@ mod tests {
             ..look(second)
         };
         let around = (1_u64 << 32) - 250;
-        // The look at the fourth second is missing; from the sixth on it is another disk.
+        // The look at the fourth second is missing; from the sixth on, it is another disk.
         let looks = [
             at(1, None),
             at(2, Some(disk(around, 1000))),

@@ -1,4 +1,4 @@
-//! Made-up campaigns beside made-up servers: what was the limit, and who did less than its equals.
+//! Made-up campaigns beside made-up servers, with known limits and one server that does less than its equals.
 
 use nilometer_model::{Invalid, Nanos, Phase, Sample};
 use nilometer_plan::{Key, Measured, Results, TargetEntry};
@@ -9,7 +9,7 @@ use crate::{
     made_up::{MadeUpServer, measured_in_turn, writes},
 };
 
-/// Three repeats of writing, of so many seconds each, a second apart from the hundredth on.
+/// Three repeats of writing, `seconds` each, a second apart, from the hundredth second on.
 fn results(seconds: u64) -> Results {
     let sample = |repeat| {
         let key = Key { target: 0, cell: 0, repeat, phase: Phase::Write };
@@ -113,7 +113,7 @@ fn a_server_that_does_less_than_its_equals_is_named_and_the_client_is_none_of_th
 
 #[test]
 fn repeats_count_by_their_median_and_an_offset_moves_what_is_seen() {
-    // The disk is busy from the 106th second on, which is when the second repeat begins.
+    // The disk is busy from the 106th second on, the start of the second repeat.
     let idle = MadeUpServer::new("oss1", 1_000_000, 0).log(90, 106);
     let mut log = MadeUpServer::new("oss1", 1_000_000, 1000).log(106, 200);
     log.looks.splice(0..0, idle.looks.into_iter().filter(|look| look.time_us < 106_000_000));

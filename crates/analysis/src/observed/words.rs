@@ -1,4 +1,4 @@
-//! What is said of observed machines, for every report.
+//! The words about observed machines, for every report.
 
 use nilometer_model::{
     Nanos,
@@ -7,11 +7,11 @@ use nilometer_model::{
 
 use super::{ObservedCell, ObservedMachine, ObservedRun, UseKind, UseSeries};
 
-/// What figures of observed machines are.
+/// The explanation of the figures of observed machines.
 pub const LEGEND: &str = "of the looks that lie within a repeat: the mean, as the median over repeats, and behind a \
                                  slash the highest";
 
-/// What is not known of a disk that is busy all the time.
+/// The limitation of a busy time of 100 % for disks.
 pub const BUSY_DISKS: &str = "A disk is busy while it has a request. One that turns can do no more then; one that \
                                      serves many requests at once may: see how many it had.";
 
@@ -36,11 +36,11 @@ impl ObservedMachine {
     }
 }
 
-/// More disks than this are counted.
+/// More disks than this are only counted.
 const DISKS_NAMED: usize = 8;
 
 impl ObservedRun {
-    /// What was the limit of a figure, or that nothing was.
+    /// The limit of a figure, or that none was found.
     pub fn verdict(&self, cell: &ObservedCell) -> String {
         let full: Vec<&str> =
             cell.resources.iter().filter(|one| one.is_full()).map(|one| one.words.as_str()).collect();
@@ -55,7 +55,7 @@ impl ObservedRun {
         }
     }
 
-    /// Why no look lies within a repeat.
+    /// The reason why no look lies within a repeat.
     fn unseen(&self, cell: &ObservedCell) -> String {
         let longest = cell.repeats.iter().map(|repeat| repeat.length()).max().unwrap_or_default();
         let observed = self.machines.iter().flat_map(|machine| &machine.series.spans).copied();
@@ -69,20 +69,20 @@ impl ObservedRun {
         )
     }
 
-    /// The limit of a figure, then what was uneven.
+    /// The limit of a figure, then uneven use.
     pub fn sentences(&self, cell: &ObservedCell) -> Vec<String> {
         let uneven = cell.uneven.iter().map(|uneven| uneven.words.clone());
         std::iter::once(self.verdict(cell)).chain(uneven).collect()
     }
 
-    /// Whether some disk counts as full, so that it is to be said what that means.
+    /// Returns true if some disk counts as full, so that the report must explain its meaning.
     pub fn has_busy_disks(&self) -> bool {
         let all = self.cells.iter().flat_map(|cell| &cell.resources);
         all.into_iter().any(|one| one.kind == UseKind::DiskBusy && one.is_full())
     }
 }
 
-/// What a reader should know of a file beside its figures.
+/// Notes for readers of a file, beside its figures.
 pub(super) fn notes(log: &ObservedLog, series: &UseSeries, run: ObservedRange) -> Vec<String> {
     let mut notes = Vec::new();
     if log.is_torn {
@@ -108,7 +108,7 @@ pub(super) fn notes(log: &ObservedLog, series: &UseSeries, run: ObservedRange) -
     notes
 }
 
-/// Two looks are this much farther apart than they were to be where one is missing between them.
+/// A look is missing between two looks if they are this many intervals apart.
 const MISSING_FROM: f64 = 1.5;
 
 fn missing_looks(log: &ObservedLog) -> Option<String> {

@@ -1,22 +1,22 @@
-//! What a campaign says of the limits of its targets: from stages that wrote or made files, from recordings at the limit,
-//! and from what packing cost them. Or why it says nothing.
+//! Limits of a campaign's targets: from stages that wrote or made files, from recordings at full speed, and from
+//! their packing costs. Or the reasons why there are none.
 //!
 //! # Which figures are used
 //!
-//! A rate that instruments are held against must hold in the long run, so a stage counts only if
+//! A rate that instruments are compared with must hold in the long run, so a stage counts only if
 //!
-//! - at least three of its repeats are valid, so that their mean has an interval worth its name,
+//! - at least three of its repeats are valid, so that the interval of their mean is meaningful,
 //! - it ran at its full size: at a scale below one it is another measurement,
-//! - its data were durable within the measured time. This machine's memory, its dirty limit included, then holds none of
-//!   what is counted, however large it is,
-//! - each repeat wrote more than any cache of the storage that a recording of this campaign saw become full
-//!   ([`nilometer_model::sustained::step`]). Where no recording was made, a cache of the storage itself is not known, and the
-//!   note beside the table says how much was written at a time.
+//! - its data were durable within the measured time. This machine's memory, including its dirty limit, then holds
+//!   none of the counted data, however large it is,
+//! - each repeat wrote more than any cache of the storage that a recording of this campaign filled
+//!   ([`nilometer_model::sustained::step`]). Without a recording, a cache of the storage is unknown, and the note
+//!   beside the table gives the bytes written at a time.
 //!
-//! Files are made without being synced. Where they are fewer than the dirty limit of this machine holds, making them durable
-//! may take far longer, and a prediction that rests on them says so and decides nothing.
+//! Files are made without a sync. If there are fewer than this machine's dirty limit holds, making them durable
+//! may take far longer. A prediction from such a stage has a note and decides nothing.
 //!
-//! What a recording took at the limit is a lower bound of the same: the greater of both counts.
+//! The rate of a recording at full speed is a lower bound of the same limit: the greater of both counts.
 
 use std::fmt;
 
@@ -34,77 +34,77 @@ use crate::{
 /// Valid repeats that a stage must have.
 pub(super) const REPEATS_LEAST: usize = 3;
 
-/// What a target takes of one kind.
+/// The limit of a target for one kind of work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredLimit {
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// What is limited.
+    /// The kind of limit.
     pub kind: LimitKind,
-    /// Bytes or files a second that it takes at least: the lower end of the interval of the mean, of the cell where that is
-    /// highest; what a recording took at the limit, if that is more.
+    /// A lower bound in bytes or files per second: the lower end of the mean's interval, of the cell with the
+    /// highest; or the rate of a recording at full speed, if that is higher.
     pub value: f64,
-    /// What it takes at the most: the upper end. None where only a lower bound is known.
+    /// The upper end of the interval; `None` if there is only a lower bound.
     pub most: Option<f64>,
-    /// Where it was measured.
+    /// The origin of the limit.
     pub from: LimitSource,
-    /// Bytes that were written at a time; none of recordings.
+    /// Bytes written at a time; `None` for recordings.
     pub data: Option<u64>,
-    /// Files were made in this machine's memory, and not made durable.
+    /// True if files were made in this machine's memory, and not made durable.
     pub unsynced: bool,
 }
 
-/// Where a limit was measured.
+/// The origin of a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitSource {
-    /// In a stage of the plan, by its name.
+    /// A stage of the plan, by its name.
     Stage(String),
-    /// While an instrument was recorded, by its name and how many of it.
+    /// A recording, by the name and number of its instruments.
     Recording(String),
 }
 
-/// What a limit is of.
+/// The kind of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitKind {
-    /// Bytes a second, written in sequence and durable, each worker into files of its own.
+    /// Bytes per second, written in sequence and durable, each worker into its own files.
     Written,
-    /// The same into one file for all.
+    /// The same with one file for all workers.
     Shared,
-    /// Files a second that are made.
+    /// Files made per second.
     Files,
-    /// Bytes of frames a second that a recorder's processors pack into files of a format.
+    /// Bytes of frames per second that a recorder's processors pack into files of a format.
     Packed,
 }
 
-/// Why nothing is predicted from what was measured: the later ones are nearer to a prediction.
+/// Reasons for no prediction; later ones are closer to a prediction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Withheld {
     /// The target was given up.
     TargetGivenUp,
-    /// Nothing of this kind was measured there.
+    /// No such limit was measured there.
     NotMeasured(LimitKind),
-    /// It was not recorded there.
+    /// The instrument was not recorded there.
     NotRecorded,
-    /// What was written was not made durable.
+    /// The stage did not make its data durable.
     NotDurable(String),
     /// No repeat of the stage is valid.
     Invalid(String),
-    /// Fewer than three are.
+    /// Fewer than three repeats are valid.
     FewRepeats(String, usize),
     /// The plan ran at a scale below one.
     Scaled(String),
-    /// Less was written at a time than a cache holds: both in bytes.
+    /// The stage wrote less at a time than a cache holds: both in bytes.
     Cached(String, u64, u64),
     /// The interval of its mean reaches zero.
     Spread(String),
-    /// All that is known is that it takes at least what a recording got, of this instrument, and that is less than is needed.
+    /// The only limit is a lower bound from a recording of this instrument, and it is less than needed.
     Bound(String),
 }
 
-/// What is known of a target.
+/// The limits of a target.
 #[derive(Debug, Clone)]
 pub(super) struct OnTarget {
-    /// Of what is written, of what is shared, of files: the limit, or why there is none.
+    /// The limits for writing, for a shared file, and for files, or the reasons for none.
     limits: [Result<MeasuredLimit, Withheld>; 3],
 }
 
@@ -119,7 +119,7 @@ impl OnTarget {
     }
 }
 
-/// All that a campaign measured, as far as limits follow from it.
+/// The measurements of a campaign from which limits follow.
 pub(super) struct Found<'a> {
     pub(super) results: &'a Results,
     pub(super) stages: &'a [StudyStage<'a>],
@@ -135,7 +135,7 @@ impl Found<'_> {
         OnTarget { limits: [LimitKind::Written, LimitKind::Shared, LimitKind::Files].map(limit) }
     }
 
-    /// The highest of all that count; else the reason that is nearest to one.
+    /// The highest valid limit; else the reason that is closest to one.
     fn limit(&self, target: usize, kind: LimitKind) -> Result<MeasuredLimit, Withheld> {
         let here = self.verdicts.iter().filter(|verdict| verdict.target == target);
         let recorded = here.filter_map(|verdict| self.recorded(verdict, kind)).map(Ok);
@@ -149,7 +149,7 @@ impl Found<'_> {
         Ok(MeasuredLimit { most: best.most.map(|_| most), ..best.clone() })
     }
 
-    /// What each cell of this kind says.
+    /// The result of each cell for this kind.
     fn staged(
         &self,
         target: usize,
@@ -170,7 +170,7 @@ impl Found<'_> {
         })
     }
 
-    /// The limit by an outcome that measures one, or why it does not count.
+    /// The limit from an outcome that measures one, or the reason why it does not count.
     fn judged(
         &self,
         stage: &str,
@@ -207,7 +207,7 @@ impl Found<'_> {
         }
     }
 
-    /// What a target took at the limit while an instrument was recorded.
+    /// The limit from a recording at full speed.
     fn recorded(&self, verdict: &Verdict, kind: LimitKind) -> Option<MeasuredLimit> {
         let margin = verdict.margin()?;
         let at_limit = self.of_verdict(verdict).find(|of| of.is_limit())?;
@@ -221,7 +221,7 @@ impl Found<'_> {
             _ => return None,
         };
         let value = margin * needed;
-        // It may have waited for files, the processor or a network instead of for bytes.
+        // It may have waited for files, the processor or a network rather than for bytes.
         let by_bytes = files.is_none() && !at_limit.is_bound_elsewhere();
         Some(MeasuredLimit {
             target: verdict.target,
@@ -234,14 +234,15 @@ impl Found<'_> {
         })
     }
 
-    /// The recordings that a verdict is from.
+    /// The recordings behind a verdict.
     pub(super) fn of_verdict(&self, verdict: &Verdict) -> impl Iterator<Item = &Evidence<'_>> {
         let same = |of: &&Evidence<'_>| of.instrument == verdict.instrument && of.target == verdict.target;
         self.evidence.iter().filter(same)
     }
 
-    /// How fast a recorder's processors pack frames of an instrument, if one of the same form and data was recorded. A lane
-    /// packs on its own thread, so that at least one processor does; at the limit as many did as were kept busy.
+    /// The packing rate of a recorder's processors for frames of an instrument, if one with the same form and
+    /// data was recorded. A lane packs on its own thread, so at least one processor does; at full speed, the
+    /// number of busy processors counts.
     pub(super) fn packed(&self, instrument: &Instrument) -> Option<MeasuredLimit> {
         let alike = || self.evidence.iter().filter(|of| of.packs_like(instrument) && of.is_alone());
         let rate =
@@ -264,16 +265,16 @@ impl Found<'_> {
     }
 }
 
-/// What an outcome measures.
+/// The kind of limit that an outcome measures.
 struct Measures {
     kind: LimitKind,
     durable: bool,
-    /// Bytes of each file that is made.
+    /// Bytes of each file made.
     file_size: u64,
 }
 
 impl Measures {
-    /// None where no limit follows, such as of copies, which the storage that they come from may limit.
+    /// `None` if no limit follows, such as from copies, which their source may limit.
     fn of(run: &WorkloadRun, phase: Phase) -> Option<Self> {
         match &run.workload {
             _ if run.volumes != Volumes::Alone => None,
@@ -292,19 +293,19 @@ impl Measures {
     }
 }
 
-/// The ends of the mean's interval; none if that reaches zero.
+/// The ends of the mean's interval; `None` if it reaches zero.
 fn ends(summary: &Summary) -> Option<(f64, f64)> {
     let half = summary.half_width().unwrap_or(0.0);
     let low = summary.mean - half;
     (low > 0.0).then_some((low, summary.mean + half))
 }
 
-/// What the plan's sizes were multiplied by; 1 where the record does not say.
+/// The scale of the plan's sizes; 1 if the record does not contain it.
 fn scale(results: &Results) -> f64 {
     results.campaign.as_ref().map_or(1.0, |campaign| campaign.plan.scale)
 }
 
-/// Bytes that may wait in this machine's memory to be written; none if the record does not tell.
+/// Bytes that may wait in this machine's memory to be written; `None` if the record does not contain the limit.
 pub(crate) fn dirty_limit(results: &Results) -> Option<u64> {
     let fact = |name: &str| {
         let (_, value) = results.environment.iter().find(|(key, _)| key == name)?;
@@ -314,7 +315,7 @@ pub(crate) fn dirty_limit(results: &Results) -> Option<u64> {
     fact("dirty_bytes").filter(|bytes| *bytes > 0).or_else(share)
 }
 
-/// Files a second that an instrument asks for; none where the recorder chooses files that are large enough.
+/// Files per second that an instrument needs; `None` if the recorder chooses files that are large enough.
 pub(super) fn files(instrument: &Instrument) -> Option<f64> {
     let RecordingLayout { format, storing, frames_per_file, .. } = instrument.recording;
     let frames = match (format, storing) {
@@ -326,7 +327,7 @@ pub(super) fn files(instrument: &Instrument) -> Option<f64> {
 }
 
 impl LimitKind {
-    /// What would have to be measured.
+    /// The missing measurement.
     const fn asked(self) -> &'static str {
         match self {
             LimitKind::Written => "no sequential write was measured",

@@ -1,4 +1,4 @@
-//! Predictions from figures made up for the purpose, with margins that are known.
+//! Predictions from made-up figures, with known margins.
 
 use super::*;
 use crate::{Study, made_up};
@@ -39,7 +39,7 @@ fn planned(stages: &str) -> Results {
     }
 }
 
-/// One repeat after the other, with so many bytes and operations in a second each.
+/// Adds repeats, one after the other, with these bytes and operations in a second each.
 fn add(results: &mut Results, cell: usize, phase: Phase, repeats: &[(u64, u64)]) {
     for (repeat, &(bytes, operations)) in (0..).zip(repeats) {
         let sample = Sample { bytes, operations, wall: SECOND, ..Sample::new(Nanos(0)) };
@@ -58,7 +58,7 @@ fn measured() -> Results {
     results
 }
 
-/// Carried or not, and the margin in hundredths, by instrument, on the first target.
+/// The decision, and the margin in hundredths, by instrument, on the first target.
 fn table(results: &Results) -> Vec<(String, Option<bool>, f64)> {
     let study = Study::of(results).with_catalogue(&catalogue());
     let row = |row: &Prospects| {
@@ -69,7 +69,7 @@ fn table(results: &Results) -> Vec<(String, Option<bool>, f64)> {
     study.predictions.rows.iter().filter_map(row).collect()
 }
 
-/// Why there is no prediction, for each instrument without one.
+/// The reason for each instrument without a prediction.
 fn reasons(results: &Results) -> Vec<String> {
     let study = Study::of(results).with_catalogue(&catalogue());
     let why = |row: &Prospects| Some(format!("{}: {}", row.instrument, row.on[0].as_ref().err()?));
@@ -116,7 +116,7 @@ fn the_lower_end_of_the_interval_counts() {
 #[test]
 fn it_says_no_only_where_the_upper_end_is_too_little() {
     let mut results = planned(WRITES);
-    // The interval is 76 MB/s to 124 MB/s, and 100 MB/s are needed.
+    // The interval is 76 MB/s to 124 MB/s, and the instrument needs 100 MB/s.
     add(&mut results, 0, Phase::Write, &[(90_000_000, 1), (100_000_000, 1), (110_000_000, 1)]);
     assert_eq!(table(&results)[0], ("large".into(), None, 0.75));
     results.samples.iter_mut().for_each(|measured| measured.sample.bytes -= 40_000_000);
@@ -161,7 +161,7 @@ fn a_small_scale_predicts_nothing() {
 fn less_than_a_cache_that_was_seen_predicts_nothing() {
     let mut results = measured();
     recording(&mut results, "fast", Goal::Limit, 400_000_000, 0);
-    // At 400 MB/s for the first second, then at 40 MB/s: the cache took more than the 250 MB of the stage.
+    // 400 MB/s for the first second, then 40 MB/s: the cache took more than the 250 MB of the stage.
     let mut series = Series::new(Nanos(0));
     (0..1000)
         .for_each(|at| series.add(Nanos::from_millis(10 * at), if at < 100 { 4_000_000 } else { 400_000 }));
@@ -282,18 +282,18 @@ fn nothing_is_predicted_to_be_worse_than_what_was_recorded() {
     assert_eq!(prospect.margin.map(f64::round), Some(9.0), "9 times 100 MB/s were recorded");
     let Basis::Predicted(limit) = prospect.basis else { panic!("{prospect:?}") };
     assert_eq!(study.predictions.limits[limit].from, LimitSource::Recording("mine".into()));
-    // Where the stage wrote more than the recording took, it counts.
+    // If the stage wrote more than the recording, it counts.
     results.samples.truncate(12);
     recording(&mut results, "mine", Goal::Limit, 100_000_000, 0);
     recording(&mut results, "mine", Goal::Pace, 100_000_000, 0);
     assert!(table(&results).contains(&says("large", true, 2.5)), "{:?}", table(&results));
 }
 
-/// Seen: a recording that got 50 files a second made instruments of 2000 files a second "?: 0.02 x".
+/// Regression test: a recording with 50 files per second gave instruments with 2000 files per second "?: 0.02 x".
 #[test]
 fn a_lower_bound_that_is_too_little_predicts_nothing() {
     let mut results = measured();
-    // Stages are INVALID; a recording over a network says only that the target takes at least so much.
+    // Stages are INVALID; a recording over a network gives only a lower bound for the target.
     results.samples.iter_mut().for_each(|measured| measured.sample.invalid = Some(Invalid::Starved(None)));
     recording(&mut results, "mine", Goal::Limit, 50_000_000, 0);
     recording(&mut results, "mine", Goal::Pace, 50_000_000, 0);
@@ -314,7 +314,7 @@ fn detector(name: &str) -> Instrument {
     Instrument::parse(&text, name).expect("valid")
 }
 
-/// A recording of it at the limit, four times smaller than it came.
+/// A recording of it at full speed, packed to a quarter of its size.
 fn packed(results: &mut Results, instrument: &Instrument, rate: u64, cores: f64) {
     recording(results, &instrument.name, Goal::Limit, rate, 0);
     let cell = RecordingRun {
@@ -332,7 +332,7 @@ fn packed(results: &mut Results, instrument: &Instrument, rate: u64, cores: f64)
         (Bytes(4_000_000), rate / 4_000_000, Bytes(rate / 4));
 }
 
-/// What is written counts, 100.5 MB/s, not the 400 MB/s of the pixels; what packing costs is not known.
+/// The written rate counts, 100.5 MB/s, not the 400 MB/s of the pixels; the cost of packing is unknown.
 #[test]
 fn what_is_packed_is_predicted_as_it_is_written() {
     let mut results = measured();

@@ -1,4 +1,4 @@
-//! What readers cost the writer, and the writer the readers.
+//! The cost of readers for the writer, and of the writer for readers.
 
 use nilometer_model::{
     ByteRate, Goal, Ingest, Nanos, ReaderTotals, Sample, Series,
@@ -7,30 +7,30 @@ use nilometer_model::{
 
 use super::{Finding, Made, Recorded, is_usual, long_run, quantile, readers};
 
-/// A recording that was read while it was made.
+/// A recording that was read at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Beside {
-    /// How many read and checked every frame.
+    /// Number of readers that checked every frame.
     pub readers: usize,
-    /// One more copied them to a second target.
+    /// True if another reader copied the frames to a second target.
     pub copied: bool,
-    /// At the instrument's pace.
+    /// The finding at the instrument's rate.
     pub finding: Finding,
-    /// As fast as the storage takes frames, with these readers.
+    /// The rate at full speed, with these readers.
     pub limit: Option<SustainedRate>,
-    /// What they change at the rate that the storage takes, from passes with and without them in the same rounds.
+    /// The change of the rate at full speed by the readers, from passes with and without them in the same rounds.
     pub change: Option<RateChange>,
-    /// What the readers got together meanwhile, at the instrument's pace.
+    /// The total rate of the readers at that time, at the instrument's rate.
     pub got: ByteRate,
-    /// What one reader gets when nothing is recorded.
+    /// The rate of a single reader while nothing is recorded.
     pub alone: Option<ByteRate>,
-    /// From due until read, for half of the frames and for 99 %; none if nothing was read.
+    /// Time from due until read, for half of the frames and for 99 %; `None` if nothing was read.
     pub late: Option<(Nanos, Nanos)>,
-    /// Frames that were removed before a reader came to them.
+    /// Frames that were removed before a reader reached them.
     pub missed: u64,
-    /// Reads and writes of the readers that failed.
+    /// Failed reads and writes of the readers.
     pub failed: u64,
-    /// A copy hung and was given up.
+    /// True if a copy hung and was abandoned.
     pub hung: bool,
 }
 
@@ -47,7 +47,7 @@ impl Beside {
     }
 }
 
-/// Who reads: how many, and whether a copy is made.
+/// The readers: their number, and whether there is a copy.
 type Level = (usize, bool);
 
 fn level(ingest: &Ingest) -> Level {
@@ -56,7 +56,7 @@ fn level(ingest: &Ingest) -> Level {
     (readers.len() - copies, copies > 0)
 }
 
-/// By the number of readers.
+/// The findings by number of readers.
 pub(super) fn beside(recorded: &Recorded<'_>) -> Vec<Beside> {
     let mut levels: Vec<Level> = recorded
         .of(Goal::Pace)
@@ -91,7 +91,7 @@ fn at_level(recorded: &Recorded<'_>, wanted: Level) -> Option<Beside> {
     })
 }
 
-/// The passes of a round without readers and with these are a pair.
+/// Compares the passes without readers and with these, in pairs of the same round.
 fn change(recorded: &Recorded<'_>, wanted: Level) -> Option<RateChange> {
     let beside = passes(recorded, wanted);
     let alone = passes(recorded, (0, false));
@@ -100,7 +100,7 @@ fn change(recorded: &Recorded<'_>, wanted: Level) -> Option<RateChange> {
     rate_change(&pairs.collect::<Vec<_>>())
 }
 
-/// Valid passes as fast as it goes with such readers, each with its round.
+/// Valid passes at full speed with such readers, each with its round.
 fn passes<'a>(recorded: &Recorded<'a>, wanted: Level) -> Vec<(u32, &'a Series)> {
     let of = recorded.samples.iter().copied().filter(|measured| is_pass(&measured.sample, wanted));
     of.map(|measured| (measured.key.repeat, &measured.sample.series)).collect()

@@ -1,4 +1,5 @@
-//! The decision: from the recording at the instrument's pace and from the passes at full speed to a word, and why.
+//! The decision: one word and its reason, from the recording at the instrument's rate and from the passes at full
+//! speed.
 
 use std::fmt;
 
@@ -7,14 +8,14 @@ use nilometer_plan::{DURATION_LEAST, FRAMES_LEAST};
 
 use super::{Finding, Hidden, TrialVerdict, Verdict, words::decimal};
 
-/// The answer in one word: what exit codes and tables go by.
+/// The answer in one word, the basis of exit codes and tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It carries the instrument.
+    /// The target carries the instrument.
     Carries,
     /// Frames are lost, or would be.
     DoesNotCarry,
-    /// The data don't say.
+    /// The data do not decide.
     NotDecided,
 }
 
@@ -29,40 +30,40 @@ impl Decision {
     }
 }
 
-/// Why nothing is decided although no frame was lost.
+/// Reasons for no decision although no frame was lost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Doubt {
-    /// Too short a recording, or too few frames.
+    /// The recording is too short, or has too few frames.
     TooLittle { frames: u64, duration: Nanos },
-    /// The buffer was still filling, and it is not known what the storage takes in the long run.
+    /// The buffer was still filling, and the long-term rate of the storage is unknown.
     Filling,
-    /// Memory on the way may hold all of it, or enough that nobody would see the storage fall behind.
+    /// Memory on the way may hold the whole recording, or enough of it to hide slow storage.
     Hidden { hidden: Hidden, least: Option<Nanos> },
-    /// So much went to the storage at full speed, and a page cache of this size may hold most of it.
+    /// Bytes written at full speed, and a page cache of a size that may hold most of them.
     Cached { came: Bytes, cache: Bytes },
     /// The passes at full speed were too short, or all invalid.
     NoRate,
-    /// The rate at full speed still rose or fell by this share.
+    /// The rate at full speed was still rising or falling by this share.
     Changing(f64),
-    /// The interval of the margin holds one, and the margin is near it.
+    /// The interval of the margin contains one, and the margin is close to it.
     Close(Margin),
-    /// The interval of the margin holds one because it is wide.
+    /// The interval of the margin contains one because it is wide.
     Imprecise(Margin),
-    /// At full speed it took less than the instrument delivers, but the buffer did not go on filling.
+    /// At full speed, the storage was slower than the instrument, but the buffer did not keep filling.
     Contradiction,
 }
 
-/// Who would have to record for longer learns more from a pass at full speed.
+/// The longest recording to ask for: beyond it, a pass at full speed shows more.
 const RECORDED_MOST: Nanos = Nanos::from_millis(3_600_000);
 
-/// A margin is near one if it differs by less.
+/// A margin is close to one if it differs by less.
 const NEAR: f64 = 0.1;
 
-/// A rate that falls is enough if it would be after falling so many times as much again.
+/// A falling rate is enough if it still is after it has fallen by this many times the observed fall.
 const FALLS_ON: f64 = 2.0;
 
 impl Verdict {
-    /// The answer in one word: by itself, and in all company in which it was recorded too.
+    /// The answer in one word: for the instrument alone, and in every company in which it was recorded.
     pub fn decision(&self) -> Decision {
         let besides = self.besides();
         let worst = if besides.iter().any(|(_, finding)| matches!(finding, Finding::Lost(_))) {
@@ -79,7 +80,7 @@ impl Verdict {
         }
     }
 
-    /// The answer for the instrument by itself.
+    /// The answer for the instrument alone.
     pub fn decision_alone(&self) -> Decision {
         match &self.finding {
             Finding::Lost(_) => Decision::DoesNotCarry,
@@ -92,7 +93,7 @@ impl Verdict {
         }
     }
 
-    /// In which company it was recorded, and what that came to: beside readers, together with others, in a condition.
+    /// The findings with company: beside readers, together with others, in a condition.
     pub(super) fn besides(&self) -> Vec<(String, &Finding)> {
         let read = self.read.iter().map(|beside| (format!("beside {}", beside.who()), &beside.finding));
         let together = self.together.iter();
@@ -101,14 +102,14 @@ impl Verdict {
         read.chain(together).chain(under).collect()
     }
 
-    /// At full speed the storage surely takes less than the instrument delivers. Where the buffer was filling, that is why:
-    /// it only hid it.
+    /// Returns true if the storage is certainly slower at full speed than the instrument. A filling buffer would
+    /// only have hidden that.
     fn is_too_slow(&self) -> bool {
         let rises = self.limit.and_then(|limit| limit.trend).is_some_and(|trend| trend > 0.0);
         !rises && self.margins().is_some_and(|margin| margin.high < 1.0)
     }
 
-    /// What speaks against calling a recording without loss carried; none if nothing does.
+    /// The reason not to call a recording without loss carried; `None` if there is none.
     pub(super) fn doubt(&self, trial: &TrialVerdict) -> Option<Doubt> {
         let TrialVerdict { due, duration, filling, .. } = *trial;
         if due < FRAMES_LEAST || duration < DURATION_LEAST {
@@ -121,10 +122,10 @@ impl Verdict {
             return if self.limit_tried { Some(Doubt::NoRate) } else { trial.may_be_hidden() };
         };
         let trend = self.limit.and_then(|limit| limit.trend);
-        // What rises is at least what it was; what falls may go on falling.
+        // A rising rate stays at least as high; a falling one may fall further.
         let falls_on = trend.map_or(0.0, |trend| FALLS_ON * (-trend).max(0.0));
         if margin.low * (1.0 - falls_on) >= 1.0 {
-            // Where a cache was found to be full, what came behind it is the storage's.
+            // If a cache was seen to be full, the rate after it is that of the storage.
             let cached = self.limit_cached.filter(|_| self.cache.is_none());
             return cached.map(|(came, cache)| Doubt::Cached { came, cache });
         }
@@ -138,7 +139,7 @@ impl Verdict {
 }
 
 impl fmt::Display for Doubt {
-    /// Behind `not decided: `.
+    /// The text after `not decided: `.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Doubt::TooLittle { frames, duration } => {

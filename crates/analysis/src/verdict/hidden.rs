@@ -1,4 +1,4 @@
-//! What memory on the way to the storage may hide of a recording, so that storage that is too slow looks as if it kept up.
+//! Data that memory on the way to the storage may hide in a recording, so that slow storage seems to keep up.
 
 use std::fmt;
 
@@ -8,31 +8,32 @@ use nilometer_plan::{Results, seen_after};
 use super::{Recorded, TrialVerdict, decision::Doubt, layout, words::decimal};
 use crate::prediction::dirty_limit;
 
-/// A pass at full speed is the storage's if so many times as much went to it as the page cache holds: a cache of the rest is found by the
-/// step in its rate.
+/// A pass at full speed shows the storage if it writes this many times the size of the page cache. Caches inside
+/// the storage show up as a step in the rate.
 const PASSES_BEHIND_THE_CACHE: u64 = 2;
 
-/// What memory may hold of a recording, in bytes of frames as they came.
+/// Bytes of a recording that memory may hold, as received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hidden {
-    /// All that came.
+    /// All bytes received.
     pub came: Bytes,
     /// The recorder's buffer.
     pub buffer: Bytes,
-    /// The page cache: where files are synced, the most that was not durable at any time; otherwise the most that this machine lets
-    /// wait (`vm.dirty_ratio`). Nothing where writes go past it; none if the record does not say.
+    /// The page cache. If files are synced: the most that was not durable at any time. Otherwise: the most that
+    /// this machine lets wait (`vm.dirty_ratio`). Zero if writes bypass it; `None` if the record does not contain
+    /// it.
     pub cache: Option<Bytes>,
 }
 
 impl Hidden {
-    /// How much has to be written before storage that is too slow is seen; none if that is not known.
+    /// Bytes to write before slow storage shows; `None` if unknown.
     fn least(&self) -> Option<Bytes> {
         self.cache.map(|cache| seen_after(self.buffer, cache))
     }
 }
 
 impl fmt::Display for Hidden {
-    /// Why nothing follows from it.
+    /// The reason why nothing follows from the recording.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [came, buffer] = [self.came, self.buffer].map(decimal);
         if self.came <= self.buffer {
@@ -51,17 +52,18 @@ impl fmt::Display for Hidden {
     }
 }
 
-/// How frames come to a target.
+/// The path of frames to a target.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Way {
-    /// What the page cache may hold of it without a sync; none if the record does not say.
+    /// Bytes that the page cache may hold without a sync; `None` if the record does not contain it.
     unsynced: Option<Bytes>,
 }
 
 impl Way {
     pub(super) fn of(results: &Results, recorded: &Recorded<'_>) -> Self {
         let target = results.targets.get(recorded.target);
-        // Servers that are reached by URL have what they acknowledged, and the page cache has nothing of what it is itself.
+        // Servers reached by URL have everything that they acknowledged. A target in memory does not use the page
+        // cache.
         let has_no_cache = target.is_some_and(|target| target.path.contains("://") || target.is_volatile());
         let is_past_it =
             layout(results, recorded, Goal::Pace).is_some_and(|layout| layout.contains("past the cache"));
@@ -69,8 +71,8 @@ impl Way {
         Way { unsynced: unsynced.map(Bytes) }
     }
 
-    /// What the passes at full speed wrote at the most, and the page cache that may hold most of it; none where it can't, or the record
-    /// does not say.
+    /// The most that a pass at full speed wrote, and the page cache that may hold most of it. `None` if the cache
+    /// can't hold that much, or the record does not contain its size.
     pub(super) fn cached<'a>(self, passes: impl Iterator<Item = &'a Ingest>) -> Option<(Bytes, Bytes)> {
         let cache = self.unsynced.filter(|cache| cache.0 > 0)?;
         let unsynced = passes.filter(|ingest| ingest.durable.count() == 0);
@@ -93,7 +95,7 @@ impl Way {
 }
 
 impl TrialVerdict {
-    /// What speaks against it where no pass at full speed tells what the storage takes.
+    /// The objection to a recording without a rate from full speed.
     pub(super) fn may_be_hidden(&self) -> Option<Doubt> {
         let hidden = self.hidden;
         let needed = hidden.least();

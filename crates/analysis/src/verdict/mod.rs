@@ -1,5 +1,5 @@
-//! The verdict: does this target carry this instrument, by what margin, and how sure is that; beside readers, and beside
-//! others.
+//! The verdict: the decision if this target carries this instrument, by which margin and how certainly; alone,
+//! beside readers, and beside other recordings.
 
 mod beside;
 mod decision;
@@ -30,129 +30,130 @@ use crate::{AcrossMachines, Quantity, study::stages_of};
 pub struct Verdict {
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// Of what.
+    /// The instrument.
     pub instrument: RecordedInstrument,
-    /// The stages of the plan that it was recorded in, as far as they are not called by it.
+    /// The stages of the plan with its recordings, unless they have its name.
     pub stages: Vec<String>,
-    /// What all of them deliver.
+    /// The rate of all instruments together.
     pub rate: ByteRate,
-    /// What the target takes in the long run, from all valid passes at full speed.
+    /// The long-term rate of the target, from all valid passes at full speed.
     pub limit: Option<SustainedRate>,
-    /// Passes at full speed were made, whether or not a rate follows from them.
+    /// True if there were passes at full speed, even if no rate follows from them.
     pub limit_tried: bool,
-    /// What the passes at full speed wrote at the most, and the page cache of this machine that may hold most of it; none where files are
-    /// synced or written past it.
+    /// The most that a pass at full speed wrote, and this machine's page cache that may hold most of it. `None`
+    /// if files are synced, or writes bypass the cache.
     pub limit_cached: Option<(Bytes, Bytes)>,
-    /// Where a cache was full, in the recording that took the most before.
+    /// The step at which a cache filled up; of several recordings the one with the largest volume.
     pub cache: Option<RateStep>,
-    /// What the recording at the instrument's pace came to, without readers.
+    /// The finding of the recording at the instrument's rate, without readers.
     pub finding: Finding,
-    /// How frames came to the recorder.
+    /// The route of frames to the recorder.
     pub route: Route,
-    /// How its frames are stored at its own pace, and as fast as they are taken if that is another way; none in records that
-    /// do not say.
+    /// The storage format at the instrument's rate, and at full speed if it differs; `None` if the record does
+    /// not contain it.
     pub stored: Option<String>,
-    /// What was dealt out to several processes, and what each machine did; none if one recorded it.
+    /// The distribution over several processes, and the rate of each machine; `None` for a single process.
     pub dealt_out: Option<String>,
-    /// The target is memory of this machine: nothing there is durable, whatever is synced.
+    /// True if the target is memory of this machine: nothing there is durable, even after a sync.
     pub volatile: bool,
-    /// It was recorded by itself; if not, the finding is of all recordings that there are.
+    /// True if it was recorded alone; if not, the finding covers all recordings.
     pub by_itself: bool,
-    /// With readers, the fewest first.
+    /// Findings with readers, the fewest first.
     pub read: Vec<Beside>,
-    /// While others were recorded.
+    /// Findings while others were recorded.
     pub together: Vec<Together>,
-    /// In states that the user's commands brought the target into.
+    /// Findings in conditions that the user's commands created.
     pub under: Vec<Under>,
-    /// The highest rate without loss, if it was searched for.
+    /// The highest rate without loss, if there was a search for it.
     pub highest: Option<RateLimit>,
-    /// The lowest rate that was tried in vain above that, because the simulated instrument could not send as fast.
+    /// The lowest rate above it that failed because the simulated instrument could not send that fast.
     pub ceiling: Option<ByteRate>,
-    /// The smallest buffer without loss, if it was searched for, and the bytes of a slot.
+    /// The smallest buffer without loss, if there was a search for it, and the bytes of a slot.
     pub smallest: Option<(BufferLimit, Bytes)>,
 }
 
-/// What a recording at the instrument's pace came to.
+/// The finding of a recording at the instrument's rate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
     /// No frame was lost.
     Carried(TrialVerdict),
     /// Frames were lost.
     Lost(TrialVerdict),
-    /// Nothing follows from it.
+    /// Nothing follows from the recording, for this reason.
     Undecided(String),
 }
 
-/// A recording at the instrument's pace.
+/// A recording at the instrument's rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialVerdict {
-    /// How long frames came.
+    /// Time during which frames arrived.
     pub duration: Nanos,
     /// Frames that were due.
     pub due: u64,
     /// Frames that were lost.
     pub lost: u64,
-    /// Frames that were acknowledged later than the allowance.
+    /// Frames acknowledged later than the allowance.
     pub late: u64,
-    /// How late a frame may be, and what a stall is longer than.
+    /// The allowed delay of a frame, and the shortest stall.
     pub allowance: Nanos,
-    /// Times longer than that in which frames waited and none was acknowledged, and how long all of them together.
+    /// Number and total length of stalls: times above the allowance in which frames waited and none was
+    /// acknowledged.
     pub stalls: (u64, Nanos),
     /// The longest time in which frames waited and none was acknowledged.
     pub longest_stall: Nanos,
     /// The longest time from due until a frame could be read.
     pub latest: Nanos,
-    /// The most memory that was in use at once.
+    /// The most memory in use at once.
     pub buffer_used: Bytes,
-    /// The memory there was.
+    /// The memory available.
     pub buffer: Bytes,
     /// Bytes of a frame, of all recorders together.
     pub frame_size: Bytes,
-    /// The buffer was still filling when the last frame came.
+    /// True if the buffer was still filling when the last frame arrived.
     pub filling: bool,
-    /// It was filling, however slowly.
+    /// True if the buffer was filling at all, however slowly.
     pub grows: bool,
-    /// What memory on the way to the storage may hide of it.
+    /// Data that memory on the way to the storage may hide.
     pub hidden: Hidden,
-    /// Processors that the recorder kept busy, the simulated instrument apart.
+    /// Processors that the recorder kept busy, without the simulated instrument.
     pub cores: f64,
-    /// Frames that were read back when the recording was over, and found right.
+    /// Frames read back correctly after the recording.
     pub read_back: u64,
-    /// From due until durable, for 99 % of frames; none where nothing is synced.
+    /// Time from due until durable, for 99 % of frames; `None` if nothing is synced.
     pub durable: Option<Nanos>,
-    /// How many times smaller frames were written than they came.
+    /// The factor by which written frames were smaller than received ones.
     pub compressed: f64,
-    /// What became of packets, where they came over loopback: frames are then blocks of them.
+    /// Packet counts, if they arrived over loopback: frames are then blocks of packets.
     pub packets: Option<PacketTotals>,
 }
 
-/// A recording while others were made.
+/// A recording made together with others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Together {
-    /// All of them, this one included.
+    /// All recordings, including this one.
     pub company: String,
-    /// At the instrument's pace.
+    /// The finding at the instrument's rate.
     pub finding: Finding,
 }
 
-/// A recording while the target was in a condition, or something worked on it.
+/// A recording with the target in a condition, or under a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Under {
-    /// What the user calls the condition; empty for as it is.
+    /// The user's name of the condition; empty for none.
     pub condition: String,
-    /// What worked on it, in words; empty for nothing.
+    /// The load, in words; empty for none.
     pub load: String,
-    /// At the instrument's pace.
+    /// The finding at the instrument's rate.
     pub finding: Finding,
-    /// As fast as the storage takes frames.
+    /// The rate at full speed.
     pub limit: Option<SustainedRate>,
-    /// What became of the frames of an instrument that was the load, over all valid recordings at the pace; none where it was
-    /// another load.
+    /// The fate of the frames of an instrument that was the load, over all valid recordings at the instrument's
+    /// rate. `None` if the load was not an instrument.
     pub beside: Option<FramesBeside>,
 }
 
 impl Under {
-    /// `in the condition one disk lost`; of a load alone what it is.
+    /// `in the condition one disk lost`; for a load alone, its words.
     pub(super) fn place(&self) -> String {
         match (self.condition.is_empty(), self.load.is_empty()) {
             (true, _) => self.load.clone(),
@@ -161,7 +162,7 @@ impl Under {
         }
     }
 
-    /// What it is called where it stands alone: `one disk lost`.
+    /// The name for use on its own: `one disk lost`.
     pub(super) fn name(&self) -> String {
         let both = [self.condition.as_str(), self.load.as_str()];
         both.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ")
@@ -180,9 +181,9 @@ pub fn verdicts(results: &Results) -> Vec<Verdict> {
 struct Recorded<'a> {
     target: usize,
     instrument: RecordedInstrument,
-    /// How frames come to the storage at the instrument's pace.
+    /// The path of frames to the storage at the instrument's rate.
     way: Way,
-    /// In the order of cells and repeats.
+    /// The samples in the order of cells and repeats.
     samples: Vec<&'a Measured>,
 }
 
@@ -195,8 +196,9 @@ impl<'a> Recorded<'a> {
         made.filter(move |(_, ingest)| ingest.goal == goal)
     }
 
-    /// What the recording of several comes to that speaks most against the target: data that were read back wrong, then losses, then a
-    /// buffer that was still filling, then the longest stall. One that is INVALID for another reason speaks last.
+    /// The finding of the worst of several recordings. Data read back wrong count first, then losses, then a
+    /// buffer that was still filling, then the longest stall. Recordings that are INVALID for another reason
+    /// count last.
     fn worst(&self, made: Vec<Made<'_>>) -> Finding {
         let badness = |(sample, ingest): &Made<'_>| {
             let wrong = sample.invalid == Some(Invalid::Wrong);
@@ -207,7 +209,7 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// Every target with every instrument that was recorded there.
+/// Every target with every instrument recorded there.
 fn recorded(results: &Results) -> Vec<Recorded<'_>> {
     let mut samples: Vec<&Measured> =
         results.samples.iter().filter(|measured| measured.sample.ingest.is_some()).collect();
@@ -234,7 +236,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
     let by_itself = |(_, ingest): &Made<'_>| is_usual(ingest) && readers(ingest).is_empty();
     let (_, ingest) = recorded.of(Goal::Pace).next()?;
     let alone: Vec<Made<'_>> = recorded.of(Goal::Pace).filter(by_itself).collect();
-    // Where it was recorded with readers only, the passes beside them count.
+    // If it was only recorded with readers, those passes count.
     let counts = |made: &Made<'_>| if alone.is_empty() { is_usual(made.1) } else { by_itself(made) };
     let tried: Vec<&Sample> = recorded.of(Goal::Limit).filter(counts).map(|(sample, _)| sample).collect();
     let limits = tried.iter().copied().filter(|sample| sample.invalid.is_none());
@@ -269,19 +271,19 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
     })
 }
 
-/// What was recorded, in the order of cells.
+/// The recordings' cells, in their order.
 fn runs<'a>(results: &'a Results, recorded: &Recorded<'a>) -> impl Iterator<Item = &'a RecordingRun> {
     let samples = recorded.samples.clone();
     samples.into_iter().filter_map(|measured| results.recording(measured.key))
 }
 
-/// How frames came at the instrument's pace, which is what a verdict is about.
+/// The route of frames at the instrument's rate, which a verdict is about.
 fn paced_route(results: &Results, recorded: &Recorded<'_>) -> Route {
     let of_goal = |goal| runs(results, recorded).find(|run| run.goal == goal);
     of_goal(Goal::Pace).map(|run| run.route).unwrap_or_default()
 }
 
-/// How the frames are laid out, as the record's environment says it.
+/// The layout of frames, from the record's environment.
 fn stored(results: &Results, recorded: &Recorded<'_>) -> Option<String> {
     let paced = layout(results, recorded, Goal::Pace)?;
     match layout(results, recorded, Goal::Limit).filter(|limit| *limit != paced) {
@@ -296,7 +298,8 @@ fn layout<'a>(results: &'a Results, recorded: &Recorded<'a>, goal: Goal) -> Opti
     results.environment.iter().find(|(name, _)| *name == key).map(|(_, layout)| layout.as_str())
 }
 
-/// Who recorded it, if it was several: how fast each machine was where frames came as fast as they were taken, or at its pace.
+/// The processes that recorded it, if there are several: the rate of each machine at full speed, or else at the
+/// instrument's rate.
 fn dealt_out(results: &Results, recorded: &Recorded<'_>, at_full_speed: &[&Sample]) -> Option<String> {
     let paced = recorded.of(Goal::Pace).map(|(sample, _)| sample);
     let fast = AcrossMachines::of_samples(at_full_speed.iter().copied(), Quantity::Bytes);
@@ -311,18 +314,18 @@ fn dealt_out(results: &Results, recorded: &Recorded<'_>, at_full_speed: &[&Sampl
     Some(format!("{what} are dealt out to {}", across.words(Quantity::Bytes)))
 }
 
-/// What the storage took in the long run.
+/// The long-term rate of the storage.
 fn long_run<'a>(passes: impl Iterator<Item = &'a Sample>) -> Option<SustainedRate> {
     let passes: Vec<&Series> = passes.map(|sample| &sample.series).collect();
     sustained(&passes)
 }
 
-/// Nothing else was recorded at the same time, and the target was as it is.
+/// Returns true if nothing else was recorded at the same time, and the target was in its usual state.
 fn is_usual(ingest: &Ingest) -> bool {
     ingest.company.is_empty() && ingest.is_undisturbed()
 }
 
-/// In each condition, and beside each load.
+/// The findings in each condition, and beside each load.
 fn under(recorded: &Recorded<'_>) -> Vec<Under> {
     let mut states: Vec<&Ingest> =
         recorded.of(Goal::Pace).map(|(_, ingest)| ingest).filter(|ingest| !ingest.is_undisturbed()).collect();
@@ -349,7 +352,7 @@ fn under_state(recorded: &Recorded<'_>, state: &Ingest) -> Under {
     }
 }
 
-/// Those who read while it was made.
+/// The readers during the recording.
 fn readers(ingest: &Ingest) -> Vec<&ReaderTotals> {
     ingest.readers.iter().filter(|reader| !reader.after).collect()
 }
@@ -389,7 +392,7 @@ fn quantile(histogram: &Histogram, fraction: f64) -> Option<Nanos> {
     (histogram.count() > 0).then(|| Nanos(histogram.quantile(fraction)))
 }
 
-/// By company.
+/// The findings by company.
 fn together(recorded: &Recorded<'_>) -> Vec<Together> {
     let mut companies: Vec<&str> = recorded
         .of(Goal::Pace)
@@ -405,7 +408,7 @@ fn together(recorded: &Recorded<'_>) -> Vec<Together> {
     companies.into_iter().map(one).collect()
 }
 
-/// What searches found, as far as they came: the first of each kind, if an instrument was searched for several times.
+/// The results of searches, as far as they ended: the first of each kind, if an instrument has several.
 fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, Option<(BufferLimit, Bytes)>) {
     let highest = match found(results, recorded, Goal::Search) {
         Some((Found::Rate(limit), _)) => Some(limit),
@@ -417,7 +420,7 @@ fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, O
     }
 }
 
-/// What the first search with this goal found if it came to its end, and the size of its frames.
+/// The result of the first search with this goal, if it ended, and the size of its frames.
 fn found(results: &Results, recorded: &Recorded<'_>, goal: Goal) -> Option<(Found, Bytes)> {
     let first = recorded
         .samples
@@ -432,7 +435,7 @@ fn found(results: &Results, recorded: &Recorded<'_>, goal: Goal) -> Option<(Foun
     }
 }
 
-/// The lowest rate above what is carried at which the simulated instrument did not keep its pace, if no rate lost.
+/// The lowest rate above the carried one at which the simulated instrument was too slow, if no rate lost frames.
 fn ceiling(recorded: &Recorded<'_>, highest: &RateLimit) -> Option<ByteRate> {
     let carried = highest.carried.map_or(0.0, |rate| rate.0);
     let tried = recorded.of(Goal::Search).filter(|(sample, ingest)| {
@@ -444,17 +447,17 @@ fn ceiling(recorded: &Recorded<'_>, highest: &RateLimit) -> Option<ByteRate> {
 }
 
 impl Verdict {
-    /// How many times its rate the target takes in the long run.
+    /// The ratio of the target's long-term rate to the instrument's rate.
     pub fn margin(&self) -> Option<f64> {
         self.margins().map(|margin| margin.times)
     }
 
-    /// The same with its interval.
+    /// The ratio with its interval.
     pub fn margins(&self) -> Option<Margin> {
         self.limit.map(|limit| limit.margin(self.rate))
     }
 
-    /// The recording that the answer rests on; none if nothing follows from it.
+    /// The recording behind the answer; `None` if nothing follows from it.
     pub fn trial(&self) -> Option<&TrialVerdict> {
         match &self.finding {
             Finding::Carried(trial) | Finding::Lost(trial) => Some(trial),
@@ -462,15 +465,15 @@ impl Verdict {
         }
     }
 
-    /// The instrument, and how many of it.
+    /// The instruments and their number.
     pub fn who(&self) -> String {
         self.instrument.to_string()
     }
 }
 
 impl TrialVerdict {
-    /// The memory that covers its longest stall: what was in use at the most, and no less than what comes in that time with
-    /// a frame before and one behind it.
+    /// The memory that covers its longest stall. It is the most memory in use, and at least the data received in
+    /// that time plus a frame before and after.
     pub fn covering(&self, rate: ByteRate) -> Bytes {
         let comes = rate.0 * self.longest_stall.seconds();
         #[expect(clippy::cast_sign_loss, reason = "no rate is below zero")]

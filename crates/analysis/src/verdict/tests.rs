@@ -1,4 +1,4 @@
-//! Verdicts on recordings made up for the purpose.
+//! Verdicts on made-up recordings.
 
 use super::*;
 use crate::made_up::{camera, cameras};
@@ -107,14 +107,14 @@ fn nothing_is_green_without_evidence() {
         assert_eq!(verdict.decision(), Decision::NotDecided, "{verdict}");
         assert!(verdict.to_string().contains(why) && verdict.to_string().contains("too few"), "{verdict}");
     }
-    // Passes at full speed that are too short to say a rate.
+    // The passes at full speed are too short to give a rate.
     let mut pass = measured(0, false, 240_000_000, 0);
     pass.sample.series = Series::new(Nanos(0));
     let verdict = one(vec![pass, measured(1, true, 100_000_000, 0)]);
     assert_eq!(verdict.decision(), Decision::NotDecided, "{verdict}");
 }
 
-/// The verdict of recordings on a target with so many bytes of page cache, through it or past it.
+/// The verdict of recordings on a target with `cache` bytes of page cache, through it or past it.
 fn through(cache: u64, layout: &str, samples: Vec<Measured>) -> Verdict {
     let cells = cameras("camera", 9);
     let layouts =
@@ -126,7 +126,7 @@ fn through(cache: u64, layout: &str, samples: Vec<Measured>) -> Verdict {
     verdicts(&results).into_iter().next().expect("a verdict")
 }
 
-/// So many frames of 1 MB at 100 MB/s with a buffer of 100 MB, and no pass at full speed.
+/// `frames` frames of 1 MB at 100 MB/s with a buffer of 100 MB, and no pass at full speed.
 fn of_a_plan(frames: u64) -> Measured {
     changed(&measured(1, true, 100_000_000, 0), |ingest| ingest.due = frames)
 }
@@ -158,7 +158,7 @@ fn a_page_cache_has_to_be_filled_several_times_unless_files_are_synced() {
     assert_eq!(of(1401).decision(), Decision::Carries);
     let synced =
         |durable: Nanos, frames: u64| changed(&of_a_plan(frames), |ingest| ingest.durable.add(durable.0));
-    // No more than 10 MB were not durable at any time, whatever the machine lets wait.
+    // At most 10 MB were not durable at any time, at any limit of the machine.
     let durable = Nanos::from_millis(100);
     let of = |frames: u64| through(1 << 40, layout, vec![synced(durable, frames)]).decision();
     assert_eq!((of(1180), of(1230)), (Decision::NotDecided, Decision::Carries));
@@ -226,7 +226,7 @@ fn a_limit_below_the_rate_or_an_invalid_trial_decides_nothing() {
     assert!(!carried && text.contains("waited for a processor"), "{text}");
 }
 
-/// The same recording, changed.
+/// A copy of the recording with a change.
 fn changed(measured: &Measured, change: impl FnOnce(&mut Ingest)) -> Measured {
     let mut measured = measured.clone();
     change(measured.sample.ingest.as_mut().expect("a recording"));
@@ -252,7 +252,7 @@ fn what_readers_cost_is_said_both_ways() {
         ingest.longest_stall = Nanos::from_millis(500);
     });
     let beside = |rate, round| changed(&pass(1, rate, round), |ingest| ingest.readers = vec![reader]);
-    // Each round is slower than the one before, with readers and without: pairs are of one round.
+    // Each round is slower than the one before, with readers and without: pairs come from one round.
     let rounds = [(0, 220_000_000), (1, 200_000_000), (2, 180_000_000)];
     let alone = rounds.map(|(round, rate)| pass(0, rate, round));
     let slower = rounds.map(|(round, rate)| beside(rate / 4 * 3, round));
@@ -307,7 +307,7 @@ fn who_is_hurt_by_the_others_is_named() {
     let more = verdict.more().join("\n");
     let part = "together with the others (camera + other): 1.00 % of frames (60 of 6000) were lost";
     assert!(more.contains(part) && more.contains("the others hurt it"), "{more}");
-    // Too close to say by itself, and lost in company: the first words are those of the decision.
+    // Too close to decide alone, and lost in company: the first words are those of the decision.
     let close = one(vec![measured(0, false, 100_000_000, 0), alone.clone(), crowded.clone()]);
     assert_eq!(close.decision(), Decision::DoesNotCarry, "{close}");
     assert!(close.to_string().starts_with("does not carry it together"), "{close}");
@@ -384,7 +384,7 @@ fn search_cell() -> RecordingRun {
     }
 }
 
-/// All trials of a search, as cell of this number, on storage that carries up to so many bytes a second.
+/// All trials of a search, in the cell of this number, on storage that carries up to `carries` bytes per second.
 fn trials(cell: usize, carries: f64) -> Vec<Measured> {
     let (searching, mut made, mut trials) = (search_cell(), Vec::new(), Vec::new());
     while let Advice::Next(next) = search::advise(&searching, searching.rate(), &trials) {

@@ -12,7 +12,7 @@ use crate::interference::lost_words;
 
 use super::{Beside, Decision, Finding, Together, TrialVerdict, Under, Verdict};
 
-/// In powers of 1000, as rates are.
+/// Formats bytes in powers of 1000, like rates.
 pub(super) fn decimal(bytes: Bytes) -> String {
     ByteRate(bytes.0 as f64).to_string().replace("/s", "")
 }
@@ -33,7 +33,7 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// Where company makes the answer another than that of the instrument by itself, it comes first.
+    /// If company changes the answer for the instrument alone, it comes first.
     fn in_company(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decision = self.decision();
         if decision == self.decision_alone() {
@@ -51,7 +51,7 @@ impl Verdict {
         reasons.next().map_or(Ok(()), |reason| write!(f, "{reason}; by itself {it}"))
     }
 
-    /// The answer where no frame was lost.
+    /// The answer if no frame was lost.
     fn answered(&self, f: &mut fmt::Formatter<'_>, trial: &TrialVerdict) -> fmt::Result {
         match (self.decision_alone(), self.doubt(trial)) {
             (Decision::Carries, _) if trial.packets.is_some() => {
@@ -80,7 +80,7 @@ impl Verdict {
         }
     }
 
-    /// The answer without what it rests on: a sentence without its subject.
+    /// The answer without its evidence: a sentence without its subject.
     pub fn claim(&self) -> String {
         match self.decided_beside() {
             Some((place, Finding::Undecided(why))) => return format!("not decided {place}: {why}"),
@@ -108,8 +108,7 @@ impl Verdict {
         }
     }
 
-    /// What was found beside whom, or in which condition, where that makes the answer another than that of the instrument by
-    /// itself.
+    /// The company or condition that changes the answer for the instrument alone, with its finding.
     pub(crate) fn decided_beside(&self) -> Option<(String, &Finding)> {
         let decision = self.decision();
         if decision == self.decision_alone() {
@@ -122,7 +121,7 @@ impl Verdict {
         self.besides().into_iter().find(|(_, finding)| decides(finding))
     }
 
-    /// `2.4 times its rate (2.3 to 2.5)`; nothing where it is not known.
+    /// `2.4 times its rate (2.3 to 2.5)`; empty if unknown.
     fn times(&self) -> String {
         let Some(margin) = self.margins() else { return String::new() };
         let digits = if margin.low < 1.2 { 2 } else { 1 };
@@ -135,7 +134,7 @@ impl Verdict {
         )
     }
 
-    /// What a recording without loss showed.
+    /// The evidence of a recording without loss.
     fn shown(&self, f: &mut fmt::Formatter<'_>, trial: &TrialVerdict) -> fmt::Result {
         let TrialVerdict { duration, longest_stall, cores, .. } = trial;
         write!(
@@ -180,7 +179,7 @@ impl Verdict {
         }
     }
 
-    /// What is to be said besides, a sentence each.
+    /// Further findings, a sentence each.
     pub fn more(&self) -> Vec<String> {
         let mut more: Vec<String> = self.stored.iter().map(|stored| format!("stored as {stored}")).collect();
         more.extend(self.dealt_out.clone());
@@ -188,7 +187,7 @@ impl Verdict {
             more.push("it was recorded with readers, with others or in a condition only".to_owned());
         }
         if let Finding::Carried(trial) | Finding::Lost(trial) = &self.finding {
-            // What is padded to whole pages is a little more than it was.
+            // Padding to whole pages makes frames slightly larger.
             if trial.compressed > 1.05 && trial.compressed.is_finite() {
                 let written = ByteRate(self.rate.0 / trial.compressed);
                 more.push(format!(
@@ -220,14 +219,14 @@ impl Verdict {
         more
     }
 
-    /// What limited a search, if it was not what was evaluated.
+    /// The limit of a search, if it was not the target.
     fn limited(&self) -> String {
         self.ceiling.map_or_else(String::new, |rate| {
             format!("; the simulated instrument was the limit: it could not send {rate} on this machine")
         })
     }
 
-    /// What readers cost the writer, and the writer the readers.
+    /// The cost of readers for the writer, and of the writer for readers.
     fn beside(&self, beside: &Beside) -> Vec<String> {
         let who = beside.who();
         let mut sentences = vec![format!("beside {who}: {}", self.compared(&beside.finding))];
@@ -256,7 +255,7 @@ impl Verdict {
         sentences
     }
 
-    /// What readers change as fast as it goes.
+    /// The change of the rate at full speed by the readers.
     fn cost(&self, beside: &Beside, who: &str) -> Option<String> {
         let limit = beside.limit?;
         let alone = self.limit?;
@@ -294,7 +293,7 @@ impl Verdict {
         format!("{}: {}{limit}{beside}", under.name(), self.compared(&under.finding))
     }
 
-    /// A finding against that of the instrument by itself.
+    /// Compares a finding with that of the instrument alone.
     fn compared(&self, finding: &Finding) -> String {
         let alone = match &self.finding {
             Finding::Carried(trial) | Finding::Lost(trial) => format!(" (alone {})", trial.longest_stall),
@@ -318,18 +317,18 @@ impl Verdict {
 }
 
 impl TrialVerdict {
-    /// `: fewer than 270 losses an hour are proved (95 %)`. Nothing if the buffer was still filling: then losses come later, and not by
-    /// chance.
+    /// `: fewer than 270 losses an hour are proved (95 %)`. Empty if the buffer was still filling: losses then
+    /// come later, and not by chance.
     pub(crate) fn proof(&self) -> String {
         if self.filling { String::new() } else { format!(": {}", fewer_losses(self.duration).join("; ")) }
     }
 
-    /// What is lost or not.
+    /// The unit of losses.
     pub(crate) fn smallest(&self) -> &'static str {
         if self.packets.is_some() { "packet" } else { "frame" }
     }
 
-    /// What is acknowledged and read.
+    /// The unit of acknowledgements and reads.
     fn stored(&self) -> &'static str {
         if self.packets.is_some() { "block" } else { "frame" }
     }
@@ -340,8 +339,8 @@ fn between(limit: &SustainedRate) -> String {
     format!("{} ({} to {})", limit.rate, limit.low, limit.high)
 }
 
-/// What a change costs, in percent, with its interval; or the interval alone, where it does not say whether it costs
-/// anything.
+/// The cost of a change in percent, with its interval. Returns the interval alone as an error if the interval
+/// includes no cost.
 fn percents(change: &RateChange) -> Result<String, String> {
     let [least, mean, most] = [change.high, change.share, change.low].map(|share| -100.0 * share);
     if change.low < 0.0 && change.high < 0.0 {
@@ -351,11 +350,12 @@ fn percents(change: &RateChange) -> Result<String, String> {
     }
 }
 
-/// Times in which losses are counted, the shortest first.
+/// Periods for the rate of losses, the shortest first.
 const COUNTED_IN: [(&str, f64); 3] = [("an hour", 3600.0), ("a day", 86_400.0), ("a year", 31_557_600.0)];
 
-/// What no loss in so long a time proves of how often losses occur, and what would have to be recorded to prove less. A loss is an event:
-/// one stall may take a thousand frames, and that bounds no number of frames.
+/// The bound on the rate of losses after a recording of this duration without loss, and the duration that proves
+/// less. A loss is an event: one stall may lose a thousand frames, so the bound does not limit the number of
+/// frames.
 pub(crate) fn fewer_losses(duration: Nanos) -> Vec<String> {
     let most = poisson_upper(0) / duration.seconds().max(1e-9);
     let in_time = |(_, seconds): &&(&str, f64)| most * seconds >= 1.0;
@@ -369,7 +369,7 @@ pub(crate) fn fewer_losses(duration: Nanos) -> Vec<String> {
     said
 }
 
-/// To two digits.
+/// Rounds up to two digits.
 fn rounded_up(value: f64) -> String {
     let step = 10_f64.powf((value.log10().floor() - 1.0).max(0.0));
     format!("{:.0}", (value / step).ceil() * step)
@@ -384,7 +384,7 @@ pub(crate) fn lost_frames(trial: &TrialVerdict) -> String {
     format!("{percent:.2} % of {}s ({lost} of {due})", trial.smallest())
 }
 
-/// Which packets were lost where, and who did not keep up.
+/// The lost packets by place, with the part that was too slow.
 fn where_lost(packets: &PacketTotals, buffer: &str) -> String {
     let room = decimal(packets.room);
     let places = [
@@ -399,7 +399,7 @@ fn where_lost(packets: &PacketTotals, buffer: &str) -> String {
     lost.map(|(count, place)| format!("{count} {place}")).collect::<Vec<_>>().join("; ")
 }
 
-/// What the network did, in the terms of RFC 3357 and RFC 4737.
+/// The behaviour of the network, in the terms of RFC 3357 and RFC 4737.
 fn network(packets: &PacketTotals) -> String {
     let PacketTotals { losses, longest_loss, reordered, extent, room, late, .. } = packets;
     let lost = match losses {
@@ -416,7 +416,7 @@ fn network(packets: &PacketTotals) -> String {
     )
 }
 
-/// Frames that were late, stalls, when frames were durable, and what was read back.
+/// Late frames, stalls, durability, and frames read back.
 fn late(trial: &TrialVerdict, volatile: bool) -> Option<String> {
     let TrialVerdict { late, allowance, latest, stalls: (stalls, stalled), durable, read_back, due, .. } =
         trial;

@@ -1,4 +1,4 @@
-//! Each warning is found where it should be, and not where it should not.
+//! Tests that each warning appears if it should, and only then.
 
 use nilometer_model::{Invalid, Sample, Waited};
 use nilometer_plan::{Event, Key, TargetEntry};

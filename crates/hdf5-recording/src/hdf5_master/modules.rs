@@ -1,4 +1,5 @@
-//! The same over recordings that several machines made, each of some modules of a detector: its virtual dataset has whole frames.
+//! A master file over recordings of several machines, each with some modules of a detector: its virtual dataset
+//! has whole frames.
 
 use std::{
     collections::BTreeSet,
@@ -17,21 +18,21 @@ use crate::Hdf5Contents;
 /// A recording of some modules of a detector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModulesPart {
-    /// Where it is.
+    /// Its directories.
     pub directories: Vec<PathBuf>,
-    /// Its number, in its journals: something else may be there under the same path.
+    /// Its number in its journals: the same path may hold another recording.
     pub recording: u64,
-    /// Which frame of all parts its first one is: they need not begin with the same.
+    /// Number of its first frame, counted over all parts: parts may begin with different frames.
     pub begins: u64,
-    /// Where its modules begin along the first dimension of a frame.
+    /// Position of its modules along the first dimension of a frame.
     pub at: u64,
-    /// How much of it they are.
+    /// Size of its modules along that dimension.
     pub extent: u64,
 }
 
-/// Puts a file over the recordings of all modules into a directory, which is one of those of the first part; none if their frames
-/// are in several datasets, or in files of which old ones are removed. `contents` are those of the whole detector; `name` is that of
-/// the whole recording. Where it is then.
+/// Writes a master file over the recordings of all modules into a directory of the first part, and returns its
+/// path. `None` if the frames are in several datasets, or if old files are removed. `contents` are those of the
+/// whole detector; `name` is that of the whole recording.
 ///
 /// # Errors
 /// If a recording can't be read, HDF5 refuses, or the directory does not take it in time.
@@ -60,7 +61,7 @@ pub fn put_master_of_modules(
     })?
 }
 
-/// The paths of what files say of each frame beside its pixels.
+/// The paths of datasets with a value for each frame.
 fn columns(group: &TreeGroup, path: &str, found: &mut BTreeSet<String>) {
     for (name, node) in &group.members {
         let path = format!("{path}/{name}");
@@ -74,7 +75,7 @@ fn columns(group: &TreeGroup, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Where the frames of all parts are; none where nobody can say tomorrow what is there.
+/// The runs of frames of all parts; `None` if old files are removed and the result would soon be wrong.
 fn runs_of_all(parts: &[ModulesPart], home: &Path) -> Result<Option<Vec<FileRun>>, MasterError> {
     let mut all = Vec::new();
     for part in parts {

@@ -1,25 +1,25 @@
-//! How much data a file of this length can hold. A file may claim any size: what is written for it, or read into memory at once,
-//! follows from what is there.
+//! Estimates how much data a file of this length can hold. A file may claim any size, so memory and output are
+//! limited by its real content.
 
 use nilometer_hdf5::{Hdf5Error, ReadDataset};
 use nilometer_model::Bytes;
 
 use super::LoneFile;
 
-/// No codec makes data smaller by more, as a rule: blank frames in LZ4 become 255 times smaller, in deflate 1030 times.
+/// The highest compression accepted: blank frames in LZ4 become 255 times smaller, in deflate 1030 times.
 const SMALLEST: u64 = 4096;
-/// So much of what is missing is filled without a question, beside as much again as is there.
+/// Bytes of missing data that are filled in without an error, beside as much again as is there.
 const FILLED: u64 = 64 << 20;
 /// Bytes of a number in memory.
 const NUMBER: u64 = 8;
 
 impl LoneFile {
-    /// Bytes that its frames have as long as they are all there.
+    /// Bytes of its frames if all of them were there.
     pub fn claimed(&self) -> u64 {
         self.frames().saturating_mul(self.frame_size())
     }
 
-    /// Bytes of elements that are there.
+    /// Bytes of the elements that are there.
     pub fn present(&self) -> u64 {
         let Some(chunk) = &self.shape.chunk else {
             return if self.shape.is_there { self.claimed() } else { 0 };
@@ -29,10 +29,11 @@ impl LoneFile {
         chunks.saturating_mul(bytes).min(self.bytes.saturating_mul(SMALLEST))
     }
 
-    /// Whether the file claims much more than it has: an export would fill the storage with what is missing.
+    /// Checks that the file does not claim much more than it has: an export would fill the storage with missing
+    /// data.
     ///
     /// # Errors
-    /// How much it claims, and how much is there.
+    /// The bytes claimed, and those that are there.
     pub fn check_claim(&self) -> Result<(), String> {
         let claimed = self.claimed();
         let present = self.present();
@@ -48,7 +49,7 @@ impl LoneFile {
         ))
     }
 
-    /// The numbers of a dataset of this file, unless it claims more of them than frames or than the file can have.
+    /// Reads the numbers of a dataset, unless it claims more of them than frames or than the file can hold.
     pub(super) fn believable_numbers(&self, dataset: &ReadDataset) -> Result<Vec<i64>, Hdf5Error> {
         let count = dataset.dimensions().iter().fold(1_u64, |all, side| all.saturating_mul(*side));
         let most = self.bytes.saturating_mul(SMALLEST).saturating_add(FILLED) / NUMBER;

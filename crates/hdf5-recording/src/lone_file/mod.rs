@@ -1,5 +1,5 @@
-//! A file of HDF5 without a journal: one that an export made, or any other program. Its frames are found by its index, read and
-//! unpacked, chunk by chunk. Nothing says what they were: without a journal there is nothing to compare them with.
+//! A file of HDF5 without a journal, made by an export or any other program. Its frames are found by its index,
+//! read and unpacked, chunk by chunk. Without a journal, there is nothing to compare them with.
 //!
 //! ```text
 //! dataset   +------+------+   a slab: all chunks that have something of the same rows of the first dimension,
@@ -8,8 +8,8 @@
 //!           |chunk |chunk |
 //! ```
 //!
-//! Chunks that one of our codecs or a plug-in unpacks are read at the place that the index says; what is left to the library's own
-//! filters (deflate, shuffle, Fletcher's checksum), it reads itself.
+//! Chunks that one of our codecs or a plug-in unpacks are read at the position in the index. The library itself
+//! reads chunks that only need its own filters (deflate, shuffle, Fletcher's checksum).
 
 mod believable;
 mod newer;
@@ -42,10 +42,10 @@ use crate::repair::{opened_own, path_of};
 use slab::Slab;
 use stretches::RowStretch;
 
-/// Why nothing of a file is read.
+/// Reasons why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum LoneFileError {
-    /// It can't be opened, or is somebody else's.
+    /// It can't be opened, or belongs to another user.
     #[error("{path}: {source}")]
     Storage {
         /// The file.
@@ -61,12 +61,12 @@ pub enum LoneFileError {
         /// Why.
         source: Hdf5Error,
     },
-    /// No dataset of it can be meant, or several can, or it can't be read here.
+    /// No dataset fits, several fit, or it can't be read here.
     #[error("{path}: {why}")]
     Frames {
         /// The file.
         path: PathBuf,
-        /// What can be done.
+        /// The alternatives.
         why: String,
     },
     /// A newer version of HDF5 made it.
@@ -76,22 +76,22 @@ pub enum LoneFileError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// What the library does not know.
+        /// The thing that the library does not know.
         why: String,
     },
-    /// The frames that would be meant may be in what can't be read.
+    /// The frames may be in the part that can't be read.
     #[error("{path}: its frames can't be read: {}", named(objects))]
     Broken {
         /// The file.
         path: PathBuf,
-        /// What can't be read.
+        /// The objects that can't be read.
         objects: Vec<BrokenObject>,
-        /// What else may have frames.
+        /// Other datasets that may have frames.
         others: Vec<String>,
     },
 }
 
-/// Objects, each with what is wrong with it.
+/// Lists objects, each with its error.
 fn named(objects: &[BrokenObject]) -> String {
     let named = objects.iter().take(NAMED_MAX).map(|BrokenObject { path, why }| format!("{path}: {why}"));
     let more = objects.len().saturating_sub(NAMED_MAX);
@@ -99,7 +99,7 @@ fn named(objects: &[BrokenObject]) -> String {
 }
 
 impl LoneFileError {
-    /// The file is damaged: nothing was asked wrongly.
+    /// Returns true if the file is damaged, false if the request was wrong.
     pub fn is_damage(&self) -> bool {
         matches!(
             self,
@@ -125,52 +125,54 @@ pub struct LoneFile {
     places: HashMap<Vec<u64>, ChunkPlace>,
 }
 
-/// How bytes of chunks become elements.
+/// The way in which chunks become elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unpacking {
-    /// They are elements, or what one filter made of them.
+    /// Our codecs or a plug-in unpack them, or they need no unpacking.
     Here(FrameCompression),
-    /// The library does it.
+    /// The library unpacks them.
     ByLibrary,
 }
 
 /// A chunk that can't be read, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoneDamage {
-    /// Where it begins in its dataset.
+    /// Its first element in the dataset.
     pub begin: Vec<u64>,
-    /// The first of the frames that it has something of.
+    /// The first frame that it overlaps.
     pub frame: u64,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// What reading all of a file found.
+/// The result of reading a whole file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoneVerified {
-    /// Chunks that are in the index.
+    /// Chunks in the index.
     pub chunks: u64,
-    /// Frames of which some chunk is not there, or that are said to be absent.
+    /// Frames with a missing chunk, or marked as absent.
     pub missing: Ranges,
-    /// Frames that are there and said not to be whole.
+    /// Frames marked as incomplete.
     pub not_whole: Ranges,
-    /// Frames of which a chunk can't be read.
+    /// Frames with a damaged chunk.
     pub damaged: Ranges,
-    /// The first chunks that can't be.
+    /// The first damaged chunks.
     pub damages: Vec<LoneDamage>,
-    /// How many can't be.
+    /// Number of damaged chunks.
     pub damaged_chunks: u64,
-    /// Objects of the file that can't be read: what is in them is not known.
+    /// Objects of the file that can't be read; their content is unknown.
     pub broken: Vec<BrokenObject>,
 }
 
-/// As many damaged chunks are named.
+/// Damaged chunks that are listed, at the most.
 const NAMED_MAX: usize = 20;
 
-/// What a file of HDF5 has at its beginning, or behind a block of its user's (HDF5 File Format Specification, version 3.0, II.A).
+/// The signature of HDF5 files, at the start or behind a user block (HDF5 File Format Specification, version 3.0,
+/// II.A).
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
-/// The block of a user is empty, or of 512 B or any power of two above.
+/// Returns true if a file has the signature. The user block is empty, or its size is 512 B or a larger power of
+/// two.
 fn is_hdf5(file: &File) -> bool {
     let begins = std::iter::once(0).chain((9..u64::BITS - 1).map(|power| 1 << power));
     let mut found = [0; SIGNATURE.len()];
@@ -180,10 +182,10 @@ fn is_hdf5(file: &File) -> bool {
 }
 
 impl LoneFile {
-    /// Opens a file of this user's, for the dataset with this path, or for the one that can be meant.
+    /// Opens a file of this user. Takes the dataset with the path `named`, or else the only one that fits.
     ///
     /// # Errors
-    /// If there is none, or several; what can be named instead.
+    /// If no dataset fits, or several do; the error lists the alternatives.
     pub fn open(path: &Path, named: Option<&str>) -> Result<Self, LoneFileError> {
         let file = opened_own(path).map_err(|source| LoneFileError::Storage { path: path.into(), source })?;
         let failed = |source| LoneFileError::Hdf5 { path: path.into(), source };
@@ -236,12 +238,12 @@ impl LoneFile {
         &self.others
     }
 
-    /// How it is stored.
+    /// The storage of its dataset.
     pub fn shape(&self) -> &StoredShape {
         &self.shape
     }
 
-    /// Frames: what the last two dimensions hold, or the last, if there are two.
+    /// Number of frames. A frame is the last two dimensions, or the last one if there are two.
     pub fn frames(&self) -> u64 {
         self.lead().iter().product()
     }
@@ -252,19 +254,19 @@ impl LoneFile {
         sides.iter().fold(self.shape.element as u64, |bytes, side| bytes.saturating_mul(*side))
     }
 
-    /// Chunks that there would be if all were there.
+    /// Number of chunks in a complete dataset.
     pub fn chunks_due(&self) -> u64 {
         let chunk = self.chunk();
         self.shape.dimensions.iter().zip(&chunk).map(|(side, chunk)| side.div_ceil(*chunk)).product()
     }
 
-    /// Dimensions in front of those of a frame.
+    /// Dimensions before those of a frame.
     fn lead(&self) -> &[u64] {
         let rank = self.shape.dimensions.len();
         &self.shape.dimensions[..rank - FRAME_RANK.min(rank - 1)]
     }
 
-    /// What is read at once: a chunk, or of what is in one piece some rows.
+    /// The unit of reading: a chunk, or some rows of a dataset without chunks.
     fn chunk(&self) -> Vec<u64> {
         self.shape.chunk.clone().unwrap_or_else(|| {
             let mut block = self.shape.dimensions.clone();
@@ -275,7 +277,7 @@ impl LoneFile {
         })
     }
 
-    /// Bytes of memory for a slab and a chunk; none if that can't be counted.
+    /// Bytes of memory for a slab and a chunk; `None` if the number overflows.
     fn slab_bytes(&self) -> Option<u64> {
         let chunk = self.chunk();
         let mut slab = self.shape.dimensions.clone();
@@ -286,12 +288,12 @@ impl LoneFile {
         bytes(&slab)?.checked_add(bytes(&chunk)?)
     }
 
-    /// Bytes of memory in which its frames are put together.
+    /// Bytes of memory needed to put frames together.
     pub fn memory_needed(&self) -> u64 {
         self.slab_bytes().unwrap_or(u64::MAX)
     }
 
-    /// A slab and a chunk must fit.
+    /// Checks that a slab and a chunk fit into memory.
     fn check_memory(&self) -> Result<(), String> {
         let Some(needed) = self.slab_bytes() else {
             return Err(format!("{} has more than can be counted: {:?}", self.name, self.shape.dimensions));
@@ -307,11 +309,11 @@ impl LoneFile {
         }
     }
 
-    /// Reads all that is there of it, and tells how many of its bytes are unpacked; until that says no. Rows of which no chunk is
-    /// there cost nothing, however many the file claims.
+    /// Reads everything that is there. It calls `go_on` with the number of bytes unpacked, and stops when that
+    /// returns false. Rows without any chunk cost nothing, however many the file claims.
     ///
     /// # Errors
-    /// If it was told to end.
+    /// If it was interrupted.
     pub fn verify(&self, mut go_on: impl FnMut(u64) -> bool) -> Result<LoneVerified, String> {
         let mut verified = self.begun();
         let mut slab = Slab::of(self);
@@ -329,10 +331,11 @@ impl LoneFile {
         Ok(verified)
     }
 
-    /// Hands out its frames in order, some at a time; what is missing or damaged has the fill value of the dataset.
+    /// Passes its frames to `take` in order, some at a time. Missing or damaged parts get the fill value of the
+    /// dataset.
     ///
     /// # Errors
-    /// What `take` said.
+    /// The error that `take` returned.
     pub fn each_slab(
         &self,
         mut take: impl FnMut(&[u8]) -> Result<(), String>,
@@ -350,13 +353,13 @@ impl LoneFile {
         Ok(verified)
     }
 
-    /// What is known before anything is read.
+    /// The result before anything is read.
     fn begun(&self) -> LoneVerified {
         let chunks = self.places.len() as u64;
         LoneVerified { chunks, broken: self.broken.clone(), ..LoneVerified::default() }
     }
 
-    /// What the recorder that made the file said of its frames, if it was ours.
+    /// Adds the flags of our recorder, if it made the file.
     fn take_flags(&self, verified: &mut LoneVerified) {
         if self.name != FRAMES_PATH {
             return;
@@ -364,7 +367,7 @@ impl LoneFile {
         let path = format!("{RECORDER_PATH}/{}", RecorderColumn::Flag.key());
         let flags = match self.read.own_dataset(&path).and_then(|flags| self.believable_numbers(&flags)) {
             Ok(flags) => flags,
-            // Others have no such dataset.
+            // Other programs write no such dataset.
             Err(Hdf5Error::Description { .. } | Hdf5Error::Name { .. }) => return,
             Err(error) => return verified.break_object(path, error.to_string()),
         };
@@ -377,7 +380,7 @@ impl LoneFile {
         }
     }
 
-    /// Where the file is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -391,20 +394,20 @@ impl LoneVerified {
         }
     }
 
-    /// Notes an object that can't be read, once.
+    /// Records an object that can't be read, once.
     fn break_object(&mut self, path: String, why: String) {
         if self.broken.iter().all(|broken| broken.path != path) {
             self.broken.push(BrokenObject { path, why });
         }
     }
 
-    /// Every frame is there and can be read, and so can be all objects of the file.
+    /// Returns true if every frame is there and can be read, and so can all objects of the file.
     pub fn is_whole(&self) -> bool {
         self.missing.is_empty() && self.damaged.is_empty() && self.broken.is_empty()
     }
 }
 
-/// Whether what is said of the bytes of a dataset can be in a file of this length.
+/// Checks that the stored bytes of a dataset fit into a file of this length.
 fn check_stored(shape: &StoredShape, file_bytes: u64) -> Result<(), String> {
     if shape.chunk.as_ref().is_some_and(|chunk| chunk.contains(&0)) {
         return Err("its chunks have no elements".into());
@@ -419,21 +422,22 @@ fn check_stored(shape: &StoredShape, file_bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A dataset that claims what can't be.
+/// The error for a dataset with an impossible claim.
 fn broken_claim(name: &str, why: String) -> Hdf5Error {
     Hdf5Error::Refused { what: format!("read {name}"), why }
 }
 
 /// Dimensions of a dataset of frames, at the least.
 const RANK_LEAST: usize = 2;
-/// Dimensions of a frame, where there are more.
+/// Dimensions of a frame, if the dataset has more.
 const FRAME_RANK: usize = 2;
-/// Bytes that are read at once of what is in one piece.
+/// Bytes read at once from a dataset without chunks.
 const AT_ONCE: u64 = 16 << 20;
-/// As many datasets are named.
+/// Datasets that are listed, at the most.
 const SHOWN: usize = 20;
 
-/// Whether what can't be read may have the frames where NeXus has them: that others are read in their place would be a surprise.
+/// Returns true if an unreadable object may hide the frames at their NeXus path: other frames in their place
+/// would be a surprise.
 fn hides_frames(broken: &[BrokenObject]) -> bool {
     let leads = |path: &str| {
         FRAMES_PATH
@@ -443,7 +447,7 @@ fn hides_frames(broken: &[BrokenObject]) -> bool {
     broken.iter().any(|object| leads(&object.path))
 }
 
-/// The dataset that is meant if none is named: where NeXus has the frames, or the one with the most dimensions.
+/// The dataset if the user names none: at the NeXus path, or the one with the most dimensions.
 fn meant(read: &ReadFile, datasets: &[String]) -> Result<String, String> {
     if datasets.iter().any(|path| path == FRAMES_PATH) {
         return Ok(FRAMES_PATH.into());
@@ -465,7 +469,7 @@ fn meant(read: &ReadFile, datasets: &[String]) -> Result<String, String> {
     }
 }
 
-/// What unpacks the chunks of a dataset.
+/// Selects the code that unpacks the chunks of a dataset.
 fn unpacking_of(shape: &StoredShape) -> Result<Unpacking, String> {
     if shape.chunk.is_none() {
         return Ok(Unpacking::ByLibrary);

@@ -1,7 +1,8 @@
-//! Files of a newer version of HDF5: they are whole, and this library does not know the form of some objects.
+//! Recognises files of a newer version of HDF5: they are whole, but this library does not know the form of some
+//! objects.
 //!
-//! Since superblock version 2 every block of metadata has a checksum, which the library compares before it reads the block. A
-//! version that it does not know is therefore no damage there.
+//! Since superblock version 2 every block of metadata has a checksum, which the library compares before it reads
+//! the block. A version that it does not know is therefore no damage there.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
@@ -9,12 +10,12 @@ use nilometer_hdf5::Hdf5Error;
 
 use super::{BrokenObject, LoneFileError};
 
-/// The signature, and behind it the version of the superblock.
+/// The version of the superblock follows the signature.
 const VERSION_AT: usize = 8;
 /// The first version of the superblock with which all metadata have checksums.
 const WITH_CHECKSUMS: u8 = 2;
 
-/// The error, or that a newer version of HDF5 made the file, if that is the cause.
+/// Returns the error, or that a newer version of HDF5 made the file, if that is the cause.
 pub(super) fn or(error: LoneFileError, file: &File) -> LoneFileError {
     match (&error, cause(&error, file)) {
         (LoneFileError::Hdf5 { path, .. } | LoneFileError::Broken { path, .. }, Some(why)) => {
@@ -24,7 +25,7 @@ pub(super) fn or(error: LoneFileError, file: &File) -> LoneFileError {
     }
 }
 
-/// Says so of the objects that a newer version of HDF5 made.
+/// Marks objects that a newer version of HDF5 made.
 pub(super) fn mark(objects: &mut [BrokenObject], file: &File) {
     if superblock_version(file).is_none_or(|version| version < WITH_CHECKSUMS) {
         return;
@@ -34,7 +35,7 @@ pub(super) fn mark(objects: &mut [BrokenObject], file: &File) {
     }
 }
 
-/// What the library does not know of a file; none if it is damaged, or something else is wrong.
+/// The thing that the library does not know; `None` if the file is damaged, or something else is wrong.
 fn cause(error: &LoneFileError, file: &File) -> Option<String> {
     let version = superblock_version(file)?;
     match error {
@@ -50,14 +51,14 @@ fn cause(error: &LoneFileError, file: &File) -> Option<String> {
     }
 }
 
-/// The version of the superblock, if it stands at the begin of the file.
+/// The version of the superblock, if it is at the start of the file.
 fn superblock_version(file: &File) -> Option<u8> {
     let mut begin = [0; VERSION_AT + 1];
     file.read_exact_at(&mut begin, 0).ok()?;
     Some(begin[VERSION_AT])
 }
 
-/// Whether the library refused something for its version: `bad version number for layout message`.
+/// Returns true if the library refused an object because of its version: `bad version number for layout message`.
 fn is_of_version(why: &str) -> bool {
     let why = why.to_lowercase();
     why.contains("version")

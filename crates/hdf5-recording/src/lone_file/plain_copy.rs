@@ -1,4 +1,4 @@
-//! The frames of a file without a journal as plain bytes, one behind the other, and whether they can be read back.
+//! Copies the frames of a file without a journal as plain bytes, and verifies the copy.
 
 use std::{
     fs::File,
@@ -13,25 +13,25 @@ use nilometer_storage::Clock;
 
 use super::{LoneFile, LoneVerified};
 
-/// What was written of a file.
+/// The result of a copy.
 #[derive(Debug, Clone)]
 pub struct PlainCopy {
-    /// What reading it found.
+    /// The result of reading the file.
     pub verified: LoneVerified,
-    /// Bytes that were written.
+    /// Bytes written.
     pub bytes: u64,
-    /// CRC-32 (ISO-HDLC) of them.
+    /// CRC-32 (ISO-HDLC) of these bytes.
     pub checksum: u32,
 }
 
-/// Bytes between two looks at how fast it goes, and whether it is to go on.
+/// Bytes between two checks of the rate and of an interruption.
 const PIECE: usize = 1 << 20;
-/// As long is slept at once.
+/// The longest sleep at a time.
 const NAP: Nanos = Nanos::from_millis(50);
-/// Bytes that are read back at once.
+/// Bytes read back at once.
 const AT_ONCE: usize = 4 << 20;
 
-/// No more than so many bytes a second.
+/// Limits the rate to a number of bytes per second.
 pub(super) struct Throttle {
     clock: Clock,
     begun: Nanos,
@@ -44,7 +44,7 @@ impl Throttle {
         Throttle { clock, begun: clock.now(), at_most }
     }
 
-    /// How long it is until so many bytes may be there.
+    /// Time until `bytes` may be written; `None` if they may be written now.
     fn left(&self, bytes: u64) -> Option<Nanos> {
         let due = self.begun + Nanos::from_seconds(bytes as f64 / self.at_most?.0);
         let now = self.clock.now();
@@ -53,11 +53,11 @@ impl Throttle {
 }
 
 impl LoneFile {
-    /// Writes all its frames in order, no faster than it is said, and tells again and again how many bytes there are; until that
-    /// says no.
+    /// Writes all frames in order, at most at the given rate. It calls `go_on` regularly with the number of bytes
+    /// written, and stops when that returns false.
     ///
     /// # Errors
-    /// Why they can't be written, or that it was told to end.
+    /// Why they can't be written, or that it was interrupted.
     pub fn write_frames(
         &self,
         to: &mut dyn Write,
@@ -80,7 +80,7 @@ impl LoneFile {
     }
 }
 
-/// Waits until so many bytes may be there.
+/// Waits until `bytes` may be written.
 pub(super) fn wait(
     throttle: &Throttle,
     bytes: u64,
@@ -97,11 +97,11 @@ pub(super) fn wait(
 }
 
 impl LoneFile {
-    /// Reads all its frames from the storage, as far as the cache lets go of the file that they are in: the CRC-32 of them. It tells
-    /// how many bytes were read, until that says no.
+    /// Reads all frames from storage and returns their CRC-32; it first asks the kernel to drop the file from the
+    /// cache. It calls `go_on` with the number of bytes read, and stops when that returns false.
     ///
     /// # Errors
-    /// If some can't be read, or it was told to end.
+    /// If some can't be read, or it was interrupted.
     pub fn checksum_of_frames(&self, file: &File, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u32, String> {
         from_storage(file).map_err(|error| error.to_string())?;
         let copy = self.write_frames(&mut io::sink(), None, go_on)?;
@@ -112,17 +112,17 @@ impl LoneFile {
     }
 }
 
-/// What is in the cache need not be what is on the storage.
+/// Asks the kernel to drop the file from the cache, whose content may differ from the storage.
 fn from_storage(file: &File) -> io::Result<()> {
     file.sync_data()?;
     Ok(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?)
 }
 
-/// Reads what was written from the storage, as far as the cache lets go of it: its CRC-32. It tells how many bytes were read, until
-/// that says no.
+/// Reads a copy from storage and returns its CRC-32; it first asks the kernel to drop the file from the cache. It
+/// calls `go_on` with the number of bytes read, and stops when that returns false.
 ///
 /// # Errors
-/// If it can't be read, or was told to end.
+/// If it can't be read, or was interrupted.
 pub fn checksum_of_copy(copy: &File, go_on: &mut dyn FnMut(u64) -> bool) -> io::Result<u32> {
     from_storage(copy)?;
     let mut checksum = crc32fast::Hasher::new();

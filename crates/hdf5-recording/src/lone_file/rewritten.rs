@@ -1,8 +1,9 @@
-//! A file without a journal as another one, with other chunks of its frames: as `h5repack` makes it, by as many threads as there are
+//! Rewrites a file without a journal with other chunks, as `h5repack` does, but with as many threads as there are
 //! processors.
 //!
 //! ```text
-//! slabs of the file -> a band: rows of the dataset, as many as new chunks have -> threads: cut, compress -> the library
+//! slabs of the file -> a band: rows of the dataset, as many as new chunks have
+//!                   -> threads: cut, compress -> the library
 //! ```
 
 use std::{fs::File, thread};
@@ -20,56 +21,56 @@ use super::{
 };
 use crate::{frame_filter, repair::path_of, settled_for};
 
-/// What is wished of the file that is made; as it is in the one that is there, where nothing is said.
+/// The user's wishes for the new file. Anything not set stays as in the old one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RewriteWishes {
-    /// How chunks are compressed.
+    /// The compression of chunks.
     pub compression: Option<FrameCompression>,
-    /// Dimensions of a chunk: all that the dataset has, or the last ones.
+    /// Dimensions of a chunk: all of the dataset's, or the last ones.
     pub chunk: Option<ChunkShape>,
 }
 
-/// How the dataset is stored in the file that is made.
+/// The storage of the dataset in the new file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChunkPlan {
     /// Dimensions of a chunk.
     pub chunk: Vec<u64>,
-    /// How chunks are compressed.
+    /// The compression of chunks.
     pub compression: FrameCompression,
     element: ElementSize,
-    /// Rows of the dataset that are put together: some times those of a chunk.
+    /// Rows of the dataset that are put together: a multiple of a chunk's rows.
     band: u64,
 }
 
-/// What was made of a file.
+/// The result of a rewrite.
 #[derive(Debug, Clone)]
 pub struct RewrittenFrames {
-    /// What reading it found.
+    /// The result of reading the old file.
     pub verified: LoneVerified,
     /// Bytes of all frames.
     pub bytes: u64,
     /// CRC-32 (ISO-HDLC) of them.
     pub checksum: u32,
-    /// Chunks that were written, and their bytes.
+    /// Number of chunks written.
     pub chunks: u64,
-    /// Bytes of them.
+    /// Bytes of these chunks.
     pub stored: u64,
-    /// What else of the file was not copied.
+    /// Other objects of the file that were not copied.
     pub left_out: Vec<BrokenObject>,
 }
 
-/// Bytes of a chunk: what can't be counted in 31 bits is not read everywhere.
+/// Bytes of a chunk, at the most: some programs count them in 31 bits.
 const CHUNK_MAX: u64 = 1 << 31;
-/// So many chunks for each thread are in a band, if there is memory for it.
+/// Chunks per thread in a band, if there is memory for it.
 const CHUNKS_A_THREAD: u64 = 4;
 /// Bytes of a band, unless a row of chunks has more.
 const BAND: u64 = 64 << 20;
 
 impl LoneFile {
-    /// How its frames are stored by these wishes.
+    /// Plans the storage of its frames by these wishes.
     ///
     /// # Errors
-    /// What can't be, with what can.
+    /// If the wishes are impossible; the message has the alternatives.
     pub fn chunk_plan(&self, wishes: RewriteWishes) -> Result<ChunkPlan, String> {
         let chunk = self.new_chunk(wishes.chunk)?;
         let shape = &self.shape;
@@ -144,12 +145,12 @@ impl LoneFile {
         wanted.min(room).max(1) * chunk[0]
     }
 
-    /// Bytes of memory for a band, what is made of it, and a slab.
+    /// Bytes of memory for a band, its chunks, and a slab.
     pub fn memory_to_rewrite(&self, plan: &ChunkPlan) -> u64 {
         self.row_bytes().saturating_mul(2 * plan.band + self.chunk()[0])
     }
 
-    /// A band and what is made of it must fit beside a slab.
+    /// Checks that a band, its chunks and a slab fit into memory.
     fn check_band(&self, plan: &ChunkPlan) -> Result<(), String> {
         let needed = self.memory_to_rewrite(plan);
         match available_memory() {
@@ -163,11 +164,11 @@ impl LoneFile {
         }
     }
 
-    /// Makes the file, read no faster than it is said, and tells again and again how many bytes of frames are there; until that says
-    /// no. Chunks of which no frame is there are left out.
+    /// Makes the new file, and reads at most at the given rate. It calls `go_on` regularly with the bytes of
+    /// frames done, and stops when that returns false. Chunks without any existing frame are left out.
     ///
     /// # Errors
-    /// Why it can't be made, or that it was told to end.
+    /// Why it can't be made, or that it was interrupted.
     pub fn rewrite(
         &self,
         plan: &ChunkPlan,
@@ -213,12 +214,12 @@ impl LoneFile {
     }
 }
 
-/// The number type of elements that are stored so.
+/// The number type of such elements.
 fn number_of(shape: &StoredShape) -> Option<NumberType> {
     NumberType::ALL.into_iter().find(|number| format!("{number:?}").to_lowercase() == shape.kind)
 }
 
-/// Puts bands into the file.
+/// Writes bands into the new file.
 struct BandWriter<'a> {
     of: &'a LoneFile,
     plan: &'a ChunkPlan,
@@ -227,14 +228,14 @@ struct BandWriter<'a> {
     stored: u64,
 }
 
-/// A chunk as it is stored.
+/// A chunk in its stored form.
 struct PackedChunk {
     bytes: Vec<u8>,
     unfiltered: bool,
 }
 
 impl BandWriter<'_> {
-    /// Rows from this one on, which may be fewer at the end.
+    /// Writes the rows of a band from this one on; the last band may have fewer rows.
     fn write(&mut self, first: u64, band: &[u8], verified: &LoneVerified) -> Result<(), String> {
         let rows = band.len() as u64 / self.of.row_bytes().max(1);
         if rows == 0 {
@@ -252,7 +253,7 @@ impl BandWriter<'_> {
         Ok(())
     }
 
-    /// Where the chunks of these rows begin that have something of a frame that is there.
+    /// The positions of the new chunks in these rows that contain an existing frame.
     fn begins(&self, first: u64, rows: u64, verified: &LoneVerified) -> Vec<Vec<u64>> {
         let of_row: u64 = self.of.lead()[1..].iter().product();
         let is_there = |frame: u64| !verified.missing.contains(frame) && !verified.damaged.contains(frame);
@@ -266,7 +267,7 @@ impl BandWriter<'_> {
         begins
     }
 
-    /// All chunks that begin with a row.
+    /// Adds all chunks that begin with a row.
     fn add_row(&self, row: u64, begins: &mut Vec<Vec<u64>>) {
         let dimensions = &self.of.shape.dimensions;
         let mut begin = vec![0; dimensions.len()];
@@ -281,7 +282,7 @@ impl BandWriter<'_> {
     }
 }
 
-/// Rows that are put together.
+/// Rows of the dataset, put together.
 struct Band<'a> {
     shape: &'a StoredShape,
     plan: &'a ChunkPlan,
@@ -291,7 +292,7 @@ struct Band<'a> {
 }
 
 impl Band<'_> {
-    /// The chunks that begin at these places, each packed by one of as many threads as there are processors.
+    /// Packs the chunks at these positions, with as many threads as there are processors.
     fn all_packed(&self, begins: &[Vec<u64>]) -> Vec<Result<PackedChunk, String>> {
         let threads = processors().len().clamp(1, begins.len().max(1));
         let mut parts: Vec<_> = thread::scope(|scope| {
@@ -307,7 +308,7 @@ impl Band<'_> {
         (0..begins.len()).map(|at| parts[at % threads].next().unwrap_or_else(failed)).collect()
     }
 
-    /// A chunk, filled up at the edges of the dataset.
+    /// Cuts out and packs a chunk, with fill values beyond the edges of the dataset.
     fn packed(&self, begin: &[u64]) -> Result<PackedChunk, String> {
         let StoredShape { dimensions, element, fill, .. } = self.shape;
         let ChunkPlan { chunk, compression, element: kind, .. } = self.plan;
@@ -332,7 +333,7 @@ impl Band<'_> {
                 packed.truncate(length);
                 Ok(PackedChunk { bytes: packed, unfiltered: false })
             }
-            // The filter made it no smaller.
+            // The filter did not make it smaller.
             None => Ok(PackedChunk { bytes: plain, unfiltered: true }),
         }
     }

@@ -1,4 +1,4 @@
-//! Rows of a dataset put together of their chunks.
+//! Assembles rows of a dataset from their chunks.
 
 use std::os::unix::fs::FileExt;
 
@@ -9,16 +9,16 @@ use nilometer_recording::chunk;
 
 use super::{LoneDamage, LoneFile, LoneVerified, Unpacking};
 
-/// What a chunk may have more in a file than unpacked: a part of it, and so many bytes.
+/// How much longer a stored chunk may be than an unpacked one: a share of it, and a number of bytes.
 const LONGER: u64 = 4;
 const LONGER_BYTES: u64 = 64 << 10;
 
-/// Fletcher's checksum: its registered number, and the bytes that it has behind a chunk.
+/// Fletcher's checksum: its registered number, and its bytes at the end of a chunk.
 const FLETCHER: u32 = 3;
 const FLETCHER_BYTES: u64 = 4;
-/// Elements that are filled at once.
+/// Elements filled at once.
 const FILLED_AT_ONCE: usize = 4096;
-/// Bytes of a chunk that are read at once.
+/// Bytes of a chunk read at once.
 const AT_ONCE: usize = 16 << 20;
 
 /// Memory for the rows of one row of chunks.
@@ -36,7 +36,7 @@ impl<'a> Slab<'a> {
         Slab { of: file, chunk: file.chunk(), rows: Vec::new(), stored: Vec::new(), unpacked: Vec::new() }
     }
 
-    /// Reads the rows of the chunks that begin with this one.
+    /// Reads the rows of the chunks that begin with row `first`.
     pub(super) fn read(&mut self, first: u64, verified: &mut LoneVerified) -> &[u8] {
         let dimensions = &self.of.shape.dimensions;
         let mut sides = dimensions.clone();
@@ -53,7 +53,7 @@ impl<'a> Slab<'a> {
         }
     }
 
-    /// As many elements as the rows have, each with the fill value of the dataset.
+    /// Fills the rows with `count` elements of the dataset's fill value.
     fn fill(&mut self, count: u64) {
         let fill = &self.of.shape.fill;
         let bytes = count as usize * fill.len();
@@ -69,7 +69,7 @@ impl<'a> Slab<'a> {
         }
     }
 
-    /// The next chunk of these rows; none is left if not.
+    /// Moves on to the next chunk of these rows; false after the last.
     fn go_on(&self, begin: &mut [u64]) -> bool {
         for at in (1..begin.len()).rev() {
             begin[at] += self.chunk[at];
@@ -81,7 +81,7 @@ impl<'a> Slab<'a> {
         false
     }
 
-    /// Reads a chunk into the rows, which have these sides, or notes what is wrong with it.
+    /// Reads a chunk into the rows, which have these sides, or records its damage.
     fn take_chunk(&mut self, begin: &[u64], sides: &[u64], verified: &mut LoneVerified) {
         let size = self.clipped(begin);
         let place = self.of.places.get(begin).copied();
@@ -100,7 +100,7 @@ impl<'a> Slab<'a> {
             verified.damage(LoneDamage { begin: begin.into(), frame: frame.unwrap_or(0), why });
             return;
         }
-        // What the library unpacks is as large as it is in the dataset, others are whole chunks.
+        // The library unpacks only the part inside the dataset, our codecs the whole chunk.
         let unpacked = if self.of.unpacking == Unpacking::ByLibrary { &size } else { &self.chunk };
         let place = std::iter::once(0).chain(begin[1..].iter().copied()).collect::<Vec<_>>();
         let from = BlockPlace { sides: unpacked, begin: &vec![0; place.len()] };
@@ -108,14 +108,14 @@ impl<'a> Slab<'a> {
         put_block(&self.unpacked, from, &mut self.rows, into, &size, self.of.shape.element);
     }
 
-    /// As much of a chunk as is in the dataset.
+    /// The part of a chunk inside the dataset.
     fn clipped(&self, begin: &[u64]) -> Vec<u64> {
         let sides = self.of.shape.dimensions.iter().zip(begin).zip(&self.chunk);
         sides.map(|((side, begin), chunk)| (*chunk).min(side - begin)).collect()
     }
 
-    /// Whether the bytes of a chunk are in the file, and enough of them for the filters of the library: some of these read their
-    /// own checksum without a look at the length.
+    /// Checks that the bytes of a chunk are in the file, and enough for the library's filters. Some filters read
+    /// their checksum without checking the length.
     fn check_place(&self, place: ChunkPlace) -> Result<(), String> {
         let end = place.offset.checked_add(place.bytes);
         if end.is_none_or(|end| end > self.of.bytes) {
@@ -164,7 +164,7 @@ impl<'a> Slab<'a> {
             .map_err(|error| error.to_string())
     }
 
-    /// The numbers of the frames that a block of the dataset has something of, in order.
+    /// Passes the numbers of all frames that overlap a block of the dataset, in order.
     fn each_frame(&self, begin: &[u64], size: &[u64], mut take: impl FnMut(u64)) {
         let lead = self.of.lead();
         let mut at = vec![0; lead.len()];
@@ -179,7 +179,7 @@ impl<'a> Slab<'a> {
     }
 }
 
-/// Where a block is in an array with these sides.
+/// The position of a block in an array with these sides.
 #[derive(Clone, Copy)]
 pub(super) struct BlockPlace<'a> {
     pub(super) sides: &'a [u64],
@@ -187,13 +187,13 @@ pub(super) struct BlockPlace<'a> {
 }
 
 impl BlockPlace<'_> {
-    /// Where a row of the block is.
+    /// The index of a row of the block.
     fn index(self, row: &[u64]) -> usize {
         index_of(self.sides, row.iter().zip(self.begin).map(|(row, begin)| row + begin))
     }
 }
 
-/// Copies a block of this size from one array into another; both have rows of elements of so many bytes.
+/// Copies a block of this size from one array into another; both have elements of `element` bytes.
 pub(super) fn put_block(
     from: &[u8],
     from_at: BlockPlace<'_>,
@@ -215,7 +215,7 @@ pub(super) fn put_block(
     }
 }
 
-/// Which element of an array with these sides is at this place.
+/// The index of the element at this place, in an array with these sides.
 fn index_of(sides: &[u64], place: impl Iterator<Item = u64>) -> usize {
     sides.iter().zip(place).fold(0, |all, (side, at)| all * side + at) as usize
 }

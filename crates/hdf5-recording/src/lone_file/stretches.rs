@@ -1,4 +1,5 @@
-//! Rows of a dataset of which something is there, and those between them, however many a file claims.
+//! Splits the rows of a dataset into stretches with and without data. The number of stretches does not depend on
+//! the size that a file claims.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -7,14 +8,14 @@ use super::LoneFile;
 /// Consecutive rows of the first dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RowStretch {
-    /// The rows of the chunks that begin with this one: at least one of these chunks is there.
+    /// The rows of the chunks that begin with this row: at least one of these chunks is there.
     There(u64),
-    /// Rows of which nothing is there.
+    /// Rows without any data.
     Missing(Range<u64>),
 }
 
 impl LoneFile {
-    /// All rows, in order: as many stretches as there are chunks, at the most twice.
+    /// All rows, in order: at most two stretches per chunk.
     pub(super) fn stretches(&self) -> Box<dyn Iterator<Item = RowStretch> + '_> {
         let dimensions = &self.shape.dimensions;
         let rows = if dimensions.contains(&0) { 0 } else { dimensions[0] };
@@ -27,7 +28,7 @@ impl LoneFile {
         Box::new(between(firsts.into_iter(), rows, step))
     }
 
-    /// Where chunks begin that are in the dataset: an index may name any place.
+    /// The positions of chunks inside the dataset: an index may contain any position.
     pub(super) fn grid_places(&self) -> impl Iterator<Item = &Vec<u64>> {
         let dimensions = &self.shape.dimensions;
         let chunk = self.chunk();
@@ -37,14 +38,14 @@ impl LoneFile {
         })
     }
 
-    /// The numbers of the frames that these rows have something of.
+    /// The numbers of the frames that overlap these rows.
     pub(super) fn frames_of(&self, rows: &Range<u64>) -> Range<u64> {
         let of_row = self.lead().iter().skip(1).fold(1_u64, |all, side| all.saturating_mul(*side));
         rows.start.saturating_mul(of_row)..rows.end.saturating_mul(of_row)
     }
 }
 
-/// Stretches that begin at these rows, each of `step` rows, with those between them.
+/// Stretches of `step` rows that begin at these rows, and the gaps between them.
 fn between(firsts: impl Iterator<Item = u64>, rows: u64, step: u64) -> impl Iterator<Item = RowStretch> {
     let mut next = 0;
     let there = firsts.flat_map(move |first| {
@@ -56,10 +57,10 @@ fn between(firsts: impl Iterator<Item = u64>, rows: u64, step: u64) -> impl Iter
     WithLast { there, next: 0, rows, step }
 }
 
-/// Stretches with the rows behind the last.
+/// Adds the rows after the last stretch.
 struct WithLast<I> {
     there: I,
-    /// The first row that no stretch had.
+    /// The first row not yet in a stretch.
     next: u64,
     rows: u64,
     step: u64,

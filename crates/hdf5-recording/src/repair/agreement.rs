@@ -1,4 +1,4 @@
-//! Whether the index of a file agrees with the journal: whether readers of HDF5 find in it what the journal has.
+//! Compares the index of a file with the journal: readers of HDF5 must find every frame that the journal has.
 
 use std::{collections::BTreeSet, fs::File, os::unix::fs::FileExt};
 
@@ -15,42 +15,42 @@ use super::{
     known::{FileFrames, FrameBytes, KnownFrame, chunks_of},
 };
 
-/// Flags of frames: see [`RecorderColumn::Flag`].
+/// Values of the flag, as in [`RecorderColumn::Flag`].
 pub(super) const WHOLE: i64 = 0;
 const ABSENT: i64 = 1;
 pub(super) const NOT_WHOLE: i64 = 2;
 
-/// Of a column with more numbers nobody would wait for the end.
+/// Numbers of a column, at the most: nobody would wait for the end of a recording with more frames.
 const COLUMN_MAX: u64 = 1 << 28;
 
-/// What an index is held against.
+/// The content that an index is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected<'a> {
     pub(super) recording: &'a Recording,
     pub(super) file: &'a FileFrames,
-    /// What else is in it, if the journal says so.
+    /// The rest of the content, if the journal has it.
     pub(super) tree: Option<&'a TreeGroup>,
-    /// Frames that only the file knows may be anything: the machine went down.
+    /// True if the machine went down: frames that only the file has may then contain anything.
     pub(super) nothing_else: bool,
 }
 
 impl Expected<'_> {
-    /// Packets of a frame that never came, as the column has room for it.
+    /// Packets missing from a frame, cut to the type of the column.
     pub(super) fn missing(&self, number: u64) -> u64 {
         let gaps = self.recording.index.gaps.get(&number).into_iter().flatten();
         gaps.map(|gap| gap.count).fold(0, u64::saturating_add) & u64::from(u32::MAX)
     }
 
-    /// What its flag is.
+    /// The expected flag of a frame.
     pub(super) fn flag(&self, frame: &KnownFrame) -> i64 {
         let whole = self.missing(frame.number) == 0 && frame.bytes != FrameBytes::Unproved;
         if whole { WHOLE } else { NOT_WHOLE }
     }
 
-    /// Looks whether the file is as it should be.
+    /// Checks that the file agrees with the journal.
     ///
     /// # Errors
-    /// Why it is not, in words.
+    /// The first difference, in words.
     pub(super) fn check(&self, file: &File) -> Result<(), String> {
         let unreadable = |error: Hdf5Error| format!("it can't be read: {error}");
         let read = ReadFile::open(&path_of(file)).map_err(unreadable)?;
@@ -68,8 +68,9 @@ impl Expected<'_> {
         self.check_frames(&read, file)
     }
 
-    /// Its objects lie behind its frames: it was repaired. Those of a file that was recorded lie in front of them. (HDF5 File
-    /// Format Specification 3.0, II.A, superblock version 3: the address of the root group's header at byte 36.)
+    /// Returns true if the file was repaired: its objects then lie behind its frames, otherwise in front of them.
+    /// (HDF5 File Format Specification 3.0, II.A, superblock version 3: the address of the root group's header at
+    /// byte 36.)
     fn is_remade(&self, file: &File) -> bool {
         let mut superblock = [0; SUPERBLOCK as usize];
         let read = file.read_exact_at(&mut superblock, 0);
@@ -77,8 +78,8 @@ impl Expected<'_> {
         read.is_ok() && root > self.file.begin()
     }
 
-    /// Frames that a repair before this one did not find, by number: its file says that they are absent. What lies in their
-    /// places now was put there by nobody who had them.
+    /// Numbers of frames that an earlier repair did not find: the file marks them as absent. Nobody can have
+    /// restored them, so the bytes in their places are not theirs.
     pub(super) fn not_found_before(&self, file: &File) -> Vec<u64> {
         if !self.is_remade(file) {
             return Vec::new();
@@ -117,7 +118,7 @@ impl Expected<'_> {
             for chunk in chunks_of(file, &extent, index).map_err(unreadable)? {
                 let found = places.chunk(index, chunk.tile)?;
                 let found = found.ok_or_else(|| format!("its index lacks frame {number}"))?;
-                // Of datasets without a filter nothing says that it was left out.
+                // A dataset without filters has no record of a skipped filter.
                 let decoded = !chunk.unfiltered && found.unfiltered != 0;
                 if (found.offset, found.bytes) != (chunk.offset, chunk.bytes.into()) || decoded {
                     return Err(format!("its index has frame {number} in another place"));
@@ -127,7 +128,7 @@ impl Expected<'_> {
         if self.nothing_else { self.check_nothing_else(&places) } else { Ok(()) }
     }
 
-    /// No frame is in it that the journal does not know.
+    /// Checks that the file has no frame that the journal does not have.
     fn check_nothing_else(&self, places: &[FramePlaces<'_>]) -> Result<(), String> {
         let there = self.file.frames.values().filter(|frame| !matches!(frame.bytes, FrameBytes::Lost(_)));
         let known: BTreeSet<DatasetPlace> =
@@ -156,14 +157,14 @@ impl Expected<'_> {
         known.is_some_and(|frame| !matches!(frame.bytes, FrameBytes::Lost(_)))
     }
 
-    /// Where a column of the recorder is; a layout may leave it out.
+    /// The path of a column of the recorder; a layout may omit it.
     fn path_of(&self, key: &str) -> Option<String> {
         let Some(tree) = self.tree else { return Some(format!("{RECORDER_PATH}/{key}")) };
         let columns = tree.columns();
         columns.into_iter().find(|(_, column)| column.key == key).map(|(path, _)| path)
     }
 
-    /// What the recorder says of each frame can be read, and what the journal knows of it is right.
+    /// Checks that the recorder's columns can be read, and agree with the journal.
     fn check_columns(&self, read: &ReadFile) -> Result<(), String> {
         self.check_places(read)?;
         for column in RecorderColumn::ALL {
@@ -197,7 +198,7 @@ impl Expected<'_> {
         dataset.numbers().map(Some).map_err(unreadable)
     }
 
-    /// What is said of where frames stand is what the journal says.
+    /// Checks that the columns with positions of frames agree with the journal.
     fn check_places(&self, read: &ReadFile) -> Result<(), String> {
         for column in PlacedColumn::ALL.into_iter().filter(|_| self.file.is_apart()) {
             let key = column.key();
@@ -232,13 +233,13 @@ impl Expected<'_> {
     }
 }
 
-/// The dataset of frames.
+/// A dataset of frames in a tree.
 pub(super) struct FramesPlace<'a> {
     pub(super) path: String,
     pub(super) shape: Option<&'a FramesShape>,
 }
 
-/// The frames of a tree; without one, where they are in files without a layout of their own.
+/// The first dataset of frames of a tree. Without a tree, the one of files without a layout of their own.
 pub(super) fn frames_of(tree: Option<&TreeGroup>) -> FramesPlace<'_> {
     let found = tree.and_then(|tree| tree.frames().into_iter().next());
     found.map_or_else(
@@ -258,7 +259,7 @@ fn all_frames_of(tree: Option<&TreeGroup>) -> Vec<FramesPlace<'_>> {
     }
 }
 
-/// Frames in all dimensions of a scan but the first: more than a recording may be asked for.
+/// Frames per line of a scan, at the most: more than a recording can have.
 pub(super) const LINE_MAX: u64 = 1 << 24;
 
 #[expect(clippy::needless_pass_by_value, reason = "handed over by `map_err`")]
@@ -266,16 +267,16 @@ fn unreadable_index(error: Hdf5Error) -> String {
     format!("its index can't be read: {error}")
 }
 
-/// Where the index of a file has its frames.
+/// The positions of a file's frames, from its index.
 struct FramePlaces<'a> {
     data: &'a ReadDataset,
     shape: Option<&'a FramesShape>,
-    /// Frames that it has places for.
+    /// Number of places for frames.
     length: u64,
 }
 
 impl<'a> FramePlaces<'a> {
-    /// None if it is not the dataset that was described.
+    /// Returns `None` if the dataset does not match its description.
     fn of(data: &'a ReadDataset, shape: Option<&'a FramesShape>) -> Option<Self> {
         let rank = data.dimensions().len();
         let described = |shape: &FramesShape| {
@@ -299,7 +300,7 @@ impl<'a> FramePlaces<'a> {
         self.data.chunk(&place).map_err(unreadable_index)
     }
 
-    /// Whether any of a frame is there.
+    /// Returns true if the file has any chunk of a frame.
     fn has_any(&self, in_file: u64) -> Result<bool, String> {
         for tile in 0..self.shape.map_or(1, FramesShape::tiles) {
             if self.chunk(in_file, tile)?.is_some() {
@@ -310,7 +311,7 @@ impl<'a> FramePlaces<'a> {
     }
 }
 
-/// Whether all datasets are there that are there before the first frame.
+/// Checks that all datasets exist that were there before the first frame.
 fn is_there(read: &ReadFile, path: &str, group: &TreeGroup) -> Result<(), Hdf5Error> {
     for (name, node) in &group.members {
         let path = format!("{path}/{name}");

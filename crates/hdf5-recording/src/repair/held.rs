@@ -1,4 +1,5 @@
-//! Directories that are held while files in them are repaired, as recorders hold those that they write into.
+//! Locks directories while their files are repaired, in the same way as recorders lock the directories that they
+//! write into.
 
 use std::{
     fs::File,
@@ -17,12 +18,12 @@ use rustix::{
 use super::{RepairError, RepairOptions};
 use crate::reserved::{is_let_go, is_of_this_machine};
 
-/// The directories of a recording, by lane.
+/// The locked directories of a recording, by lane.
 #[derive(Debug)]
 pub(super) struct HeldDirectories(Vec<(PathBuf, OwnedFd)>);
 
 impl HeldDirectories {
-    /// Holds those of all lanes. Who records into one, or repairs it, holds it already.
+    /// Locks the directories of all lanes. Fails if somebody records into one, or repairs it.
     pub(super) fn hold(recording: &Recording, options: RepairOptions) -> Result<Self, RepairError> {
         let mut held: Vec<(PathBuf, OwnedFd)> = Vec::new();
         for lane in 0..recording.index.heads.len() {
@@ -45,7 +46,7 @@ impl HeldDirectories {
         Ok(HeldDirectories(held))
     }
 
-    /// Holds one directory, with a journal in it that does not say where it was written.
+    /// Locks one directory with a journal that does not say where it was written.
     pub(super) fn hold_one(path: &Path, journal: &Path, options: RepairOptions) -> Result<Self, RepairError> {
         let failed = |source: io::Error| RepairError::Directory { path: path.to_owned(), source };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -59,24 +60,25 @@ impl HeldDirectories {
         Ok(HeldDirectories(vec![(path.to_owned(), directory)]))
     }
 
-    /// All of them.
+    /// All locked directories.
     pub(super) fn each(&self) -> impl Iterator<Item = (&Path, &OwnedFd)> {
         self.0.iter().map(|(path, directory)| (path.as_path(), directory))
     }
 
-    /// A directory that is held.
+    /// The locked directory that contains a file.
     pub(super) fn directory(&self, path: &Path) -> io::Result<&OwnedFd> {
         let held = self.0.iter().find(|(other, _)| Some(other.as_path()) == path.parent());
         held.map(|(_, directory)| directory).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Opens a file in one of them for reading, and for writing too: a plain one of this user's, with this name only.
+    /// Opens a file in a locked directory for reading, and writing if asked. It must be a plain file of this
+    /// user, without other names.
     pub(super) fn open(&self, path: &Path, access: OFlags) -> io::Result<File> {
         open_own(self.directory(path)?, path, access)
     }
 }
 
-/// Whether somebody records a recording, or repairs it, as far as a lock says so.
+/// Returns true if somebody records or repairs this recording, as far as a lock shows it.
 pub(super) fn is_held(recording: &Recording) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     (0..recording.index.heads.len()).any(|lane| {
@@ -85,7 +87,7 @@ pub(super) fn is_held(recording: &Recording) -> bool {
     })
 }
 
-/// Opens a file of this user's for reading, as it is in its directory: the library reads no files of others.
+/// Opens a file of this user for reading. Files of other users are not given to the library.
 pub(crate) fn opened_own(path: &Path) -> io::Result<File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -93,7 +95,7 @@ pub(crate) fn opened_own(path: &Path) -> io::Result<File> {
     open_own(&directory, path, OFlags::RDONLY)
 }
 
-/// The same in whichever directory.
+/// The same in any directory.
 pub(super) fn open_own(directory: &OwnedFd, path: &Path, access: OFlags) -> io::Result<File> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -109,7 +111,7 @@ pub(super) fn open_own(directory: &OwnedFd, path: &Path, access: OFlags) -> io::
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// By which the library opens the very file that is open.
+/// A path by which the library opens exactly this open file.
 pub(crate) fn path_of(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

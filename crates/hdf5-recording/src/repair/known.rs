@@ -1,4 +1,4 @@
-//! Frames of the files of a recording, as its journals have them, and what is known of their bytes.
+//! The frames of a recording's files according to its journals, and the state of their bytes.
 
 use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt};
 
@@ -15,39 +15,39 @@ use nilometer_recording::{
 use super::RepairError;
 use crate::frame_chunks::each_chunk;
 
-/// What is known of the bytes of a frame.
+/// The state of a frame's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FrameBytes {
-    /// They were not looked at.
+    /// Not read yet.
     Unread,
-    /// They are right, or nothing can have happened to them.
+    /// Correct, or out of danger.
     Right,
-    /// They can be read, and the machine went down while they were not durable: nobody knows whether they are right.
+    /// Readable, but the machine went down before they were durable, and nothing proves them correct.
     Unproved,
-    /// They are not there, or not those of the frame: why.
+    /// Missing, or not those of the frame, with the reason.
     Lost(String),
 }
 
-/// A frame that the journal of a lane has in a file.
+/// A frame of a file, according to a lane's journal.
 #[derive(Debug, Clone)]
 pub(super) struct KnownFrame {
     pub(super) number: u64,
     pub(super) place: FrameLocation,
-    /// When it was due, in ns.
+    /// The time when it was due, in ns.
     pub(super) due: u64,
     pub(super) checksum: Option<u32>,
     pub(super) bytes: FrameBytes,
-    /// Where it stands, if its file has several datasets of frames.
+    /// Its position, if its file has several datasets of frames.
     pub(super) in_dataset: Option<DatasetPlace>,
 }
 
 impl KnownFrame {
-    /// Where it stands among the datasets of its file, of which it is the frame of this number.
+    /// Its position among the datasets of its file; `in_file` is its index in the file.
     pub(super) fn in_dataset(&self, in_file: u64) -> DatasetPlace {
         self.in_dataset.unwrap_or(DatasetPlace { dataset: 0, index: in_file })
     }
 
-    /// Reads it, and compares it with what it was.
+    /// Reads the frame, and compares it with its checksum, or with its simulated content.
     pub(super) fn prove(
         &mut self,
         frames: &mut FrameReader<'_>,
@@ -70,33 +70,35 @@ impl KnownFrame {
 /// The frames of one file.
 #[derive(Debug)]
 pub(super) struct FileFrames {
-    /// By number.
+    /// The frames by number.
     pub(super) frames: BTreeMap<u64, KnownFrame>,
-    /// The number of the frame that is the first of its datasets.
+    /// Number of the frame with index 0.
     pub(super) first: u64,
-    /// Frames that it has places for.
+    /// Number of places for frames.
     pub(super) places: u64,
-    /// What the file alone said of them, and does not say since it was made anew.
+    /// Values that only the old file had and that the repaired file lacks.
     pub(super) lost_values: Vec<String>,
 }
 
-/// No recorder has more in flight; and a journal may be anybody's, of which files are not to become long.
+/// Bytes behind the end of a file, at the most: no recorder has more in flight. A foreign journal could otherwise
+/// make files very long.
 const BEHIND_MAX: u64 = 64 << 30;
-/// Of one file, more can't be.
+/// Frames of a file, at the most.
 const PLACES_MAX: u64 = 1 << 32;
 
 impl FileFrames {
-    /// Which frame of the file this is; none if no file has so many.
+    /// The index of a frame in the file; `None` if it is larger than any file allows.
     pub(super) fn in_file(&self, number: u64) -> Option<u64> {
         number.checked_sub(self.first).filter(|place| *place < PLACES_MAX)
     }
 
-    /// Where the first of them begins in the file.
+    /// Position of the first frame in the file.
     pub(super) fn begin(&self) -> u64 {
         self.frames.values().map(|frame| frame.place.extent.offset).min().unwrap_or(0)
     }
 
-    /// Where the last of them ends, those that are lost too, in a file of this length or somewhat behind it.
+    /// Position of the end of the last frame, including lost ones. Frames too far behind the file's `length` are
+    /// ignored.
     pub(super) fn end(&self, length: u64) -> u64 {
         let ends = self.frames.values().map(|frame| {
             let extent = frame.place.extent;
@@ -105,12 +107,12 @@ impl FileFrames {
         ends.filter(|end| *end < length.saturating_add(BEHIND_MAX)).fold(length, u64::max)
     }
 
-    /// It has several datasets of frames, each of which counts its own.
+    /// Returns true if the file has several datasets of frames, each of which counts its own.
     pub(super) fn is_apart(&self) -> bool {
         self.frames.values().any(|frame| frame.in_dataset.is_some())
     }
 
-    /// Whether each of its frames has a place in one of so many datasets.
+    /// Checks that each frame has a place in one of `datasets` datasets.
     pub(super) fn check_datasets(&self, datasets: usize) -> Result<(), String> {
         let wrong = self.frames.values().find(|frame| {
             let DatasetPlace { dataset, index } = frame.in_dataset(0);
@@ -124,7 +126,7 @@ impl FileFrames {
         ))
     }
 
-    /// Any one of its frames is in this place.
+    /// The location of one of its frames.
     pub(super) fn any(&self) -> Option<FrameLocation> {
         self.frames.values().next().map(|frame| frame.place)
     }
@@ -148,7 +150,7 @@ impl FileFrames {
             (_, due) => due.unwrap_or(0),
         };
         self.places = places.max(there).min(PLACES_MAX);
-        // What has no place in the file can't be found there.
+        // A frame without a place in the file can't be found there.
         let first = self.first;
         for (number, frame) in &mut self.frames {
             let extent = frame.place.extent;
@@ -161,10 +163,10 @@ impl FileFrames {
     }
 }
 
-/// So much of a frame in tiles is read at first: all of its table, if it has up to some thousand.
+/// Bytes of a tiled frame that are read first: its whole table, if it has up to some thousand tiles.
 const TABLE_READ: usize = 4096;
 
-/// The chunks of a frame that is the one of this number in its file.
+/// The chunks of a frame with the index `in_file` in its file.
 pub(super) fn chunks_of(file: &File, extent: &FrameExtent, in_file: u64) -> io::Result<Vec<StoredChunk>> {
     let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut begin = Vec::new();
@@ -183,18 +185,18 @@ pub(super) fn chunks_of(file: &File, extent: &FrameExtent, in_file: u64) -> io::
     Ok(chunks)
 }
 
-/// Files by lane and file.
+/// Files by lane and index.
 type Files = BTreeMap<(usize, u64), FileFrames>;
 
-/// What the records of a lane say.
+/// The frames from a lane's records.
 #[derive(Default)]
 struct TakenRecords {
     files: Files,
-    /// Of frames whose records follow.
+    /// Positions of frames whose own records follow.
     placed: BTreeMap<u64, DatasetPlace>,
 }
 
-/// Takes in a record of a lane, if it is of a frame that counts.
+/// Adds a record of a lane, if it belongs to a valid frame.
 fn take(recording: &Recording, lane: usize, entry: Entry, taken: &mut TakenRecords) {
     if let Entry::Placed { number, place } = entry {
         taken.placed.insert(number, place);
@@ -212,7 +214,7 @@ fn take(recording: &Recording, lane: usize, entry: Entry, taken: &mut TakenRecor
     file.frames.insert(number, KnownFrame { number, place, due, checksum, bytes, in_dataset });
 }
 
-/// The frames of each file, by lane and file.
+/// The frames of each file, by lane and index.
 pub(super) fn by_file(recording: &Recording) -> Result<Files, RepairError> {
     let index = &recording.index;
     let mut taken = TakenRecords::default();

@@ -1,5 +1,5 @@
-//! Files that a recorder made before it needed them, so that it never waits for a new file. If it is killed, nothing is in the last
-//! one, and readers of HDF5 that open all files of a recording stop there.
+//! Removes files that a recorder made ahead, so that it would never wait for a new file. If it is killed, the
+//! last one is empty, and HDF5 readers that open all files of a recording stop there.
 
 use std::{
     fs::File,
@@ -16,13 +16,13 @@ use super::{
     held::{HeldDirectories, open_own},
 };
 
-/// The begin of a file that readers of HDF5 open.
+/// The signature at the start of files that HDF5 readers open.
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-/// Bytes that are read at once.
+/// Bytes read at once.
 const AT_ONCE: usize = 1 << 20;
 
-/// Looks at all files of a recording of this name that no reader of HDF5 opens and that no journal knows, and removes those in
-/// which nothing is.
+/// Checks all files of the recording with this name that HDF5 readers can't open and no journal mentions, and
+/// removes the empty ones.
 pub(super) fn each_unused(
     held: &HeldDirectories,
     name: &str,
@@ -39,7 +39,7 @@ pub(super) fn each_unused(
     }
 }
 
-/// The same of recordings that have no record in any journal: the recorder was killed when it had just begun.
+/// The same for recordings without any record in a journal: the recorder was killed right after its start.
 pub(super) fn each_of_empty(
     directories: &[PathBuf],
     options: RepairOptions,
@@ -56,13 +56,13 @@ pub(super) fn each_of_empty(
     Ok(())
 }
 
-/// The name of the recording in that of its journal.
+/// The name of the recording, from the name of its journal.
 fn name_of(journal: &Path) -> Option<&str> {
     let name = journal.file_name()?.to_str()?.strip_suffix(".journal")?;
     name.rsplit_once('.').map(|(name, _)| name)
 }
 
-/// Files of frames of a recording in a directory, by their names.
+/// The files of a recording in a directory that have the name of a file of frames.
 fn files_of(directory: &Path, name: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let listed = recording_file::each_name(directory, |file, _| {
@@ -74,7 +74,8 @@ fn files_of(directory: &Path, name: &str) -> Vec<PathBuf> {
     listed.map(|()| files).unwrap_or_default()
 }
 
-/// Whether a file has a name as files of frames have: `NAME.h5`, `NAME.00000013.h5`, `NAME.1.00000013.h5`.
+/// Returns true if a file's name is that of a file of frames: `NAME.h5`, `NAME.00000013.h5`,
+/// `NAME.1.00000013.h5`.
 fn is_of_frames(file: &str, name: &str) -> bool {
     let Some(numbers) = file.strip_prefix(name).and_then(|rest| rest.strip_suffix(".h5")) else {
         return false;
@@ -84,7 +85,7 @@ fn is_of_frames(file: &str, name: &str) -> bool {
     parts.next() == Some("") && parts.all(is_number)
 }
 
-/// The outcome for a file; none if readers of HDF5 open it, or it is not this user's.
+/// The outcome for a file; `None` if HDF5 readers open it, or it belongs to another user.
 fn looked_at(directory: &OwnedFd, path: &Path, options: RepairOptions) -> Option<RepairOutcome> {
     let mut file = open_own(directory, path, OFlags::RDONLY).ok()?;
     let outcome = match is_blank(&mut file) {
@@ -105,7 +106,7 @@ fn looked_at(directory: &OwnedFd, path: &Path, options: RepairOptions) -> Option
     Some(outcome)
 }
 
-/// Whether all bytes of a file are zero; none if it begins as files of HDF5 do.
+/// Returns true if all bytes of a file are zero, and `None` if it begins with the signature.
 fn is_blank(file: &mut File) -> io::Result<Option<bool>> {
     let mut piece = vec![0; AT_ONCE];
     let mut is_first = true;

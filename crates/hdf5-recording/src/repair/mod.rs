@@ -1,5 +1,5 @@
-//! The files in HDF5 of a recording made whole again, after the power was lost or somebody damaged them. Frames stay where they
-//! are: the journals know the place of each, and what else is in the files, so that all metadata can be made anew.
+//! Repairs the HDF5 files of a recording after a loss of power or damage. Frames stay in place: the journals have
+//! the position of each, and the rest of the content, so that all metadata can be rebuilt.
 //!
 //! ```text
 //! journals -> frames of each file -> does its index agree? -- yes --> not touched
@@ -8,10 +8,12 @@
 //!                     read every frame, make the metadata anew, the superblock last
 //! ```
 //!
-//! The journals are believed, not the files. A file that is left half repaired is what it was before, and is repaired again.
+//! The journals are trusted, not the files. A half-repaired file still has its old content, and can be repaired
+//! again.
 //!
-//! After a loss of power, what was durable is there. Of what was only acknowledged anything may be: it is read, and compared
-//! with its checksum, or made again if it is simulated. What can be compared with nothing is put into the file as not whole.
+//! After a loss of power, durable frames are there; frames that were only acknowledged may be damaged. These are
+//! read and compared with their checksum, or with their simulated content. Frames without anything to compare are
+//! marked as not whole.
 
 mod agreement;
 mod held;
@@ -44,19 +46,19 @@ use known::{FileFrames, FrameBytes, by_file};
 use made_ahead::{each_of_empty, each_unused};
 pub(crate) use remake::is_of_frames;
 
-/// What may be done.
+/// The limits of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RepairOptions {
-    /// Nothing is changed: only said what would be.
+    /// If true, nothing is changed, and outcomes are predictions.
     pub dry_run: bool,
-    /// The user knows that no other machine records it any more.
+    /// If true, the user guarantees that no other machine still records it.
     pub recorder_is_down: bool,
 }
 
-/// Why nothing of a recording was looked at.
+/// Reasons why a recording could not be examined.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
-    /// It is none, or can't be opened.
+    /// It is no recording, or can't be opened.
     #[error(transparent)]
     Recording(#[from] OpenError),
     /// Its files have no index.
@@ -67,13 +69,13 @@ pub enum RepairError {
         /// Its format.
         format: Format,
     },
-    /// Somebody holds a directory.
+    /// Another process locks a directory.
     #[error("{path}: it is being recorded, or repaired by another: repair it when that is over")]
     Recorded {
         /// The directory.
         path: PathBuf,
     },
-    /// Another machine may hold it, and no lock would say so.
+    /// Another machine may still record it, and no lock would show that.
     #[error(
         "{path}: it was not ended in order, and another machine may still record it: if that is down, say \
          --recorder-is-down"
@@ -85,51 +87,51 @@ pub enum RepairError {
     /// A directory or a journal can't be read.
     #[error("{path}: {source}")]
     Directory {
-        /// Which.
+        /// The directory or journal.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// What became of a file of a recording, or would.
+/// The outcome for a file; with a dry run, the outcome that a repair would have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RepairOutcome {
-    /// Its index agrees with the journal: it was not touched.
+    /// Its index agrees with the journal, and it was not changed.
     Whole,
-    /// Its metadata were made anew: why.
+    /// Its metadata were rebuilt, for this reason.
     Repaired(String),
-    /// The same, if something were to be changed.
+    /// Its metadata would be rebuilt, for this reason.
     ToBeRepaired(String),
-    /// The recorder made it before it needed it, and wrote nothing into it: it is removed.
+    /// The recorder made it ahead and wrote nothing into it; it was removed.
     Removed,
-    /// The same, if something were to be changed.
+    /// It would be removed.
     ToBeRemoved,
-    /// It is not whole, and can't be made so: why.
+    /// It is damaged and can't be repaired, for this reason.
     Failed(String),
 }
 
-/// A file of a recording that was looked at.
+/// A file of a recording, with the outcome of its repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairedFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What became of it.
+    /// The outcome.
     pub outcome: RepairOutcome,
-    /// Frames that readers of HDF5 find in it now, or would.
+    /// Frames that HDF5 readers find in it now, or would find.
     pub frames: u64,
-    /// Of these, frames of which nobody knows whether they are right.
+    /// Frames among them whose bytes nothing proves correct.
     pub unproved: u64,
-    /// Frames that the journal has and that are not there any more, by number, and why: the first of them.
+    /// The first lost frames that are in the journal, by number, each with the reason.
     pub lost: Vec<(u64, String)>,
-    /// How many there are.
+    /// Number of all lost frames.
     pub lost_frames: u64,
-    /// What the file alone said of its frames, and does not say any more, and why.
+    /// Values that only the old file had and that are lost now, each with the reason.
     pub lost_values: Vec<String>,
 }
 
 impl RepairedFile {
-    /// Without frames.
+    /// A file without frames.
     fn empty(path: PathBuf, outcome: RepairOutcome) -> Self {
         RepairedFile {
             path,
@@ -143,13 +145,13 @@ impl RepairedFile {
     }
 }
 
-/// As many lost frames of a file are named.
+/// Lost frames that are listed per file, at the most.
 const NAMED_MAX: usize = 20;
 
-/// Repairs the files of the recording in these directories, and tells what became of each, in order.
+/// Repairs the files of the recording in these directories, and passes the outcome of each to `tell`, in order.
 ///
 /// # Errors
-/// If nothing was done, and why.
+/// If nothing was done; the error has the reason.
 pub fn repair_recording(
     directories: &[PathBuf],
     options: RepairOptions,
@@ -163,7 +165,7 @@ pub fn repair_recording(
         opened => opened?,
     };
     let held = HeldDirectories::hold(&first, options)?;
-    // What was acknowledged meanwhile is there now.
+    // Frames acknowledged in the meantime are there now.
     let recording = opened(directories, Trust::Acknowledged)?;
     let durable = opened(directories, Trust::Durable)?;
     let origin = recording.index.origin.as_ref().map(Origin::content);
@@ -201,35 +203,36 @@ fn opened(directories: &[PathBuf], trust: Trust) -> Result<Recording, RepairErro
     Err(RepairError::NotIndexed { name: recording.name().into(), format })
 }
 
-/// The machine went down while it recorded, or it was another one: what was not durable may be lost.
+/// Returns true if the machine went down while it recorded, or another machine recorded: frames that were not
+/// durable may be lost.
 fn went_down(recording: &Recording) -> bool {
     let boot = recording.index.boot;
     boot.is_some() && boot != BootId::now() && recording.index.due.is_none()
 }
 
-/// By their first frames.
+/// The files in the order of their first frames.
 fn in_order(files: &mut BTreeMap<(usize, u64), FileFrames>) -> Vec<&mut FileFrames> {
     let mut files: Vec<_> = files.values_mut().collect();
     files.sort_by_key(|file| file.first);
     files
 }
 
-/// What of the index of a recording's files does not agree with its journals, a file each, and why. Files of others are not
-/// looked at: the library reads them.
+/// The files of a recording whose index does not agree with its journals, each with the reason. Files of other
+/// users are skipped, because the library would read them.
 ///
 /// # Errors
 /// If a journal can't be read.
 pub fn index_faults(recording: &Recording) -> Result<Vec<(PathBuf, String)>, RepairError> {
     let mut faults = Vec::new();
     if !recording.is_over() && is_held(recording) {
-        // What is written just now is whole a moment later.
+        // A file that is being written is whole a moment later.
         return Ok(faults);
     }
     let tree = tree_of(recording);
     for file in by_file(recording)?.values() {
         let Some(path) = file.any().map(|place| recording.path(place)) else { continue };
         let expected = Expected { recording, file, tree: tree.as_ref(), nothing_else: false };
-        // What can't be opened has frames that can't be read: that is said of them.
+        // A file that can't be opened has unreadable frames, and these are reported elsewhere.
         let Ok(opened) = opened_own(&path) else { continue };
         faults.extend(expected.check(&opened).err().map(|why| (path, why)));
     }
@@ -245,7 +248,7 @@ pub(crate) fn files_of(recording: &Recording) -> Result<Vec<(PathBuf, u64)>, Rep
     Ok(files.values().filter_map(|file| Some((recording.path(file.any()?), file.first))).collect())
 }
 
-/// Where each frame of a recording stands among the datasets of its file, if that has several.
+/// The position of each frame of a recording, if its files have several datasets.
 ///
 /// # Errors
 /// If a journal can't be read.
@@ -255,7 +258,7 @@ pub(crate) fn places_of(recording: &Recording) -> Result<BTreeMap<u64, DatasetPl
     Ok(frames.filter_map(|frame| Some((frame.number, frame.in_dataset?))).collect())
 }
 
-/// What is in the files of a recording beside frames, if its journal says it.
+/// The content of a recording's files beside frames, if its journal has it.
 pub(crate) fn tree_of(recording: &Recording) -> Option<TreeGroup> {
     recording.index.contents().and_then(|text| serde_json::from_str(&text).ok())
 }
@@ -263,11 +266,11 @@ pub(crate) fn tree_of(recording: &Recording) -> Option<TreeGroup> {
 /// A recording that is being repaired.
 struct Repair<'a> {
     recording: &'a Recording,
-    /// What of it survived a loss of power for sure.
+    /// The part of it that certainly survived a loss of power.
     durable: &'a Recording,
-    /// What else is in its files, if the journals say so.
+    /// The rest of the files' content, if the journals have it.
     tree: Option<TreeGroup>,
-    /// What makes its frames again, if they are simulated.
+    /// The generator of its frames, if they are simulated.
     content: Option<Content>,
     went_down: bool,
     held: HeldDirectories,
@@ -303,7 +306,7 @@ impl Repair<'_> {
         }
         let Err(why) = self.expected(file).check(opened) else { return RepairOutcome::Whole };
         self.prove(file, false);
-        // What it lacks may be lost: then it is as good as it can be.
+        // The differences may come from lost frames; then the file can't become better.
         let Err(why) = self.expected(file).check(opened).map_err(|_| why) else {
             return RepairOutcome::Whole;
         };
@@ -330,7 +333,7 @@ impl Repair<'_> {
         Expected { recording, file, tree: self.tree.as_ref(), nothing_else: self.went_down }
     }
 
-    /// Reads the frames of a file that were not read yet; or only those that a loss of power may have taken.
+    /// Reads the frames of a file that were not read yet, or only those that a loss of power may have destroyed.
     fn prove(&self, file: &mut FileFrames, may_be_lost: bool) {
         let mut frames = self.recording.frames();
         let durable = &self.durable.index;
@@ -342,10 +345,10 @@ impl Repair<'_> {
         }
     }
 
-    /// The file over all others, where there are several: made anew if it can't be read or does not have all frames.
+    /// Repairs the master file, if there are several files. It is made again if it can't be read or lacks frames.
     fn master(&self, directories: &[PathBuf], files_changed: bool) -> Option<RepairedFile> {
         let tree = self.tree.as_ref()?;
-        // Where it was put when the recording was over.
+        // The directory into which the recorder put it.
         let heads = &self.recording.index.heads;
         let lane = (0..heads.len()).min_by_key(|lane| heads[*lane].lane)?;
         let home = self.recording.directory(lane).to_owned();
@@ -395,7 +398,7 @@ impl Repair<'_> {
         let file = NewFile::create_in(directory.try_clone()?, name)?;
         file.file().write_all(bytes)?;
         if is_there {
-            // It is made from the journals at any time.
+            // It can be made from the journals at any time.
             fs::unlinkat(directory, name, AtFlags::empty())?;
         }
         file.finish(0o666)

@@ -1,4 +1,4 @@
-//! The metadata of a file made anew, behind all that is in it: a superblock that leads to them is written last.
+//! Rebuilds the metadata of a file behind its content; the superblock that leads to them is written last.
 //!
 //! ```text
 //! before   superblock  structure, index (torn)  frames  more of the index  frames |
@@ -9,8 +9,9 @@
 //!              +------------------------------------------------------------------------^
 //! ```
 //!
-//! Until the superblock is there, all of the file is what it was. It is 48 bytes in one sector, and readers know it by its
-//! checksum: whoever is killed, or loses the power, leaves what was there or what is now.
+//! Until the new superblock is written, the whole file is unchanged. The superblock is 48 bytes in one sector,
+//! and readers verify its checksum. After a kill or a loss of power, the file is therefore either the old or the
+//! new one.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -29,27 +30,27 @@ use super::{
     known::{FrameBytes, KnownFrame, chunks_of},
 };
 
-/// Why the metadata of a file can't be made anew.
+/// Errors of rebuilding metadata.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RemakeError {
-    /// The journal says what can't be.
+    /// The journal describes impossible content.
     #[error("the journal says of it what can't be: {0}")]
     Contents(String),
-    /// Of HDF5.
+    /// An error of HDF5.
     #[error(transparent)]
     Hdf5(#[from] Hdf5Error),
-    /// Of the storage.
+    /// An error of the storage.
     #[error("{0}")]
     Storage(#[from] io::Error),
 }
 
-/// Frames that are put into the index at once.
+/// Frames that are inserted into the index between two flushes.
 const AT_ONCE: usize = 4096;
 /// Metadata begin at a page.
 const PAGE: u64 = 4096;
 
-/// Makes the metadata of a file anew, of all its frames that are not lost; and what of them was in the file alone and is not in it
-/// any more, a line each. If that can't be done, the file is what it was.
+/// Rebuilds the metadata of a file for all frames that are not lost. Returns a line for each value that only the
+/// old file had and that is now lost. If it fails, the file stays as it was.
 pub(super) fn remake(
     file: &File,
     tree: &TreeGroup,
@@ -58,14 +59,14 @@ pub(super) fn remake(
     let length = file.metadata()?.len();
     let (kept, lost) = KeptValues::of(file, tree, expected.file.places);
     let mut writing = Writing { file, superblock: None, kept };
-    // Places of frames that the file is too short for stay empty: nobody is to take metadata for them.
+    // Places of frames beyond the end of the file stay empty, so that nobody takes metadata for frames.
     let begin = expected.file.end(length).next_multiple_of(PAGE);
     let remade = writing.all(tree, expected, begin).and_then(|()| {
         file.sync_data()?;
         Ok(())
     });
     if let Err(error) = remade {
-        // What is behind is of no use to anybody.
+        // The bytes behind the old end are useless.
         drop(file.set_len(length));
         return Err(error);
     }
@@ -76,17 +77,17 @@ pub(super) fn remake(
     Ok(lost)
 }
 
-/// What is written of a file.
+/// The new parts of a file.
 struct Writing<'a> {
     file: &'a File,
-    /// To be written last.
+    /// Written last.
     superblock: Option<Vec<u8>>,
-    /// Numbers that no journal has.
+    /// Values that no journal has.
     kept: KeptValues,
 }
 
 impl Writing<'_> {
-    /// All but the superblock, behind so many bytes.
+    /// Writes everything except the superblock, behind `begin`.
     fn all(&mut self, tree: &TreeGroup, expected: Expected<'_>, begin: u64) -> Result<(), RemakeError> {
         let options = Hdf5FileOptions { watched: false, begin, apart: expected.file.is_apart() };
         let mut made = Hdf5File::create("file", tree, options)?;
@@ -136,7 +137,7 @@ impl Writing<'_> {
     }
 }
 
-/// Columns of a file of which the journal knows what they say.
+/// The columns of a file whose values the journal has.
 struct MadeColumns {
     recorder: Vec<(usize, RecorderColumn)>,
     places: Vec<(usize, PlacedColumn)>,
@@ -159,8 +160,8 @@ fn is_there(frame: &KnownFrame) -> bool {
     !matches!(frame.bytes, FrameBytes::Lost(_))
 }
 
-/// Puts a frame into the index, and what the journal knows of it into the columns: when it arrived, was compressed and became
-/// durable is not known any more.
+/// Inserts a frame into the index, and its known values into the columns. The times of its arrival, compression
+/// and durability are lost.
 fn insert(
     file: &File,
     made: &mut Hdf5File,
@@ -188,15 +189,17 @@ fn insert(
     Ok(())
 }
 
-/// Whether a description that somebody else may have written is one of frames of so many bytes, and can be counted with.
+/// Returns true if a description, which may be foreign, has frames of `frame_size` bytes and is safe to calculate
+/// with.
 pub(crate) fn is_of_frames(shape: &FramesShape, frame_size: u64) -> bool {
     let bytes = shape.element.bytes() as u64;
     let size = shape.frame.iter().try_fold(bytes, |size, dimension| size.checked_mul(*dimension));
-    // Nobody who keeps a journal puts several into a chunk.
+    // No recorder with a journal puts several frames into a chunk.
     size == Some(frame_size) && shape.stack == 1 && shape.is_sound(LINE_MAX, TILES_MAX)
 }
 
-/// A journal may be anybody's: what counts with the dimensions of a frame relies on them.
+/// Checks the shape: the journal may come from any source, and calculations with the dimensions of a frame rely
+/// on it.
 fn check_shape(shape: &FramesShape, frame_size: u64) -> Result<(), RemakeError> {
     if is_of_frames(shape, frame_size) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What must be so of a layout in either form: names, one object a name, links that lead somewhere, a place for frames.
+//! Checks a layout in either form: names, one object per name, links that lead somewhere, a dataset for frames.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::tree::ColumnElement;
 
-/// Links that lead to links, and groups in groups.
+/// Links that lead to links, and depth of groups, at the most.
 pub(super) const DEPTH_MAX: usize = 64;
 
 /// The layout, if it can be made.
@@ -35,7 +35,7 @@ pub(super) fn checked(mut layout: Hdf5Layout) -> Result<Hdf5Layout, Mistake> {
     Ok(layout)
 }
 
-/// What is said of several datasets of frames, of which the second is written here.
+/// Warns about ambiguities between several datasets of frames; `second` is the place of the second one.
 fn several(layout: &mut Hdf5Layout, datasets: &[DetectorDataset], second: TextPlace) -> Result<(), Mistake> {
     destination(layout)?;
     if !datasets.iter().any(|dataset| dataset.default) {
@@ -103,7 +103,8 @@ fn links(layout: &Hdf5Layout, group: &LayoutGroup) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// To an object of the layout, or to one that an attribute may become in a group that takes them.
+/// Checks that a link leads to an object of the layout, or to one that an attribute may become in a group that
+/// takes them.
 fn leads_somewhere(layout: &Hdf5Layout, link: &LayoutLink) -> Result<(), Mistake> {
     let LinkEnd::Missing { group, path, name } = link_end(layout, &link.target) else { return Ok(()) };
     let Some(group) = group else {
@@ -119,17 +120,17 @@ fn leads_somewhere(layout: &Hdf5Layout, link: &LayoutLink) -> Result<(), Mistake
     Err(Mistake::new(link.place, why))
 }
 
-/// Where the target of a link is.
+/// The end of a link.
 pub(super) enum LinkEnd<'a> {
-    /// At this path, without links on the way.
+    /// An object at this path, without links on the way.
     Object(String),
-    /// In a group that attributes become datasets in.
+    /// A possible object: attributes may become datasets in its group.
     Perhaps(String),
-    /// Nowhere: the group that does not have it; none if links lead in a circle.
+    /// No object: the group that lacks it, or `None` if links lead in a circle.
     Missing { group: Option<&'a LayoutGroup>, path: String, name: String },
 }
 
-/// Where a path leads.
+/// Follows a path and its links to the end.
 pub(super) fn link_end<'a>(layout: &'a Hdf5Layout, target: &str) -> LinkEnd<'a> {
     let mut rest: Vec<String> = parts(target);
     rest.reverse();
@@ -171,14 +172,14 @@ fn parts(path: &str) -> Vec<String> {
     path.split('/').filter(|part| !part.is_empty()).map(String::from).collect()
 }
 
-/// How many datasets of frames there are.
+/// The number of datasets of frames.
 pub(super) fn detector_count(root: &LayoutGroup) -> usize {
     let mut datasets = Vec::new();
     detectors(root, "", &mut datasets);
     datasets.len()
 }
 
-/// What names the datasets of frames is a text of the user's.
+/// Checks that the attribute that names the datasets of frames is a text of the user's.
 fn destination(layout: &Hdf5Layout) -> Result<(), Mistake> {
     let Some(LayoutDestination { name, place }) = &layout.destination else { return Ok(()) };
     if is_said_by_others(name) {
@@ -199,14 +200,14 @@ fn destination(layout: &Hdf5Layout) -> Result<(), Mistake> {
     }
 }
 
-/// Of frames, and not by the user.
+/// Returns true if the recorder or the detector provides this attribute, not the user.
 fn is_said_by_others(name: &str) -> bool {
     let of_frames = [FrameAttribute::of_every_frame(), FrameAttribute::of_the_recorder()];
     let others = [FrameAttribute::of_places(), FrameAttribute::of_a_detector(), FrameAttribute::of_the_end()];
     of_frames.iter().chain(&others).flatten().any(|attribute| attribute.name == name)
 }
 
-/// Where a dataset of numbers is written that has what this attribute says.
+/// The place of a dataset of numbers that has this attribute as its source.
 fn number_named(group: &LayoutGroup, attribute: &str) -> Option<TextPlace> {
     group.members.iter().find_map(|member| match member {
         LayoutMember::Group(group) => number_named(group, attribute),
@@ -225,9 +226,9 @@ fn number_named(group: &LayoutGroup, attribute: &str) -> Option<TextPlace> {
 /// A dataset of frames.
 struct DetectorDataset {
     path: String,
-    /// Where it is written.
+    /// Its place in the file.
     place: TextPlace,
-    /// It is said to be the default.
+    /// True if the layout marks it as the default.
     default: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Values that stand in a layout.
+//! Constant values in a layout.
 
 use crate::tree::{NumberArray, NumberType, TreeValue};
 
-/// What a constant in XML is to be.
+/// The type of a constant in XML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConstantType {
     Int,
@@ -10,8 +10,8 @@ pub(super) enum ConstantType {
     Text,
 }
 
-/// A constant as it stands in XML: text, a number, or numbers with commas between them. 32-bit integers and 64-bit floats, as
-/// areaDetector writes them.
+/// Parses a constant in XML: text, a number, or numbers with commas between them. The numbers become 32-bit
+/// integers or 64-bit floats, as in areaDetector.
 pub(super) fn constant(kind: ConstantType, text: &str) -> Result<TreeValue, String> {
     match kind {
         ConstantType::Text => Ok(TreeValue::Text(text.into())),
@@ -32,7 +32,7 @@ pub(super) fn int_row(numbers: &[i32]) -> NumberArray {
     NumberArray { element: NumberType::Int32, shape: vec![numbers.len() as u64], bytes }
 }
 
-/// A row of one is a number.
+/// Turns a row of one number into a single number.
 pub(super) fn alone(mut array: NumberArray) -> TreeValue {
     if array.shape == [1] {
         array.shape.clear();
@@ -40,7 +40,7 @@ pub(super) fn alone(mut array: NumberArray) -> TreeValue {
     TreeValue::Numbers(array)
 }
 
-/// Commas or blanks stand between them; one more comma at the end is taken.
+/// Parses numbers with commas or blanks between them; one more comma at the end is accepted.
 fn numbers<T: std::str::FromStr>(text: &str, valid: &str) -> Result<Vec<T>, String> {
     let list = text.trim().strip_suffix(',').unwrap_or(text.trim());
     let parts = list.split(',').flat_map(|part| {

@@ -1,4 +1,5 @@
-//! What is known of frames beside their pixels, by the names that layouts call it: an `NDAttribute` in areaDetector.
+//! Values that belong to frames beside their pixels, with their names in layouts: an `NDAttribute` in
+//! areaDetector.
 
 use crate::{
     ImageTimeColumn, NdArrayColumn, PlacedColumn, SERIES_DATE,
@@ -6,39 +7,39 @@ use crate::{
     tree::{ColumnElement, FrameColumn, NumberType, TreeAttribute, TreeValue},
 };
 
-/// Something that is known of frames beside their pixels.
+/// A value that belongs to frames beside their pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameAttribute {
-    /// By which layouts name it; the [`FrameColumn::key`] too.
+    /// Its name in layouts; the [`FrameColumn::key`] too.
     pub name: String,
-    /// What it is, in words.
+    /// A description for readers of the file.
     pub description: String,
     /// The kind of its source, as areaDetector names kinds: `NDAttrSourceDriver`.
     pub source_type: String,
     /// Its source.
     pub source: String,
-    /// What it says.
+    /// The kind and time of its values.
     pub supply: AttributeSupply,
 }
 
-/// What an attribute of frames says.
+/// The kind of values that an attribute of frames has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttributeSupply {
     /// A value for each frame.
     EachFrame {
         /// The type of the values.
         element: ColumnElement,
-        /// The value of a frame of which nothing is known: [`FrameColumn::fill`].
+        /// The value of a frame without a known value, as in [`FrameColumn::fill`].
         fill: Vec<u8>,
     },
-    /// One value for all frames, which is known when the file is made.
+    /// One value for all frames, available when the file is made.
     Once(TreeValue),
-    /// One value that is known behind the last frame.
+    /// One value, available after the last frame.
     AtEnd,
 }
 
 impl FrameAttribute {
-    /// A value for each frame, from a stream of the user's.
+    /// An attribute with a value for each frame, from a stream of the user's.
     pub fn stream(name: &str, element: impl Into<ColumnElement>, fill: &[u8]) -> Self {
         let supply = AttributeSupply::EachFrame { element: element.into(), fill: fill.into() };
         FrameAttribute {
@@ -50,7 +51,8 @@ impl FrameAttribute {
         }
     }
 
-    /// A value for each frame, from a stream of the user's, of this type: not a number, -1, or an empty text where none came.
+    /// An attribute with a value of this type for each frame, from a stream of the user's. Frames without a value
+    /// get NaN, -1, or an empty text.
     pub fn joined(name: &str, element: impl Into<ColumnElement>) -> Self {
         let element = element.into();
         match element {
@@ -60,7 +62,7 @@ impl FrameAttribute {
         }
     }
 
-    /// One value for all frames, that the user stated.
+    /// An attribute with one value for all frames, stated by the user.
     pub fn stated(name: &str, value: TreeValue) -> Self {
         FrameAttribute {
             source: "stated".into(),
@@ -69,25 +71,25 @@ impl FrameAttribute {
         }
     }
 
-    /// Those that areaDetector has of every frame: number and time, see [`NdArrayColumn`].
+    /// The attributes that areaDetector has for every frame: number and time, from [`NdArrayColumn`].
     pub fn of_every_frame() -> Vec<Self> {
         let columns = NdArrayColumn::ALL.into_iter();
         columns.map(|column| Self::of_driver(&column.column(), column.description(), "Driver")).collect()
     }
 
-    /// What the recorder says of every frame: [`RecorderColumn`], by its keys.
+    /// The recorder's notes about every frame: [`RecorderColumn`], by its keys.
     pub fn of_the_recorder() -> Vec<Self> {
         let columns = RecorderColumn::ALL.into_iter();
         columns.map(|column| Self::of_driver(&column.column(), column.description(), "nilometer")).collect()
     }
 
-    /// Where each frame stands, if there are several datasets of frames: [`PlacedColumn`], by its keys.
+    /// The position of each frame, if there are several datasets of frames: [`PlacedColumn`], by its keys.
     pub fn of_places() -> Vec<Self> {
         let columns = PlacedColumn::ALL.into_iter();
         columns.map(|column| Self::of_driver(&column.column(), column.description(), "nilometer")).collect()
     }
 
-    /// What the stream of a detector says of every frame: [`ImageTimeColumn`], by its keys.
+    /// The values in a detector's stream for every frame: [`ImageTimeColumn`], by its keys.
     pub fn of_a_detector() -> Vec<Self> {
         let columns = ImageTimeColumn::ALL.into_iter();
         let times = columns.map(|column| Self::of_driver(&column.column(), column.description(), "detector"));
@@ -95,13 +97,13 @@ impl FrameAttribute {
         times.chain([begun]).collect()
     }
 
-    /// What is known behind the last frame: [`RecordingTotals`].
+    /// The values available after the last frame: [`RecordingTotals`].
     pub fn of_the_end() -> Vec<Self> {
         let names = RecordingTotals::NAMES.into_iter();
         names.map(|(name, description)| Self::at_end(name, description, "nilometer")).collect()
     }
 
-    /// One value that is known behind the last frame.
+    /// An attribute with one value that is available after the last frame.
     fn at_end(name: &str, description: &str, source: &str) -> Self {
         FrameAttribute {
             name: name.into(),
@@ -121,7 +123,7 @@ impl FrameAttribute {
         }
     }
 
-    /// What areaDetector says beside a dataset of it.
+    /// The attributes that areaDetector adds to a dataset of this attribute.
     pub fn said(&self) -> Vec<TreeAttribute> {
         let said = [
             ("NDAttrName", &self.name),

@@ -1,9 +1,12 @@
-//! The user's own structure of a file: groups, datasets, attributes and links, in XML as areaDetector's file plug-in has it, or
-//! in TOML. First as written ([`Hdf5Layout`]), then, with what the recorder has, as a tree ([`Hdf5Layout::tree`]).
+//! The user's own structure of a file: groups, datasets, attributes and links, in XML as for areaDetector's file
+//! plug-in, or in TOML. First comes the parsed form ([`Hdf5Layout`]), then a tree with the recorder's values
+//! ([`Hdf5Layout::tree`]).
 //!
-//! The XML is that of `NDFileHDF5` (areaDetector/ADCore, `NDFileHDF5LayoutXML.cpp` and `XML_schema/hdf5_xml_layout_schema.xsd`).
-//! What that program takes without a word is taken, with a warning where its schema refuses it; what it drops with a word in
-//! its log is an error. docs/hdf5-layout.md describes both forms for users.
+//! The XML is that of `NDFileHDF5` (areaDetector/ADCore, `NDFileHDF5LayoutXML.cpp` and
+//! `XML_schema/hdf5_xml_layout_schema.xsd`). We accept everything that this program accepts silently, with a
+//! warning if its schema refuses it. If that program drops something and logs it, we report an error.
+//!
+//! docs/hdf5-layout.md describes both forms for users.
 
 mod check;
 mod constant;
@@ -21,33 +24,33 @@ pub use plan::{FrameDatasets, LayoutContents, PlannedLayout};
 
 use crate::tree::{ColumnElement, TreeValue, WriteTime};
 
-/// A layout that can't be taken, with the place of the mistake.
+/// A layout that can't be used, with the place of the mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{place}: {why}")]
 pub struct LayoutError {
     /// The file as the user named it.
     pub file: String,
-    /// Where it is.
+    /// The place of the mistake.
     pub place: TextPlace,
-    /// What is wrong, with the valid choices.
+    /// The mistake, with the valid choices.
     pub why: String,
 }
 
-/// Something in a layout that is taken, and may not be what was meant.
+/// A warning: part of a layout is accepted, but may be a mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutWarning {
-    /// Where it is.
+    /// The place in the file.
     pub place: TextPlace,
-    /// What it is taken as.
+    /// Our interpretation of it.
     pub what: String,
 }
 
 /// A place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextPlace {
-    /// From 1.
+    /// Line, from 1.
     pub line: u32,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: u32,
 }
 
@@ -57,29 +60,30 @@ impl std::fmt::Display for TextPlace {
     }
 }
 
-/// A layout as it is written, checked.
+/// A layout as the user wrote it, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hdf5Layout {
-    /// The file's root. It has groups alone in XML.
+    /// The file's root. In XML it contains only groups.
     pub root: LayoutGroup,
-    /// What says which dataset a frame belongs to.
+    /// The attribute that selects the dataset of a frame.
     pub destination: Option<LayoutDestination>,
-    /// Whether attributes without a place of their own become datasets at the file's root, if no group takes them.
+    /// True if attributes without a place of their own become datasets at the file's root when no group takes
+    /// them.
     pub root_takes_attributes: bool,
-    /// What may not be what was meant: at most [`WARNINGS_MAX`].
+    /// Possible mistakes: at most [`WARNINGS_MAX`].
     pub warnings: Vec<LayoutWarning>,
 }
 
-/// The attribute of a frame that names the dataset which the frame belongs to, by its path.
+/// The attribute of a frame that contains the path of the frame's dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutDestination {
     /// The attribute's name.
     pub name: String,
-    /// Where it is written.
+    /// Its place in the file.
     pub place: TextPlace,
 }
 
-/// More warnings say nothing new.
+/// Warnings that are kept, at the most; more would say nothing new.
 pub const WARNINGS_MAX: usize = 20;
 
 /// A group.
@@ -87,17 +91,17 @@ pub const WARNINGS_MAX: usize = 20;
 pub struct LayoutGroup {
     /// Its name; empty for the root.
     pub name: String,
-    /// Where it is written.
+    /// Its place in the file.
     pub place: TextPlace,
-    /// Whether attributes of frames without a place of their own become datasets here.
+    /// True if attributes of frames without a place of their own become datasets here.
     pub takes_attributes: bool,
     /// Its attributes.
     pub attributes: Vec<LayoutAttribute>,
-    /// What is in it.
+    /// Its members.
     pub members: Vec<LayoutMember>,
 }
 
-/// What is in a group.
+/// A member of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LayoutMember {
     /// A group.
@@ -118,7 +122,7 @@ impl LayoutMember {
         }
     }
 
-    /// Where it is written.
+    /// Its place in the file.
     pub fn place(&self) -> TextPlace {
         match self {
             LayoutMember::Group(group) => group.place,
@@ -133,43 +137,43 @@ impl LayoutMember {
 pub struct LayoutDataset {
     /// Its name.
     pub name: String,
-    /// Where it is written.
+    /// Its place in the file.
     pub place: TextPlace,
-    /// What is in it.
+    /// The source of its content.
     pub source: LayoutSource,
     /// Its attributes.
     pub attributes: Vec<LayoutAttribute>,
 }
 
-/// What is in a dataset.
+/// The source of a dataset's content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LayoutSource {
     /// Frames.
     Detector {
-        /// Whether it is the one for frames that name none.
+        /// True if it takes the frames that name no dataset.
         default: bool,
     },
-    /// What an attribute of frames says.
+    /// The values of an attribute of frames.
     Attribute {
         /// The attribute's name.
         name: String,
-        /// Of which frames.
+        /// The frames whose values are written.
         when: AttributeTime,
-        /// The type of its values, where nothing else says it: `int`, `float` or `string`.
+        /// The type of its values, if nothing else gives it: `int`, `float` or `string`.
         element: Option<ColumnElement>,
     },
     /// A value.
     Constant(TreeValue),
-    /// Nothing is said: it is not made.
+    /// No source: the dataset is not created.
     Unset,
 }
 
-/// Of which frames what an attribute says is written.
+/// The frames for which an attribute's values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttributeTime {
-    /// Of each: `OnFileWrite`.
+    /// Every frame: `OnFileWrite`.
     EachFrame,
-    /// Of the first, `OnFileOpen`, or the last, `OnFileClose`.
+    /// The first frame, `OnFileOpen`, or the last, `OnFileClose`.
     Once(WriteTime),
 }
 
@@ -178,22 +182,22 @@ pub enum AttributeTime {
 pub struct LayoutAttribute {
     /// Its name.
     pub name: String,
-    /// Where it is written.
+    /// Its place in the file.
     pub place: TextPlace,
-    /// What it says.
+    /// Its value.
     pub value: AttributeValue,
 }
 
-/// What an attribute says.
+/// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttributeValue {
     /// A value.
     Constant(TreeValue),
-    /// What an attribute of frames says.
+    /// The value of an attribute of frames.
     Attribute {
         /// The attribute's name.
         name: String,
-        /// Of the first frame or the last.
+        /// The time: at the first frame or the last.
         when: WriteTime,
     },
 }
@@ -203,13 +207,13 @@ pub enum AttributeValue {
 pub struct LayoutLink {
     /// The name.
     pub name: String,
-    /// Where it is written.
+    /// Its place in the file.
     pub place: TextPlace,
     /// The object's path.
     pub target: String,
 }
 
-/// What is wrong with a text, before it is known which file it is.
+/// A mistake in a text, without the name of its file.
 #[derive(Debug)]
 struct Mistake {
     place: TextPlace,
@@ -227,41 +231,41 @@ impl Mistake {
 }
 
 impl Hdf5Layout {
-    /// From XML as areaDetector has it.
+    /// Parses XML as for areaDetector.
     ///
     /// # Errors
-    /// If it is no XML, or no layout: see [`LayoutError`].
+    /// If it is not XML, or not a valid layout; [`LayoutError`] has the place and the reason.
     pub fn from_xml(file: &str, bytes: &[u8]) -> Result<Self, LayoutError> {
         let text = text::decoded(bytes).map_err(|mistake| mistake.in_file(file))?;
         xml::layout(&text).and_then(check::checked).map_err(|mistake| mistake.in_file(file))
     }
 
-    /// From TOML.
+    /// Parses TOML.
     ///
     /// # Errors
-    /// If it is no TOML, or no layout: see [`LayoutError`].
+    /// If it is not TOML, or not a valid layout; [`LayoutError`] has the place and the reason.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, LayoutError> {
         toml_form::layout(text).and_then(check::checked).map_err(|mistake| mistake.in_file(file))
     }
 
-    /// It has several datasets of frames.
+    /// Returns true if it has several datasets of frames.
     pub fn has_several(&self) -> bool {
         check::detector_count(&self.root) > 1
     }
 
-    /// The attributes of frames that it names, each once, with the type that it says of their values, if it says one.
+    /// The attributes of frames that it names, each once, with the type of their values if the layout gives one.
     pub fn attribute_names(&self) -> Vec<(String, Option<ColumnElement>)> {
         let mut names = Vec::new();
         name_attributes(&self.root, &mut names);
         names
     }
 
-    /// Attributes of frames that it does not name get a place too.
+    /// Returns true if attributes of frames that it does not name get a place too.
     pub fn takes_others(&self) -> bool {
         self.path_of_others().is_some()
     }
 
-    /// The path of the group in which attributes of frames get their place that it does not name.
+    /// The path of the group that takes the attributes of frames that it does not name.
     pub fn path_of_others(&self) -> Option<String> {
         let path = plan::taking_group(&self.root, "");
         path.or_else(|| self.root_takes_attributes.then(String::new))
@@ -283,7 +287,7 @@ impl Hdf5Layout {
     }
 }
 
-/// A member of this name.
+/// The member of this name.
 fn member<'a>(group: &'a LayoutGroup, name: &str) -> Option<&'a LayoutMember> {
     group.members.iter().find(|member| member.name() == name)
 }

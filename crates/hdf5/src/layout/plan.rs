@@ -1,4 +1,4 @@
-//! A layout with what the recorder has for it: from [`Hdf5Layout`] to a tree.
+//! Combines a layout with the recorder's values: from [`Hdf5Layout`] to a tree.
 
 use super::{
     AttributeSupply, AttributeTime, AttributeValue, FrameAttribute, Hdf5Layout, LayoutAttribute,
@@ -10,40 +10,40 @@ use crate::tree::{
     TreeNode, TreeValue, WriteTime,
 };
 
-/// What the recorder has for a layout.
+/// The recorder's values for a layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutContents {
     /// The frames: each dataset with the source `detector` is one of these.
     pub frames: FramesShape,
-    /// What it knows of frames beside their pixels: those of [`FrameAttribute::of_every_frame`] and
+    /// The values beside pixels: those of [`FrameAttribute::of_every_frame`] and
     /// [`FrameAttribute::of_the_recorder`], and streams of the user's that are joined by frame number.
     pub attributes: Vec<FrameAttribute>,
 }
 
-/// A layout as it is made.
+/// The tree of a layout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedLayout {
     /// The file's root.
     pub tree: TreeGroup,
     /// The datasets of frames.
     pub frames: FrameDatasets,
-    /// What of the layout is not made, and why.
+    /// The parts of the layout that are not created, each with the reason.
     pub left_out: Vec<String>,
 }
 
-/// The datasets of frames of a file, and what says into which of them a frame goes.
+/// The datasets of frames of a file, and the rule that selects one for each frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FrameDatasets {
     /// Their paths, in the order of the tree.
     pub paths: Vec<String>,
-    /// Which of them frames go to that name none.
+    /// Index of the dataset for frames that name none.
     pub default: usize,
     /// The attribute of a frame that names its dataset.
     pub destination: Option<String>,
 }
 
 impl FrameDatasets {
-    /// Which dataset a frame goes to that names one by its path.
+    /// The index of the dataset with this path, for a frame that names it.
     pub fn named(&self, path: &str) -> Option<usize> {
         let path = path.trim_matches('/');
         self.paths.iter().position(|there| there.trim_matches('/') == path)
@@ -51,7 +51,7 @@ impl FrameDatasets {
 }
 
 impl Hdf5Layout {
-    /// What is made of it.
+    /// Plans the file with these contents.
     pub fn tree(&self, contents: &LayoutContents) -> PlannedLayout {
         let mut planning =
             Planning { layout: self, contents, frames: Vec::new(), default: None, left_out: Vec::new() };
@@ -70,7 +70,7 @@ impl Hdf5Layout {
     }
 }
 
-/// The dataset that is the default where none is said to be, as areaDetector has it.
+/// The default dataset if the layout marks none, as in areaDetector: the first by its path.
 pub(super) fn first_by_name(paths: &[String]) -> Option<usize> {
     let first = paths.iter().enumerate().min_by_key(|(_, path)| path.as_str());
     first.map(|(at, _)| at)
@@ -160,7 +160,7 @@ impl<'a> Planning<'a> {
         Some(made)
     }
 
-    /// Attributes that no dataset of the layout is of become datasets where the layout wants them.
+    /// Adds datasets for attributes that no dataset of the layout uses, in the group that takes them.
     fn without_place(&mut self, tree: &mut TreeGroup) {
         let path = match taking_group(&self.layout.root, "") {
             Some(path) => path,
@@ -178,7 +178,7 @@ impl<'a> Planning<'a> {
         }
     }
 
-    /// Straight to the objects, so that it does not matter in which order links are made.
+    /// Adds links directly to their objects, so that the order of their creation does not matter.
     fn links(&mut self, group: &LayoutGroup, path: &str, tree: &mut TreeGroup) {
         for member in &group.members {
             let path = format!("{path}/{}", member.name());
@@ -203,7 +203,7 @@ impl<'a> Planning<'a> {
     }
 }
 
-/// One value of what an attribute says, and when it is written: what frames say, once they are there.
+/// One value of an attribute, and the time when it is written: a value taken from a frame comes at the end.
 fn once(attribute: &FrameAttribute, when: WriteTime) -> (TreeValue, WriteTime) {
     let of = match when {
         WriteTime::Opening => FrameChoice::First,
@@ -217,7 +217,7 @@ fn once(attribute: &FrameAttribute, when: WriteTime) -> (TreeValue, WriteTime) {
     }
 }
 
-/// A dataset of what an attribute says, with what areaDetector says beside it.
+/// A dataset of an attribute's values, with the attributes that areaDetector adds.
 fn supplied(attribute: &FrameAttribute, when: AttributeTime) -> TreeDataset {
     let content = match (&attribute.supply, when) {
         (AttributeSupply::EachFrame { element, fill }, AttributeTime::EachFrame) => {
@@ -236,7 +236,7 @@ fn supplied(attribute: &FrameAttribute, when: AttributeTime) -> TreeDataset {
     TreeDataset { attributes: attribute.said(), content }
 }
 
-/// The path of the first group that attributes go to.
+/// The path of the first group that takes attributes.
 pub(super) fn taking_group(group: &LayoutGroup, path: &str) -> Option<String> {
     if group.takes_attributes {
         return Some(path.into());

@@ -1,4 +1,4 @@
-//! Layouts in both forms, and what becomes of them.
+//! Tests of layouts in both forms, and of the trees made from them.
 
 use std::{fs, path::Path};
 
@@ -58,7 +58,7 @@ fn said<'a>(dataset: &'a TreeDataset, name: &str) -> Option<&'a TreeValue> {
     dataset.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| &attribute.value)
 }
 
-/// In XML, objects come in the order of the file; by their paths, in that of the names.
+/// Sorts members: XML keeps the order of the file, TOML the order of names.
 fn sorted(group: &TreeGroup) -> TreeGroup {
     let mut group = group.clone();
     group.attributes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -132,7 +132,8 @@ fn frames_go_to_the_dataset_that_they_name() {
     assert_eq!(frames.named("/exchange/data_grey"), None);
     let second = "<group name='a'><dataset name='b' source='detector'/><dataset name='c' source='detector' det_default='true'/></group>";
     assert_eq!(xml(second).tree(&contents()).frames.default, 1);
-    // Where none is said to be, it is the first by its path, as areaDetector has it, and not the first that is written.
+    // If no dataset is marked as the default, it is the first by its path, as in areaDetector, and not the first
+    // in the file.
     let unsaid = text.replace(" det_default='true'", "").replace("'data'", "'last'");
     let layout = xml(&unsaid);
     assert_eq!(layout.tree(&contents()).frames.default, 2);

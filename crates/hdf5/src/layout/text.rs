@@ -1,11 +1,11 @@
-//! The characters of a layout's file: what libxml2 reads of encodings that files of layouts come in.
+//! Decodes a layout's file: those encodings of such files that libxml2 reads.
 
 use super::{Mistake, TextPlace};
 
-/// Bytes of a layout. What takes time by the square of the length, in a reader of XML, is over at once then.
+/// Bytes of a layout, at the most. Steps of the XML reader that take quadratic time are then still fast.
 pub(super) const SIZE_MAX: usize = 256 << 10;
 
-/// As text: UTF-8, UTF-16 with a mark at its start, or Latin-1 if the declaration says so.
+/// Decodes UTF-8, UTF-16 with a byte order mark, or Latin-1 if the declaration says so.
 pub(super) fn decoded(bytes: &[u8]) -> Result<String, Mistake> {
     let start = TextPlace { line: 1, column: 1 };
     if bytes.len() > SIZE_MAX {
@@ -38,14 +38,14 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, Mistake> {
     text.map_err(|_| Mistake::new(TextPlace { line: 1, column: 1 }, "the file begins as UTF-16, and is none"))
 }
 
-/// By the declaration, which is ASCII in both.
+/// Returns true if the declaration names Latin-1; it is ASCII in both encodings.
 fn is_latin1(bytes: &[u8]) -> bool {
     let declaration = bytes.split(|byte| *byte == b'>').next().unwrap_or_default();
     let declaration = String::from_utf8_lossy(declaration).to_ascii_lowercase();
     declaration.starts_with("<?xml") && (declaration.contains("iso-8859-1") || declaration.contains("latin1"))
 }
 
-/// Where in a text a byte is.
+/// The line and column of a byte in a text.
 pub(super) fn place_at(text: &str, byte: usize) -> TextPlace {
     let before = text.get(..byte.min(text.len())).unwrap_or(text);
     let line = before.rsplit('\n').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A layout in TOML: each object by its path, so that a file reads as a listing of what is to be in it.
+//! Reads a layout in TOML: each object by its path, so that the text reads as a listing of the file.
 //!
 //! ```toml
 //! auto_ndattr_default = false
@@ -71,7 +71,7 @@ struct WrittenDataset {
 
 type WrittenAttributes = BTreeMap<Spanned<String>, Spanned<Value>>;
 
-/// In the words of the XML.
+/// The time in the words of the XML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 enum WrittenTime {
     #[serde(rename = "OnFileOpen")]
@@ -91,7 +91,7 @@ enum WrittenType {
     Text,
 }
 
-/// The layout of a text.
+/// Parses a layout.
 pub(super) fn layout(written: &str) -> Result<Hdf5Layout, Mistake> {
     if written.len() > text::SIZE_MAX {
         let why = format!("the layout has {} B; at most {} are taken", written.len(), text::SIZE_MAX);
@@ -123,7 +123,7 @@ pub(super) fn layout(written: &str) -> Result<Hdf5Layout, Mistake> {
     Ok(made)
 }
 
-/// Puts objects where their paths say.
+/// Puts objects at their paths.
 struct Placing<'a> {
     text: &'a str,
 }
@@ -166,7 +166,7 @@ impl Placing<'_> {
         Ok(())
     }
 
-    /// The group that an object is in, made if it is not there, and the object's name.
+    /// The group that contains an object, created if necessary, and the object's name.
     fn parent<'g>(
         &self,
         root: &'g mut LayoutGroup,
@@ -307,7 +307,7 @@ fn constant_of(value: &Value) -> Option<TreeValue> {
     }
 }
 
-/// 32 bits as in XML, unless one needs more.
+/// Numbers of 32 bits as in XML, unless one needs more.
 fn small_or_large(ints: &[i64]) -> TreeValue {
     let small: Option<Vec<i32>> = ints.iter().map(|int| i32::try_from(*int).ok()).collect();
     match small {

@@ -1,7 +1,8 @@
-//! A layout in XML as areaDetector's file plug-in reads it: from text to [`Hdf5Layout`], not yet checked as a whole.
+//! Reads a layout in XML as areaDetector's file plug-in does: from text to [`Hdf5Layout`], not yet checked as a
+//! whole.
 //!
-//! That program reads on where its schema would refuse: an element or a value that it does not know counts for nothing, a root
-//! is not needed. So it is here, with a warning. What it cannot make, and says so in its log, is an error here.
+//! Like that program, we are more tolerant than its schema, with a warning: we ignore unknown elements and
+//! values, and need no root. If it logs that it can't create something, we report an error.
 
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -14,14 +15,14 @@ use super::{
 };
 use crate::tree::{ColumnElement, WriteTime};
 
-/// Elements, comments and texts between them.
+/// Elements, comments and texts between them, at the most.
 const NODES_MAX: u32 = 50_000;
-/// A reader of XML compares each attribute of an element, and each namespace, with all others.
+/// Attributes of an element, at the most: the XML reader compares each attribute and namespace with all others.
 const ATTRIBUTES_MAX: usize = 100;
 
 const WHEN_OF_DATASETS: [&str; 4] = ["OnFileOpen", "OnFileClose", "OnFileWrite", "OnFrame"];
 
-/// The layout of a text.
+/// Parses a layout.
 pub(super) fn layout(text: &str) -> Result<Hdf5Layout, Mistake> {
     bounded(text)?;
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
@@ -46,7 +47,7 @@ pub(super) fn layout(text: &str) -> Result<Hdf5Layout, Mistake> {
     Ok(reading.layout)
 }
 
-/// Before anything that could take long, or much memory.
+/// Rejects texts that could take long or much memory, before they are parsed.
 fn bounded(text: &str) -> Result<(), Mistake> {
     if let Some(byte) = text.find("<!DOCTYPE") {
         let why = "a document type (DOCTYPE) is not taken here, nor entities: a layout needs none";
@@ -73,7 +74,7 @@ fn bounded(text: &str) -> Result<(), Mistake> {
 fn not_xml(error: &roxmltree::Error, text: &str) -> Mistake {
     let position = error.pos();
     let place = match error {
-        // It does not say where; elements are open at the end.
+        // The error has no position; elements are open at the end.
         roxmltree::Error::UnclosedRootNode => place_at(text, text.len()),
         _ => TextPlace { line: position.row, column: position.col },
     };
@@ -81,7 +82,7 @@ fn not_xml(error: &roxmltree::Error, text: &str) -> Mistake {
     Mistake::new(place, format!("this is no XML: {why}"))
 }
 
-/// What an element stands in.
+/// The parent of an element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parent {
     Root,
@@ -109,7 +110,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Warns of attributes that the schema does not know.
+    /// Warns about attributes that are not in the schema.
     fn known(&mut self, node: Node, valid: &[&str]) {
         for attribute in node.attributes() {
             let name = attribute.name();
@@ -184,7 +185,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// What an element cannot do without.
+    /// Returns an attribute that an element must have.
     fn needed(&self, node: Node, key: &str) -> Result<String, Mistake> {
         let why = || format!("this {} has no `{key}`", node.tag_name().name());
         node.attribute(key).map(String::from).ok_or_else(|| Mistake::new(self.place(node), why()))
@@ -284,7 +285,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Of values that frames say, which areaDetector knows by itself.
+    /// The type of a frame attribute's values, from the layout; areaDetector finds it out by itself.
     fn attribute_type(&mut self, node: Node) -> Option<ColumnElement> {
         match node.attribute("type") {
             Some("int") => Some(ColumnElement::INT),
@@ -322,7 +323,7 @@ impl Reading<'_> {
         value.map_or_else(|| self.place(node), |value| self.at(value.range_value().start))
     }
 
-    /// Of which frame, if it is one.
+    /// The frame whose value is written, if it is one of the valid choices.
     fn when(&mut self, node: Node, valid: &[&str]) -> Option<WriteTime> {
         match node.attribute("when") {
             Some("OnFileOpen") => Some(WriteTime::Opening),
@@ -348,7 +349,7 @@ impl Reading<'_> {
             Some("constant") => AttributeValue::Constant(self.constant(node)?),
             Some("ndattribute") => {
                 let name = node.attribute("ndattribute").unwrap_or_default().to_owned();
-                // Of both, the program takes the first frame.
+                // If both are possible, the program takes the first frame.
                 let when = self.when(node, &WHEN_OF_DATASETS[..2]).unwrap_or_default();
                 AttributeValue::Attribute { name, when }
             }

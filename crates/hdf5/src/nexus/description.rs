@@ -1,9 +1,10 @@
-//! What is known of a detector and of a recording with it.
+//! The description of a detector and of a recording with it.
 
 use crate::tree::{FrameFilter, FramesShape, NumberType, TreeValue};
 
-/// A detector and a recording with it, as far as it is known. What is not stated is not in the file; where NXmx demands it,
-/// the file says `not stated` or has not a number (NaN), and the dataset `not_stated` in [`super::RECORDER_PATH`] lists it.
+/// A detector and a recording with it, as far as the user states it. The file omits values that are not stated.
+/// If NXmx demands one, the file contains `not stated` or not a number (NaN). The dataset `not_stated` in
+/// [`super::RECORDER_PATH`] lists these.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectorDescription {
     /// The detector's name: `eiger2-16m`.
@@ -14,21 +15,21 @@ pub struct DetectorDescription {
     pub element: NumberType,
     /// Dimensions of a frame in pixels, the slowest first.
     pub shape: Vec<u64>,
-    /// Dimensions of a scan that frames stand in, but for the first: see [`FramesShape::scan`].
+    /// Dimensions of the scan except the first, as in [`FramesShape::scan`].
     pub scan: Vec<u64>,
-    /// How large the first dimension may become: see [`FramesShape::first_max`].
+    /// The maximum of the first dimension, as in [`FramesShape::first_max`].
     pub first_max: Option<u64>,
-    /// Dimensions of a chunk within a frame, if not a frame: see [`FramesShape::chunk`].
+    /// Dimensions of a chunk within a frame, as in [`FramesShape::chunk`]; empty if a chunk is a frame.
     pub chunk: Vec<u64>,
-    /// How frames are compressed, if they are.
+    /// The compression of frames; `None` if they are not compressed.
     pub filter: Option<FrameFilter>,
-    /// The pixel of frames that are not there, little-endian; 0 if none.
+    /// The pixel value of missing frames, little-endian; `None` means 0.
     pub fill: Option<Vec<u8>>,
-    /// When the last frame is expected, like the start.
+    /// The expected time of the last frame, in the same form as the start.
     pub end_estimated: Option<String>,
-    /// How many frames are expected.
+    /// The expected number of frames.
     pub frames: Option<u64>,
-    /// What is recorded, in a line.
+    /// The subject of the recording, in a line.
     pub title: Option<String>,
     /// The detector, in a line: maker, model, serial number.
     pub description: Option<String>,
@@ -38,33 +39,33 @@ pub struct DetectorDescription {
     pub source: Option<String>,
     /// The sample.
     pub sample: Option<String>,
-    /// What the sensor is made of: `Si`.
+    /// The material of the sensor: `Si`.
     pub sensor_material: Option<String>,
-    /// Of the sensor, in metres.
+    /// Thickness of the sensor, in metres.
     pub sensor_thickness: Option<f64>,
-    /// Of a pixel.
+    /// The size of a pixel.
     pub pixel_size: Option<PixelSize>,
     /// From the start of a frame to that of the next, in seconds.
     pub frame_time: Option<f64>,
-    /// For how long a frame counts, in seconds.
+    /// Exposure time of a frame, in seconds.
     pub count_time: Option<f64>,
-    /// Of the beam, in ångström.
+    /// Wavelength of the beam, in ångström.
     pub wavelength: Option<f64>,
     /// From the sample to the detector, in metres.
     pub distance: Option<f64>,
-    /// Where the beam would hit the detector.
+    /// The point where the beam would hit the detector.
     pub beam_center: Option<BeamCenter>,
-    /// Bits that the detector reads out a pixel; they may be fewer than the type of pixels has.
+    /// Bits that the detector reads out per pixel; may be fewer than in the type of pixels.
     pub bit_depth: Option<u32>,
-    /// Pixels above it are not valid.
+    /// The largest valid pixel value.
     pub saturation: Option<u64>,
-    /// For each pixel of a frame what is wrong with it, in bits: 0 a gap, 1 dead, 2 under- and 3 over-responding, 4 noisy.
+    /// The faults of each pixel of a frame, as bits: 0 a gap, 1 dead, 2 under- and 3 over-responding, 4 noisy.
     pub pixel_mask: Option<Vec<u32>>,
-    /// The user's own, by name, in `/entry/metadata`; a slash in a name makes groups.
+    /// The user's own values, by name, in `/entry/metadata`; a slash in a name makes groups.
     pub metadata: Vec<(String, TreeValue)>,
 }
 
-/// Of a pixel, in metres.
+/// The size of a pixel, in metres.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PixelSize {
     /// Along the fastest dimension.
@@ -73,7 +74,8 @@ pub struct PixelSize {
     pub slow: f64,
 }
 
-/// Where the beam would hit the detector, in pixels from the outer corner of the first pixel. It may be beside the detector.
+/// The point where the beam would hit the detector, in pixels from the outer corner of the first pixel. It may
+/// lie outside the detector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BeamCenter {
     /// Along the fastest dimension.
@@ -83,8 +85,8 @@ pub struct BeamCenter {
 }
 
 impl DetectorDescription {
-    /// With nothing stated but what has to be: the detector's name, the start (RFC 3339 in UTC), the type of pixels, and the
-    /// dimensions of a frame, the slowest first.
+    /// Creates a description with only the required values: the detector's name, the start (RFC 3339 in UTC), the
+    /// type of pixels, and the dimensions of a frame, the slowest first.
     pub fn new(name: &str, start_time: &str, element: NumberType, shape: &[u64]) -> Self {
         DetectorDescription {
             name: name.into(),

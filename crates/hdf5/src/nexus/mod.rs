@@ -1,8 +1,9 @@
-//! What a detector's file says of its frames, in the words of NeXus: from a description to a tree, before the first frame.
+//! Describes the frames of a detector's file in the terms of NeXus: from a description to a tree, before the
+//! first frame.
 //!
 //! - [`nxmx`]: by the application definition NXmx, which programs of crystallography read;
 //! - [`nexus_plain`]: NXentry, NXdata and NXdetector, for cameras and whatever has no sensor of silicon;
-//! - [`closing`]: what is known behind the last frame, the end and the totals.
+//! - [`closing`]: the values written after the last frame, the end and the totals.
 //!
 //! The definitions are those of <https://manual.nexusformat.org> (NXDL 2024.02 and later).
 
@@ -21,8 +22,8 @@ pub use plain::nexus_plain;
 pub use recorder::{RecorderColumn, RecordingTotals, closing, ending};
 pub use stated::NOT_STATED;
 
-/// Where the frames are. The detector has a soft link to them: their `@signal` of before is one that a definition knows in
+/// Path of the frames. The detector has a soft link to them: definitions allow their older `@signal` attribute in
 /// NXdata alone, and a hard link would show it at the detector too.
 pub const FRAMES_PATH: &str = "/entry/data/data";
-/// Where the recorder says of each frame what became of it.
+/// Path of the recorder's notes about each frame.
 pub const RECORDER_PATH: &str = "/entry/instrument/nilometer";

@@ -1,15 +1,16 @@
-//! A crystallography detector's file by the application definition NXmx (nexusformat/definitions, `applications/NXmx.nxdl.xml`).
+//! A crystallography detector's file by the application definition NXmx (nexusformat/definitions,
+//! `applications/NXmx.nxdl.xml`).
 //!
-//! Where pixels are follows from a chain of translations, each of which names the one that it stands on:
+//! The position of pixels follows from a chain of translations. Each link names the link that it depends on:
 //!
 //! ```text
 //! fast_pixel_direction, slow_pixel_direction   -> corner                       -> distance         -> .
 //! from a pixel to the next                        from the beam to the corner     along the beam      the sample
 //! ```
 //!
-//! In the frame of McStas, which NeXus uses, z goes with the beam, y up, and x to the left of who looks along the beam. A
-//! detector that is upright and seen from the sample counts columns to the right and rows downwards: along -x and -y. Links
-//! of the chain that were not stated are left out of it.
+//! In the coordinate system of McStas, which NeXus uses, z points along the beam, y up, and x to the left of
+//! somebody who looks along the beam. An upright detector, seen from the sample, counts columns to the right and
+//! rows downwards: along -x and -y. The chain omits links that were not stated.
 
 use super::{
     FRAMES_PATH,
@@ -21,17 +22,17 @@ use crate::tree::{DatasetContent, NumberArray, NumberType, TreeDataset, TreeGrou
 
 const DISTANCE: &str = "/entry/instrument/detector/transformations/distance";
 const CORNER: &str = "/entry/instrument/detector/transformations/corner";
-/// The chain ends.
+/// The end of the chain.
 const NOTHING: &str = ".";
-/// In words, for who reads the file.
+/// A note for readers of the file.
 const UPRIGHT: &str =
     "the detector is upright and square to the beam: fast_pixel_direction and slow_pixel_direction";
 const TO_THE_RIGHT: [f64; 3] = [-1.0, 0.0, 0.0];
 const DOWNWARDS: [f64; 3] = [0.0, -1.0, 0.0];
 const WITH_THE_BEAM: [f64; 3] = [0.0, 0.0, 1.0];
 
-/// The tree of a detector's file by NXmx: `/entry` with data, instrument, sample and source, and what the recorder says of
-/// each frame. See [`DetectorDescription`] for what is not stated.
+/// The tree of a detector's file by NXmx: `/entry` with data, instrument, sample and source, and the recorder's
+/// notes about each frame. [`DetectorDescription`] explains the treatment of values that were not stated.
 pub fn nxmx(detector: &DetectorDescription) -> TreeGroup {
     let estimated = detector.end_estimated.as_ref().unwrap_or(&detector.start_time);
     let sample = TreeGroup::nexus("NXsample")
@@ -48,7 +49,7 @@ pub fn nxmx(detector: &DetectorDescription) -> TreeGroup {
     root(with_user_values(entry, detector))
 }
 
-/// What every tree has at the top.
+/// The root of every tree.
 pub(super) fn root(entry: TreeGroup) -> TreeGroup {
     TreeGroup::nexus("NXroot")
         .attribute("default", "entry")
@@ -57,7 +58,7 @@ pub(super) fn root(entry: TreeGroup) -> TreeGroup {
         .group("entry", entry)
 }
 
-/// An entry with what it is called, and when it begins.
+/// An entry with its title and start time.
 pub(super) fn entry(detector: &DetectorDescription) -> TreeGroup {
     TreeGroup::nexus("NXentry")
         .attribute("default", "data")
@@ -65,7 +66,7 @@ pub(super) fn entry(detector: &DetectorDescription) -> TreeGroup {
         .value("start_time", detector.start_time.as_str())
 }
 
-/// With the user's own values, if there are any.
+/// Adds the user's own values, if there are any.
 pub(super) fn with_user_values(entry: TreeGroup, detector: &DetectorDescription) -> TreeGroup {
     match user_values(&detector.metadata) {
         Some(values) => entry.group("metadata", values),
@@ -73,7 +74,7 @@ pub(super) fn with_user_values(entry: TreeGroup, detector: &DetectorDescription)
     }
 }
 
-/// The frames to plot: by today's attributes of the group, and the field's own of before.
+/// The group that plots the frames: with the current attributes of the group, and the older ones of the field.
 pub(super) fn data_group(detector: &DetectorDescription) -> TreeGroup {
     let rank = 1 + detector.scan.len() + detector.shape.len();
     TreeGroup::nexus("NXdata")
@@ -88,7 +89,7 @@ fn frames(detector: &DetectorDescription) -> TreeDataset {
         .attribute("target", FRAMES_PATH)
 }
 
-/// What is said of a detector whatever it is: its frames, times and what it counts to.
+/// The fields of any kind of detector: its frames, times and counting range.
 pub(super) fn detector_group(detector: &DetectorDescription) -> TreeGroup {
     let uint = |number: u64| TreeDataset::value(NumberArray::uint(number));
     TreeGroup::nexus("NXdetector")
@@ -107,7 +108,7 @@ pub(super) fn detector_group(detector: &DetectorDescription) -> TreeGroup {
         .stated("pixel_mask", pixel_mask(detector))
 }
 
-/// Nothing if it is not a mask of this detector's frames.
+/// The mask, or `None` if its size does not match the detector's frames.
 fn pixel_mask(detector: &DetectorDescription) -> Option<TreeDataset> {
     let bytes = detector.pixel_mask.as_ref()?.iter().flat_map(|bits| bits.to_le_bytes()).collect();
     let mask = NumberArray { element: NumberType::Uint32, shape: detector.shape.clone(), bytes };
@@ -137,12 +138,12 @@ fn mx_detector(detector: &DetectorDescription) -> TreeGroup {
     if transformations.members.is_empty() { group } else { group.group("transformations", transformations) }
 }
 
-/// What the detector stands on.
+/// The link that the corner depends on.
 fn on_distance(detector: &DetectorDescription) -> &'static str {
     if detector.distance.is_some() { DISTANCE } else { NOTHING }
 }
 
-/// All of a frame as one module: gaps between the modules of a detector are pixels of its frames.
+/// The whole frame as one module: gaps between the modules of a detector are pixels of its frames.
 fn module(detector: &DetectorDescription) -> TreeGroup {
     let origin = vec![0; detector.shape.len()];
     let size: Vec<i64> =
@@ -157,8 +158,8 @@ fn module(detector: &DetectorDescription) -> TreeGroup {
         .stated("slow_pixel_direction", Some(translation(slow, DOWNWARDS, below)))
 }
 
-/// From the beam to the corner of the first pixel. It could be `module_offset`, but the name ends as that of an offset to a
-/// field does, which validators then miss.
+/// The translation from the beam to the corner of the first pixel. It is not called `module_offset`: names ending
+/// in `_offset` mean the offset of a field, and validators would look for that field.
 fn corner(detector: &DetectorDescription) -> Option<TreeDataset> {
     let PixelSize { fast, slow } = detector.pixel_size?;
     let center = detector.beam_center?;
@@ -169,7 +170,7 @@ fn corner(detector: &DetectorDescription) -> Option<TreeDataset> {
     Some(translation(measured(length, "m"), vector, on_distance(detector)))
 }
 
-/// The paths of values that NXmx demands and that were not stated.
+/// The paths of values that NXmx demands but nobody stated.
 fn not_stated(detector: &DetectorDescription) -> Vec<String> {
     let demanded = [
         ("/entry/start_time", detector.start_time != NOT_STATED),

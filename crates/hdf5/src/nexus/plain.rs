@@ -1,5 +1,5 @@
-//! The file of an instrument that no application definition describes: a tomography camera, a time projection chamber, frames
-//! of any number of dimensions.
+//! The file of an instrument without an application definition: a tomography camera, a time projection chamber,
+//! frames of any number of dimensions.
 
 use super::{
     description::DetectorDescription,
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::tree::TreeGroup;
 
-/// The tree of a file with frames of any dimensions: NXentry, NXdata, NXinstrument with NXdetector, and what the recorder says
-/// of each frame. Only what is stated is in it.
+/// The tree of a file with frames of any dimensions: NXentry, NXdata, NXinstrument with NXdetector, and the
+/// recorder's notes about each frame. It contains only values that were stated.
 pub fn nexus_plain(detector: &DetectorDescription) -> TreeGroup {
     let instrument = TreeGroup::nexus("NXinstrument")
         .stated_text("name", detector.instrument.as_ref())

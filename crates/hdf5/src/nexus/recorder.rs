@@ -1,4 +1,4 @@
-//! What the recorder itself says in a file: of each frame what became of it and when, and at the end how many of what.
+//! The recorder's own notes in a file: the fate and times of each frame, and the totals at the end.
 
 use crate::{
     KnownAtEnd,
@@ -8,25 +8,25 @@ use crate::{
     },
 };
 
-/// What the recorder says of each frame, as a dataset in [`super::RECORDER_PATH`].
+/// A note of the recorder about each frame, as a dataset in [`super::RECORDER_PATH`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecorderColumn {
-    /// What became of it: 0 it is whole, 1 it never came or found no room, 2 it is there and not whole.
+    /// The fate of the frame: 0 whole; 1 never received, or no room for it; 2 incomplete.
     Flag,
-    /// How much of it never came: packets, or bytes where frames do not come in packets.
+    /// The missing amount: packets, or bytes if frames do not come in packets.
     Missing,
-    /// When it was due, in ns since the start of the recording.
+    /// The time when it was due, in ns since the start of the recording.
     Due,
-    /// When all of it was there.
+    /// The time when all of it had arrived.
     Arrived,
-    /// When it was compressed.
+    /// The time when it was compressed.
     Encoded,
-    /// When it was known to survive the loss of power.
+    /// The time from which on it was certain to survive a loss of power.
     Durable,
 }
 
 impl RecorderColumn {
-    /// All there are.
+    /// All variants.
     pub const ALL: [RecorderColumn; 6] = [
         RecorderColumn::Flag,
         RecorderColumn::Missing,
@@ -48,7 +48,7 @@ impl RecorderColumn {
         }
     }
 
-    /// What is said of each frame.
+    /// The column's type and fill value.
     pub fn column(self) -> FrameColumn {
         let (element, fill) = match self {
             RecorderColumn::Flag => (NumberType::Uint8, vec![1]),
@@ -58,12 +58,12 @@ impl RecorderColumn {
         FrameColumn { key: self.key().into(), element: element.into(), fill }
     }
 
-    /// Journals have it of frames that were recorded before.
+    /// Returns true if journals keep this value of frames recorded earlier.
     pub const fn is_of_journals(self) -> bool {
         matches!(self, RecorderColumn::Flag | RecorderColumn::Missing | RecorderColumn::Due)
     }
 
-    /// What it is, in words.
+    /// A description for readers of the file.
     pub fn description(self) -> &'static str {
         match self {
             RecorderColumn::Flag => {
@@ -85,12 +85,12 @@ impl RecorderColumn {
         }
     }
 
-    /// As a dataset that says itself what its numbers mean.
+    /// A dataset whose attributes explain its numbers.
     pub fn dataset(self) -> TreeDataset {
         let dataset = TreeDataset::of(DatasetContent::Column(self.column()))
             .attribute("description", self.description());
         match self {
-            // As conventions of climate data have it, whose readers show the meanings.
+            // Attributes from the conventions of climate data; programs that read them show the meanings.
             RecorderColumn::Flag => dataset
                 .attribute(
                     "flag_values",
@@ -103,23 +103,23 @@ impl RecorderColumn {
     }
 }
 
-/// What is known behind the last frame.
+/// The totals of a recording, available after the last frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordingTotals {
-    /// When the last frame came: RFC 3339 in UTC. None if it was not observed: NXmx wants none then.
+    /// Arrival of the last frame: RFC 3339 in UTC. `None` if nobody observed it; NXmx then wants no end time.
     pub end_time: Option<String>,
     /// Frames that are whole.
     pub whole: u64,
-    /// Frames that are there and not whole.
+    /// Frames that are there but incomplete.
     pub incomplete: u64,
-    /// Frames that never came, or came and found no room.
+    /// Frames that were never received, or had no room.
     pub blank: u64,
-    /// Packets, or bytes, that never came of frames that did.
+    /// Packets, or bytes, missing from frames that were received.
     pub missing: u64,
 }
 
 impl RecordingTotals {
-    /// By which layouts name them, and what they are.
+    /// The names of the totals in layouts, each with a description.
     pub const NAMES: [(&str, &str); 5] = [
         ("frames_whole", "frames that are whole"),
         ("frames_incomplete", "frames that are there and not whole"),
@@ -128,7 +128,7 @@ impl RecordingTotals {
         ("end_time", "when the last frame came"),
     ];
 
-    /// The value of this name, if there is one.
+    /// The total of this name; `None` if there is none.
     pub fn value(&self, name: &str) -> Option<TreeValue> {
         let count = match name {
             "frames_whole" => self.whole,
@@ -142,8 +142,8 @@ impl RecordingTotals {
     }
 }
 
-/// What is written behind the last frame of a file with this tree: what the tree has to say then, of what is known, and the
-/// end and the totals, if it is one of [`super::nxmx`] or [`super::nexus_plain`].
+/// The part of a tree that is written after the last frame, with the values then available. The trees of
+/// [`super::nxmx`] and [`super::nexus_plain`] also get the end and the totals.
 pub fn ending(tree: &TreeGroup, totals: &RecordingTotals, known: KnownAtEnd<'_>) -> TreeGroup {
     let mut end = tree.at_end(&|wanted| totals.value(&wanted.key).or_else(|| known(wanted)));
     let flag = format!("{}/{}", super::RECORDER_PATH, RecorderColumn::Flag.key());
@@ -153,7 +153,7 @@ pub fn ending(tree: &TreeGroup, totals: &RecordingTotals, known: KnownAtEnd<'_>)
     end
 }
 
-/// The recorder's group before the first frame.
+/// The recorder's group, as it is before the first frame.
 pub(super) fn recorder_group(
     frames: Option<u64>,
     not_stated: Vec<String>,
@@ -178,8 +178,8 @@ pub(super) fn recorder_group(
     group
 }
 
-/// What is added behind the last frame to a file that [`super::nxmx`] or [`super::nexus_plain`] described: the end and the
-/// totals, at [`WriteTime::Closing`], in the groups that are there.
+/// The additions after the last frame to a file of [`super::nxmx`] or [`super::nexus_plain`]. They put the end
+/// and the totals into existing groups, at [`WriteTime::Closing`].
 pub fn closing(totals: &RecordingTotals) -> TreeGroup {
     let mut recorder = TreeGroup::default();
     let counts = [

@@ -1,8 +1,8 @@
-//! Values as far as they are stated: what is not is left out, or says so where a definition demands a value.
+//! Adds values if they are stated. A missing value is left out, or marked as missing if a definition demands it.
 
 use crate::tree::{NumberArray, TreeDataset, TreeGroup, TreeNode, TreeValue};
 
-/// What a text says that is demanded and was not stated.
+/// Replaces a demanded text that nobody stated.
 pub const NOT_STATED: &str = "not stated";
 
 /// Adding values to groups.
@@ -35,17 +35,18 @@ pub(super) fn measured(number: f64, units: &str) -> TreeDataset {
     TreeDataset::value(NumberArray::float(number)).attribute("units", units)
 }
 
-/// A text that has to be there.
+/// A text that the definition demands.
 pub(super) fn demanded_text(text: Option<&String>) -> TreeDataset {
     TreeDataset::value(text.map_or(NOT_STATED, String::as_str))
 }
 
-/// A number that has to be there: not a number if it was not stated, which no program can take for one that was.
+/// A number that the definition demands. NaN if nobody stated it: no program can take that for a measured value.
 pub(super) fn demanded_number(number: Option<f64>, units: &str) -> TreeDataset {
     measured(number.unwrap_or(f64::NAN), units)
 }
 
-/// The user's own values as a group; a slash in a name makes groups, and of two with a name the later stays.
+/// The user's own values as a group. A slash in a name makes groups; of two values with the same name the later
+/// stays.
 pub(super) fn user_values(values: &[(String, TreeValue)]) -> Option<TreeGroup> {
     let mut group = TreeGroup::nexus("NXcollection");
     for (name, value) in values {

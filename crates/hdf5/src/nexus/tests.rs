@@ -1,4 +1,4 @@
-//! What stands in the trees, stated or not.
+//! The values in the trees, whether stated or not.
 
 use super::*;
 use crate::tree::{DatasetContent, NumberType, TreeGroup, TreeNode, TreeValue, WriteTime};
@@ -41,7 +41,7 @@ fn number(tree: &TreeGroup, path: &str) -> f64 {
     }
 }
 
-/// The attribute of a dataset that says where it stands on the one below.
+/// The attribute of a dataset that names the link below it.
 fn below(tree: &TreeGroup, path: &str) -> String {
     let Some(TreeNode::Dataset(dataset)) = tree.find(path) else { panic!("no {path}") };
     let attribute =

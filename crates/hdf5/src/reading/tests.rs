@@ -1,4 +1,4 @@
-//! Files that are read back as they were made, and what is none.
+//! Reads files back as they were made, and rejects bytes that are no file.
 
 use super::*;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     tree::{NumberArray, TreeGroup, TreeNode},
 };
 
-/// The bytes of a file with this in it.
+/// The bytes of a file with this tree.
 fn bytes_of(tree: &TreeGroup) -> Vec<u8> {
     let file = Hdf5File::create("bytes", tree, Hdf5FileOptions::default()).expect("it can be");
     let mut closed = file.close(0, &TreeGroup::default()).expect("it can be");
@@ -26,12 +26,12 @@ fn with_links(count: usize) -> TreeGroup {
     TreeGroup::default().group("files", links)
 }
 
-/// Bytes that are read of a file to look one name up in a group of so many.
+/// Bytes that the library reads to find one name in a group of `count` members.
 fn bytes_read_for_a_name(count: usize) -> u64 {
     let image = SharedImage::default();
     driver::lock(&image).load(&bytes_of(&with_links(count)));
     let access = frame_file::access().expect("it can be");
-    // SAFETY: an identifier that is open, and a text that ends with zero.
+    // SAFETY: an open identifier, and a zero-terminated text.
     let open = || unsafe { ffi::H5Fopen(c"bytes".as_ptr(), ffi::H5F_ACC_RDONLY, access.id()) };
     let file = Handle::of(while_opening(&image, open), || "open".into()).expect("it is a file");
     let read = ReadFile { file, _image: None };
@@ -46,7 +46,7 @@ fn bytes_read_for_a_name(count: usize) -> u64 {
 fn to_look_up_a_name_among_many_few_of_them_are_read() {
     let [few, many, more] = [400, 5000, 40_000].map(bytes_read_for_a_name);
     assert!(few > 400 * 30, "all of a small group is read: {few} B");
-    // A block of the heap, which is 64 KiB at the most, and a node of the index a level.
+    // At most one block of the heap (64 KiB), and one index node per level.
     assert!(many < 80 << 10 && more < 80 << 10, "of 5000 {many} B are read, of 40,000 {more} B");
 }
 

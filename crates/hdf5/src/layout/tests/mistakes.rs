@@ -1,8 +1,9 @@
-//! Every kind of mistake is answered with its place and the valid choices, and nothing that is written brings the reader down.
+//! Tests that every kind of mistake is reported with its place and the valid choices, and that no input crashes
+//! the reader.
 
 use super::*;
 
-/// Within a group that has a dataset for frames; the mistake stands in the second line.
+/// Puts a text into a group that has a dataset for frames; the mistake is in the second line.
 fn in_a_group(text: &str) -> String {
     format!(
         "<hdf5_layout><group name='g'><dataset name='d' source='detector'/>\n  {text}</group></hdf5_layout>"
@@ -246,7 +247,8 @@ fn whatever_is_written_gives_a_layout_or_an_error() {
     });
 }
 
-/// As long as a layout may be, of what makes readers of XML slow: these would take minutes without bounds.
+/// Layouts of the maximum size, full of constructs that slow XML readers down: without bounds they would take
+/// minutes.
 #[test]
 fn the_longest_layouts_are_over_at_once() {
     let fill = |part: &str| part.repeat(text::SIZE_MAX / part.len());
