@@ -1,5 +1,5 @@
 //! The path of a record: a name in a directory. SQLite opens a record by path and keeps a journal under the
-//! same name plus `-journal`, which it replays and removes. So Nilometer checks existing files before SQLite
+//! same name plus `-journal`, which it replays and removes. Nilometer therefore checks existing files before SQLite
 //! opens anything.
 
 use std::{

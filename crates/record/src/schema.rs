@@ -1,5 +1,5 @@
 //! Checks that a file's tables are those of a record. The author of an SQLite file controls SQLite's work on
-//! it: a view may compute forever, and a trigger may change writes. So each table must be exactly the one in
+//! it: a view may compute forever, and a trigger may change writes. Each table must therefore be exactly the one in
 //! [`SCHEMA`], with nothing attached to it. Nilometer never reads tables of other names, which users may add.
 
 use rusqlite::Connection;

@@ -332,7 +332,7 @@ impl HdfsClient {
             Job::Truth(errno) => {
                 is_done(&answer.text).and_then(|done| if done { Ok(Reply::Done(0)) } else { Err(errno) })
             }
-            // A server that knows no options answers with a truth, and has renamed over nothing.
+            // A server that ignores the options answers with a boolean, and does not replace existing files.
             Job::Rename(_) if is_done(&answer.text) == Ok(false) => Err(Errno::EOPNOTSUPP),
             Job::Plain
             | Job::Rename(_)
@@ -344,7 +344,7 @@ impl HdfsClient {
         self.over(flight, outcome);
     }
 
-    /// A new file.
+    /// Makes the state of a newly created file.
     fn made(&self, path: String, open: Open) -> HdfsFile {
         let growth = open.grows().then(|| Growth::of(path.clone()));
         let append = growth.is_none().then(|| Appending::new(path.clone(), 0));
@@ -361,7 +361,7 @@ impl HdfsClient {
         Ok(Reply::Opened(HdfsFile { path, append, growth: None, left: self.left.clone() }))
     }
 
-    /// Asks where the name node leads to.
+    /// Repeats a request at the address that the name node gave.
     fn follow(&mut self, job: Job, method: HttpMethod, answer: &HttpAnswer, flight: Flight) {
         match led_to(answer) {
             Ok(url) => {
@@ -374,14 +374,14 @@ impl HdfsClient {
 
     fn refused(&mut self, job: &Job, flight: Flight, refused: &HdfsRefusal) {
         let outcome = match (job, refused.errno) {
-            // What is behind the end of a file is nothing.
+            // A read beyond the end of a file returns no bytes.
             (Job::Find | Job::Read, _) if is_behind_the_end(&refused.why) => Ok(Reply::Done(0)),
             (Job::Rename(to), _) if is_of_two_kinds(&refused.why) => {
                 let to = to.clone();
                 let asked = HdfsAsked::of(HttpMethod::Get, "GETFILESTATUS", &to);
                 return self.ask(Job::InTheWay, &asked, flight);
             }
-            // Somebody makes it, or writes to it.
+            // Another client is making the file or writing to it.
             (Job::Make(..) | Job::Made(..), Errno(libc::EBUSY)) => Err(Errno::EEXIST),
             (_, errno) => Err(errno),
         };
@@ -396,20 +396,20 @@ impl HdfsClient {
     }
 }
 
-/// Appends an answer to a listing. The last name, if more follow.
+/// Adds an answer to a listing. Returns the last name if more names follow.
 fn listed(listing: &mut NamesListing, answer: &HttpAnswer, now: Nanos) -> Result<Option<String>, Errno> {
     let HdfsListing { entries, last } = HdfsListing::of(&answer.text)?;
     listing.add(now, answer.text.len(), entries)?;
     Ok(last)
 }
 
-/// An answer that is what was asked for.
+/// Returns an answer that succeeded, or the server's refusal.
 fn accepted(outcome: Result<HttpAnswer, crate::http::HttpFault>) -> Result<HttpAnswer, HdfsRefusal> {
     let answer = outcome.map_err(|fault| HdfsRefusal { errno: fault.errno, why: fault.why })?;
     refusal(&answer).map_or(Ok(answer), Err)
 }
 
-/// Where the name node leads to.
+/// Returns the address that the name node leads to.
 fn led_to(answer: &HttpAnswer) -> Result<String, HdfsRefusal> {
     let url = answer.header("location").filter(|url| url.starts_with("http"));
     let why = || HdfsRefusal { errno: Errno::EIO, why: "the name node leads nowhere".into() };
@@ -426,7 +426,7 @@ impl Client for HdfsClient {
             }
             Request::Close(mut file) => {
                 self.end(&file, flight);
-                // It was not left without being closed.
+                // This close ends the stream, so `drop` must not do it again.
                 file.append = None;
             }
             Request::Sync(file) => self.end(file, flight),
@@ -479,7 +479,8 @@ impl Client for HdfsClient {
 }
 
 impl Drop for HdfsClient {
-    /// What was written is to be there, as it is of a file that a process leaves open when it ends.
+    /// Finishes the open streams. Written data must survive, as in a file that a process leaves open when it
+    /// ends.
     fn drop(&mut self) {
         for append in std::mem::take(&mut self.streams) {
             let steps = append.borrow_mut().leave();
