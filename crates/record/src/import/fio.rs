@@ -52,7 +52,7 @@ fn take(document: &Document, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Counts figures of jobs that are not taken.
+/// Counts figures of jobs that import does not take.
 fn name_the_rest(jobs: &[&Job], gathered: &mut Gathered<'_>) {
     for job in jobs {
         if job.trim.operations() > 0.0 || job.trim.io_bytes > 0 {
@@ -67,7 +67,7 @@ fn name_the_rest(jobs: &[&Job], gathered: &mut Gathered<'_>) {
     }
 }
 
-/// Adds what jobs did at the same time, as one sample.
+/// Adds the results of jobs that ran at the same time as one sample.
 fn add(document: &Document, jobs: &[&Job], phase: Phase, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     let did: Vec<&Direction> = jobs.iter().filter_map(|job| job.direction(phase)).collect();
     let operations: f64 = did.iter().map(|direction| direction.operations()).sum();
@@ -115,7 +115,7 @@ impl Job {
     }
 }
 
-/// Latencies of all jobs together: of their bins, or of the percentiles that are given.
+/// Returns the latencies of all jobs together, from their bins or from percentiles.
 fn latency(all: &[&Direction]) -> Option<Histogram> {
     let mut histogram = Histogram::default();
     for direction in all {

@@ -14,7 +14,7 @@ use super::{
     table::{Fields, KnownColumns, Table, TableRow, number},
 };
 
-/// Whether a line is the header of its CSV.
+/// Returns true if a line is the header of its CSV.
 pub(super) fn is_csv(line: &str) -> bool {
     line.starts_with("access,bw(MiB/s),")
 }

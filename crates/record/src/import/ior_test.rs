@@ -47,8 +47,8 @@ pub(super) fn phase(access: &str) -> Option<Phase> {
     }
 }
 
-/// Whether a command line limits the time of a test, so that it moves fewer bytes than its options say: `-D`, or a test that
-/// reads as much as one with a limit has written.
+/// Returns true if a command line limits the time of a test, which then moves fewer bytes than its options say.
+/// The limit is `-D`, or that of an earlier test whose data this one reads.
 pub(super) fn is_time_limited(command: &str) -> bool {
     let mut words = command.split_whitespace();
     words.any(|word| word == "-D" || word.contains("stoneWalling"))

@@ -131,7 +131,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// As many operations as the rate and the time give are as many as were asked for.
+    /// Checks that the rate and the time give the number of operations in the options.
     fn check(&mut self, row: &OperationRow, line: u64) -> Result<(), Fault> {
         let Some((_, rates)) = self.rates.iter().find(|(name, _)| *name == row.name) else { return Ok(()) };
         self.launch.items.check(row, rates, line)
@@ -178,14 +178,14 @@ fn items(text: &str) -> Option<f64> {
     count.parse().ok().filter(|_| ["files", "directories"].iter().any(|name| kind.starts_with(name)))
 }
 
-/// Options that are followed by a place, or by a number that differs from run to run; they do not make another test.
+/// Options followed by a path, or by a number that differs from run to run. They do not make a different test.
 const NOT_TOLD: [&str; 3] = ["-d", "-x", "-G"];
 /// Options that only change what is printed.
 const ONLY_PRINTED: [&str; 2] = ["-P", "-v"];
-/// The same where the value stands in the same word.
+/// The same options with the value in the same word.
 const NOT_TOLD_WITH_VALUE: [&str; 3] = ["-G=", "--saveRankPerformanceDetails", "--savePerOpDataCSV"];
 
-/// The options as they were given, without quotes, the program and what [`NOT_TOLD`] names.
+/// Returns the options without quotes, the program, and the ones in [`NOT_TOLD`].
 fn told_options(line: &str) -> String {
     let words: Vec<String> =
         line.split_whitespace().skip(1).map(|word| word.replace(['\'', '"'], "")).collect();

@@ -47,13 +47,13 @@ const OTHERS: [(&str, &str); 7] = [
     (": io=", "fio as text (--output-format=json is read)"),
 ];
 
-/// A text, and the place in it that is looked at.
+/// A text, and the current position in it.
 struct Division<'a> {
     text: &'a str,
     /// In bytes.
     at: usize,
     line: u64,
-    /// The section that the lines belong to: its kind, where it begins, and the lines above.
+    /// The open section: its kind, its start, and the number of lines above it.
     open: Option<(Kind, usize, u64)>,
     found: Sections<'a>,
 }
@@ -140,7 +140,8 @@ impl Division<'_> {
     }
 }
 
-/// The kind of a document of JSON at the beginning of a text, and its length in bytes; `None` if it is nobody's results.
+/// Returns the kind and the length in bytes of a JSON document at the beginning of a text, or `None` if it has
+/// no known results.
 fn document(text: &str) -> Option<(Kind, usize)> {
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     let length = match documents.next() {

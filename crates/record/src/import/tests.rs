@@ -1,4 +1,4 @@
-//! Outputs as the programs' own documentation and their users show them, replayed; and files that are none.
+//! Replays outputs from the programs' documentation and from their users, and tests invalid files.
 
 mod kinds;
 
@@ -101,7 +101,7 @@ fn imported(text: &str, options: &ImportOptions) -> Result<ImportedResults, Impo
     import(&[path], options)
 }
 
-/// What a report would read.
+/// Imports a text and reads the record as a report would.
 fn recorded(text: &str, options: &ImportOptions) -> Results {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("r.sqlite");

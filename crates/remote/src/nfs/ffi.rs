@@ -179,7 +179,7 @@ impl NfsContext {
 
 impl Drop for NfsContext {
     fn drop(&mut self) {
-        // SAFETY: files hold the context, so none is open; what is under way is answered with an error within it.
+        // SAFETY: files hold the context, so none is open. The call answers requests under way with an error.
         unsafe { nilometer_nfs_unmount(self.raw()) }
     }
 }

@@ -209,13 +209,13 @@ impl XRootDServer {
         unsafe { nilometer_xrootd_rename(self.raw(), from.as_ptr(), to.as_ptr(), done::<A>, begun(waiting)) }
     }
 
-    /// The value of a key of its configuration, as text.
+    /// Gets a value of the server's configuration, as text.
     pub(super) fn configuration<A: Answered + Send>(&self, key: &CStr, seconds: u16, waiting: Box<A>) {
         // SAFETY: as for `stat`.
         unsafe { nilometer_xrootd_query(self.raw(), 0, key.as_ptr(), seconds, done::<A>, begun(waiting)) }
     }
 
-    /// The space at a path, as text.
+    /// Gets the space at a path, as text.
     pub(super) fn space<A: Answered + Send>(&self, path: &CStr, seconds: u16, waiting: Box<A>) {
         // SAFETY: as for `stat`.
         unsafe { nilometer_xrootd_query(self.raw(), 1, path.as_ptr(), seconds, done::<A>, begun(waiting)) }
@@ -224,7 +224,7 @@ impl XRootDServer {
 
 impl Drop for XRootDServer {
     fn drop(&mut self) {
-        // SAFETY: nobody else has it; requests under way have their own parts of it.
+        // SAFETY: this was the only owner of the server. Requests under way own their parts of it.
         unsafe { nilometer_xrootd_server_delete(self.raw()) }
     }
 }

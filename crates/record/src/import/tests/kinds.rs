@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// A job of fio. `more` are members of the job, `direction` is what it wrote.
+/// Makes a job of fio. `more` are members of the job, and `direction` is its writes.
 fn fio(version: &str, head: &str, jobs: &[String]) -> String {
     format!("{{\"fio version\": \"{version}\", {head} \"jobs\": [{}]}}\n", jobs.join(", "))
 }
