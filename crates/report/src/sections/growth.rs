@@ -1,4 +1,4 @@
-//! How a workload grows with the elements that do it at once.
+//! The growth of a workload with the number of elements that run it at once.
 
 use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, Quantity, StudyStage};
 
@@ -59,7 +59,7 @@ fn chart(stage: &StudyStage<'_>, of: &ElementGrowth) -> Chart {
     })
 }
 
-/// Sums over elements are rates, also of tasks whose times are shown.
+/// Sums over elements are rates, even for tasks that show times otherwise.
 fn unit_of_sums(quantity: Quantity) -> Unit {
     if quantity == Quantity::Bytes { Unit::ByteRate } else { Unit::Operations }
 }
