@@ -1,5 +1,5 @@
-//! A report before it has a format: sections of paragraphs, notes, tables and charts. Nothing here knows a format, and no renderer
-//! knows a finding.
+//! A report before it has a format: sections of paragraphs, notes, tables and charts. Nothing here knows a
+//! format, and no renderer knows a finding.
 //!
 //! ```text
 //! Study -> sections (a file for each finding) -> Document -> render (terminal, Markdown, HTML)

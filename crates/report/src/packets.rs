@@ -38,7 +38,7 @@ pub(super) const FIGURES: [Figure; 19] = [
 pub(super) const LEGEND: &str = "processor time of the recorder for each packet, by the size of packets and the rate; \
                                  behind it the share that was lost";
 
-/// Rates within this factor are one row, because small packets have relatively larger headers than large ones.
+/// Rates within this factor are one row, because headers add more to the rate of small packets.
 const ALIKE: f64 = 1.04;
 
 /// Names the target of the recordings.

@@ -20,7 +20,8 @@ pub(super) struct SameFigure<'a> {
     pub(super) slack: f64,
 }
 
-/// Programs print three digits of a figure at the least; figures that follow from each other differ by less than this share.
+/// Programs print three digits of a figure at the least; figures that follow from each other differ by less
+/// than this share.
 const ROUNDED: f64 = 0.01;
 
 impl SameFigure<'_> {

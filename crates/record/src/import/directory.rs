@@ -1,5 +1,5 @@
-//! The directory that a run of IO500 leaves: an output of IOR or mdtest for each phase, and a summary that repeats their rates
-//! and adds those of `find`.
+//! The directory that a run of IO500 leaves: an output of IOR or mdtest for each phase, and a summary that
+//! repeats their rates and adds those of `find`.
 //!
 //! All of it becomes one target, the directory in which IO500 worked, with a stage for each part, such as
 //! `ior-easy`. Import refuses a summary with a rate that differs from the one in the program's output.
@@ -163,8 +163,8 @@ fn stage(phase: &str) -> &str {
     ACTIONS.iter().find_map(|action| phase.strip_suffix(action)).unwrap_or(phase)
 }
 
-/// The directory in which all phases worked, as their outputs name their paths. IO500 makes one for each run, named by its time;
-/// runs are repeats, so that this last part of the path does not count.
+/// The directory in which all phases worked, as their outputs name their paths. IO500 makes one for each run,
+/// named by its time; runs are repeats, so that this last part of the path does not count.
 fn place<'a>(outputs: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut common: Option<Vec<&str>> = None;
     for path in outputs.flat_map(paths) {

@@ -2,8 +2,9 @@
 //! figures at the time when the last thread was done. It ignores the least, the mean and the greatest latency,
 //! because no distribution follows from them.
 //!
-//! Columns are those of its documentation (docs/csv-docs.md of elbencho 3). A phase that reads and writes at the same time
-//! (`--rwmixpct`, `--rwmixthr`) has its reads in columns of their own: it becomes a `write` and a `read` of one cell.
+//! Columns are those of its documentation (docs/csv-docs.md of elbencho 3). A phase that reads and writes at
+//! the same time (`--rwmixpct`, `--rwmixthr`) has its reads in columns of their own: it becomes a `write` and a
+//! `read` of one cell.
 
 use std::collections::HashMap;
 
@@ -152,7 +153,8 @@ impl Amount {
         [entries, entry_rate, mebibytes, rate, operation_rate].iter().all(|figure| *figure <= 0.0)
     }
 
-    /// Rates follow from amounts and the time. Rates are whole numbers, amounts are whole MiB, and times whole milliseconds.
+    /// Rates follow from amounts and the time. Rates are whole numbers, amounts are whole MiB, and times whole
+    /// milliseconds.
     fn check(&self, milliseconds: f64, line: u64) -> Result<(), Fault> {
         let pairs = [
             ("MiB/s [last]", self.rate, "MiB [last] and time ms [last]", self.mebibytes, "MiB/s"),

@@ -1,7 +1,8 @@
-//! JSON of fio (`--output-format=json`, or `json+` with all bins of its histograms): a sample for each direction of each job.
+//! JSON of fio (`--output-format=json`, or `json+` with all bins of its histograms): a sample for each
+//! direction of each job.
 //!
-//! Jobs of one name in one group run at the same time (`numjobs` without `group_reporting`, or a job on several hosts): they
-//! are the workers of one sample. Repeats are further documents and further files.
+//! Jobs of one name in one group run at the same time (`numjobs` without `group_reporting`, or a job on several
+//! hosts): they are the workers of one sample. Repeats are further documents and further files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -151,8 +152,8 @@ fn operation_size(bytes: f64) -> Option<Bytes> {
     (whole > 0.0 && (whole - bytes).abs() < 0.01 * whole).then_some(size)
 }
 
-/// `operation` is the mean size of one in bytes: before version 2.2 fio's document has no options, and tests with blocks of
-/// different sizes would be repeats of one.
+/// `operation` is the mean size of one in bytes: before version 2.2 fio's document has no options, and tests
+/// with blocks of different sizes would be repeats of one.
 fn run(document: &Document, jobs: &[&Job], operation: f64) -> ImportedRun {
     let told = TOLD.iter().filter_map(|(name, word)| {
         let value = document.option(jobs[0], name)?;

@@ -188,7 +188,8 @@ impl<'a> Gathered<'a> {
         self.samples.len()
     }
 
-    /// Bytes a second, or operations a second if no data are moved, of the first sample of a phase behind the first `before`.
+    /// Bytes a second, or operations a second if no data are moved, of the first sample of a phase behind the
+    /// first `before`.
     pub(super) fn rate_since(&self, before: usize, phase: Phase) -> Option<f64> {
         let kept = self.samples[before..].iter().find(|kept| kept.phase == phase)?;
         let amount = if kept.bytes > 0 { kept.bytes } else { kept.operations };

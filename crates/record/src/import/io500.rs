@@ -1,5 +1,5 @@
-//! IO500: the rate and the time of each phase, from its summary (`result_summary.txt`, and the same lines in a job's log) or from
-//! `result.txt`.
+//! IO500: the rate and the time of each phase, from its summary (`result_summary.txt`, and the same lines in a
+//! job's log) or from `result.txt`.
 //!
 //! IO500 runs IOR and mdtest and repeats their figures. For a directory of IO500, import takes them from the
 //! programs' outputs, and only `find` from the summary ([`super::directory`]).

@@ -1,5 +1,5 @@
-//! A test of IOR: its options, and the accesses that its tables give, checked against each other. Text, CSV and JSON of one
-//! test become the same cell.
+//! A test of IOR: its options, and the accesses that its tables give, checked against each other. Text, CSV and
+//! JSON of one test become the same cell.
 
 use nilometer_model::{Bytes, Nanos, Phase};
 use nilometer_plan::ImportedRun;
@@ -105,8 +105,8 @@ impl Access {
     }
 }
 
-/// Options of a test, by the names that IOR gives them, and their names in a cell. They stand there in this order, whatever
-/// the order in the file is.
+/// Options of a test, by the names that IOR gives them, and their names in a cell. They stand there in this
+/// order, whatever the order in the file is.
 const TOLD: [(&str, &str); 8] = [
     ("api", "api"),
     ("access", ""),

@@ -1,5 +1,6 @@
-//! mdtest: the table of rates in its text, as versions 1.8 to 4 write it. It has the greatest, the least, the mean and the standard
-//! deviation over iterations. `-P`, with which IO500 runs it, adds a table of times: rates are taken, and held against it.
+//! mdtest: the table of rates in its text, as versions 1.8 to 4 write it. It has the greatest, the least, the
+//! mean and the standard deviation over iterations. `-P`, with which IO500 runs it, adds a table of times:
+//! rates are taken, and held against it.
 
 use nilometer_model::{Nanos, Phase};
 use nilometer_plan::ImportedRun;
@@ -101,7 +102,8 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    /// `SUMMARY rate: (of 3 iterations)`; `SUMMARY: ...` before version 3, `SUMMARY time (in ms/op): ...` in version 4.1.
+    /// `SUMMARY rate: (of 3 iterations)`; `SUMMARY: ...` before version 3, `SUMMARY time (in ms/op): ...` in
+    /// version 4.1.
     fn open_table(&mut self, text: &str, line: u64) -> Result<(), Fault> {
         let number = text.split_once("(of ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
         let iterations = number.ok_or_else(|| Fault::at(line, "`(of N iterations)` is missing"))?;
@@ -203,7 +205,8 @@ fn told_options(line: &str) -> String {
     told.join(" ")
 }
 
-/// A limit of time (`-W`), or the number of items that another run reached (`-x`), makes fewer items than the options say.
+/// A limit of time (`-W`), or the number of items that another run reached (`-x`), makes fewer items than the
+/// options say.
 fn is_limited(line: &str) -> bool {
     let mut words = line.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
     words.any(|word| word.starts_with("-W") || word.starts_with("-x"))

@@ -1,6 +1,6 @@
-//! Finds the output of each program in a text. The log of a job may hold a run of IOR, then one of mdtest, and lines of the
-//! shell between them: a parser gets the lines of its own program only, and no program's results are lost because another
-//! one's came first.
+//! Finds the output of each program in a text. The log of a job may hold a run of IOR, then one of mdtest, and
+//! lines of the shell between them: a parser gets the lines of its own program only, and no program's results
+//! are lost because another one's came first.
 
 use serde::de::IgnoredAny;
 
@@ -133,7 +133,8 @@ impl Division<'_> {
         !self.text[begin..self.at].contains(" was launched with ")
     }
 
-    /// A table that begins the file goes on to its end: a row of it that is broken must not pass as a line of the shell.
+    /// A table that begins the file goes on to its end: a row of it that is broken must not pass as a line of
+    /// the shell.
     fn is_behind_table(&self, line: &str) -> bool {
         let is_table = matches!(self.open, Some((Kind::Elbencho | Kind::IorCsv, begin, _)) if begin > 0);
         is_table && !line.contains(',')

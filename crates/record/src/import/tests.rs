@@ -36,8 +36,8 @@ Operation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev
 write         101.04     101.04     101.04       0.00
 ";
 
-/// A replay of the table that IOR's own tutorial shows (version 3.2, doc/sphinx/userDoc/tutorial.rst), with the lines around it that
-/// the program prints.
+/// A replay of the table that IOR's own tutorial shows (version 3.2, doc/sphinx/userDoc/tutorial.rst), with the
+/// lines around it that the program prints.
 const IOR_3: &str = "\
 IOR-3.2.1: MPI Coordinated Test of Parallel I/O
 access    bw(MiB/s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter

@@ -65,7 +65,7 @@ pub(crate) fn bars(bars: &Bars) -> String {
     svg.finish()
 }
 
-/// Returns the largest value in the chart.
+/// Returns the largest value, interval end or repeat in the chart.
 fn longest(bars: &Bars) -> f64 {
     let all = bars.groups.iter().flat_map(|(_, bars)| bars);
     let reach = all.flat_map(|bar| {

@@ -1,5 +1,5 @@
-//! The forms in which programs write results, old and new, in texts of the same form that were written for these tests; and
-//! figures that contradict each other.
+//! The forms in which programs write results, old and new, in texts of the same form that were written for
+//! these tests; and figures that contradict each other.
 
 use super::*;
 
