@@ -45,7 +45,7 @@ impl TargetLine {
 /// The level of detail of a report. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// The answers, a line for each figure, and what to keep in mind: a screen.
+    /// The answers, a line for each figure, and the warnings: one screen.
     Short,
     /// Also the margin of each instrument of the catalogue, predicted from the figures.
     Predicted,

@@ -128,8 +128,8 @@ struct Figure<'a> {
     bytes_per_second_ceiling: Option<f64>,
     operations_per_second_ceiling: Option<f64>,
     latency: Option<Latency>,
-    /// Processors kept busy by this process, by the local processes and threads that serve the file system, and
-    /// by the whole machine above idle.
+    /// Processors kept busy by this process, by the file system's own work on this machine, and by the whole
+    /// machine above idle.
     cores_process: Option<f64>,
     cores_client: Option<f64>,
     cores_machine: Option<f64>,

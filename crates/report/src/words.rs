@@ -98,7 +98,7 @@ pub(super) fn invalid(outcome: &CellOutcome<'_>) -> Vec<String> {
     outcome.invalid.iter().map(line).collect()
 }
 
-/// Returns the standard name of the file system, if several have the type in the mount table.
+/// Returns the standard name of the file system if its type in the mount table is ambiguous, as `fuse` is.
 pub(super) fn file_system(target: &TargetEntry) -> &str {
     let kind = target.description.as_ref().map(|description| description.profile.kind);
     match kind {
