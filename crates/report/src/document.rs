@@ -56,7 +56,7 @@ pub enum Detail {
     Page,
 }
 
-/// A heading and what stands below it.
+/// A heading and its blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Section {
     pub(crate) level: Level,
@@ -207,7 +207,7 @@ pub(crate) struct Sentence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
-    /// Less important than what stands beside it.
+    /// Less important than the text next to it.
     Soft,
     Good,
     /// Not sure, or to be careful with.

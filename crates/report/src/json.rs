@@ -89,7 +89,7 @@ struct Document<'a> {
     instruments: Vec<Expected<'a>>,
     /// One for each stage that measured the network between machines, as `nilometer network --json` has it.
     network: Vec<Json>,
-    /// One for each target behind a network about which something is known.
+    /// One for each target behind a network with results.
     network_shares: Vec<Json>,
     warnings: Vec<Told>,
     /// Machines observed during the campaign; null if there were none.

@@ -29,7 +29,7 @@ pub(crate) enum Chart {
 }
 
 impl Chart {
-    /// As SVG.
+    /// Draws it as SVG.
     pub(crate) fn svg(&self) -> String {
         match self {
             Chart::Plot(lines) => plot(lines),

@@ -10,7 +10,7 @@ use nilometer_plan::{Measured, Results};
 use super::latency::POINTS_MOST;
 use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, Style, Unit, clipped};
 
-/// Limit on machines, because more can't be told apart in a chart.
+/// Limit on machines, because more look the same in a chart.
 const DRAWN_MOST: usize = 16;
 /// Width in pixels. A run is longer than the subjects of other charts.
 const WIDTH: f64 = 720.0;

@@ -10,7 +10,7 @@ use crate::{
 
 /// Limit on charts; the table has everything.
 const PANELS_MOST: usize = 24;
-/// Limit on lines in a chart, because more can't be told apart.
+/// Limit on lines in a chart, because more look the same.
 const LINES_MOST: usize = 6;
 
 pub(super) fn rates(stage: &StudyStage<'_>) -> Vec<Block> {

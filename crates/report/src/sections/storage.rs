@@ -1,5 +1,5 @@
-//! The targets' properties, with a row for each property. Targets with the same answer share a column entry, so
-//! there is room for any number of them.
+//! The targets' properties, with a row for each property. Targets with the same answer share it, so there is
+//! room for any number of targets.
 
 use nilometer_analysis::{MatrixAnswer, MatrixRow, StorageMatrix, Study};
 

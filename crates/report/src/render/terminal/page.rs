@@ -109,7 +109,7 @@ pub(crate) fn clipped(text: &str, width: usize) -> String {
     printable(&text.chars().take(width - 1).collect::<String>()) + "…"
 }
 
-/// Escapes control characters. Names may contain any text, even commands for the terminal.
+/// Replaces control characters. Names may contain any text, even commands for the terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }

@@ -117,8 +117,7 @@ fn drawn<'a>(recording: &StudyRecording<'a>) -> Vec<Setting<'a>> {
     settings
 }
 
-/// Returns the recording behind each target's verdict: at full speed the one with the lowest sustained rate, at
-/// the instrument's pace the one with the longest stall.
+/// Returns the worst recording of each target, which decides its verdict; see [`badness`].
 fn chosen<'a>(recording: &StudyRecording<'a>, goal: Goal, setting: Setting<'_>) -> Vec<&'a Measured> {
     let badness = |measured: &Measured| badness(measured, goal);
     let is_wanted = |measured: &&&'a Measured| {
@@ -137,8 +136,8 @@ fn chosen<'a>(recording: &StudyRecording<'a>, goal: Goal, setting: Setting<'_>) 
     chosen
 }
 
-/// Ranks a recording among others with this goal: the slowest is the worst, or the one with the most losses,
-/// then the one with the longest stall.
+/// Ranks a recording among others with this goal. At full speed the slowest is the worst. At the instrument's
+/// pace it is the one with the most losses, then the one with the longest stall.
 fn badness(measured: &Measured, goal: Goal) -> (f64, f64) {
     if goal == Goal::Limit {
         return (-measured.sample.sustained_rate().0, 0.0);

@@ -10,7 +10,8 @@ use nilometer_analysis::{StudyRecording, letter};
 use super::Setting;
 use crate::chart::{Axis, Chart, Line, Plot, Point, Style, Unit, WIDTH};
 
-/// Draws full-speed recordings and recordings at the instrument's pace, if any had readers.
+/// Draws full-speed recordings and recordings at the instrument's pace, if a target has at least two numbers of
+/// readers.
 pub(super) fn charts(recording: &StudyRecording<'_>) -> Vec<Chart> {
     let wanted = [
         (Goal::Limit, "writer against readers, as fast as it goes"),
