@@ -86,7 +86,7 @@ fn stat_says_ending(stat: &str) -> bool {
 /// The result of one try.
 enum Tried {
     Taken(File),
-    /// Held by this process; its id may be unreadable.
+    /// Another process holds it: its id, or an empty text if that is unreadable.
     Held(String),
 }
 

@@ -194,9 +194,9 @@ enum RefusedLook {
 /// The samples kept.
 struct KeptLooks {
     wanted: ObservedRange,
-    /// The last sample before the range.
+    /// The last sample that was not kept.
     before: Option<ObservedLook>,
-    /// Time of the last sample read.
+    /// Running time of the last sample read.
     running_us: Option<u64>,
     counters: usize,
     log: ObservedLog,

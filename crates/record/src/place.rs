@@ -101,8 +101,8 @@ fn is_database(path: &Path) -> io::Result<bool> {
 /// record is one file, so Nilometer never writes such a journal.
 const SUPER_JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// Returns true if a journal does not belong to a single record. SQLite can't read a journal that this can't
-/// read.
+/// Returns true if a journal is not one of a single record. Returns false for an unreadable journal, which
+/// SQLite can't read either.
 fn names_other_files(journal: &Path) -> bool {
     if journal.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return true;
