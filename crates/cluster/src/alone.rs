@@ -5,7 +5,7 @@ use nilometer_storage::Clock;
 
 use crate::{Cluster, ClusterDecision, RankReport, node_name};
 
-/// See the module.
+/// The only process of a campaign.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Alone;
 

@@ -1,19 +1,19 @@
-//! Whether a launcher has started this program several times, as one of many: who does not look would do the same as all others,
-//! in the same places.
+//! Detects a launcher that started this program several times. Without this check, every process would do the
+//! same work in the same places.
 
 use std::env;
 
-/// A program that starts others as one.
+/// A program that started several processes as one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
-    /// What says so, and what it says: a variable of the environment.
+    /// The variable of the environment that revealed the launcher, with its value.
     pub said_by: String,
-    /// How many it has started.
+    /// Number of processes started.
     pub processes: u32,
 }
 
-/// Variables in which launchers say how many processes they started. Slurm's number of tasks is that of a step, which `srun`
-/// begins: a batch script has the number of the job's tasks too, and is one process.
+/// Variables in which launchers state the number of processes. For Slurm it is the number of tasks in a step,
+/// which `srun` begins. A batch script also has the job's number of tasks, but is a single process.
 const COUNTS: [(&str, &str); 4] = [
     ("OMPI_COMM_WORLD_SIZE", "mpirun of Open MPI"),
     ("PMI_SIZE", "mpirun of MPICH, or what is made of it"),
@@ -21,19 +21,19 @@ const COUNTS: [(&str, &str); 4] = [
     ("SLURM_STEP_NUM_TASKS", "srun"),
 ];
 
-/// The launcher of this process, if it started more than one.
+/// Returns the launcher of this process if it started more than one.
 pub fn launched() -> Option<Launcher> {
     launched_by(|name| env::var(name).ok())
 }
 
 fn launched_by(variable: impl Fn(&str) -> Option<String>) -> Option<Launcher> {
-    // The nearest one says how many it has started; what is around it may have left its own words.
+    // The innermost launcher determines the count; outer ones may have left their variables.
     let said = COUNTS.into_iter().find_map(|(name, what)| Some((name, what, variable(name)?.parse().ok()?)));
     let (name, what, processes) = said.filter(|(_, _, processes)| *processes > 1)?;
     Some(Launcher { said_by: format!("{what} ({name}={processes})"), processes })
 }
 
-/// Variables in which launchers say how many of the processes are on this machine.
+/// Variables in which launchers state the number of processes on this machine.
 const ON_NODE: [&str; 4] = [
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
@@ -41,15 +41,15 @@ const ON_NODE: [&str; 4] = [
     "SLURM_STEP_TASKS_PER_NODE",
 ];
 
-/// How many of the launched processes are on this machine, at least 1. A launcher that does not say it may have started all of them
-/// here.
+/// Returns the number of launched processes on this machine, at least 1. If the launcher does not state it, all
+/// of them may be here.
 pub fn launched_here() -> u32 {
     launched_here_by(|name| env::var(name).ok())
 }
 
 fn launched_here_by(variable: impl Fn(&str) -> Option<String>) -> u32 {
     let Some(Launcher { processes, .. }) = launched_by(&variable) else { return 1 };
-    // Slurm writes several machines as `3(x2),1`: the largest number is on none too small.
+    // Slurm writes several machines as `3(x2),1`. The largest count is too small for none of them.
     let most = |text: String| {
         let counts = text.split(',').filter_map(|part| part.split('(').next()?.trim().parse::<u32>().ok());
         counts.max()

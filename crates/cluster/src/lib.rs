@@ -1,8 +1,8 @@
-//! Several processes as one campaign: what they say to each other.
+//! Lets several processes run as one campaign.
 //!
-//! Rank 0 decides and keeps the record; the others do as they are told. What is measured is the same for all: each phase begins
-//! at an agreed time, and what the ranks report becomes one sample. Nothing is exchanged while a rate is measured, and who waits
-//! sleeps, because others may be measuring on the same machine.
+//! Rank 0 decides and keeps the record; the others follow. All ranks measure the same: each phase begins at an
+//! agreed time, and the reports of the ranks become one sample. Ranks exchange no messages while they measure a
+//! rate. Waiting ranks sleep, because others may be measuring on the same machine.
 //!
 //! ```text
 //! Cluster    barrier, agreed start, gather, broadcast   <- campaign
@@ -40,43 +40,44 @@ use std::{fmt, sync::Arc};
 use nilometer_model::Nanos;
 use nilometer_storage::Clock;
 
-/// The processes of a campaign, as one of them sees them. All call the same methods in the same order, but for
-/// `broadcast`, to which only rank 0 has something to say. Whoever waits here sleeps: others may be measuring on the
-/// same machine.
+/// The processes of a campaign, as one of them sees them. All call the same methods in the same order; in
+/// `broadcast` only rank 0 passes a decision. A process that waits here sleeps, because others may be measuring
+/// on the same machine.
 ///
-/// There are no errors: where a process is lost the campaign has ended, and is resumed from the record.
+/// There are no errors: the loss of a process ends the campaign, which you resume from the record.
 pub trait Cluster: fmt::Debug + Send + Sync {
-    /// Which process this is, from 0.
+    /// Returns the number of this process, from 0.
     fn rank(&self) -> u32;
-    /// How many there are.
+    /// Returns the number of processes.
     fn size(&self) -> u32;
-    /// The name of this process's machine: what happens on it counts once for all ranks with the same.
+    /// Returns the name of this process's machine. Ranks with the same name count its activity once.
     fn node(&self) -> String;
-    /// How many nanoseconds this process's clock is ahead of that of rank 0.
+    /// Returns by how many nanoseconds this process's clock is ahead of rank 0's clock.
     fn clock_offset(&self) -> i64;
-    /// That may be so many nanoseconds more or less.
+    /// Returns the error bound of [`Cluster::clock_offset`] in nanoseconds.
     fn clock_uncertainty(&self) -> u64;
-    /// Returns when all have come here.
+    /// Returns when all processes have called it.
     fn barrier(&self);
-    /// A moment not in the past that is the same for all, on this process's clock.
+    /// Returns a start time on this process's clock. It is the same moment for all processes, and not in the
+    /// past.
     fn agree_start(&self, clock: &Clock) -> Nanos;
-    /// At rank 0 what all report, in the order of ranks; nothing elsewhere.
+    /// Returns the reports of all ranks in order at rank 0, and nothing at other ranks.
     fn gather(&self, mine: RankReport) -> Vec<RankReport>;
-    /// What rank 0 decided, for all. Rank 0 gives it, the others none.
+    /// Returns rank 0's decision at every rank. Rank 0 passes `Some`, the others `None`.
     fn broadcast(&self, decision: Option<ClusterDecision>) -> ClusterDecision;
-    /// Files by MPI-IO; or why there are none, in words.
+    /// Returns files through MPI-IO, or the reason why there are none.
     fn files(&self) -> Result<Arc<MpiFiles>, String> {
         Err(NO_MPI.into())
     }
-    /// At rank 0, from now on nothing is said or heard any more, and what is gathered is its own: where a call of MPI does not
-    /// come back no other can be made, and the record is brought to its end without the others.
+    /// Makes rank 0 stop all communication: from now on it gathers only its own reports. If a call of MPI
+    /// hangs, no other can be made. Rank 0 then finishes the record without the others.
     fn part(&self) {}
 }
 
-/// Why there is no MPI-IO.
+/// The reason why a process without MPI has no MPI-IO.
 const NO_MPI: &str = "no MPI has started this process";
 
-/// The name of this machine.
+/// Returns the name of this machine.
 pub fn node_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

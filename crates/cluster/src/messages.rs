@@ -1,5 +1,5 @@
-//! The processes of a campaign by messages between two of them, along a tree: so that with thousands none has more than some
-//! ten others to speak with.
+//! Connects the processes of a campaign by messages between two of them along a tree. Even with thousands of
+//! ranks each one exchanges messages with about ten others at most.
 //!
 //! ```text
 //! 0 -+- 4 -+- 6 --- 7        what rank 0 decides goes down, what all report comes up,
@@ -27,31 +27,31 @@ use crate::{
     offset::{ClockOffset, RoundTrip},
 };
 
-/// Messages of bytes between two processes, which come in the order in which they were sent. Nothing here waits.
+/// Byte messages between two processes, delivered in the order of sending. No method blocks.
 pub trait RankMessages: Debug + Send {
-    /// Which process this is, from 0.
+    /// Returns the number of this process, from 0.
     fn rank(&self) -> u32;
-    /// How many there are.
+    /// Returns the number of processes.
     fn size(&self) -> u32;
-    /// The name of this process's machine.
+    /// Returns the name of this process's machine.
     fn node(&self) -> String {
         node_name()
     }
-    /// Files by the same library; or why there are none, in words.
+    /// Returns files through the same library, or the reason why there are none.
     fn files(&self) -> Result<Arc<MpiFiles>, String> {
         Err(NO_MPI.into())
     }
-    /// The others may answer no more: this process ends without them.
+    /// Prepares to end without the others, which may no longer answer.
     fn part(&mut self) {}
-    /// Begins to send.
+    /// Starts to send a message.
     fn send(&mut self, to: u32, bytes: Vec<u8>);
-    /// Whether all that was sent has left.
+    /// Returns true if all messages have left.
     fn has_sent(&mut self) -> bool;
-    /// The next message of a process, if one is there.
+    /// Returns the next message from a process, if there is one.
     fn receive(&mut self, from: u32) -> Option<Vec<u8>>;
 }
 
-/// See the module.
+/// A cluster of processes that exchange messages along a tree.
 #[derive(Debug)]
 pub struct MessageCluster<M> {
     messages: Mutex<M>,
@@ -60,24 +60,25 @@ pub struct MessageCluster<M> {
     node: String,
     ahead: AtomicI64,
     uncertainty: AtomicU64,
-    /// See [`Cluster::part`].
+    /// True after [`Cluster::part`].
     is_apart: AtomicBool,
 }
 
-/// Who waits looks again after this at first.
+/// First pause of a waiting process.
 const LOOK_FIRST: Duration = Duration::from_micros(50);
-/// And then after a part of the time that was waited, at the most after this: it is to cost others nothing.
+/// Longest pause of a waiting process. Pauses grow, so that waiting costs other processes nothing.
 const LOOK_LAST: Duration = Duration::from_millis(5);
-/// So that what comes at once is seen at once, and an hour costs a fifth of a second of processor time.
+/// A pause is this part of the time waited so far. Early messages are found at once, and an hour of waiting
+/// costs a fifth of a second of processor time.
 const WAITED_PART: u32 = 8;
 
-/// Messages to and fro, by which a clock is compared. The first only wakes the other process.
+/// Number of round trips to compare two clocks. The first only wakes the other process.
 const ROUND_TRIPS: usize = 17;
-/// From when a start is said until all have heard it, for each step down the tree.
+/// Time for a start to reach the ranks one step down the tree.
 const HEARD_WITHIN: Nanos = Nanos::from_millis(2);
 
 impl<M: RankMessages> MessageCluster<M> {
-    /// Of the processes that these messages go between.
+    /// Makes a cluster of the processes that these messages connect.
     pub fn new(messages: M) -> Self {
         let rank = messages.rank();
         let size = messages.size();
@@ -102,7 +103,7 @@ impl<M: RankMessages> MessageCluster<M> {
         (self.rank > 0).then(|| self.rank & (self.rank - 1))
     }
 
-    /// The ranks below, the one with most below itself first.
+    /// Returns the direct children of this rank in the tree, the one with the most descendants first.
     fn below(&self) -> impl Iterator<Item = u32> + use<M> {
         let Self { rank, size, .. } = *self;
         let steps = if rank == 0 { u32::BITS } else { rank.trailing_zeros() };
@@ -113,7 +114,7 @@ impl<M: RankMessages> MessageCluster<M> {
             .filter(move |below| *below < size)
     }
 
-    /// Steps from rank 0 to the rank that is furthest down.
+    /// Returns the depth of the tree.
     fn depth(&self) -> u32 {
         u32::BITS - (self.size.max(1) - 1).leading_zeros()
     }
@@ -129,7 +130,8 @@ impl<M: RankMessages> MessageCluster<M> {
         serde_json::from_slice(&bytes).expect("all ranks are of one program, and say what is expected next")
     }
 
-    /// At once, for as long as an answer takes. Where processes are more than processors, the other one gets this one's.
+    /// Receives without sleeping, for the time of one answer. If there are more processes than processors, it
+    /// yields to the other process.
     fn receive_at_once<T: DeserializeOwned>(&self, from: u32) -> T {
         loop {
             if let Some(bytes) = self.lock().receive(from) {
@@ -140,7 +142,7 @@ impl<M: RankMessages> MessageCluster<M> {
         }
     }
 
-    /// What rank 0 says, for all.
+    /// Passes rank 0's message down to all ranks.
     fn down<T: Serialize + DeserializeOwned>(&self, said: Option<T>) -> T {
         let said =
             said.unwrap_or_else(|| self.receive(self.above().expect("only rank 0 has something to say")));
@@ -148,7 +150,7 @@ impl<M: RankMessages> MessageCluster<M> {
         said
     }
 
-    /// What all say, at rank 0, by rank.
+    /// Collects the messages of all ranks at rank 0, sorted by rank.
     fn up<T: Serialize + DeserializeOwned>(&self, mine: T) -> Vec<(u32, T)> {
         let mut all = vec![(self.rank, mine)];
         for below in self.below() {
@@ -164,7 +166,8 @@ impl<M: RankMessages> MessageCluster<M> {
         all
     }
 
-    /// How far this process's clock is ahead of that of rank 0: as the rank above finds out, which knows it of its own.
+    /// Returns by how much this process's clock is ahead of rank 0's clock. The parent rank measures it and
+    /// adds its own offset.
     fn compare_clocks(&self, clock: &Clock) -> ClockOffset {
         let mine = self.above().map_or_else(ClockOffset::default, |above| {
             for trip in 0..ROUND_TRIPS {
@@ -190,7 +193,7 @@ impl<M: RankMessages> MessageCluster<M> {
     }
 }
 
-/// Looks until something is found, and sleeps between.
+/// Polls until `look` finds something, and sleeps in between.
 fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let mut waited = Duration::ZERO;
     loop {
@@ -239,7 +242,7 @@ where
         self.up(());
         let soon = HEARD_WITHIN.0 * u64::from(self.depth() + 1);
         let start = (self.rank == 0).then(|| (clock.now() + Nanos(soon)).0);
-        // All are here, and it is said at once: who slept might hear it too late.
+        // All ranks are here and the start comes at once. A sleeping rank might receive it too late.
         let start = start.unwrap_or_else(|| self.receive_at_once(self.above().expect("rank 0 says it")));
         self.below().for_each(|below| self.send(below, &start));
         let at = offset.here(Nanos(start));
@@ -271,7 +274,7 @@ mod tests {
     use super::*;
     use crate::testing::thread_ranks;
 
-    /// What each of so many ranks does, all at the same time, by rank.
+    /// Runs `does` on `size` ranks in parallel, and returns the results by rank.
     fn each<T: Send>(size: u32, does: impl Fn(&dyn Cluster) -> T + Sync) -> Vec<T> {
         thread::scope(|scope| {
             let ranks: Vec<_> = thread_ranks(size)
@@ -317,7 +320,8 @@ mod tests {
         }
     }
 
-    /// By how much a clock is behind another, and how far that may be wrong: of several readings the one during which the least went by.
+    /// Returns by how much `clock` is behind `common`, and the error bound: of several readings, the one that
+    /// took the least time.
     fn behind(clock: &Clock, common: &Clock) -> [i64; 2] {
         let readings = (0..100).map(|_| {
             let [early, other, late] =
@@ -331,13 +335,14 @@ mod tests {
     fn a_start_is_the_same_moment_on_clocks_that_began_at_other_times() {
         let common = Clock::start();
         let starts = each(6, |cluster| {
-            // Each began some milliseconds after the one before.
+            // Each clock began some milliseconds after the one before.
             thread::sleep(Duration::from_millis(3 * u64::from(cluster.rank())));
             let clock = Clock::start();
             let start = cluster.agree_start(&clock);
             assert!(start.0 > 0, "it is on a clock that has begun");
             let [behind, span] = behind(&clock, &common);
-            // Threads that have no processor for a while let a round trip take as long, which the cluster says.
+            // A thread that waits for a processor makes a round trip longer, and the cluster's uncertainty
+            // includes that.
             let wrong = cluster.clock_uncertainty().cast_signed() + span;
             [start.0.cast_signed() + behind, cluster.clock_offset(), behind, wrong]
         });

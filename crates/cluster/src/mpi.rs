@@ -1,4 +1,4 @@
-//! MPI: messages, and beside them files, both through an adapter that is compiled by the `mpicc` of each site.
+//! Messages and files through MPI. Both use an adapter that each site compiles with its own `mpicc`.
 
 mod adapter;
 mod files;
@@ -19,45 +19,45 @@ use adapter::{Adapter, FoundAdapter};
 
 use crate::RankMessages;
 
-/// Room for what MPI says of itself.
+/// Size of the buffer for MPI's description of itself.
 const LIBRARY_TEXT: c_int = 256;
-/// The one kind of message that there is.
+/// The only message tag.
 const TAG: c_int = 1;
 
-/// A message that is on its way.
+/// A message that is being sent.
 struct Sending {
     request: *mut c_void,
-    /// Read by MPI until it has left.
+    /// MPI reads these bytes until the message has left.
     _bytes: Vec<u8>,
 }
 
-/// The messages of this process by MPI. MPI ends with it, when all processes have come to their ends.
+/// This process's messages through MPI. Dropping it ends MPI once all processes have reached their ends.
 pub struct MpiMessages {
     adapter: Arc<Adapter>,
     rank: u32,
     size: u32,
     library: String,
     files: Arc<MpiFiles>,
-    /// See [`RankMessages::part`].
+    /// True after [`RankMessages::part`].
     is_apart: bool,
     sending: VecDeque<Sending>,
 }
 
-// SAFETY: the pointers are MPI's names of messages, which any thread may use that is the only one at its time: it was started
-// with MPI_THREAD_SERIALIZED.
+// SAFETY: the pointers are MPI's handles of messages. Any thread may use them if no other does at the same
+// time, because the adapter requests MPI_THREAD_SERIALIZED.
 unsafe impl std::marker::Send for MpiMessages {}
 
 impl MpiMessages {
-    /// Joins the other processes; a launcher has started so many.
+    /// Joins the other processes. `started` is the number of processes that the launcher started.
     ///
     /// # Errors
-    /// If there is no adapter, or MPI does not begin.
+    /// Returns an error if there is no adapter, or MPI fails to start.
     pub fn start(started: u32) -> Result<Self, MpiError> {
         let FoundAdapter { adapter, path } = Adapter::found()?;
         let mut rank = 0;
         let mut size = 0;
         let mut text: [c_char; LIBRARY_TEXT as usize] = [0; LIBRARY_TEXT as usize];
-        // SAFETY: numbers and a text of this length to be filled.
+        // SAFETY: MPI fills two numbers and a text of this length.
         let code = unsafe { (adapter.start)(&raw mut rank, &raw mut size, text.as_mut_ptr(), LIBRARY_TEXT) };
         if code != 0 {
             let why = match code {
@@ -71,7 +71,7 @@ impl MpiMessages {
         let library = library.lines().next().unwrap_or_default().to_owned();
         let known = u32::try_from(size).unwrap_or(0);
         if known != started {
-            // SAFETY: it was started, and nothing is called after.
+            // SAFETY: MPI has started, and no call follows.
             unsafe { (adapter.end)() };
             return Err(MpiError::OtherLauncher { started, known, library, path });
         }
@@ -89,12 +89,12 @@ impl MpiMessages {
         })
     }
 
-    /// What MPI it is, in its own words.
+    /// Returns MPI's description of itself.
     pub fn library(&self) -> &str {
         &self.library
     }
 
-    /// MPI ends all processes where a call fails, unless it is told otherwise, which it is not.
+    /// Checks a call of MPI. By default, which Nilometer keeps, MPI ends all processes when a call fails.
     fn worked(code: c_int, what: &str) {
         assert!(code == 0, "MPI failed to {what} (error {code}), and has not ended this process");
     }
@@ -121,7 +121,7 @@ impl RankMessages for MpiMessages {
         let mut request = ptr::null_mut();
         let count = c_int::try_from(bytes.len()).expect("no rank has 2 GiB to say");
         let _turn = self.adapter.turn();
-        // SAFETY: the bytes are kept until they have left.
+        // SAFETY: `sending` keeps the bytes until they have left.
         let code = unsafe {
             (self.adapter.send)(bytes.as_ptr().cast(), count, to.cast_signed(), TAG, &raw mut request)
         };
@@ -133,7 +133,7 @@ impl RankMessages for MpiMessages {
         let _turn = self.adapter.turn();
         while let Some(first) = self.sending.front() {
             let mut done = 0;
-            // SAFETY: a request that is not done yet.
+            // SAFETY: the request is not done yet.
             let code = unsafe { (self.adapter.sent)(first.request, &raw mut done) };
             Self::worked(code, "send");
             if done == 0 {
@@ -148,14 +148,14 @@ impl RankMessages for MpiMessages {
         let mut there = 0;
         let mut count = 0;
         let _turn = self.adapter.turn();
-        // SAFETY: two numbers to be filled.
+        // SAFETY: MPI fills two numbers.
         let code = unsafe { (self.adapter.look)(from.cast_signed(), TAG, &raw mut there, &raw mut count) };
         Self::worked(code, "look for messages");
         if there == 0 {
             return None;
         }
         let mut bytes = vec![0; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: room for as many bytes as the message has.
+        // SAFETY: the buffer has the message's length.
         let code = unsafe { (self.adapter.take)(bytes.as_mut_ptr().cast(), count, from.cast_signed(), TAG) };
         Self::worked(code, "receive");
         Some(bytes)
@@ -164,15 +164,15 @@ impl RankMessages for MpiMessages {
 
 impl Drop for MpiMessages {
     fn drop(&mut self) {
-        // A file system hangs, or did: to end in order takes all processes, and a call of each.
+        // A file system hangs or has hung. An orderly end needs every process, and a call by each.
         if self.is_apart || self.adapter.is_busy() {
             return;
         }
         let _turn = self.adapter.turn();
-        // SAFETY: all that was sent has left, or is of no use to anybody; nothing is called after.
+        // SAFETY: every message has left, or no process needs it any more; no call follows.
         unsafe {
             if std::thread::panicking() {
-                // The others wait for this one: not every launcher ends them.
+                // The other processes wait for this one, and not every launcher ends them.
                 (self.adapter.abort)(1);
             } else {
                 (self.adapter.end)();

@@ -1,29 +1,30 @@
-//! How far the clocks of two processes are apart, by messages that go to and fro: the shortest of several round trips says it
-//! best, and is wrong by half of its length at the most (F. Cristian, Probabilistic clock synchronization, Distributed Computing
-//! 3, 1989).
+//! Measures the offset between the clocks of two processes from round trips of messages. The shortest of
+//! several gives the best estimate, with an error of at most half its length (F. Cristian, Probabilistic clock
+//! synchronization, Distributed Computing 3, 1989).
 
 use nilometer_model::Nanos;
 
-/// Two clocks drift apart by one in so many at the most: the quartz of a computer is right to some 50 in a million.
+/// Two clocks drift apart by at most one part in `DRIFT_PART`. Quartz clocks of computers are accurate to about
+/// 50 in a million.
 const DRIFT_PART: u64 = 10_000;
 
-/// One message that went to and fro.
+/// One round trip of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RoundTrip {
-    /// When it left, on the clock of who asked.
+    /// Departure on the requester's clock.
     pub(crate) asked: Nanos,
-    /// When it was there, on the clock of who answered.
+    /// Arrival on the responder's clock.
     pub(crate) answered: Nanos,
-    /// When it was back.
+    /// Return on the requester's clock.
     pub(crate) back: Nanos,
 }
 
-/// By how much a clock is ahead of another.
+/// The offset of one clock from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ClockOffset {
-    /// In nanoseconds.
+    /// Nanoseconds by which the clock is ahead.
     pub(crate) ahead: i64,
-    /// It may be so much more or less.
+    /// Error bound of `ahead` in nanoseconds.
     pub(crate) uncertainty: u64,
 }
 
@@ -42,13 +43,13 @@ impl RoundTrip {
 }
 
 impl ClockOffset {
-    /// What the shortest of these says of the clock of who answered; none says nothing.
+    /// Returns the responder's offset from the shortest round trip, or zero without trips.
     pub(crate) fn of(trips: &[RoundTrip]) -> Self {
         let shortest = trips.iter().min_by_key(|trip| trip.took());
         shortest.map(|trip| trip.offset()).unwrap_or_default()
     }
 
-    /// Of a clock that is so far ahead of one that is itself so far ahead.
+    /// Adds the offset of the other clock: this one is relative to that clock.
     pub(crate) fn behind(self, other: ClockOffset) -> Self {
         ClockOffset {
             ahead: self.ahead + other.ahead,
@@ -56,14 +57,14 @@ impl ClockOffset {
         }
     }
 
-    /// The same so long after it was found out, over so many clocks in a row of which each was compared with the next: they go
-    /// differently meanwhile.
+    /// Adds the drift since the measurement to the uncertainty: `age` has passed, and `steps` clocks in a row
+    /// were each compared with the next.
     pub(crate) fn aged(self, age: Nanos, steps: u32) -> Self {
         let drift = (age.0 / DRIFT_PART).saturating_mul(steps.into());
         ClockOffset { uncertainty: self.uncertainty.saturating_add(drift), ..self }
     }
 
-    /// A time of the other clock on this one.
+    /// Converts a time of the other clock to this clock.
     pub(crate) fn here(self, there: Nanos) -> Nanos {
         Nanos(there.0.saturating_add_signed(self.ahead))
     }
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_shortest_trip_says_it_and_the_truth_lies_within_what_it_leaves_open() {
-        // The other clock is ahead by 1000; the way there takes long, or the way back.
+        // The other clock is ahead by 1000. Either the way there or the way back is slow.
         let trips = [trip(0, 1090, 100), trip(200, 1208, 220), trip(300, 1310, 400)];
         let offset = ClockOffset::of(&trips);
         assert_eq!(offset, ClockOffset { ahead: 998, uncertainty: 10 });
@@ -93,11 +94,11 @@ mod tests {
         assert_eq!(offset.behind(behind), ClockOffset { ahead: -4002, uncertainty: 13 });
     }
 
-    /// A clock of a simulated machine: what it shows is the true time, faster or slower, and ahead or behind.
+    /// The clock of a simulated machine. Its rate and its offset differ from true time.
     #[derive(Clone, Copy)]
     struct Drifting {
         ahead: i64,
-        /// In a thousand millionths.
+        /// Deviation of the rate, in parts per 1,000,000,000.
         faster: i64,
     }
 
@@ -106,7 +107,7 @@ mod tests {
             let within = |random: &mut nilometer_model::RandomStream, most: u64| {
                 random.below(2 * most + 1).cast_signed() - most.cast_signed()
             };
-            // Machines that were started within an hour, and quartzes of 50 in a million.
+            // Machines started within an hour of each other, with quartzes accurate to 50 in a million.
             Drifting { ahead: within(random, 3_600_000_000_000), faster: within(random, 50_000) }
         }
 
@@ -116,8 +117,9 @@ mod tests {
         }
     }
 
-    /// The protocol in virtual time: ranks compare clocks along the tree, each with those below in turn, by messages that take
-    /// `fast` to `slow` each way. By how much each rank is wrong about the start that is agreed `later`, and how much it says.
+    /// Simulates the protocol in virtual time. Ranks compare clocks along the tree, each with its children in
+    /// turn, and messages take `fast` to `slow` each way. Returns for each rank its error at a start agreed
+    /// `later`, and its own error bound.
     fn agreed(size: u32, [fast, slow]: [u64; 2], later: u64, seed: u64) -> Vec<[u64; 2]> {
         let mut random = nilometer_model::Seed(seed).named("clocks").stream();
         let clocks: Vec<Drifting> = (0..size).map(|_| Drifting::of(&mut random)).collect();
@@ -125,7 +127,7 @@ mod tests {
         let mut offsets = vec![ClockOffset::default(); size as usize];
         let mut ready = vec![epoch; size as usize];
         for rank in 1..size {
-            // Of ranks in their order the one above always was before.
+            // In order of rank, parents come before their children.
             let above = (rank & (rank - 1)) as usize;
             let mut at = ready[above];
             let trips: Vec<RoundTrip> = (0..16)
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn a_start_of_ten_thousand_processes_is_agreed_within_what_they_state() {
         for seed in 0..20 {
-            // A cluster's network, and machines that are busy: 5 us to 2 ms each way.
+            // A cluster's network with busy machines: 5 us to 2 ms each way.
             for ways in [[5_000, 30_000], [5_000, 2_000_000]] {
                 let wrong = agreed(10_000, ways, 30_000_000, seed);
                 assert!(wrong.iter().all(|[error, stated]| error <= stated), "seed {seed}, {ways:?}");
@@ -174,7 +176,8 @@ mod tests {
 
     #[test]
     fn clocks_that_drift_are_reckoned_with() {
-        // All ways are equally long, so that they say the offset exactly; a start that is ten seconds later shows the drift.
+        // Both ways take the same time, so the measured offset is exact. A start ten seconds later shows the
+        // drift.
         let later = 10_000_000_000;
         let wrong = agreed(1000, [1000, 1000], later, 3);
         assert!(wrong.iter().all(|[error, stated]| error <= stated));

@@ -1,4 +1,4 @@
-//! What the processes of a campaign say to each other, and what rank 0 makes of it.
+//! The messages that a campaign's processes exchange, and rank 0's evaluation of them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,161 +12,164 @@ use serde::{Deserialize, Serialize};
 
 use crate::{SharingDecision, SharingReport};
 
-/// What a process reports to rank 0.
+/// A process's report to rank 0.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum RankReport {
-    /// It is there, on the machine of this name.
+    /// The process is present, on the machine of this name.
     Present(String),
-    /// Which implementation of MPI-IO it has; or why none, in words that name its machine.
+    /// Its implementation of MPI-IO, or the reason for its absence, which names the machine.
     MpiIo(Result<MpiIoImplementation, String>),
-    /// It takes part, and what it reaches each target by, in the order of the plan; or why it can't, in words that name its
-    /// machine. Who reaches a target by another client has another cache of it; none where that is not known.
+    /// For each target in the plan's order, the client through which the process reaches it; or the reason why
+    /// it can't take part, which names the machine. Different clients have different caches. `None` means the
+    /// client is unknown.
     Joined(Result<Vec<Option<String>>, String>),
-    /// Its workers are ready, but for those on targets where something failed; in the order of the phase's targets.
+    /// For each target of the phase, in order: workers are ready, or the reason why they failed.
     Ready(Vec<Option<Invalid>>),
-    /// It has closed what it wrote; none of one that could not, or had nothing to write.
+    /// The time at which the process closed its files; `None` if it could not, or had nothing to write.
     Closed(Option<CloseTime>),
-    /// What it measured.
+    /// The results of a phase.
     Measured {
-        /// The phase was not cut short.
+        /// True if the phase was not cut short.
         whole: bool,
-        /// In the order of the phase's targets.
+        /// Samples in the order of the phase's targets.
         samples: Vec<RankSample>,
     },
-    /// The streams of packets that it waits for, in the order of what it records.
+    /// The streams of packets that the process awaits, in the order of its recordings.
     Awaits(Vec<AwaitedStream>),
-    /// What it sent of streams, by their numbers among those that all await; or why it could not.
+    /// Packets sent of each stream, or the reason for a failure. The numbers index the list of all awaited
+    /// streams.
     Sent(Vec<(usize, Result<SentPackets, Invalid>)>),
-    /// What it recorded, in the order of cells; none of a cell of which it has no part.
+    /// The recordings of a process, in the order of cells.
     Recorded {
-        /// The recording was not cut short.
+        /// True if the recording was not cut short.
         whole: bool,
-        /// Of its parts.
+        /// Samples of the process's parts; `None` for a cell that it does not record.
         samples: Vec<Option<RankSample>>,
     },
-    /// Of a recording that stays.
+    /// A report about a recording that stays.
     Shared(Box<SharingReport>),
-    /// Where it can be reached.
+    /// The addresses of a process.
     Reachable {
         /// The name of its machine.
         node: String,
-        /// At these addresses, or why at none.
+        /// Its addresses, or the reason why it has none.
         addresses: Result<Vec<IpAddr>, String>,
     },
-    /// Where it waits for the flows that come to it, by the number of the flow; or why it can't.
+    /// The port at which the process awaits each flow, by the flow's number, or the reason why it can't.
     Listens(Result<Vec<(usize, u16)>, String>),
-    /// Its flows are connected, or why they are not.
+    /// The process has connected its flows, or failed to.
     Connected(Result<(), String>),
-    /// What came of them.
+    /// The results of its flows.
     Carried(Vec<FlowEnd>),
-    /// What its machine is; none of a rank that is not the first there.
+    /// Facts about the machine; `None` unless the process is the first on it.
     Machine(Option<CampaignMachine>),
 }
 
-/// What rank 0 decides for all.
+/// A decision of rank 0 for all ranks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ClusterDecision {
-    /// Each rank says what it has of MPI-IO.
+    /// Each rank must report its implementation of MPI-IO.
     MpiIo,
-    /// The campaign begins: each joins what rank 0 made on the targets, and reports whether it could.
+    /// The campaign begins. Each rank joins rank 0's runs on the targets and reports success or failure.
     Join {
-        /// Of rank 0's program.
+        /// Version of rank 0's program.
         version: String,
-        /// In the order of the plan; none for one that is left out.
+        /// Runs in the order of the plan; `None` for a target that is left out.
         targets: Vec<Option<JoinedRun>>,
         /// How long a worker may be silent beyond its time limit.
         hang_after: Nanos,
     },
-    /// All have joined: the first repeat comes next.
+    /// All ranks have joined, and the first repeat follows.
     Begun(CampaignRanks),
-    /// A repeat of a cell is next.
+    /// The next repeat of a cell.
     Repeat {
-        /// What is run.
+        /// The workload to run.
         run: Box<WorkloadRun>,
-        /// Of this repeat; each worker of each rank derives its own.
+        /// The seed of this repeat, from which each worker of each rank derives its own.
         seed: Seed,
-        /// Counted from 1 over all repeats of the campaign, also those that are made again.
+        /// Number of the repeat from 1, counting all repeats of the campaign and those made again.
         attempt: u32,
         /// Numbers of the targets in the plan.
         targets: Vec<usize>,
     },
-    /// A phase of it is next.
+    /// The next phase of the repeat.
     Phase {
-        /// Which.
+        /// The phase.
         phase: Phase,
-        /// Those that were not left out meanwhile.
+        /// Targets that are still in use.
         targets: Vec<usize>,
-        /// The campaign ends after this time at the latest.
+        /// Time left until the campaign ends.
         left: Nanos,
     },
-    /// Instruments are recorded next, all of them at the same time, each by those processes that record it.
+    /// The next recordings. All run at the same time, each in the processes that record it.
     Record {
-        /// What, with the seed of each.
+        /// The recordings, each with its seed.
         cells: Vec<(RecordingRun, Seed)>,
-        /// Counted from 1 over all repeats of the campaign, also those that are made again.
+        /// Number of the repeat from 1, counting all repeats of the campaign and those made again.
         attempt: u32,
         /// The number of the target in the plan.
         target: usize,
-        /// The campaign ends after this time at the latest.
+        /// Time left until the campaign ends.
         left: Nanos,
     },
-    /// All streams of packets that some await, in the order of ranks: each rank sends those that it is to send.
+    /// All awaited streams of packets in the order of ranks. Each rank sends those assigned to it.
     Send(Vec<AwaitedStream>),
-    /// What was sent of each.
+    /// Packets sent of each stream.
     Sent(Vec<(usize, Result<SentPackets, Invalid>)>),
-    /// The phase begins, but on targets where it failed to on some rank; in the order of its targets.
+    /// The phase begins, except on targets where some rank failed; in the order of its targets.
     Begin(Vec<Option<Invalid>>),
-    /// What one rank wrote is closed; none if it could not be written.
+    /// One rank has closed its files; `None` if it failed to write them.
     Closed(Option<CloseTime>),
-    /// The phase does not begin, or goes no further: the campaign is over.
+    /// The campaign is over: the phase does not begin, or stops.
     Cancel,
-    /// Of a recording that stays.
+    /// A decision about a recording that stays.
     Share(Box<SharingDecision>),
-    /// Each rank says what its machine is.
+    /// Each rank must describe its machine.
     Describe,
-    /// Each rank says where it can be reached.
+    /// Each rank must report its addresses.
     Reach,
-    /// Flows are next: each rank listens for those that come to it.
+    /// Flows follow. Each rank listens for the flows sent to it.
     Traffic(NetworkTraffic),
     /// Each rank connects the flows that it sends.
     Connect(Vec<SocketAddr>),
-    /// There is nothing more to do.
+    /// The campaign has ended.
     End,
 }
 
 /// A stream of packets that a rank waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AwaitedStream {
-    /// Who waits for it.
+    /// The rank that awaits the stream.
     pub by: u32,
-    /// Of which cell, of those that are recorded at the same time.
+    /// Number of the cell among those recorded at the same time.
     pub cell: usize,
-    /// Where, at the first port.
+    /// The address, with the first port.
     pub to: SocketAddr,
-    /// When its first frame is, in seconds since 2000-01-01 00:00 UTC.
+    /// Time of the first frame, in seconds since 2000-01-01 00:00 UTC.
     pub begins: u64,
-    /// Of its data.
+    /// Seed of the data.
     pub seed: Seed,
-    /// Packets that make up what is recorded at once.
+    /// Number of packets that are recorded as one unit.
     pub lot: u64,
 }
 
-/// The processes of a campaign, as all of them know them.
+/// The processes of a campaign, as known to all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CampaignRanks {
-    /// On which node each is.
+    /// The node of each process.
     pub nodes: RankNodes,
-    /// Of each target, whether every node reaches it by a client of its own: what one node wrote no other has in a cache.
+    /// True for each target that every node reaches through its own client. Then no node has data in its cache
+    /// that another node wrote.
     pub apart: Vec<bool>,
 }
 
 impl CampaignRanks {
-    /// One process by itself.
+    /// Makes the description of a single process.
     pub fn alone() -> Self {
         CampaignRanks { nodes: RankNodes::alone(), apart: Vec::new() }
     }
 
-    /// Of what each rank said, in order, that it reaches the targets by.
+    /// Compares the clients through which each rank reaches the targets, in the order of ranks.
     pub fn of(nodes: RankNodes, clients: &[Vec<Option<String>>]) -> Self {
         let targets = clients.first().map_or(0, Vec::len);
         let apart = (0..targets).map(|target| {
@@ -179,25 +182,25 @@ impl CampaignRanks {
     }
 }
 
-/// When a process had closed a file.
+/// The time at which a process had closed a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloseTime {
-    /// On rank 0's clock.
+    /// The time on rank 0's clock.
     pub at: Nanos,
-    /// It may be so much earlier or later.
+    /// Error bound of the time.
     pub uncertainty: Nanos,
 }
 
-/// What rank 0 made on a target, for those that work in it too.
+/// Rank 0's run on a target, for other ranks that work in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinedRun {
-    /// The target, as rank 0 found it.
+    /// The target's description from rank 0.
     pub description: TargetDescription,
-    /// Its run there; none where nothing is kept.
+    /// The run on the target, or `None` if the target keeps nothing.
     pub run: Option<SharedRun>,
 }
 
-/// Why each target must not be measured, if on any rank something failed there: the gravest.
+/// Returns the gravest failure on any rank for each target, which then must not be measured.
 pub fn failed_on_any(reports: Vec<RankReport>) -> Vec<Option<Invalid>> {
     let ready = reports.into_iter().filter_map(|report| match report {
         RankReport::Ready(failed) => Some(failed),
@@ -209,11 +212,11 @@ pub fn failed_on_any(reports: Vec<RankReport>) -> Vec<Option<Invalid>> {
     ready.reduce(gravest).unwrap_or_default()
 }
 
-/// Of each target, or of each cell that is recorded, what each rank measured.
+/// The samples of all ranks, for each target or for each recorded cell.
 pub type MeasuredTogether = Vec<Vec<RankSample>>;
 
-/// What each target's ranks measured, in the order of targets; none if the phase was cut short on any. A rank that had no part
-/// in it has no samples.
+/// Returns the samples of each target's ranks in the order of targets, or `None` if any rank's phase was cut
+/// short. A rank that took no part has no samples.
 pub fn measured_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
     let mut by_target: Vec<Vec<RankSample>> = Vec::new();
     for report in reports {
@@ -232,7 +235,7 @@ pub fn measured_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
     Some(by_target)
 }
 
-/// Of each cell, what the ranks that record it recorded, in their order; none if it was cut short on any.
+/// Returns the samples of each cell's ranks in order, or `None` if any rank's recording was cut short.
 pub fn recorded_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
     let mut by_cell: Vec<Vec<RankSample>> = Vec::new();
     for report in reports {

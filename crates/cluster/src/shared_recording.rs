@@ -1,89 +1,89 @@
-//! A recording that stays and that several processes make: what they say of it to each other.
+//! Messages about a recording that stays and that several processes make together.
 
 use std::path::PathBuf;
 
 use nilometer_model::{Nanos, Seed};
 use serde::{Deserialize, Serialize};
 
-/// What rank 0 decides of it.
+/// Rank 0's decision about the recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SharingDecision {
-    /// It is made by all.
+    /// All processes make this recording.
     Asked(SharedRecording),
-    /// How many lanes each rank has of it; or why there is no recording.
+    /// The number of lanes of each rank, or the reason why there is no recording.
     Lanes(Result<Vec<u32>, String>),
-    /// When the clocks of all are at zero, in nanoseconds since 1970, as rank 0's machine has it.
+    /// Time zero of all clocks, in nanoseconds since 1970 on rank 0's machine.
     Begins(u64),
-    /// It begins; or why it does not.
+    /// The recording begins, or the reason why it does not.
     Prepared(Result<(), UnpreparedPart>),
 }
 
-/// What a process reports of it.
+/// A process's report about the recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum SharingReport {
-    /// How many lanes it has; or why it can't have any, in words that name its machine.
+    /// The process's number of lanes, or the reason why it can have none, which names its machine.
     Lanes(Result<u32, String>),
-    /// Everything is there, and its first frame may come; or why not.
+    /// Everything is ready for the first frame, or the reason why it is not.
     Prepared(Result<(), UnpreparedPart>),
-    /// What it stored.
+    /// The part that the process stored.
     Stored(StoredPart),
 }
 
-/// Why a process can't begin.
+/// The reason why a process can't begin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnpreparedPart {
-    /// In words that name its machine.
+    /// The reason, which names the machine.
     pub why: String,
-    /// What was asked for can't be, and nothing went wrong.
+    /// True if the request itself is impossible, and nothing failed.
     pub asked_wrongly: bool,
 }
 
-/// What all processes record together, as rank 0 was asked for it.
+/// The recording that rank 0 was told to make with all processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SharedRecording {
-    /// Of rank 0's program.
+    /// Version of rank 0's program.
     pub version: String,
-    /// The same in the journals of all lanes, and in no other's.
+    /// Identifies the recording in the journals of all its lanes, and nowhere else.
     pub id: u64,
-    /// Its name.
+    /// The recording's name.
     pub name: String,
-    /// What is recorded, as JSON.
+    /// The instrument, as JSON.
     pub instrument: String,
-    /// For how long.
+    /// The recording's duration.
     pub duration: Nanos,
-    /// So many frames at the most, of all streams.
+    /// Maximum number of frames of all streams together.
     pub frames: Option<u64>,
-    /// Of its data.
+    /// Seed of the data.
     pub seed: Seed,
 }
 
-/// What one process stored of it.
+/// The part of the recording that one process stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredPart {
     /// The name of its machine.
     pub node: String,
-    /// Frames that were due there.
+    /// Frames due at this process.
     pub due: u64,
-    /// How many the whole instrument had delivered by then.
+    /// Frames that the whole instrument had delivered by then.
     pub delivered: u64,
-    /// Of those, how many are stored.
+    /// Frames stored of those due.
     pub stored: u64,
-    /// Bytes that were written for them.
+    /// Bytes written for these frames.
     pub written: u64,
-    /// From the start until the last was stored.
+    /// Time from the start until the last frame was stored.
     pub wall: Nanos,
-    /// The longest from when a frame was due until it was acknowledged.
+    /// Longest time between a frame's due time and its acknowledgement.
     pub longest: Nanos,
-    /// Which recording its directories have: all parts have one number, or each its own.
+    /// Number of the recording in the process's directories. All parts may share one number, or have their own.
     pub recording: u64,
-    /// The number of its first frame as packets have it, where they were counted without a break.
+    /// Number of the first frame according to its packets, if the packets were counted without a break.
     pub first_frame: Option<u64>,
-    /// What became of frames that are not stored, in words.
+    /// The fate of frames that are not stored, in words.
     pub lost: Option<String>,
-    /// How its buffer and its directories fared, a line each.
+    /// The state of the process's buffer and directories, one line each.
     pub lines: Vec<String>,
-    /// What did not go well, beside frames that were lost.
+    /// Problems other than lost frames.
     pub faults: Vec<String>,
-    /// Where its part of the recording is.
+    /// The directories with its part of the recording.
     pub directories: Vec<PathBuf>,
 }

@@ -4,29 +4,29 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
 use crate::{RankMessages, node_name};
 
-/// The messages of one of them.
+/// The messages of one rank.
 #[derive(Debug)]
 pub struct ThreadMessages {
     rank: u32,
     node: String,
-    /// To each rank, this one too.
+    /// Channels to each rank, this one included.
     to: Vec<SyncSender<Vec<u8>>>,
-    /// From each.
+    /// Channels from each rank.
     from: Vec<Receiver<Vec<u8>>>,
 }
 
 impl ThreadMessages {
-    /// The same as if it were on a machine of this name.
+    /// Pretends that the rank runs on a machine of this name.
     #[must_use]
     pub fn on_node(self, node: &str) -> Self {
         ThreadMessages { node: node.into(), ..self }
     }
 }
 
-/// Messages of one rank to another that may wait: none says so many before it hears something.
+/// Capacity of a channel. No rank sends this many messages before it receives one.
 const WAITING_MAX: usize = 100;
 
-/// So many ranks, in order.
+/// Makes `size` ranks, in order.
 pub fn thread_ranks(size: u32) -> Vec<ThreadMessages> {
     let of_rank = |rank| ThreadMessages { rank, node: node_name(), to: Vec::new(), from: Vec::new() };
     let mut all: Vec<ThreadMessages> = (0..size).map(of_rank).collect();
@@ -54,7 +54,7 @@ impl RankMessages for ThreadMessages {
     }
 
     fn send(&mut self, to: u32, bytes: Vec<u8>) {
-        // A rank that is gone reads nothing.
+        // A rank that has ended reads no messages.
         drop(self.to[to as usize].send(bytes));
     }
 

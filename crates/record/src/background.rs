@@ -1,11 +1,11 @@
-//! What a load beside a sample did: its part of the record, written and read.
+//! Writes and reads the background load of a sample.
 
 use nilometer_model::{BackgroundDone, FramesBeside, Nanos};
 use rusqlite::{Row, Transaction};
 
 use super::row::{Column, insert_row, nanos, number};
 
-/// Adds what it did.
+/// Adds the results of the background load.
 pub(super) fn insert_background(
     transaction: &Transaction<'_>,
     id: i64,
@@ -37,7 +37,7 @@ fn insert_frames_beside(transaction: &Transaction<'_>, id: i64, of: &FramesBesid
     insert_row(transaction, "frames_beside", &columns)
 }
 
-/// A row of `background`; what became of frames stands in a table of its own.
+/// Reads a row of `background`. The counts of its frames are in `frames_beside`.
 pub(super) fn background(row: &Row<'_>) -> rusqlite::Result<BackgroundDone> {
     Ok(BackgroundDone {
         wall: Nanos(row.get("wall")?),
@@ -49,7 +49,7 @@ pub(super) fn background(row: &Row<'_>) -> rusqlite::Result<BackgroundDone> {
     })
 }
 
-/// A row of `frames_beside`.
+/// Reads a row of `frames_beside`.
 pub(super) fn frames_beside(row: &Row<'_>) -> rusqlite::Result<FramesBeside> {
     Ok(FramesBeside {
         due: number(row, "due")?,

@@ -1,4 +1,4 @@
-//! What became of an instrument's frames: its part of the record, written and read.
+//! Writes and reads the part of the record about an instrument's frames.
 
 use nilometer_model::{
     Bytes, Goal, Histogram, Ingest, Level, Levels, PacketTotals, ReaderTotals, Sample, Stall,
@@ -11,7 +11,7 @@ use super::{
     write::insert_histogram,
 };
 
-/// The histogram of a kind, beside those of every sample.
+/// Returns the histogram of a kind that only recordings have.
 fn histogram<'a>(ingest: &'a mut Ingest, kind: &str) -> Option<&'a mut Histogram> {
     match kind {
         "durable" => Some(&mut ingest.durable),
@@ -161,7 +161,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The rows of a sample.
+/// Returns the rows of one sample.
 fn of<T>(
     connection: &Connection,
     id: i64,

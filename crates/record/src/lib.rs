@@ -1,7 +1,8 @@
-//! The record of a campaign: one SQLite file, the narrow waist between measuring and judging.
+//! The record of a campaign: one SQLite file that connects measurement and analysis.
 //!
-//! The campaign writes it, the analysis reads it, neither knows the other. A sample is committed as soon as it is
-//! measured, so an interrupted campaign is a shorter valid record. The schema is documented in `schema.sql`.
+//! The campaign writes it and the analysis reads it; neither depends on the other. Each sample is committed as
+//! soon as it is measured, so an interrupted campaign leaves a shorter valid record. `schema.sql` documents the
+//! schema.
 
 #![forbid(unsafe_code)]
 
@@ -28,106 +29,107 @@ pub use write::Record;
 
 use std::path::PathBuf;
 
-/// The version of the schema that this program writes (`PRAGMA user_version`). Another one for every change of
-/// `schema.sql`, which a test remembers. From this one on every version stays readable (CONTRIBUTING.md).
+/// The version of the schema that this program writes (`PRAGMA user_version`). Raise it with every change of
+/// `schema.sql`; a test checks that. All versions from this one on stay readable (CONTRIBUTING.md).
 pub const SCHEMA_VERSION: i64 = 9;
 
-/// A record that can't be written or read.
+/// Error from writing or reading a record.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// A record is never overwritten.
+    /// The record exists already, and is never overwritten.
     #[error("{path}: exists already: choose another --record, or move it away")]
     Exists {
-        /// Which file.
+        /// The record.
         path: PathBuf,
     },
-    /// No such file.
+    /// The file does not exist.
     #[error("{path}: no such record")]
     Missing {
-        /// Which file.
+        /// The record.
         path: PathBuf,
     },
-    /// A schema that this program does not read.
+    /// This program does not read the record's schema.
     #[error(
         "{path} has schema {found}; this program reads schema {SCHEMA_VERSION}: measure again, or use the program that \
          wrote it (nilometer {by})"
     )]
     Schema {
-        /// Which file.
+        /// The record.
         path: PathBuf,
-        /// Its version.
+        /// The record's version of the schema.
         found: i64,
-        /// The program that wrote it.
+        /// The program that wrote the record.
         by: String,
     },
-    /// Nilometer did not write it.
+    /// Nilometer did not write the file.
     #[error("{path}: not a record of nilometer")]
     Foreign {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// What is in it was changed: something that only looks like a record of ours may do anything when it is read.
+    /// A table, view, index or trigger differs from Nilometer's. A file that only resembles a record could run
+    /// anything when it is read.
     #[error("{path}: not a record of nilometer: {what} in it is not what nilometer made")]
     Changed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The table, view, index or trigger.
         what: String,
     },
-    /// SQLite would take a file that lies there for a part of the record, and remove it.
+    /// SQLite would take an existing file for a part of the record, and remove it.
     #[error("{path}: lies where a part of the record would be: choose another --record, or move it away")]
     Companion {
-        /// Which file.
+        /// The existing file.
         path: PathBuf,
     },
-    /// It can't be opened.
+    /// The file can't be opened.
     #[error("{path}: can't read the record: {source}")]
     Unreadable {
-        /// Which file.
+        /// The record.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// What it holds was not measured by a campaign that can go on.
+    /// The record holds results of other programs, so no campaign can resume it.
     #[error(
         "{path}: the record holds no campaign of nilometer: its results can be read, and not gone on with"
     )]
     NoCampaign {
-        /// Which file.
+        /// The record.
         path: PathBuf,
     },
-    /// Another process writes it.
+    /// Another process is writing the record.
     #[error("{path}: in use by a running nilometer (process {holder})")]
     InUse {
-        /// Which file.
+        /// The record.
         path: PathBuf,
-        /// The process's id.
+        /// The id of that process.
         holder: String,
     },
-    /// The lock file beside a record could not be made.
+    /// The lock file next to a record could not be made.
     #[error("{path}: can't lock the record: {source}")]
     Lock {
         /// The lock file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// A new record could not be put in its place.
+    /// A new record could not be moved to its final name.
     #[error("{path}: can't create the record: {source}")]
     Unnamed {
-        /// Which file.
+        /// The record.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// SQLite refused.
+    /// SQLite failed.
     #[error("{path}: can't {action} the record: {source}")]
     Sqlite {
-        /// Which file.
+        /// The record.
         path: PathBuf,
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }

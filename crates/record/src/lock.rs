@@ -1,8 +1,8 @@
-//! One writer a record: a lock file beside it, held while a campaign writes. The kernel lets go of it when the process
-//! dies, however it dies, so that a file which a kill left behind stops nobody.
+//! Allows one writer per record: a campaign holds a lock file next to it while it writes. The kernel releases
+//! the lock when the process dies for any reason, so a file left by a killed process blocks nobody.
 //!
-//! The file is ours by what it says, and is never anything else: no link is followed, and a file that says something else
-//! is left alone.
+//! The file's content identifies it as ours. The lock follows no links and never touches a file with other
+//! content.
 
 use std::{
     ffi::OsString,
@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat, unlinka
 
 use super::{RecordError, place::Place};
 
-/// Held until it is dropped; the file goes with it.
+/// A held lock. Dropping it removes the file.
 #[derive(Debug)]
 pub(super) struct Lock {
     directory: OwnedFd,
@@ -26,15 +26,15 @@ pub(super) struct Lock {
     file: File,
 }
 
-/// How often a lock that another process holds is tried again: a process that was killed lets go a moment later.
+/// Number of tries while another process holds the lock, because a killed process releases it a moment later.
 const TRIES: u32 = 40;
-/// The same if that process was killed and slow or hanging storage keeps it from ending.
+/// Number of tries if that process was killed, but slow or hanging storage keeps it from ending.
 const TRIES_WHILE_IT_ENDS: u32 = 1200;
 const STEP: Duration = Duration::from_millis(50);
 
-/// What a lock file says in front of the process.
+/// Text of a lock file before the process id.
 const SAYS: &str = "nilometer ";
-/// No lock file is longer.
+/// Longest lock file, in bytes.
 const LENGTH_MAX: u64 = 64;
 
 impl Lock {
@@ -65,12 +65,12 @@ impl Lock {
     }
 }
 
-/// Whether this process was killed, or is over, and something keeps it from ending: proc(5), `/proc/pid/stat`.
+/// Returns true if this process was killed or has ended, but still exists: proc(5), `/proc/pid/stat`.
 fn is_ending(process: &str) -> bool {
     fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| stat_says_ending(&stat))
 }
 
-/// The state is field 3, the flags of the kernel are field 9, the signals that are pending field 31.
+/// Field 3 is the state, field 9 the kernel's flags, field 31 the pending signals.
 fn stat_says_ending(stat: &str) -> bool {
     const FLAG_EXITING: u64 = 4;
     const PENDING_KILL: u64 = 1 << 8;
@@ -83,10 +83,10 @@ fn stat_says_ending(stat: &str) -> bool {
     fields[0] == "Z" || has(9, FLAG_EXITING) || has(31, PENDING_KILL)
 }
 
-/// What came of one try.
+/// The result of one try.
 enum Tried {
     Taken(File),
-    /// By this process, as far as that can be read.
+    /// Another process holds it: its id, or an empty text if that is unreadable.
     Held(String),
 }
 
@@ -105,7 +105,7 @@ fn try_lock(directory: &OwnedFd, name: &OsString) -> io::Result<Tried> {
         Err(TryLockError::WouldBlock) => return Ok(Tried::Held(said)),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Who had it before may have removed the file that was opened here.
+    // The previous holder may have removed the file opened here.
     let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
     if !there.is_ok_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino)) {
         return Ok(Tried::Held(said));
@@ -116,13 +116,13 @@ fn try_lock(directory: &OwnedFd, name: &OsString) -> io::Result<Tried> {
     Ok(Tried::Taken(file))
 }
 
-/// The process that a lock file names. One that says anything else is none of ours.
+/// Returns the process in a lock file. A file with any other content is not ours.
 fn said(file: &mut File) -> io::Result<String> {
     let mut text = Vec::new();
     file.rewind()?;
     file.take(LENGTH_MAX).read_to_end(&mut text)?;
     if text.is_empty() {
-        // Another process has just made it, or died when it did.
+        // Another process has just made the file, or died while it did.
         return Ok(String::new());
     }
     let text = String::from_utf8(text).map_err(|_| foreign())?;
@@ -137,7 +137,7 @@ fn foreign() -> io::Error {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Removed while it is held: whoever opened it meanwhile sees that it is gone.
+        // Remove the file while holding the lock. A process that opened it meanwhile sees that it is gone.
         let ours = fstat(&self.file).map(|stat| (stat.st_dev, stat.st_ino)).ok();
         let there = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         if ours.is_some() && there.map(|stat| (stat.st_dev, stat.st_ino)).ok() == ours {

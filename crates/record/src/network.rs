@@ -1,4 +1,4 @@
-//! The machines of a campaign and the network between them: their part of the record, written and read.
+//! Writes and reads a campaign's machines and the network between them.
 
 use nilometer_model::{
     ByteRate, Bytes, CampaignMachine, DatagramCounts, FlowEnd, FlowSample, NetworkCell, NetworkLink,
@@ -14,8 +14,8 @@ use super::{
 };
 
 impl Record {
-    /// Notes what the machines of a campaign are, but the first, which is in the record's head. Whatever it said of them before
-    /// gives way: a campaign may go on after one got another kernel.
+    /// Stores the machines of a campaign except the first, which is in the record's head. It replaces earlier
+    /// entries, because a machine may have a new kernel when a campaign resumes.
     ///
     /// # Errors
     /// If the record can't be written.
@@ -31,8 +31,8 @@ impl Record {
         })
     }
 
-    /// Notes the machines and the cells of a stage that measures the network, known by its number among those, unless they are
-    /// there.
+    /// Stores the machines and the cells of a network stage, unless the record has them. `id` is the stage's
+    /// number among network stages.
     ///
     /// # Errors
     /// If the record can't be written.
@@ -46,7 +46,7 @@ impl Record {
         })
     }
 
-    /// Adds a trial of such a stage. When this returns, it is on the disk.
+    /// Adds a sample of a network stage. The sample is on disk when this returns.
     ///
     /// # Errors
     /// If the record can't be written.
@@ -55,7 +55,7 @@ impl Record {
     }
 }
 
-/// A machine, known by its number, with its links, and its facts as far as they are its own.
+/// Stores a machine by its number, with its links and the facts that differ from other machines.
 pub(super) fn insert_machine(
     transaction: &Transaction<'_>,
     id: usize,
@@ -154,7 +154,7 @@ fn insert_flow(
     )
 }
 
-/// The machines, in their order. What is known of the first stands in the environment of the record.
+/// Returns the machines in order. The facts about the first are in the record's environment.
 pub(super) fn machines(connection: &Connection) -> rusqlite::Result<Vec<CampaignMachine>> {
     let all: Vec<(i64, String)> = rows(connection, "SELECT id, name FROM machine ORDER BY id", |row| {
         Ok((row.get("id")?, row.get("name")?))
@@ -186,7 +186,7 @@ fn link(row: &Row<'_>) -> rusqlite::Result<NetworkLink> {
     })
 }
 
-/// What was measured of the network, without the rounds below this one; searches have no rounds.
+/// Returns the network measurements without the rounds before `warm_up`. Searches have no rounds.
 pub(super) fn stages(connection: &Connection, warm_up: u32) -> rusqlite::Result<Vec<NetworkStage>> {
     let mut stages: Vec<NetworkStage> =
         rows(connection, "SELECT name, machines FROM network_stage ORDER BY id", |row| {
@@ -205,7 +205,8 @@ pub(super) fn stages(connection: &Connection, warm_up: u32) -> rusqlite::Result<
     Ok(stages)
 }
 
-/// Patterns are between the machines of their stage, and samples of its cells: what others wrote may say anything.
+/// Checks that patterns use machines of their stage, and samples use its cells, because another program may
+/// have written the file.
 fn check_numbers(results: &NetworkResults) -> rusqlite::Result<()> {
     let machines = results.machines.len();
     let is_known = |cell: &NetworkCell| cell.pattern.is_among(machines);
@@ -307,7 +308,7 @@ mod tests {
         CampaignMachine { name: name.into(), facts, links: vec![link("bond0"), unknown] }
     }
 
-    /// No two figures are alike.
+    /// Makes a sample in which no two numbers are equal.
     fn flow(is_stream: bool) -> FlowSample {
         let found = TcpFindings {
             retransmitted: 1,

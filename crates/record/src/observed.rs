@@ -1,5 +1,6 @@
-//! Reads the files of `nilometer observe`. They come from other machines and may say anything: each line is read by itself,
-//! none may be longer than [`LINE_MAX`], and no more is kept than [`COUNTERS_MAX`] counters of looks that were asked for.
+//! Reads the files of `nilometer observe`. They come from other machines and may contain anything. Each line is
+//! parsed alone and is at most [`LINE_MAX`] long. At most [`COUNTERS_MAX`] counters of the requested samples
+//! are kept.
 
 use std::{
     fs::File,
@@ -11,72 +12,74 @@ use nilometer_model::observed::{
     OBSERVED_FORMAT, OBSERVED_VERSION, ObservedHeader, ObservedLine, ObservedLog, ObservedLook, ObservedRange,
 };
 
-/// Bytes of a line: a machine with a thousand disks and as many processors has a fifth of it.
+/// Longest line in bytes. A machine with a thousand disks and a thousand processors needs a fifth of it.
 pub const LINE_MAX: u64 = 1 << 20;
-/// Counted are the devices and processors of all looks together: a day of looks each second at fifty of them.
+/// Limit on the devices and processors in all samples together: one day at one sample per second and fifty of
+/// them.
 pub const COUNTERS_MAX: usize = 5_000_000;
 
-/// Why a file of observations can't be read.
+/// Error from reading a file of observations.
 #[derive(Debug, thiserror::Error)]
 pub enum ObservedError {
-    /// It is not there, no plain file, or its storage fails.
+    /// The file is missing, is no regular file, or its storage fails.
     #[error("can't read the observations {path}: {source}")]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Its first line is not that of an observer.
+    /// The first line is not that of an observer.
     #[error("{path}: not a file of `nilometer observe`{hint}")]
     Foreign {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What it is, where that can be seen.
+        /// A guess at the kind of file, if there is one.
         hint: &'static str,
     },
-    /// Another program wrote it.
+    /// Another version of the program wrote the file.
     #[error(
         "{path}: observed by nilometer {by} as version {found} of the format; this program reads {OBSERVED_VERSION}"
     )]
     Version {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The format's version.
         found: u32,
-        /// The program that wrote it.
+        /// The program that wrote the file.
         by: String,
     },
-    /// A line is broken.
+    /// A line is invalid.
     #[error("{path}, line {line}: {why}")]
     Broken {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line's number, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The error in the line.
         why: String,
     },
-    /// More was asked for than is kept.
+    /// The requested range has more counters than can be kept.
     #[error(
         "{path}, line {line}: more than {COUNTERS_MAX} counters until here: observe with a longer --interval"
     )]
     TooMany {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line's number, from 1.
         line: u64,
     },
 }
 
-/// Reads a file of observations. Of its looks those are kept that are in `wanted` by the machine's clock, and one before and
-/// one behind them; all are checked.
+/// Reads a file of observations. It checks all samples and keeps those that are in `wanted` by the machine's
+/// clock, with one before and one after.
 ///
 /// # Errors
-/// If it is no such file, or a line of it is broken. A last line that has no end is none: it is left out.
+/// Returns an error if the file is no file of observations or a line is invalid. An incomplete last line is
+/// ignored.
 pub fn read_observed(path: &Path, wanted: ObservedRange) -> Result<ObservedLog, ObservedError> {
     let unreadable = |source| ObservedError::Unreadable { path: path.into(), source };
-    // To open a device or a fifo may already do something, or wait for ever.
+    // Opening a device or a FIFO may have effects, or block forever.
     if !path.metadata().map_err(unreadable)?.is_file() {
         return Err(unreadable(io::Error::other("it is no plain file")));
     }
@@ -108,17 +111,17 @@ fn read_from(
     Ok(kept.log)
 }
 
-/// A file, line by line.
+/// A file that is read line by line.
 struct ObservedLines<'a, R> {
     path: &'a Path,
     input: R,
-    /// Of the line that was read last, from 1.
+    /// Number of the last line read, from 1.
     number: u64,
 }
 
 enum NextLine {
     None,
-    /// It has no end.
+    /// The line has no newline at its end.
     Torn,
     Whole(ObservedLine),
 }
@@ -157,7 +160,7 @@ impl<R: BufRead> ObservedLines<'_, R> {
         }
     }
 
-    /// With its end, if it has one; empty behind the last.
+    /// Returns the next line with its newline, if it has one; empty at the end of the file.
     fn bytes(&mut self) -> Result<Vec<u8>, ObservedError> {
         let mut bytes = Vec::new();
         self.number += 1;
@@ -181,19 +184,19 @@ impl<R: BufRead> ObservedLines<'_, R> {
     }
 }
 
-/// Why a look is not taken.
+/// The reason why a sample is rejected.
 #[derive(Clone, Copy)]
 enum RefusedLook {
     Earlier,
     TooMany,
 }
 
-/// What is kept of the looks.
+/// The samples kept.
 struct KeptLooks {
     wanted: ObservedRange,
-    /// The last one that was not.
+    /// The last sample that was not kept.
     before: Option<ObservedLook>,
-    /// Of the last one that was read.
+    /// Running time of the last sample read.
     running_us: Option<u64>,
     counters: usize,
     log: ObservedLog,
@@ -257,7 +260,7 @@ mod tests {
         serde_json::to_string(value).expect("JSON") + "\n"
     }
 
-    /// A file of looks at these seconds.
+    /// Makes a file with samples at these seconds.
     fn text(seconds: impl IntoIterator<Item = u64>) -> String {
         let lines = seconds.into_iter().map(|second| json(&ObservedLine::Look(Box::new(look(second)))));
         json(&header()) + &lines.collect::<String>()

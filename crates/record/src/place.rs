@@ -1,6 +1,6 @@
-//! Where a record is: a name in a directory. SQLite opens a record by its path and keeps a journal under the same name with
-//! `-journal` behind it, which it replays and removes. So what lies there is looked
-//! at before SQLite opens anything.
+//! The path of a record: a name in a directory. SQLite opens a record by path and keeps a journal under the
+//! same name plus `-journal`, which it replays and removes. Nilometer therefore checks existing files before SQLite
+//! opens anything.
 
 use std::{
     ffi::OsString,
@@ -17,23 +17,23 @@ use rustix::fs::{Mode, OFlags, open};
 
 use super::RecordError;
 
-/// See the module.
+/// A record's directory and file name.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
-    /// Without links in it.
+    /// The directory, with links resolved.
     pub(super) directory: PathBuf,
     pub(super) name: OsString,
 }
 
 impl Place {
-    /// Of a record that is to be made. The directory must be there.
+    /// Returns the place of a new record. Its directory must exist.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let name = path.file_name().ok_or(ErrorKind::InvalidFilename)?.to_owned();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Ok(Place { directory: parent.canonicalize()?, name })
     }
 
-    /// Of a record that is there: of the file itself, by whatever name it was given, so that there is one lock for it.
+    /// Returns the place of an existing record. It resolves links, so that each record has only one lock.
     pub(super) fn existing(path: &Path) -> Result<Self, RecordError> {
         let real = path.canonicalize().map_err(|_| RecordError::Missing { path: path.into() })?;
         let foreign = || RecordError::Foreign { path: path.into() };
@@ -45,13 +45,13 @@ impl Place {
         Ok(place)
     }
 
-    /// The directory, held.
+    /// Opens the directory.
     pub(super) fn open(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(open(&self.directory, flags, Mode::empty())?)
     }
 
-    /// A file beside the record that SQLite would take for its own, if there is one.
+    /// Returns a file next to the record that SQLite would take for its own, if there is one.
     pub(super) fn companion(&self) -> Option<PathBuf> {
         let names = ["-journal", "-wal", "-shm"].map(|suffix| self.beside(suffix));
         names.into_iter().find(|path| path.symlink_metadata().is_ok())
@@ -70,15 +70,15 @@ impl From<&Place> for PathBuf {
     }
 }
 
-/// What an SQLite file begins with (<https://www.sqlite.org/fileformat.html>, section 1.3).
+/// The first bytes of an SQLite file (<https://www.sqlite.org/fileformat.html>, section 1.3).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Bytes 18 and 19: written and read with a rollback journal, as ours are. Other modes bring more files.
+/// Bytes 18 and 19 of a file that uses a rollback journal, as records do. Other modes add more files.
 const ROLLBACK: [u8; 2] = [1, 1];
 
-/// Opens a plain file, and nothing that makes a reader wait or that does something when it is opened.
+/// Opens a regular file. It refuses files that block a reader or have effects when opened.
 fn open_plain(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    // To open a device may already do something.
+    // Opening a device may have effects.
     if !path.metadata()?.is_file() {
         return Ok(None);
     }
@@ -96,12 +96,13 @@ fn is_database(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// What the last bytes of a rollback journal are if it belongs to a transaction over several files (fileformat.html,
-/// section 3). In front of them it names a file, which SQLite opens, and removes where its name and content fit. A record
-/// is one file: we never write this.
+/// The last bytes of a rollback journal for a transaction over several files (fileformat.html, section 3). The
+/// name of a file stands before them. SQLite opens that file, and removes it if name and content match. A
+/// record is one file, so Nilometer never writes such a journal.
 const SUPER_JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// Whether a journal is not one of a record. One that can't be read is none: SQLite then can't either.
+/// Returns true if a journal is not one of a single record. Returns false for an unreadable journal, which
+/// SQLite can't read either.
 fn names_other_files(journal: &Path) -> bool {
     if journal.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return true;
@@ -109,7 +110,7 @@ fn names_other_files(journal: &Path) -> bool {
     last_bytes(journal).is_ok_and(|last| last == SUPER_JOURNAL)
 }
 
-/// The last bytes of a file; zeros if it is not there.
+/// Returns the last bytes of a file, or zeros if it does not exist.
 fn last_bytes(path: &Path) -> io::Result<[u8; 8]> {
     let mut last = [0; 8];
     if let Some(mut file) = open_plain(path)? {

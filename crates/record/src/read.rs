@@ -1,5 +1,5 @@
-//! Reading a record, finished or not. A campaign may have a hundred thousand samples with a thousand rows each: only what
-//! a report needs is read, in as few passes as there are tables.
+//! Reads a record, finished or not. A campaign may have a hundred thousand samples with a thousand rows each.
+//! It therefore loads only the data that a report needs, with one pass for each table.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,7 +21,7 @@ use super::{
     schema, write,
 };
 
-/// What the record holds of its campaign; see [`Results`] for what is left out.
+/// Reads the results in a record; [`Results`] says which parts it leaves out.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
     let connection = open(path, connect)?;
@@ -41,7 +41,7 @@ pub(super) fn open(
     };
     let connection = connect(&real).map_err(failed)?;
     let found = match version(&connection) {
-        // Only who may write can undo what a killed process had half written.
+        // Undoing a killed process's half-written transaction needs write access.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => {
             write::connect(&real).and_then(|connection| version(&connection))
         }
@@ -74,8 +74,8 @@ fn writer(connection: &Connection) -> Option<String> {
     connection.query_row("SELECT nilometer FROM campaign", [], |row| row.get(0)).ok()
 }
 
-/// The same without latencies, and series of recordings only: what records beside each other are compared by. Most rows of a
-/// record are those of histograms and series.
+/// Reads a record without latencies, and with the series of recordings only. Comparisons of records need no
+/// more. Most rows of a record are those of histograms and series.
 pub fn read_figures(path: &Path) -> Result<Results, RecordError> {
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
     let connection = open(path, connect)?;
@@ -91,13 +91,13 @@ fn figures(connection: &Connection) -> rusqlite::Result<Results> {
     Ok(with_samples(results, samples))
 }
 
-/// `second` is a connection to the same record.
+/// Reads everything. `second` is another connection to the same record.
 fn read_all(connection: &Connection, second: Connection) -> rusqlite::Result<Results> {
     let (mut results, warm_up) = head(connection)?;
     let mut samples = samples(connection, warm_up)?;
     let places = Places::of(&samples);
     let valid = &Valid::of(&samples);
-    // Most rows are those of histograms: they are read by a second thread.
+    // Most rows belong to histograms, so a second thread reads them.
     results.latencies = std::thread::scope(|scope| {
         let latencies = scope.spawn(move || latencies(&second, valid));
         read_details(connection, &mut samples, &places)?;
@@ -114,7 +114,8 @@ fn with_samples(mut results: Results, samples: Vec<Numbered>) -> Results {
     results
 }
 
-/// The series of recordings, and of those samples that are shown over time, by their sorted places.
+/// Reads the series of recordings and of the samples that are charted over time. `shown` has the sorted
+/// positions of the latter.
 fn read_series(connection: &Connection, samples: &mut [Numbered], shown: &[usize]) -> rusqlite::Result<()> {
     for (at, measured) in samples.iter_mut().enumerate() {
         if measured.1.sample.ingest.is_some() || shown.binary_search(&at).is_ok() {
@@ -124,10 +125,10 @@ fn read_series(connection: &Connection, samples: &mut [Numbered], shown: &[usize
     Ok(())
 }
 
-/// What is known of where the first process ran.
+/// Selects the facts about the first process's machine.
 const FACTS: &str = "SELECT key, value FROM environment WHERE node = 0 ORDER BY rowid";
 
-/// All but the samples; how many rounds count for nothing.
+/// Reads everything except the samples. Also returns the number of warm-up rounds.
 fn head(connection: &Connection) -> rusqlite::Result<(Results, u32)> {
     let query = "SELECT title, nilometer, started, repeats, margin, warm_up FROM campaign";
     let (mut results, warm_up) = connection.query_row(query, [], |row| {
@@ -153,7 +154,7 @@ fn head(connection: &Connection) -> rusqlite::Result<(Results, u32)> {
     Ok((results, warm_up))
 }
 
-/// What was to be measured; none of results that no campaign of this program gave.
+/// Reads the campaign's plan, or `None` if the results come from other programs.
 pub(super) fn campaign(connection: &Connection, cells: &[Cell]) -> rusqlite::Result<Option<PlannedCampaign>> {
     let text: Option<String> = connection.query_row("SELECT plan FROM campaign", [], |row| row.get(0))?;
     let Some(text) = text else { return Ok(None) };
@@ -196,7 +197,7 @@ pub(super) fn rows<T>(
 /// A sample with its row's id.
 pub(super) type Numbered = (i64, Measured);
 
-/// Where the sample with an id stands.
+/// Positions of samples by their ids.
 pub(super) struct Places(HashMap<i64, usize>);
 
 impl Places {
@@ -245,7 +246,7 @@ fn device(row: &Row<'_>) -> rusqlite::Result<Option<DeviceTraffic>> {
     Ok(moved.map(|(read, written)| DeviceTraffic { read, written, flushes, use_of }))
 }
 
-/// Where a row of `sample` belongs.
+/// Reads the key of a row of `sample`.
 pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
     let phase = row.get_ref("phase")?.as_str()?;
     let phase =
@@ -253,17 +254,17 @@ pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
     Ok(Key { target: row.get("target")?, cell: row.get("cell")?, repeat: row.get("repeat")?, phase })
 }
 
-/// Why a row of `sample` must not be used, if so.
+/// Reads the reason why a row of `sample` must not be used, if there is one.
 pub(super) fn invalid(row: &Row<'_>) -> rusqlite::Result<Option<Invalid>> {
     Ok(row.get_ref("invalid")?.as_str_or_null()?.map(Invalid::from_text))
 }
 
-/// A text that is not what the schema says.
+/// Makes the error for a text that violates the schema.
 pub(super) fn unreadable(why: Box<dyn std::error::Error + Send + Sync>) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, why)
 }
 
-/// What a column keeps as JSON.
+/// Parses a column that holds JSON.
 pub(super) fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> rusqlite::Result<T> {
     serde_json::from_str(text).map_err(|error| unreadable(format!("{what}: {error}").into()))
 }
@@ -388,7 +389,7 @@ fn activity(row: &Row<'_>) -> rusqlite::Result<Activity> {
     })
 }
 
-/// The histograms of all valid repeats of a group together.
+/// Merges the histograms of all valid repeats of each group.
 fn latencies(connection: &Connection, valid: &Valid) -> rusqlite::Result<BTreeMap<Group, Histogram>> {
     let mut histograms = vec![Histogram::default(); valid.groups.len()];
     let mut statement =
@@ -407,7 +408,7 @@ fn latencies(connection: &Connection, valid: &Valid) -> rusqlite::Result<BTreeMa
     Ok(valid.groups.iter().copied().zip(histograms).collect())
 }
 
-/// To which group the valid samples belong, by the ids of their rows.
+/// The groups of the valid samples, by the ids of their rows.
 struct Valid {
     groups: Vec<Group>,
     /// Indices into `groups`.
@@ -425,7 +426,7 @@ impl Valid {
     }
 }
 
-/// The samples of each group, in the order they were measured.
+/// Returns the samples of each group in the order of measurement.
 fn groups(samples: &[Numbered]) -> BTreeMap<Group, Vec<usize>> {
     let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
     for (at, (_, measured)) in samples.iter().enumerate() {
@@ -434,7 +435,7 @@ fn groups(samples: &[Numbered]) -> BTreeMap<Group, Vec<usize>> {
     groups
 }
 
-/// Of each group, the valid sample whose wall time is the median.
+/// Returns, for each group, the valid sample with the median wall time.
 fn medians(samples: &[Numbered]) -> Vec<usize> {
     let median = |mut places: Vec<usize>| {
         places.retain(|&at| samples[at].1.sample.invalid.is_none());

@@ -1,4 +1,4 @@
-//! Going on with a record that a campaign left unfinished: what is in it already, and what of it may change.
+//! Resumes an unfinished record: reads its content and changes the parts that may change.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -15,23 +15,25 @@ use super::{
     write,
 };
 
-/// What a campaign must know of its own record to go on.
+/// The facts that a campaign needs from its own record in order to resume.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Begun {
-    /// What was to be measured.
+    /// The campaign's plan.
     pub campaign: PlannedCampaign,
-    /// The samples that are there, and why they must not be used, if so.
+    /// The samples in the record, each with the reason why it must not be used, if there is one.
     pub done: BTreeMap<Key, Option<Invalid>>,
-    /// Why each target was left out, if it was; in the order of the plan.
+    /// For each target in the plan's order, the reason why it was left out, if it was.
     pub left_out: Vec<Option<String>>,
-    /// All that the campaign made on its targets or was about to make, each with its target.
+    /// All directories and files that the campaign made on its targets or was about to make, each with its
+    /// target.
     pub runs: Vec<(usize, RunHandle)>,
-    /// What was measured of the network, with the rounds that count for nothing.
+    /// Network measurements, including warm-up rounds.
     pub network: Vec<NetworkStage>,
 }
 
 impl Record {
-    /// Opens an existing record to add to it. Refuses a foreign file, another schema, a record in use, and one that no campaign of this program made.
+    /// Opens an existing record to add to it. It refuses a foreign file, another schema, a record in use, and
+    /// results that no campaign of this program made.
     pub fn resume(path: &Path) -> Result<(Self, Begun), RecordError> {
         let lock = Lock::of(&Place::existing(path)?)?;
         let connection = open(path, write::connect)?;
@@ -41,7 +43,8 @@ impl Record {
         Ok((Record::held(path, connection, lock), begun))
     }
 
-    /// Notes what the campaign is about to make on its targets, so that it is found after a kill.
+    /// Stores the names that the campaign is about to use on its targets, so that they can be found after a
+    /// kill.
     pub fn note_runs(&mut self, runs: &[(usize, RunHandle)]) -> Result<(), RecordError> {
         self.within("add a run directory to", |transaction| {
             for (target, handle) in runs {
@@ -52,7 +55,7 @@ impl Record {
         })
     }
 
-    /// A target that was given up is used again.
+    /// Marks a target as in use again after it was left out.
     pub fn take_back(&mut self, target: usize) -> Result<(), RecordError> {
         self.within("change a target in", |transaction| {
             transaction.execute("UPDATE target SET left_out = NULL WHERE id = ?1", [target]).map(drop)

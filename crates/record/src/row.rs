@@ -1,4 +1,4 @@
-//! Rows by the names of their columns, so that a column may be added or moved without a figure ending up in another.
+//! Accesses rows by column names, so that adding or moving a column can't mix up values.
 
 use nilometer_model::Nanos;
 use rusqlite::{Row, RowIndex, ToSql, Transaction, params_from_iter};
@@ -12,7 +12,7 @@ pub(super) fn insert_row(
     table: &str,
     columns: &[Column<'_>],
 ) -> rusqlite::Result<()> {
-    // Put together for each row, millions of which an import has: one allocation.
+    // An import has millions of rows: allocate once for each query.
     let mut query = String::with_capacity(64 + 24 * columns.len());
     query.extend(["INSERT INTO ", table, " ("]);
     for (at, (name, _)) in columns.iter().enumerate() {
@@ -25,12 +25,12 @@ pub(super) fn insert_row(
     transaction.prepare_cached(&query)?.execute(params_from_iter(values)).map(drop)
 }
 
-/// A count or a number of bytes.
+/// Reads a count or a number of bytes.
 pub(super) fn number(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<u64> {
     row.get(column)
 }
 
-/// A time in nanoseconds.
+/// Reads a time in nanoseconds.
 pub(super) fn nanos(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Nanos> {
     number(row, column).map(Nanos)
 }

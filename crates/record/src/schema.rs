@@ -1,15 +1,14 @@
-//! Whether the tables of a file are those of a record. Who writes an SQLite file also writes what SQLite does when a table is
-//! read or written: a view may compute for ever, a trigger may change what is written. So each table must be exactly what
-//! [`SCHEMA`] makes, with nothing attached to it. Tables of other names that a user has added are none of ours, and are
-//! never read.
+//! Checks that a file's tables are those of a record. The author of an SQLite file controls SQLite's work on
+//! it: a view may compute forever, and a trigger may change writes. Each table must therefore be exactly the one in
+//! [`SCHEMA`], with nothing attached to it. Nilometer never reads tables of other names, which users may add.
 
 use rusqlite::Connection;
 
 /// The statements that make a record, with their documentation.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");
 
-/// Names an object that belongs to one of the tables of [`SCHEMA`] and is not one that Nilometer made. `None` if the file has
-/// all tables and nothing else is attached to them.
+/// Names an object that belongs to a table of [`SCHEMA`], but that Nilometer did not make. Returns `None` if
+/// the file has all tables and nothing else is attached to them.
 pub(super) fn foreign_object(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let ours: Vec<String> = statements(SCHEMA);
     let names: Vec<&str> = ours.iter().filter_map(|statement| statement.split(' ').nth(2)).collect();
@@ -24,7 +23,7 @@ pub(super) fn foreign_object(connection: &Connection) -> rusqlite::Result<Option
             continue;
         }
         match sql {
-            // An index that SQLite made for a key.
+            // SQLite made this index for a key.
             None if kind == "index" => {}
             Some(sql) if ours.contains(&normal(&sql)) => found += 1,
             _ => return Ok(Some(format!("the {kind} `{name}`"))),
@@ -37,8 +36,8 @@ fn statements(schema: &str) -> Vec<String> {
     normal(schema).split(';').map(|statement| statement.trim().to_owned()).filter(|s| !s.is_empty()).collect()
 }
 
-/// Without comments, and with a space where there is any. A quotation mark or the beginning of another comment, by which
-/// something could hide from this and not from SQLite, stays, and is not in ours.
+/// Removes comments and collapses white space. It keeps quotation marks and other starts of comments, so that
+/// nothing is hidden here but visible to SQLite. Nilometer's own schema has neither.
 fn normal(sql: &str) -> String {
     let code = sql.lines().map(|line| line.split("--").next().unwrap_or(line));
     let words: Vec<&str> = code.flat_map(str::split_whitespace).collect();

@@ -1,8 +1,8 @@
-//! The seal of a record: the SHA-256 of its file, which stands in the file. Whoever gets a copy sees whether a byte was
-//! changed since the campaign ended. It protects against accidents and against changes by hand; who writes a program can make
-//! another seal, so that what binds is the sum that both sides have on paper (`report --format acceptance`).
+//! The seal of a record: the SHA-256 of its file, stored in the file. It shows to the owner of a copy whether a
+//! byte was changed since the campaign ended. It protects against accidents and changes by hand, but a program
+//! can make another seal. Only a sum that both sides have on paper is binding (`report --format acceptance`).
 //!
-//! The sum can't be of itself: it is that of the file in which its own 64 digits are zeros.
+//! The sum can't include itself: the file is hashed with zeros in the place of the sum's 64 digits.
 
 use std::{
     fmt::Write,
@@ -23,50 +23,50 @@ use super::{
     read::{connect, open},
 };
 
-/// Before the digits.
+/// The text before the digits.
 const MARK: &str = "nilometer-sha256:";
-/// Of a SHA-256 in hexadecimal.
+/// Length of a SHA-256 in hexadecimal.
 const DIGITS: usize = 64;
-/// Bytes of the file that are looked at at once.
+/// Number of bytes to read at once.
 const PIECE: usize = 1 << 20;
 
-/// Whether a record is as its program left it.
+/// The state of a record's seal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SealState {
-    /// It has no seal: its campaign has not ended, or it is a record of imported results.
+    /// The record has no seal. Its campaign has not ended, or its results were imported.
     None,
-    /// Not a byte was changed.
+    /// No byte was changed.
     Whole {
-        /// When it was sealed: UTC, ISO 8601.
+        /// Time of the seal: UTC, ISO 8601.
         sealed: String,
     },
-    /// It was changed since.
+    /// The record was changed after it was sealed.
     Broken {
-        /// When it was sealed: UTC, ISO 8601.
+        /// Time of the seal: UTC, ISO 8601.
         sealed: String,
     },
 }
 
-/// What was concluded when the campaign of a record ended.
+/// The conclusions stored when a campaign ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Concluded {
-    /// Whether the file is as it was then.
+    /// The state of the seal.
     pub seal: SealState,
-    /// In the order in which it was noted.
+    /// The conclusions in the order of their storage.
     pub conclusions: Vec<Conclusion>,
 }
 
-/// What was concluded of a record, and whether it was changed since.
+/// Reads the conclusions of a record and checks its seal.
 ///
 /// # Errors
-/// If it can't be read, or is no record.
+/// Returns an error if the file can't be read or is no record.
 pub fn concluded(path: &Path) -> Result<Concluded, RecordError> {
     let connection = open(path, connect)?;
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
     let conclusions = conclusions(&connection).map_err(failed)?;
     let noted = noted(&connection).map_err(failed)?;
     drop(connection);
-    // Who was killed before the sum was put there has sealed nothing.
+    // A process that was killed before it wrote the sum has sealed nothing.
     let noted = noted.filter(|noted| noted.mark.strip_prefix(MARK) != Some(&"0".repeat(DIGITS)));
     let Some(Noted { sealed, mark }) = noted else {
         return Ok(Concluded { seal: SealState::None, conclusions });
@@ -77,7 +77,7 @@ pub fn concluded(path: &Path) -> Result<Concluded, RecordError> {
     Ok(Concluded { seal, conclusions })
 }
 
-/// The SHA-256 of a file as it is, in hexadecimal: what `sha256sum` prints.
+/// Returns the SHA-256 of a file in hexadecimal, the same as `sha256sum` prints.
 ///
 /// # Errors
 /// If it can't be read.
@@ -85,7 +85,7 @@ pub fn file_digest(path: &Path) -> io::Result<String> {
     digest(&File::open(path)?, None)
 }
 
-/// The SHA-256 of a text, in hexadecimal: what `sha256sum` prints of a file with it.
+/// Returns the SHA-256 of a text in hexadecimal, the same as `sha256sum` prints for a file with that text.
 pub fn text_digest(text: &str) -> String {
     in_digits(Sha256::digest(text))
 }
@@ -116,14 +116,14 @@ fn conclusions(connection: &Connection) -> rusqlite::Result<Vec<Conclusion>> {
     rows.collect()
 }
 
-/// Makes the seal's row, with zeros for digits.
+/// Adds the seal's row, with zeros for digits.
 pub(super) fn note(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     let mark = format!("{MARK}{}", "0".repeat(DIGITS));
     let insert = "INSERT INTO seal (id, sealed, mark) VALUES (1, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), ?1)";
     transaction.execute(insert, [mark]).map(drop)
 }
 
-/// Puts the sum into a file that nobody has open.
+/// Writes the sum into a file that is not open.
 pub(super) fn put(path: &Path) -> Result<(), RecordError> {
     let real = PathBuf::from(&Place::existing(path)?);
     put_into(&real).map_err(|source| RecordError::Unreadable { path: path.into(), source })
@@ -146,7 +146,7 @@ fn is_whole(path: &Path, mark: &str) -> io::Result<bool> {
     Ok(digest(&file, Some(&digits))? == claimed)
 }
 
-/// Where the digits of a mark stand in a file; none if it is not there, or there twice.
+/// Returns the position of a mark's digits in a file, or `None` unless the mark occurs exactly once.
 fn digits_of(file: &File, mark: &str) -> io::Result<Option<Range<u64>>> {
     let mark = mark.as_bytes();
     let mut found = None;
@@ -154,7 +154,7 @@ fn digits_of(file: &File, mark: &str) -> io::Result<Option<Range<u64>>> {
     let mut at = 0;
     loop {
         let length = read_at(file, &mut piece, at)?;
-        // What begins in the last bytes of a piece is found in the next one.
+        // The next piece finds a mark that begins in the last bytes of this one.
         let begins = piece[..length].windows(mark.len()).take(PIECE).position(|part| part == mark);
         if let Some(begins) = begins {
             let start = at + (begins + MARK.len()) as u64;
@@ -182,7 +182,7 @@ fn read_at(file: &File, piece: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(done)
 }
 
-/// The SHA-256 of a file, with zeros in the place of these bytes.
+/// Returns the SHA-256 of a file, with this range replaced by zeros.
 fn digest(file: &File, zeroed: Option<&Range<u64>>) -> io::Result<String> {
     let mut sum = Sha256::new();
     let mut piece = vec![0; PIECE];
@@ -237,7 +237,7 @@ mod tests {
             std::fs::write(&path, &changed).expect("space");
             match concluded(&path) {
                 Ok(Concluded { seal: SealState::Broken { .. } | SealState::None, .. }) => {}
-                // It is no record any more.
+                // The change made the file unreadable as a record.
                 Err(_) => refused += 1,
                 Ok(found) => panic!("byte {at}: {:?}", found.seal),
             }

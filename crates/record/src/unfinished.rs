@@ -1,5 +1,5 @@
-//! A record before it is whole: a file of its own under a name that nobody uses, beside the place where it is to be. What a
-//! process left that was killed meanwhile goes when the next record is made there, on the same machine.
+//! A record before it is complete: a file with a unique temporary name next to the final one. If its process is
+//! killed, the next record made in the same directory on the same machine removes the file.
 
 use std::{
     ffi::OsString,
@@ -20,7 +20,7 @@ use rustix::{
 
 use super::place::Place;
 
-/// Removed when it is dropped, unless it was finished.
+/// An unfinished record. Dropping it removes the file, unless `finish` has succeeded.
 #[derive(Debug)]
 pub(super) struct Unfinished {
     place: Place,
@@ -30,7 +30,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// An empty file, which SQLite takes for an empty database.
+    /// Makes an empty file, which SQLite takes for an empty database.
     pub(super) fn create(place: &Place) -> io::Result<Self> {
         let directory = place.open()?;
         remove_abandoned(&place.directory);
@@ -42,16 +42,16 @@ impl Unfinished {
         Ok(Unfinished { place: place.clone(), directory, name, is_there: true })
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> PathBuf {
         self.place.directory.join(&self.name)
     }
 
-    /// Gives it its name, also after a loss of power. Nothing that has the name by now is replaced.
+    /// Gives the file its final name, durably. It never replaces an existing file.
     pub(super) fn finish(mut self) -> io::Result<()> {
         let (directory, from, to) = (&self.directory, &self.name, &self.place.name);
         match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
-            // A file system that can't rename so, as some network file systems, can link so.
+            // Some network file systems lack this rename, but support links.
             Err(Errno::INVAL | Errno::NOSYS) => linkat(directory, from, directory, to, AtFlags::empty())?,
             renamed => {
                 renamed?;
@@ -62,14 +62,15 @@ impl Unfinished {
     }
 }
 
-/// What such names begin with on this machine: others may use the directory too, and have processes of the same numbers.
+/// Returns the prefix of temporary names on this machine. Other machines may share the directory and have the
+/// same process ids.
 fn of_this_machine() -> String {
     let mut hasher = DefaultHasher::new();
     uname().nodename().hash(&mut hasher);
     format!(".nilometer-{:x}-", hasher.finish())
 }
 
-/// Removes what killed processes left here, with SQLite's journals of it. What can't be removed harms nobody.
+/// Removes files of killed processes, with their SQLite journals. Files that can't be removed are harmless.
 fn remove_abandoned(directory: &Path) {
     let ours = of_this_machine();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -81,7 +82,7 @@ fn remove_abandoned(directory: &Path) {
     }
 }
 
-/// The process in the rest of a name.
+/// Parses the process id from the rest of a name.
 fn process_of(rest: &str) -> Option<Pid> {
     let (number, _) = rest.split_once('-')?;
     Pid::from_raw(i32::from_str_radix(number, 16).ok()?)

@@ -1,6 +1,6 @@
-//! Writing: each sample in a transaction of its own, durable when it is done. On a local disk that takes one to two
-//! milliseconds; without waiting for the disk it would take a fourth of that, and a loss of power could cost the whole
-//! record, not only its end.
+//! Writes a record. Each sample is a transaction, durable when it ends, which takes one to two milliseconds on
+//! a local disk. Without the wait for the disk it would take a quarter of that. But then a loss of power could
+//! destroy the whole record, not only its end.
 
 use std::{
     io,
@@ -30,16 +30,16 @@ use super::{
 pub struct Record {
     path: PathBuf,
     connection: Connection,
-    /// What was concluded of it before holds no more.
+    /// True once this process has removed the earlier conclusions, which no longer hold.
     is_open: bool,
-    /// Dropped last: nobody else writes before all is closed.
+    /// Dropped last, so that no other process writes before everything is closed.
     _lock: Lock,
 }
 
 impl Record {
-    /// A new record with its head: all of `head` but its samples, `warm_up` rounds of which will count for nothing. It was
-    /// begun now, unless the head says when.
-    /// Refuses to overwrite. It is made under another name, so that whenever it is killed a record is whole or absent.
+    /// Makes a new record with its head: all of `head` except the samples. The first `warm_up` rounds will not
+    /// count. The start is now, unless `head` has one. It never overwrites a file. The record is made under a
+    /// temporary name, so after a kill it is complete or absent.
     pub fn create(path: &Path, head: &Results, warm_up: u32) -> Result<Self, RecordError> {
         let unnamed = |source| RecordError::Unnamed { path: path.into(), source };
         if path.symlink_metadata().is_ok() {
@@ -54,7 +54,7 @@ impl Record {
         let new = Unfinished::create(&place).map_err(unnamed)?;
         let mut connection = connect(&new.path()).map_err(failed)?;
         write_head(&mut connection, head, warm_up).map_err(failed)?;
-        // SQLite finds a journal by the name under which a file was opened.
+        // SQLite looks for a journal by the name under which it opened the file.
         connection.close().map_err(|(_, error)| failed(error))?;
         new.finish().map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => RecordError::Exists { path: path.into() },
@@ -68,7 +68,7 @@ impl Record {
         Record { path: path.into(), connection, is_open: false, _lock: lock }
     }
 
-    /// Where it is.
+    /// Returns the record's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -78,8 +78,8 @@ impl Record {
         self.within("add a sample to", |transaction| insert(transaction, None, key, sample))
     }
 
-    /// Adds samples that come from elsewhere, all or none: they have a distribution of latencies at the most, and nothing is
-    /// known of the machine.
+    /// Adds samples from other programs, all or none. They have at most a distribution of latencies, and no
+    /// data about the machine.
     pub(super) fn add_imported(
         &mut self,
         samples: impl Iterator<Item = (Key, Sample)>,
@@ -93,7 +93,8 @@ impl Record {
         })
     }
 
-    /// Notes a fact of the first machine that was found while it was measured, in the place of one of the same name.
+    /// Stores a fact about the first machine that was found during measurement. It replaces a fact of the same
+    /// name.
     ///
     /// # Errors
     /// If the record can't be written.
@@ -104,8 +105,8 @@ impl Record {
         })
     }
 
-    /// Puts a sample in the place of the one of the same key, which was spoilt. The old one is there until the new one is
-    /// on the disk, and the place in the order of samples stays.
+    /// Replaces the spoilt sample of the same key. The old one remains until the new one is on disk, and the
+    /// order of samples stays the same.
     pub fn replace(&mut self, key: Key, sample: &Sample) -> Result<(), RecordError> {
         self.within("replace a sample in", |transaction| {
             let id = transaction.query_row(
@@ -121,7 +122,7 @@ impl Record {
         })
     }
 
-    /// Notes that a target was given up.
+    /// Marks a target as left out.
     pub fn leave_out(&mut self, target: usize, why: &str) -> Result<(), RecordError> {
         self.within("change a target in", |transaction| {
             transaction
@@ -130,7 +131,7 @@ impl Record {
         })
     }
 
-    /// Notes what happened besides.
+    /// Stores an event.
     pub fn note(&mut self, event: &Event) -> Result<(), RecordError> {
         self.within("add an event to", |transaction| {
             let row = params![event.at.0, event.what];
@@ -138,7 +139,7 @@ impl Record {
         })
     }
 
-    /// The campaign has ended: notes what was concluded, and closes the record under a seal.
+    /// Ends the campaign: stores the conclusions and closes the record under a seal.
     ///
     /// # Errors
     /// If it can't be written.
@@ -171,7 +172,7 @@ impl Record {
     }
 }
 
-/// Carries out statements and what else is to be written, all or nothing.
+/// Executes the statements and the changes of `write` in one transaction.
 fn written(
     connection: &mut Connection,
     before: &str,
@@ -191,8 +192,8 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// A transaction ends when SQLite has removed its journal. Unless the directory is synced too, which is what EXTRA adds, a
-/// loss of power brings the journal back, and the last transaction is undone
+/// A transaction ends when SQLite has removed its journal. EXTRA also syncs the directory. Otherwise a loss of
+/// power can bring the journal back, which undoes the last transaction
 /// (<https://www.sqlite.org/pragma.html#pragma_synchronous>).
 fn durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "EXTRA")
@@ -203,7 +204,7 @@ fn write_head(connection: &mut Connection, head: &Results, warm_up: u32) -> rusq
     transaction.execute_batch(SCHEMA)?;
     transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     let plan = head.campaign.as_ref().map(without_cells).transpose()?;
-    // What comes from elsewhere was not begun now, whenever it was.
+    // Imported results did not start now, even if their start is unknown.
     let started = Some(&head.started).filter(|started| head.is_imported() || !started.is_empty());
     transaction.execute(
         "INSERT INTO campaign (id, title, nilometer, started, plan, warm_up, repeats, margin)
@@ -254,7 +255,7 @@ fn insert_target(transaction: &Transaction<'_>, id: usize, target: &TargetEntry)
     )
 }
 
-/// Cells have a table of their own.
+/// Serializes a campaign without its cells, which have a table of their own.
 fn without_cells(campaign: &PlannedCampaign) -> rusqlite::Result<String> {
     let mut campaign = campaign.clone();
     campaign.plan.cells = Vec::new();
@@ -284,7 +285,7 @@ const DETAILS: [&str; 15] = [
     "reader",
 ];
 
-/// A sample with all that belongs to it, under a given id or the next one.
+/// Adds a sample with all its rows, under the given id or the next one.
 fn insert(transaction: &Transaction<'_>, id: Option<i64>, key: Key, sample: &Sample) -> rusqlite::Result<()> {
     let id = insert_sample(transaction, id, key, sample)?;
     insert_details(transaction, id, sample)?;
@@ -334,7 +335,7 @@ fn insert_sample(
     Ok(transaction.last_insert_rowid())
 }
 
-/// What is known of the device.
+/// Columns of facts about the device.
 struct DeviceColumns {
     read: Option<u64>,
     written: Option<u64>,

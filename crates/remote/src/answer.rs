@@ -1,4 +1,5 @@
-//! Answers of a library that calls back: each request goes into it with what waits for its answer, which comes back once.
+//! Answers of a library that calls back. Each request passes its waiter through the library; the callback
+//! returns it once.
 
 use std::ffi::{c_char, c_void};
 
@@ -6,27 +7,29 @@ use nilometer_storage::{Errno, listing};
 
 use crate::client::NamedEntry;
 
-/// What the shims call once for each request: the context, an error number or 0, a number, and a text with its length.
+/// The callback that a shim calls once for each request. It passes the context, an error number or 0, a number,
+/// and a text with its length.
 pub(crate) type Done = unsafe extern "C" fn(*mut c_void, i32, u64, *const c_char, usize);
 
-/// What a library says when a request is done.
+/// The library's answer to a request.
 #[derive(Debug)]
 pub(crate) enum LibraryAnswer<'a> {
-    /// A number and a text, whose meaning the request says.
+    /// Success. The request defines the meaning of the number and the text.
     Done(u64, &'a [u8]),
-    /// The error, and what the library says of it.
+    /// The error, and the library's text about it.
     Failed(Errno, &'a [u8]),
 }
 
-/// What waits for an answer: it is given it once, by any thread that the library has.
+/// Waits for an answer. Any thread of the library may call `answered`, once.
 pub(crate) trait Answered {
     fn answered(self: Box<Self>, answer: LibraryAnswer<'_>);
 }
 
-/// Has what waits for an answer called with it.
+/// Passes an answer to its waiter.
 ///
 /// # Safety
-/// `context` comes from [`begun`] for the same type, and this is called once for it; `text` has `length` bytes.
+/// `context` must come from [`begun`] for the same type, and each context may be used only once. `text` must
+/// have `length` bytes.
 pub(crate) unsafe extern "C" fn done<A: Answered>(
     context: *mut c_void,
     error: i32,
@@ -34,12 +37,12 @@ pub(crate) unsafe extern "C" fn done<A: Answered>(
     text: *const c_char,
     length: usize,
 ) {
-    // SAFETY: it was made by `Box::into_raw` in `begun`, and a shim calls once for each request.
+    // SAFETY: `begun` made the context with `Box::into_raw`, and a shim calls back once for each request.
     let waiting = unsafe { Box::from_raw(context.cast::<A>()) };
     let text = if length == 0 {
         &[][..]
     } else {
-        // SAFETY: a shim gives a text of this length, which lives until this returns.
+        // SAFETY: a shim passes a text of this length, which lives until this function returns.
         unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length) }
     };
     waiting.answered(match error {
@@ -48,12 +51,12 @@ pub(crate) unsafe extern "C" fn done<A: Answered>(
     });
 }
 
-/// What goes through a library as the context of a request.
+/// Turns a waiter into the context that a library carries through a request.
 pub(crate) fn begun<A: Answered>(waiting: Box<A>) -> *mut c_void {
     Box::into_raw(waiting).cast()
 }
 
-/// The names of a listing, as shims put them together: of each `d`, `f` or `?`, the name, and a zero.
+/// Splits a listing as shims encode it: for each entry `d`, `f` or `?`, then the name, then a zero byte.
 pub(crate) fn entries(text: &[u8]) -> Vec<NamedEntry> {
     text.split(|byte| *byte == 0).filter_map(entry).collect()
 }
@@ -68,7 +71,7 @@ fn entry(text: &[u8]) -> Option<NamedEntry> {
     Some((name.to_vec(), kind))
 }
 
-/// How a shim opens a file.
+/// Modes in which a shim opens a file.
 pub(crate) mod how {
     use nilometer_storage::Open;
 
@@ -77,7 +80,8 @@ pub(crate) mod how {
     pub(crate) const READ_WRITE: i32 = 2;
     pub(crate) const CREATE: i32 = 3;
 
-    /// The first try: what may be there is opened when it could not be made.
+    /// Returns the mode of the first try. If a file can't be created, because it may exist, the caller opens
+    /// it.
     pub(crate) fn of(open: Open) -> i32 {
         match (open.creates(), open.reads(), open.writes()) {
             (true, ..) => CREATE,

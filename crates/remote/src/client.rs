@@ -1,53 +1,53 @@
-//! What the library of a client is asked, and how it answers: by whole paths, without waiting.
+//! The interface to a client's library: requests use whole paths, and no call waits for its answer.
 
 use std::{ffi::CString, sync::Arc};
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Clock, Completion, Errno, Open, Operation, Wait, Wake, listing::Stat};
 
-/// Has operations under way, and says when they are done. It belongs to the thread of its engine.
+/// Runs operations and reports when they are done. It belongs to the thread of its engine.
 pub(crate) trait Client {
-    /// A file that is open on the server. One that is dropped is closed, without waiting for that.
+    /// A file that is open on the server. Dropping it closes it, without waiting for the server.
     type File;
 
-    /// Begins one. The memory of the flight's operation stays where it is until it is finished.
+    /// Begins an operation. The memory of the flight's operation must not move until the operation is finished.
     fn begin(&mut self, request: Request<'_, Self::File>, flight: Flight);
-    /// Appends what is finished, waiting as told; at most as long as something is under way.
+    /// Appends finished operations, waiting as `wait` says. It never waits when nothing is under way.
     fn take(&mut self, wait: Wait, clock: &Clock, finished: &mut Vec<Finished<Self::File>>);
-    /// Makes a waiting `take` return.
+    /// Returns a handle that makes a waiting `take` return.
     fn waker(&self) -> Arc<dyn Wake>;
 }
 
-/// One operation, as a server understands it. Data are in the buffer of the flight's operation.
+/// An operation in the form that a server understands. Its data are in the buffer of the flight's operation.
 #[derive(Debug)]
 pub(crate) enum Request<'a, F> {
-    /// A file that is opened; what is to be there before is as [`Open`] says.
+    /// Opens a file. [`Open`] says if it must exist before.
     Open(CString, Open),
-    /// A file that is closed: the server's answer is waited for.
+    /// Closes a file and waits for the server's answer.
     Close(F),
-    /// From the operation's offset.
+    /// Reads from the operation's offset.
     Read(&'a F),
-    /// To the operation's offset.
+    /// Writes to the operation's offset.
     Write(&'a F),
-    /// What was written survives the loss of power.
+    /// Makes written data survive a loss of power.
     Sync(&'a F),
-    /// To the operation's offset.
+    /// Truncates the file to the operation's offset.
     Truncate(&'a F),
-    /// What is there.
+    /// Gets the type and size of the entry at a path.
     Look(CString),
-    /// All names in a directory.
+    /// Lists all names in a directory.
     List(CString),
-    /// A file is removed.
+    /// Removes a file.
     Unlink(CString),
-    /// An empty directory is removed.
+    /// Removes an empty directory.
     RemoveDir(CString),
-    /// A directory is made.
+    /// Makes a directory.
     MakeDir(CString),
-    /// From one name to another.
+    /// Renames the first path to the second.
     Rename(CString, CString),
 }
 
-/// An operation that was begun.
+/// An operation that has begun.
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) operation: Operation,
@@ -55,17 +55,17 @@ pub(crate) struct Flight {
     pub(crate) issued: Nanos,
 }
 
-/// The memory of an operation. It belongs to the flight, which waits for the answer: so it lives until that comes.
+/// The memory of an operation. The flight owns it and waits for the answer, so it stays valid until then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OperationMemory {
     pub(crate) start: *mut u8,
     pub(crate) length: u32,
-    /// Of the file.
+    /// The offset in the file.
     pub(crate) offset: u64,
 }
 
 impl Flight {
-    /// Where the bytes of the operation are.
+    /// Returns the memory that holds the operation's bytes.
     pub(crate) fn memory(&mut self) -> OperationMemory {
         let operation = &mut self.operation;
         let length = operation.length.min(operation.buffer.len() as u32);
@@ -73,23 +73,23 @@ impl Flight {
     }
 }
 
-/// A name in a directory, and its type as listings have it.
+/// A name in a directory, with its type as listings encode it.
 pub(crate) type NamedEntry = (Vec<u8>, u8);
 
-/// What came of a request.
+/// The result of a request that succeeded.
 #[derive(Debug)]
 pub(crate) enum Reply<F> {
-    /// It is done: bytes moved, or 0.
+    /// The number of bytes moved, or 0.
     Done(u32),
-    /// The file is open.
+    /// The opened file.
     Opened(F),
-    /// What is there.
+    /// The type and size of an entry.
     Entry(Stat),
-    /// What is in the directory.
+    /// The names in a directory.
     Entries(Vec<NamedEntry>),
 }
 
-/// An operation with what came of it.
+/// An operation with its outcome.
 #[derive(Debug)]
 pub(crate) struct Finished<F> {
     pub(crate) flight: Flight,
@@ -98,7 +98,7 @@ pub(crate) struct Finished<F> {
 }
 
 impl Flight {
-    /// It is over.
+    /// Turns the flight into the completion of its operation.
     pub(crate) fn completed(self, result: Result<u32, Errno>, finished: Nanos) -> Completion {
         let Flight { operation, due, issued } = self;
         Completion { operation, result, due, issued, finished }

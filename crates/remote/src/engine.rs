@@ -1,4 +1,5 @@
-//! The engine of storage that a client reaches: as many operations in flight as its depth, none of which blocks.
+//! The engine for storage that a client reaches. It keeps up to `depth` operations in flight, and none of them
+//! blocks.
 //!
 //! ```text
 //! submit -> slot order -> table (which file, which path) -> client -> ... -> take -> table (what it changes) -> completion
@@ -17,31 +18,31 @@ use crate::{
     table::{Begun, SlotTable},
 };
 
-/// So long an engine that is dropped waits for what is under way, before it leaves that behind.
+/// Longest time that a dropped engine waits for operations under way before it abandons them.
 const LAST_WAIT: Nanos = Nanos::from_millis(1000);
 
-/// See the module.
+/// An engine that sends operations to a server through a [`Client`].
 #[derive(Debug)]
 pub(crate) struct RemoteEngine<C: Client> {
     client: C,
-    // Behind an option so that it can be left behind with operations that never end.
+    // An `Option`, so that `drop` can leak it together with operations that never end.
     table: Option<SlotTable<C::File>>,
     order: SlotOrder,
     ready: Vec<SubmittedOperation>,
     finished: Vec<Finished<C::File>>,
-    /// Done without the server.
+    /// Completions not yet returned to the caller.
     known: Vec<Completion>,
     clock: Clock,
     last: Nanos,
     depth: usize,
-    /// Submitted, and not given back.
+    /// Operations submitted and not yet returned.
     flying: usize,
-    /// Of these, begun by the client.
+    /// The subset of `flying` that the client is working on.
     under_way: usize,
 }
 
 impl<C: Client> RemoteEngine<C> {
-    /// On the directory of this path.
+    /// Makes an engine on the directory at this path.
     pub(crate) fn new(client: C, root: String, options: &Options) -> Self {
         let Options { depth, slots, clock, .. } = *options;
         let depth = depth.max(1) as usize;
@@ -76,7 +77,7 @@ impl<C: Client> RemoteEngine<C> {
         }
     }
 
-    /// What the server has answered, as completions.
+    /// Turns the server's answers into completions.
     fn settle(&mut self) {
         let table = self.table.as_mut().expect("it is there until the engine is dropped");
         for Finished { mut flight, ended, outcome } in self.finished.drain(..) {
@@ -86,7 +87,8 @@ impl<C: Client> RemoteEngine<C> {
         }
     }
 
-    /// Gives out what is done, and begins what waited for it, until nothing of that is done at once.
+    /// Returns completions and begins the operations that waited for them, until none of those completes at
+    /// once.
     fn give_out(&mut self, done: &mut Vec<Completion>) {
         while !self.known.is_empty() {
             let mut ready = std::mem::take(&mut self.ready);
@@ -156,7 +158,7 @@ impl<C: Client> Drop for RemoteEngine<C> {
             self.settle();
         }
         if self.under_way > 0 {
-            // Files in it are still being used, and memory that operations own comes back with them, if ever.
+            // The operations still use files in the table. Their memory is freed when they end, if ever.
             std::mem::forget(self.table.take());
         }
     }

@@ -1,4 +1,4 @@
-//! Writes to a file that grows, one after the other: each is done when the server has answered that it is there.
+//! Appends to a growing file, one write at a time. A write is done when the server has confirmed its bytes.
 
 use std::collections::VecDeque;
 
@@ -6,30 +6,30 @@ use nilometer_storage::{Errno, OpKind};
 
 use crate::client::Flight;
 
-/// What is to be added to a file, and how far that is.
+/// Operations that wait to be appended to a file, and the file's length once they are.
 #[derive(Debug, Default)]
 pub(crate) struct Growing {
-    /// Where the next write has to begin.
+    /// The offset at which the next write must begin.
     next: u64,
     /// Writes, syncs and closes in their order.
     waiting: VecDeque<Flight>,
-    /// A write is being added.
+    /// True while a write is being added.
     is_busy: bool,
-    /// The first fault, which all that follows comes to: nothing can be added behind what is missing.
+    /// The first fault. Every later operation gets it too, because nothing can be added behind missing bytes.
     fault: Option<Errno>,
 }
 
-/// What has to be done next.
+/// The caller's next step.
 #[derive(Debug)]
 pub(crate) enum GrowStep {
-    /// The operation is over.
+    /// The operation is complete.
     Over(Flight, Result<u32, Errno>),
-    /// The bytes of this write are to be there; then [`Growing::added`] is told.
+    /// Write these bytes, then call [`Growing::added`].
     Add(Flight),
 }
 
 impl Growing {
-    /// A write behind the last one, a sync or a close.
+    /// Queues a sync, a close, or a write that begins where the last one ended.
     pub(crate) fn take(&mut self, flight: Flight) -> Vec<GrowStep> {
         if flight.operation.kind == OpKind::Write {
             if flight.operation.offset != self.next {
@@ -41,7 +41,7 @@ impl Growing {
         self.go_on()
     }
 
-    /// What became of the write that was to be added.
+    /// Takes the outcome of the write that [`GrowStep::Add`] requested.
     pub(crate) fn added(&mut self, flight: Flight, outcome: Result<(), Errno>) -> Vec<GrowStep> {
         self.is_busy = false;
         if let Err(errno) = outcome {
@@ -89,7 +89,7 @@ mod tests {
         flight(Operation::on(OpKind::Sync, Slot(1), Buffer::alone(1)))
     }
 
-    /// The write that is to be added, and in short what is over.
+    /// Splits steps into the write to add and short descriptions of the completed operations.
     fn parted(steps: Vec<GrowStep>) -> (Option<Flight>, Vec<String>) {
         let (mut add, mut over) = (None, Vec::new());
         for step in steps {

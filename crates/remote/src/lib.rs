@@ -1,12 +1,14 @@
-//! Storage that no kernel mounts: a client in this process reaches it by URL, and is a target like any other.
+//! Storage that the kernel does not mount: a client in this process reaches it by URL. It is a target like any
+//! other.
 //!
 //! ```text
 //! address -> open -> Posix, NullTarget, as they are
 //!                 -> RemoteTarget -> RemoteSystem (a server) -> RemoteEngine -> Client -> library of the client
 //! ```
 //!
-//! A [`RemoteSystem`] makes engines on directories of a server. What is alike for all is here: the table of open files, a
-//! run's directory with its marker, and the directory of a recording. What a library does stands in the module of its feature.
+//! A [`RemoteSystem`] makes engines on directories of a server. The code that all servers share is here: the
+//! table of open files, a run's directory with its marker, and the directory of a recording. Each library's own
+//! code is in the module of its feature.
 
 #[cfg(any(feature = "xrootd", feature = "nfs"))]
 mod answer;

@@ -1,4 +1,4 @@
-//! What a server has listed of a directory so far, answer by answer, within bounds. Pure: it is told the time.
+//! Collects the names of one remote listing, answer by answer, within bounds. Pure: the caller passes the time.
 
 use nilometer_model::Nanos;
 use nilometer_storage::{
@@ -11,7 +11,7 @@ use nilometer_storage::{
 
 use crate::client::NamedEntry;
 
-/// See the module.
+/// The names received so far, with the counts that the bounds limit.
 #[derive(Debug)]
 pub(crate) struct NamesListing {
     pub(crate) entries: Vec<NamedEntry>,
@@ -21,15 +21,15 @@ pub(crate) struct NamesListing {
 }
 
 impl NamesListing {
-    /// One that begins now.
+    /// Starts an empty listing at this time.
     pub(crate) fn new(now: Nanos) -> Self {
         NamesListing { entries: Vec::new(), bytes: 0, answers: 0, begun: now }
     }
 
-    /// Takes an answer of so many bytes.
+    /// Adds an answer of `bytes` bytes.
     ///
     /// # Errors
-    /// The listing is beyond a bound, which the error names.
+    /// The listing exceeds a bound, which the error names.
     pub(crate) fn add(
         &mut self,
         now: Nanos,
@@ -42,7 +42,7 @@ impl NamesListing {
         self.bound(now).map_or(Ok(()), |bound| Err(bound.into()))
     }
 
-    /// The bound that it is beyond.
+    /// Returns the first bound that the listing exceeds, if any.
     fn bound(&self, now: Nanos) -> Option<ListingBound> {
         let names = self.entries.len() as u64;
         let seconds = LISTING_SECONDS + names / NAMES_OF_SECOND;
@@ -64,7 +64,7 @@ mod tests {
         (b"n".to_vec(), 8)
     }
 
-    /// The bound that ends a listing of answers that never end, and the number of its answers.
+    /// Adds equal answers until a bound ends the listing; returns the error and the number of answers.
     fn ends(names: usize, bytes: usize, millis: u64) -> (Errno, u64) {
         let mut listing = NamesListing::new(Nanos(7));
         for answer in 1.. {

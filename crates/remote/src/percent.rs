@@ -1,18 +1,18 @@
-//! Texts in addresses of HTTP (RFC 3986, 2.1).
+//! Percent-encoding for the addresses of HTTP (RFC 3986, 2.1).
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// All that a value of a query can't hold as it is: anything but letters, digits and `-_.~`.
+/// Characters to encode in a value of a query: everything except letters, digits and `-_.~`.
 const IN_VALUES: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 const IN_PATHS: AsciiSet = IN_VALUES.remove(b'/');
 
-/// A text as it stands in a path, whose slashes stay, or in a query.
+/// Encodes a text for a path, which keeps its slashes, or for a query.
 pub(crate) fn encoded(text: &str, with_slashes: bool) -> String {
     let set = if with_slashes { &IN_PATHS } else { &IN_VALUES };
     utf8_percent_encode(text, set).to_string()
 }
 
-/// A query in the order of its keys, in which S3 signs it.
+/// Builds a query with its keys sorted, the order in which S3 signs it.
 pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
     let mut pairs: Vec<_> = pairs
         .iter()

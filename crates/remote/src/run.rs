@@ -1,9 +1,10 @@
-//! The one directory that a run makes on a server, and the proof that it is ours: as on a mounted file system, but for what
-//! no client of these has: inodes and locks.
+//! The directory that a run makes on a server, and the proof that the run owns it. It works as on a mounted
+//! file system, except that these clients have no inodes and no locks.
 //!
-//! It is named `nilometer-` and 16 hexadecimal digits and holds a marker, which names the directory itself and the process
-//! that made it, by machine, start of that machine, number and start. On another machine nobody can say whether that process
-//! runs: there the directory stays. All entries that the run makes begin with `n_`; nothing else is ever removed.
+//! The directory's name is `nilometer-` and 16 hexadecimal digits. Its marker records that name and the process
+//! that made it: machine, boot, process number and start time. Other machines can't tell if that process still
+//! runs, so there the directory stays. All entries that the run makes begin with `n_`; nothing else is ever
+//! removed.
 
 use std::{fmt, fs};
 
@@ -21,17 +22,17 @@ use crate::{
     target::{RemoteSystem, files_at},
 };
 
-/// As on mounted file systems.
+/// The same name as on mounted file systems.
 const MARKER: &str = ".nilometer-run";
-/// A machine that has no machine-id(5), or does not tell its start.
+/// Stands for a machine without machine-id(5), or for an unknown boot.
 const UNKNOWN: &str = "unknown";
 const FIRST_LINE: &str = "A run of nilometer made this directory. `nilometer clean` removes it.";
 
-/// Who made a run's directory.
+/// The process that made a run's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunMaker {
     host: String,
-    /// Of the installation: names of machines are given twice.
+    /// Identifies the installation, because two machines may share a host name.
     machine: String,
     boot: String,
     pub(crate) process: u32,
@@ -50,7 +51,7 @@ impl RunMaker {
         }
     }
 
-    /// What the marker of a directory of this name says.
+    /// Parses the marker of the directory with this name.
     fn of_marker(text: &str, name: &str) -> Option<Self> {
         let mut lines = text.lines();
         if lines.next() != Some(FIRST_LINE) || lines.next()? != format!("name {name}") {
@@ -73,14 +74,14 @@ impl RunMaker {
         )
     }
 
-    /// Whether it still runs; none where that can't be known.
+    /// Returns true if the process still runs, or `None` if this machine can't tell.
     fn is_alive(&self) -> Option<bool> {
         if self.host != host() || self.machine != machine() {
             return None;
         }
         let is_same_start = self.boot == boot();
         if self.machine == UNKNOWN && !is_same_start {
-            // It may be another machine of the same name, as containers are.
+            // It may be another machine of the same name, for example a container.
             return None;
         }
         Some(is_same_start && start_of(self.process) == Some(self.started))
@@ -92,7 +93,7 @@ fn host() -> String {
     host.lines().next().unwrap_or_default().to_owned()
 }
 
-/// A digest of machine-id(5), which itself is not to be shown to others.
+/// Returns a digest of machine-id(5), which is confidential.
 fn machine() -> String {
     let id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let id = id.trim();
@@ -103,36 +104,36 @@ fn boot() -> String {
     BootId::now().map_or_else(|| UNKNOWN.to_owned(), |boot| format!("{:032x}", boot.0))
 }
 
-/// When a process of this machine began, in ticks since the machine did (proc(5), `stat`).
+/// Returns the start time of a process of this machine, in ticks since boot (proc(5), `stat`).
 fn start_of(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field is a name, which may have anything in it.
+    // The second field is a name, which may contain any character.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Makes the directory of this name, marked, in the directory that these files are in.
+/// Makes the directory of this name, with its marker, below `above`.
 pub(crate) fn make(above: &TargetFiles, name: &str) -> Result<(), Errno> {
     above.make_dir(Place::root(name))?;
     let marker = RunMaker::this_process().marker(name);
     above.write_new(Place::within(name, MARKER), marker.as_bytes()).inspect_err(|errno| {
         if *errno == Errno::EEXIST {
-            // It is another's.
+            // The marker belongs to another run.
             return;
         }
-        // On a full server nothing is to stay behind; if this fails too, the first error says why.
+        // On a full server, leave nothing behind. If this fails too, the first error says why.
         above.unlink(Place::within(name, MARKER)).ok();
         above.remove_dir(Place::root(name)).ok();
     })
 }
 
-/// Why a directory of a run stays.
+/// The reason why the directory of a run stays.
 #[derive(Debug)]
 pub(crate) enum RunKept {
-    /// Its campaign runs.
+    /// The campaign of this process still runs.
     InUse(u32),
-    /// Nothing proves that it is ours.
+    /// Nothing proves that the directory is ours.
     NotOurs(String),
-    /// Something in it, or it, could not be removed.
+    /// The directory or one of its entries could not be removed.
     Left(String),
 }
 
@@ -145,10 +146,10 @@ impl fmt::Display for RunKept {
     }
 }
 
-/// The process that is at work in the directory of this name; none if it is at work no more.
+/// Returns the process that is using the directory of this name, or `None` if it has ended.
 ///
 /// # Errors
-/// It is not ours, or nobody can say.
+/// The directory is not ours, or this machine can't tell if its process runs.
 pub(crate) fn holder(above: &TargetFiles, name: &str) -> Result<Option<u32>, RunKept> {
     let text = match above.read(Place::within(name, MARKER)) {
         Ok(text) => text,
@@ -165,18 +166,18 @@ pub(crate) fn holder(above: &TargetFiles, name: &str) -> Result<Option<u32>, Run
     }
 }
 
-/// A run that was killed before its marker was there leaves an empty directory.
+/// Accepts an empty directory: a run that was killed before it wrote its marker leaves one.
 fn without_marker(above: &TargetFiles, name: &str, errno: Errno) -> Result<Option<u32>, RunKept> {
     let is_empty = errno == Errno::ENOENT && above.names(Some(name)).is_ok_and(|names| names.is_empty());
     if is_empty { Ok(None) } else { Err(RunKept::NotOurs(format!("no marker {MARKER}: {errno}"))) }
 }
 
-/// Removes what a run made in its directory: the first of what stays, if anything does.
+/// Removes everything that a run made in its directory. The error is the first entry that remains.
 pub(crate) fn clear(system: &dyn RemoteSystem, path: &str) -> Result<(), RunKept> {
     remove_below(system, path, 0)
 }
 
-/// Removes the directory of this name, in the directory `above`, with all that the run made in it.
+/// Removes the directory `name` in `above` with everything that the run made in it.
 pub(crate) fn remove(system: &dyn RemoteSystem, above: &str, name: &str) -> Result<(), RunKept> {
     let path = format!("{above}/{name}");
     clear(system, &path)?;
@@ -185,8 +186,8 @@ pub(crate) fn remove(system: &dyn RemoteSystem, above: &str, name: &str) -> Resu
     remove_marked(&files, name)
 }
 
-/// Removes a directory in which nothing is left but its marker. If it can't go, the marker comes back: without one nobody could
-/// tell later whose it is.
+/// Removes a directory that contains only its marker. If that fails, it restores the marker: without one nobody
+/// could tell later who owns the directory.
 fn remove_marked(above: &TargetFiles, name: &str) -> Result<(), RunKept> {
     let left = |what: &str, errno: Errno| RunKept::Left(format!("can't {what}: {errno}"));
     match above.names(Some(name)) {
@@ -214,10 +215,10 @@ fn remove_marked(above: &TargetFiles, name: &str) -> Result<(), RunKept> {
     }
 }
 
-/// Removes what is in a directory, so deep in that of the run. At the top what marks it stays.
+/// Removes the entries of a directory `depth` levels below the run's directory. At depth 0 it keeps the marker.
 fn remove_below(system: &dyn RemoteSystem, path: &str, depth: u64) -> Result<(), RunKept> {
     if depth > DEPTH_MAX {
-        // A server may list a directory in each that it is asked for.
+        // A faulty server may list a directory inside every directory, without end.
         return Err(RunKept::Left(format!("can't list {path}: {}", Errno::from(ListingBound::Depth))));
     }
     let files = files_at(system, path).map_err(|error| RunKept::Left(error.to_string()))?;
@@ -239,7 +240,7 @@ struct Entry<'a> {
     path: &'a str,
     name: &'a str,
     kind: u8,
-    /// Of the directory that it is in, in that of the run.
+    /// Depth of the containing directory below the run's directory.
     depth: u64,
 }
 
@@ -262,7 +263,7 @@ fn remove_entry(system: &dyn RemoteSystem, files: &TargetFiles, entry: Entry<'_>
     }
 }
 
-/// The names of run directories in a directory.
+/// Returns the names of run directories in a directory.
 pub(crate) fn runs_in(files: &TargetFiles) -> Result<Vec<String>, Errno> {
     let names = files.names(None)?;
     Ok(names.into_iter().map(|(name, _)| name).filter(|name| is_run_name(name)).collect())
@@ -283,7 +284,7 @@ mod tests {
     use super::*;
     use crate::files::SLOTS;
 
-    /// Files in memory, where what a rule says fails once.
+    /// Files in memory, with the faults of the rules.
     fn files(rules: &[Rule]) -> TargetFiles {
         let options = Options { kind: EngineKind::Sync, depth: 1, slots: SLOTS, clock: Clock::start() };
         let engine = Memory::new(Bytes(1 << 20)).engine(&options).expect("memory works everywhere");
@@ -296,7 +297,7 @@ mod tests {
         let busy = FaultEffect::Error(Errno::EIO);
         let rule = Rule { on: Some(OpKind::RemoveDir), when: When::Every(2), effect: busy };
         let files = files(&[rule]);
-        // The first is no removal of ours.
+        // The name begins with `n_`, but `remove` did not make this directory.
         files.make_dir(Place::root("n_other")).expect("room");
         files.remove_dir(Place::root("n_other")).expect("it is empty");
         make(&files, NAME).expect("room");
@@ -313,7 +314,7 @@ mod tests {
         assert_eq!(files.stat(Place::root(NAME)), Err(Errno::ENOENT));
     }
 
-    /// A server on which every directory has the same directory in it.
+    /// A server on which every directory contains the same directory.
     #[derive(Debug)]
     struct BottomlessSystem(Memory);
 

@@ -1,5 +1,5 @@
-//! The open files of an engine by slot, and directories as the paths that they are for a server: which names may be asked
-//! for, and what an answer changes.
+//! The open files of an engine by slot. Directories are kept as the paths that the server knows. The table
+//! checks names before a request and applies the server's answers.
 
 use std::ffi::CString;
 
@@ -11,13 +11,13 @@ use nilometer_storage::{
 
 use crate::client::{NamedEntry, Reply, Request};
 
-/// What is in each slot; slot 0 is the run's directory.
+/// The content of each slot. Slot 0 is the run's directory.
 #[derive(Debug)]
 pub(crate) struct SlotTable<F> {
     slots: Vec<SlotContent<F>>,
 }
 
-/// What is in a slot.
+/// The content of a slot.
 #[derive(Debug)]
 enum SlotContent<F> {
     Empty,
@@ -25,14 +25,14 @@ enum SlotContent<F> {
     Directory(RemoteListing),
 }
 
-/// An open file, and what it was opened for.
+/// An open file, and the mode in which it was opened.
 #[derive(Debug)]
 struct RemoteFile<F> {
     file: F,
     open: Open,
 }
 
-/// A directory, of which all names come at once and are given out bit by bit.
+/// A directory. The server sends all names at once, and the table returns them in pieces.
 #[derive(Debug)]
 struct RemoteListing {
     path: String,
@@ -40,20 +40,20 @@ struct RemoteListing {
     given: usize,
 }
 
-/// The longest name, as file systems have it.
+/// The longest name, the limit of most file systems.
 const NAME_MAX: usize = 255;
 
-/// What an operation comes to before a server is asked.
+/// The first step of an operation.
 #[derive(Debug)]
 pub(crate) enum Begun<'a, F> {
-    /// It is known already.
+    /// The result is available without the server.
     Known(Result<u32, Errno>),
-    /// The server is asked.
+    /// The request for the server.
     Asked(Request<'a, F>),
 }
 
 impl<F> SlotTable<F> {
-    /// `slots` at least 1. The root's path is absolute, without a slash at its end.
+    /// Makes a table with at least one slot. The root's path is absolute, without a slash at its end.
     pub(crate) fn new(root: String, slots: u32) -> Self {
         let mut table: Vec<_> = (0..slots.max(1)).map(|_| SlotContent::Empty).collect();
         table[0] = SlotContent::Directory(RemoteListing::new(root));
@@ -67,7 +67,7 @@ impl<F> SlotTable<F> {
         }
     }
 
-    /// The open file in a slot; a directory is this error.
+    /// Returns the open file in a slot. For a directory it returns the error `of_directory`.
     fn file(&self, slot: Slot, of_directory: Errno) -> Result<&RemoteFile<F>, Errno> {
         match self.at(slot)? {
             SlotContent::File(file) => Ok(file),
@@ -75,13 +75,13 @@ impl<F> SlotTable<F> {
         }
     }
 
-    /// The path of a name in the directory that is in a slot.
+    /// Returns the path of a name in the directory that a slot holds.
     fn path(&self, dir: Slot, name: &[u8]) -> Result<CString, Errno> {
         let SlotContent::Directory(directory) = self.at(dir)? else { return Err(Errno::ENOTDIR) };
         below(&directory.path, name)
     }
 
-    /// What an operation is for the server.
+    /// Begins an operation: returns the request for the server, or the result if no request is needed.
     pub(crate) fn begin(&mut self, operation: &mut Operation) -> Begun<'_, F> {
         match self.asked(operation) {
             Ok(begun) => begun,
@@ -127,14 +127,14 @@ impl<F> SlotTable<F> {
                 let opened = self.file(file, Errno::EINVAL)?;
                 if opened.open.writes() { asked(Request::Truncate(&opened.file)) } else { Err(Errno::EINVAL) }
             }
-            // No server reserves space: to reserve none makes no sense anywhere.
+            // No server can reserve space, and reserving none is invalid everywhere.
             OpKind::Allocate => {
                 self.file(file, Errno::EBADF)?;
                 Err(if offset == 0 { Errno::EINVAL } else { Errno::EOPNOTSUPP })
             }
             _ => match self.at(file)? {
                 SlotContent::File(opened) => asked(Request::Sync(&opened.file)),
-                // No protocol has it: names are as durable as the server makes them.
+                // No protocol can sync a directory: names are as durable as the server makes them.
                 _ => Ok(Begun::Known(Ok(0))),
             },
         }
@@ -185,7 +185,7 @@ impl<F> SlotTable<F> {
         Ok(Begun::Known(listing.give(buffer)))
     }
 
-    /// What an answer comes to, and what it changes.
+    /// Applies an answer to the table, and returns the operation's result.
     pub(crate) fn settle(&mut self, operation: &mut Operation, reply: Reply<F>) -> Result<u32, Errno> {
         let slot = operation.file;
         match (operation.kind, reply) {
@@ -224,7 +224,7 @@ impl RemoteListing {
         RemoteListing { path, entries: None, given: 0 }
     }
 
-    /// The next names; 0 at the end.
+    /// Writes the next names into the buffer and returns their bytes, or 0 at the end.
     fn give(&mut self, buffer: &mut [u8]) -> Result<u32, Errno> {
         let left = &self.entries.as_deref().unwrap_or_default()[self.given..];
         let mut end = 0;
@@ -239,14 +239,14 @@ impl RemoteListing {
     }
 }
 
-/// The path of a name; the directory itself if it is `.`.
+/// Returns the path of a name, or of the directory itself if the name is `.`.
 fn below(directory: &str, name: &[u8]) -> Result<CString, Errno> {
     let name = std::str::from_utf8(name).map_err(|_| Errno::EINVAL)?;
     let path = if name == "." { directory.to_owned() } else { format!("{directory}/{name}") };
     CString::new(if path.is_empty() { "/".to_owned() } else { path }).map_err(|_| Errno::EINVAL)
 }
 
-/// The operation's name, if it names an entry of the directory itself.
+/// Returns the operation's name if it names an entry of the directory itself.
 fn checked(operation: &Operation) -> Result<&[u8], Errno> {
     let end = operation.length as usize;
     let ended = operation.buffer.get(end) == Some(&0);

@@ -1,4 +1,4 @@
-//! Directories on a server as targets: that of a run, that of a recording, and one that is only read.
+//! Directories on a server as targets: the directory of a run, of a recording, or one that is only read.
 
 use std::{
     io,
@@ -21,50 +21,52 @@ use crate::{
     run::{self, RunKept},
 };
 
-/// A server that keeps files: it makes engines on directories there. Paths are as those of URLs are.
+/// A server that keeps files. It makes engines on directories there; paths have the form of paths in URLs.
 pub trait RemoteSystem: std::fmt::Debug + Send + Sync {
-    /// An engine for the calling thread on a directory, whatever engine the options name: the client's library knows how.
+    /// Makes an engine on a directory for the calling thread. It ignores the kind of engine in the options,
+    /// because only the client's library can reach the server.
     fn engine(&self, path: &str, options: &Options) -> Result<Box<dyn Engine>, EngineError>;
 
-    /// Free space at a path, now; in words why that is not known.
+    /// Returns the free space at a path, or the reason why the server does not report it.
     fn space(&self, path: &str) -> Result<FileSystemSpace, String>;
 
-    /// What the server is and what it can do, without a try: in words why it can't be reached.
+    /// Describes the server and its capabilities without trying them, or says why it can't be reached.
     fn description(&self, url: &TargetUrl) -> Result<TargetDescription, String>;
 
-    /// Files that are made from now on by its engines are laid out so, and how that comes out, as read back from one that is made
-    /// at a path: see [`Target::lay_out`]. In words why it can't be.
+    /// Sets the layout of files that the server's engines make from now on. Returns the layout read back from a
+    /// file made at `path`, or the reason for a failure; see [`Target::lay_out`].
     fn lay_out(&self, path: &str, asked: &StripeLayout) -> Result<Option<StripeLayout>, String> {
         let _ = (path, asked);
         Ok(None)
     }
 
-    /// Throws away what was begun in a directory and is in no listing, where a server has such things: in words why it stays.
+    /// Discards unfinished items in a directory that no listing shows, if the server has such items. The error
+    /// says why one remains.
     fn forget_unfinished(&self, path: &str) -> Result<(), String> {
         let _ = path;
         Ok(())
     }
 }
 
-/// Files in a directory, one operation after the other.
+/// Opens the files in a directory, for one operation at a time.
 pub(crate) fn files_at(system: &dyn RemoteSystem, path: &str) -> Result<TargetFiles, EngineError> {
     let options = Options { kind: EngineKind::Sync, depth: 1, slots: SLOTS, clock: Clock::start() };
     system.engine(path, &options).map(TargetFiles::new)
 }
 
-/// Something that did not work on a place, as an error.
+/// Turns an `Errno` into the error of an action on a place.
 pub(crate) fn failed(place: &TargetUrl, action: &'static str) -> impl FnOnce(Errno) -> TargetError {
     let place = place.to_string();
     move |errno| TargetError::Io { path: place.into(), action, source: errno.into() }
 }
 
-/// An engine that can't be made is a server that is not reached.
+/// Turns the failure to make an engine into the error that the server can't be reached.
 pub(crate) fn unreached(place: &TargetUrl) -> impl FnOnce(EngineError) -> TargetError {
     let place = place.to_string();
     move |error| TargetError::Client { place, action: "use", why: error.to_string() }
 }
 
-/// Why a run's directory stays, as an error.
+/// Turns the reason why a run's directory remains into an error.
 pub(crate) fn kept(place: &TargetUrl, why: RunKept) -> TargetError {
     let path: PathBuf = place.to_string().into();
     match why {
@@ -74,7 +76,7 @@ pub(crate) fn kept(place: &TargetUrl, why: RunKept) -> TargetError {
     }
 }
 
-/// A directory of our own below the place under test. It is removed when the target is dropped.
+/// The run's own directory below the place under test. Dropping the target removes it.
 #[derive(Debug)]
 pub(crate) struct RemoteTarget {
     description: TargetDescription,
@@ -85,7 +87,7 @@ pub(crate) struct RemoteTarget {
 }
 
 impl RemoteTarget {
-    /// Makes the run's directory at the described place. `id` tells it from those of other runs.
+    /// Makes the run's directory at the described place. `id` distinguishes it from directories of other runs.
     pub(crate) fn create(
         system: Arc<dyn RemoteSystem>,
         description: TargetDescription,
@@ -103,13 +105,13 @@ impl RemoteTarget {
     }
 }
 
-/// The URL of a target that has one.
+/// Returns the URL of a target, or an error if it has none.
 pub(crate) fn url_of(description: &TargetDescription) -> Result<TargetUrl, TargetError> {
     let is_none = || TargetError::NotADirectory { path: description.address.to_string().into() };
     description.address.url().cloned().ok_or_else(is_none)
 }
 
-/// A server that hangs is given up.
+/// Asks for free space, and gives up on a server that hangs.
 fn space_of(system: &Arc<dyn RemoteSystem>, url: &TargetUrl) -> Result<FileSystemSpace, TargetError> {
     let action = "ask for the free space of";
     let place = url.to_string();
@@ -160,24 +162,24 @@ impl Target for RemoteTarget {
 
 impl Drop for RemoteTarget {
     fn drop(&mut self) {
-        // Whoever needs to know calls `remove`; what is left here is left to `nilometer clean`.
+        // Callers that need the outcome call `remove`. `nilometer clean` removes any directory that remains.
         drop(self.remove());
     }
 }
 
-/// Makes a directory that is not there.
+/// Makes a directory, and fails if it exists.
 fn make_new(files: &TargetFiles, url: &TargetUrl, name: &str) -> Result<(), TargetError> {
     let action = "make the directory";
     match files.stat(Place::root(name)) {
         Ok(_) => Err(failed(url, action)(Errno::EEXIST)),
         Err(Errno::ENOENT) => files.make_dir(Place::root(name)).map_err(failed(url, action)),
-        // Whether it is there is not known: what is in it may be somebody's.
+        // The directory may exist and hold somebody's files.
         Err(errno) => Err(failed(url, action)(errno)),
     }
 }
 
-/// A file beside a directory that is being made, where the server would make one twice: it makes no file twice, so that of two
-/// recorders that begin at the same moment one has the name.
+/// A lock file next to a directory that is being made, for servers that would make the same directory twice.
+/// They never make a file twice, so of two recorders that begin at the same moment only one gets the name.
 struct DirectoryClaim<'a> {
     files: &'a TargetFiles,
     name: String,
@@ -196,7 +198,8 @@ impl<'a> DirectoryClaim<'a> {
                     .into(),
             }),
             Err(errno) => {
-                // On a full server it may be there, empty. If this fails too, the first error says why.
+                // On a full server the file may exist, but be empty. If this fails too, the first error says
+                // why.
                 files.unlink(Place::root(&name)).ok();
                 Err(failed(&above.join(&name), "make")(errno))
             }
@@ -204,12 +207,12 @@ impl<'a> DirectoryClaim<'a> {
     }
 
     fn give_back(self) {
-        // What stays is named by whoever wants the name next.
+        // If the file remains, the next recorder that wants the name reports it.
         self.files.unlink(Place::root(&self.name)).ok();
     }
 }
 
-/// A new directory for files that stay: what a recording writes is the user's.
+/// A new directory for files that stay: a recording belongs to the user.
 #[derive(Debug)]
 pub(crate) struct RemoteDirectory {
     description: TargetDescription,
@@ -220,7 +223,7 @@ pub(crate) struct RemoteDirectory {
 }
 
 impl RemoteDirectory {
-    /// Makes the directory of this name at the described place; it must not exist.
+    /// Makes the directory of this name at the described place. It must not exist.
     pub(crate) fn create(
         system: Arc<dyn RemoteSystem>,
         description: TargetDescription,
@@ -271,7 +274,7 @@ impl KeptDirectory for RemoteDirectory {
         }
         let partial = format!(".{name}.{}.partial", std::process::id());
         if !self.description.capabilities.has(Capability::Rename) {
-            // What has no other names for a file puts it whole.
+            // A server that can't rename files makes the whole file at once.
             return files.write_new(Place::root(name), bytes).map_err(as_io);
         }
         let written = files.write_new(Place::root(&partial), bytes);
@@ -317,7 +320,7 @@ impl Target for RemoteDirectory {
     }
 }
 
-/// A directory that is there, for those who only read it.
+/// An existing directory that is only read.
 #[derive(Debug)]
 pub(crate) struct ReadDirectory {
     description: TargetDescription,
@@ -326,7 +329,7 @@ pub(crate) struct ReadDirectory {
 }
 
 impl ReadDirectory {
-    /// What is there is looked at by whoever reads it.
+    /// Describes a directory without checking that it exists. Its readers find that out.
     pub(crate) fn at(system: Arc<dyn RemoteSystem>, url: TargetUrl) -> Result<Self, TargetError> {
         let why = |why| TargetError::Client { place: url.to_string(), action: "reach", why };
         let description = system.description(&url).map_err(why)?;

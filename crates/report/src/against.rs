@@ -1,9 +1,10 @@
-//! What became of a baseline, for the terminal: what got worse, what is not decided, and what could not be compared.
+//! The comparison with a baseline, for the terminal: losses, undecided figures, and figures that could not be
+//! compared.
 
 use nilometer_analysis::{AgainstBaseline, LeftFigure, RecordsCompared, RunSpread};
 
-/// What became of a baseline: a line each for what got worse, or one in all when nothing did; then a line each for what is not decided and
-/// what could not be compared.
+/// Describes the comparison with a baseline: one line for each loss, or one line if there is none. Then one
+/// line for each undecided figure and each figure that could not be compared.
 pub fn against_text(compared: &RecordsCompared<'_>, against: &AgainstBaseline) -> String {
     let mut lines: Vec<String> = against
         .worse
@@ -23,7 +24,7 @@ pub fn against_text(compared: &RecordsCompared<'_>, against: &AgainstBaseline) -
     lines.join("\n") + "\n" + &against.spread.map(spread_of_runs).unwrap_or_default()
 }
 
-/// More lines of a kind are counted.
+/// Longer lists of one kind end with a count of the rest.
 const LINES_MOST: usize = 10;
 
 fn shortened(mut lines: Vec<String>) -> Vec<String> {
@@ -35,10 +36,10 @@ fn shortened(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Baselines that only show a loss of more than this share, in percent, show none that anybody would miss.
+/// Baselines that can only show larger losses than this, in percent, are useless.
 const LOSS_SHOWN_MOST: f64 = 90.0;
 
-/// How large a loss must be to be seen behind the spread of several baselines.
+/// States the smallest loss that stands out from the spread of several baselines.
 fn spread_of_runs(spread: RunSpread) -> String {
     let RunSpread { runs, seen_least, seen_most } = spread;
     let percent = |share: f64| format!("{share:.0} %");
@@ -72,7 +73,7 @@ fn nothing_worse(compared: &RecordsCompared<'_>, against: &AgainstBaseline) -> S
     format!("nothing is shown to have got worse by more than {threshold} %: {}", parts.join(", "))
 }
 
-/// How many figures could not be compared for each reason, in the order in which it comes first.
+/// Counts the figures that could not be compared by reason, in the order of first appearance.
 fn counted(left: &[LeftFigure]) -> Vec<(&str, usize)> {
     let mut reasons: Vec<(&str, usize)> = Vec::new();
     for LeftFigure { why, .. } in left {

@@ -1,4 +1,4 @@
-//! Records beside each other: figures and sentences of every format.
+//! The comparison of records: figures and sentences for every format.
 
 use nilometer_model::statistics::CONFIDENCE;
 
@@ -11,12 +11,12 @@ use nilometer_analysis::{
 
 use super::words;
 
-/// More cells that some lack are counted.
+/// Number of cells listed that some records lack; the rest are counted.
 const LONE_MOST: usize = 3;
-/// More values of a fact are counted.
+/// Number of values listed for a fact; the rest are counted.
 const VALUES_MOST: usize = 4;
 
-/// What the intervals are, and what they do not show.
+/// Explains the intervals and their limits.
 pub(super) fn note(compared: &RecordsCompared<'_>) -> String {
     let mut questions = compared.stages.iter().flat_map(|stage| &stage.questions);
     let across = questions.any(|question| question.pairs.iter().any(|pair| pair.basis == PairBasis::Repeats));
@@ -76,7 +76,7 @@ pub(super) fn lone(lone: &LoneCells) -> String {
     format!("only {} {has}: {shown}{more}", letters(&lone.subjects))
 }
 
-/// The sentence of a pair; where cells contradict each other it says so.
+/// Returns the sentence of a pair, and says if cells contradict each other.
 pub(super) fn pair(pair: &SubjectPair, margin: f64) -> String {
     let [first, second] = [pair.first, pair.second].map(letter);
     let words = pair.effect.words(margin, &first, &second);
@@ -92,13 +92,14 @@ pub(super) fn pair(pair: &SubjectPair, margin: f64) -> String {
     )
 }
 
-/// The sentence of a pair of what is needed.
+/// Returns the sentence of a pair about resources needed.
 pub(super) fn need(pair: &SubjectPair, margin: f64) -> String {
     let [first, second] = [pair.first, pair.second].map(letter);
     format!("processor time for a GB: {}", pair.effect.need_words(margin, &first, &second))
 }
 
-/// `+12 % faster`, of the second shown against the first; `=` where no difference counts, `?` where it is not decided.
+/// Compares the second record shown with the first: `+12 % faster`, `=` if no difference counts, or `?` if the
+/// data do not decide.
 pub(super) fn against_first(effect: &Effect, margin: f64) -> String {
     let ratio = effect.log_ratio.exp();
     let size =
@@ -112,7 +113,7 @@ pub(super) fn against_first(effect: &Effect, margin: f64) -> String {
     format!("{size} {word}")
 }
 
-/// What a cell says of the second shown against the first; none unless there are two.
+/// Compares the second record shown with the first in a cell; `None` unless there are two.
 pub(super) fn cell_effect(
     compared: &RecordsCompared<'_>,
     stage: &AlignedStage<'_>,
@@ -127,7 +128,7 @@ pub(super) fn cell_effect(
     Some(if is_as_shown { cell.effect } else { cell.effect.reversed() })
 }
 
-/// The rate of a subject in a row, or why there is none.
+/// Returns the rate of a subject in a row, or the reason why there is none.
 pub(super) fn figure(stage: &AlignedStage<'_>, row: &AlignedCell<'_>, subject: usize) -> String {
     let question = stage.questions.iter().find(|question| question.phase == row.phase);
     let known = row.outcome(subject).zip(question);
@@ -137,7 +138,7 @@ pub(super) fn figure(stage: &AlignedStage<'_>, row: &AlignedCell<'_>, subject: u
     )
 }
 
-/// `carries it 1.23 times (1.19 to 1.28)`, with what it rests on.
+/// Returns `carries it 1.23 times (1.19 to 1.28)`, with the evidence.
 pub(super) fn verdict(verdict: &Verdict) -> String {
     let lost = verdict.trial().map(|trial| match trial.lost {
         0 => format!("; no frame of {} lost in {}", trial.due, trial.duration),
@@ -155,7 +156,7 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
     )
 }
 
-/// The sentences of what is taken in the long run.
+/// Returns the sentences about the sustained rate.
 pub(super) fn long_run(recording: &AlignedRecording, margin: f64) -> Vec<String> {
     let words = recording.pairs.iter().map(|pair| {
         let [first, second] = [pair.first, pair.second].map(letter);
@@ -183,7 +184,7 @@ pub(super) fn step(compared: &RecordsCompared<'_>, sequence: &RunSequence, step:
     )
 }
 
-/// What is said of a sequence without a step.
+/// Describes a sequence without a step.
 pub(super) fn without_step(compared: &RecordsCompared<'_>, sequence: &RunSequence) -> String {
     let what = format!("{}, {}", sequence.stage, sequence.phase.name());
     let margin = compared.margin;
@@ -195,7 +196,7 @@ pub(super) fn without_step(compared: &RecordsCompared<'_>, sequence: &RunSequenc
     format!("{what}: no step; it {moves}: by a straight line through all runs {words}")
 }
 
-/// What the steps of all histories rest on.
+/// Explains the basis of the steps in all histories.
 pub(super) fn history_note(compared: &RecordsCompared<'_>) -> String {
     let count: usize = compared.histories.iter().map(|history| history.sequences.len()).sum();
     format!(

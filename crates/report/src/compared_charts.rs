@@ -9,7 +9,7 @@ use crate::{
     words,
 };
 
-/// More cells than this are not drawn: the table has them.
+/// Limit on the number of cells in the drawing; the table has all of them.
 const CELLS_MOST: usize = 24;
 
 pub(super) fn bar_chart(compared: &RecordsCompared<'_>, stage: &AlignedStage<'_>, phase: &str) -> Chart {
@@ -74,7 +74,7 @@ pub(super) fn trend_chart(
     })
 }
 
-/// The place of a run: its day if all records have a date, else its number.
+/// Returns the position of a run: its day if all records have a date, else its number.
 fn place(compared: &RecordsCompared<'_>, history: &TargetHistory, point: &RunPoint) -> f64 {
     let day = |subject: usize| {
         let moment: Moment = compared.results(subject).started.parse().ok()?;

@@ -25,11 +25,11 @@ use crate::{
 /// Letters of a figure, and of a difference.
 const FIGURE: usize = 17;
 const AGAINST: usize = 15;
-/// More runs than this are not in a terminal.
+/// Limit on the number of runs shown in a terminal.
 const RUNS_MOST: usize = 20;
 /// Characters of the longest bar of a terminal.
 const BAR_MOST: usize = 30;
-/// Longer tables are closed until they are asked for.
+/// Longer tables start closed.
 const ROWS_OPEN: usize = 24;
 
 /// The document of a comparison of records.
@@ -87,13 +87,14 @@ fn of_stage(compared: &RecordsCompared<'_>, stage: &AlignedStage<'_>, detail: De
     Section::new(Heading::of(stage.name), blocks).on_screen()
 }
 
-/// Which cells only some have.
+/// Lists the cells that only some records have.
 fn lone_cells(all: &[nilometer_analysis::LoneCells]) -> Option<Block> {
     let sentences = all.iter().map(|of| Sentence::toned(Tone::Doubtful, lone(of)));
     (!all.is_empty()).then(|| Block::List(sentences.collect()))
 }
 
-/// A column for each subject, and of two how the second differs from the first.
+/// Makes a table with a column for each subject. With two subjects a further column has the difference of the
+/// second from the first.
 fn table(shown: &[usize], rows: Vec<Row>) -> Table {
     let mut columns = vec![Column::new(Role::Label, "cell")];
     columns.extend(shown.iter().map(|subject| Column::figure(letter(*subject)).at_least(FIGURE)));
@@ -180,7 +181,7 @@ fn steps(compared: &RecordsCompared<'_>, sequence: &RunSequence) -> Vec<Sentence
     sequence.steps.iter().map(sentence).collect()
 }
 
-/// A row a run: which, when, its rate, and a bar.
+/// Makes a row for each run: its record, time and rate, and a bar.
 fn runs(compared: &RecordsCompared<'_>, sequence: &RunSequence) -> Vec<Block> {
     let over = if sequence.cells > 1 { format!(", mean of {} cells", sequence.cells) } else { String::new() };
     let mut blocks = vec![Block::soft(format!("{}, {}{over}", sequence.stage, sequence.phase.name()))];

@@ -1,4 +1,4 @@
-//! What the network between machines carried, in several records beside each other.
+//! The network rates between machines in several records.
 
 use nilometer_model::{ByteRate, statistics::Summary};
 
@@ -8,7 +8,7 @@ use nilometer_analysis::{
 
 use super::words::NONE;
 
-/// What stands above the figures.
+/// The note above the figures.
 pub(super) const NOTE: &str = "measured once for all targets of a record, here under the first of them; what came, of all flows \
                                together; of UDP the highest rate at which no packet was lost, searched for once";
 
@@ -17,7 +17,7 @@ pub(super) fn heading(network: &AlignedNetwork) -> String {
     format!("{}: the network between machines", network.stage)
 }
 
-/// Of those that are compared in pairs, the ones that measured it.
+/// Returns the records compared in pairs that measured this network.
 pub(super) fn shown(compared: &RecordsCompared<'_>, network: &AlignedNetwork) -> Vec<usize> {
     let having = network.subjects();
     compared.shown.iter().copied().filter(|subject| having.contains(subject)).collect()
@@ -40,13 +40,13 @@ fn rate_words(rate: &Summary) -> String {
     format!("{}{}", ByteRate(rate.mean).bits(), width.unwrap_or_default())
 }
 
-/// Why repeats of a subject can't be used, if some can't.
+/// Returns the reasons why repeats of a subject can't be used, if there are any.
 pub(super) fn failed(row: &AlignedTraffic, subject: usize) -> Option<String> {
     let NetworkRates { failed, .. } = row.of(subject)?;
     failed.as_ref().map(|why| format!("FAILED: {why}"))
 }
 
-/// What a row says of the second of two that are shown, against the first.
+/// Compares the second of two records shown with the first in a row.
 pub(super) fn row_effect(network: &AlignedNetwork, row: usize, shown: &[usize]) -> Option<Effect> {
     let [first, second] = shown[..] else { return None };
     network.effect(row, first, second)

@@ -1,5 +1,5 @@
-//! A report before it has a format: sections of paragraphs, notes, tables and charts. Nothing here knows a format, and no renderer
-//! knows a finding.
+//! A report before it has a format: sections of paragraphs, notes, tables and charts. Nothing here knows a
+//! format, and no renderer knows a finding.
 //!
 //! ```text
 //! Study -> sections (a file for each finding) -> Document -> render (terminal, Markdown, HTML)
@@ -14,7 +14,7 @@ use crate::chart::Chart;
 pub(crate) struct Document {
     /// The first line.
     pub(crate) title: String,
-    /// When, where and with what the figures were measured.
+    /// The time, place and tools of the measurement.
     pub(crate) origin: String,
     /// The targets by their letters.
     pub(crate) targets: Vec<TargetLine>,
@@ -27,7 +27,7 @@ pub(crate) struct Document {
 pub(crate) struct TargetLine {
     pub(crate) letter: String,
     pub(crate) text: String,
-    /// Why it was left out from some point on; empty if it was not.
+    /// The reason why the target was left out at some point; empty if it was not.
     pub(crate) left_out: String,
 }
 
@@ -42,20 +42,21 @@ impl TargetLine {
     }
 }
 
-/// How far a report goes. Each goes farther than those before it.
+/// The level of detail of a report. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// The answers, a line for each figure, and what to keep in mind: a screen.
+    /// The answers, a line for each figure, and the warnings: one screen.
     Short,
     /// Also the margin of each instrument of the catalogue, predicted from the figures.
     Predicted,
     /// All findings, with every latency and limit, and the properties of the storage.
     Full,
-    /// Also what only a page has room for: charts, every statistic of each figure, and how to repeat it.
+    /// Also content for which only a page has room: charts, every statistic of each figure, and how to repeat
+    /// it.
     Page,
 }
 
-/// A heading and what stands below it.
+/// A heading and its blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Section {
     pub(crate) level: Level,
@@ -63,17 +64,17 @@ pub(crate) struct Section {
     pub(crate) blocks: Vec<Block>,
     /// The least detailed report that has it.
     pub(crate) detail: Detail,
-    /// By which other parts of a page lead to it; none if none does.
+    /// The link target for other parts of a page, or `None` if nothing links to it.
     pub(crate) anchor: Option<Anchor>,
     pub(crate) medium: Medium,
 }
 
-/// A place in a page that others lead to.
+/// A place in a page to link to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Anchor {
     /// Unique in the document, of letters, digits and `-`.
     pub(crate) id: String,
-    /// In the list of contents; empty if it is not in it.
+    /// The entry in the list of contents; empty if there is none.
     pub(crate) contents: String,
 }
 
@@ -85,7 +86,7 @@ pub(crate) enum Medium {
     Screen,
 }
 
-/// Where a section stands.
+/// The position of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     /// By itself.
@@ -94,7 +95,7 @@ pub(crate) enum Level {
     Part,
 }
 
-/// `Siblings: write, block size 1 MiB`: the label says which finding it is, the rest of what.
+/// A heading such as `Siblings: write, block size 1 MiB`. The label names the finding, the rest its subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Heading {
     pub(crate) label: String,
@@ -109,13 +110,13 @@ pub(crate) enum Block {
     /// Each with a mark before it.
     List(Vec<Sentence>),
     Table(Table),
-    /// Drawings of what sentences and tables say too: only a page has them.
+    /// Drawings of data that sentences and tables contain too. Only a page has them.
     Charts(Vec<Chart>, Arrangement),
-    /// The colours and signs of charts, and what they stand for.
+    /// The colours and signs of charts, with their meanings.
     Key(Vec<KeyEntry>),
     /// Rates of targets, drawn as bars beside their comparison.
     Glance(Vec<Glance>),
-    /// Closed until the reader opens it.
+    /// Content that stays closed until the reader opens it.
     Fold(Fold),
     /// To be copied as it is.
     Code(String),
@@ -125,11 +126,11 @@ pub(crate) enum Block {
     Aside(Aside),
 }
 
-/// How drawings stand.
+/// The arrangement of drawings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrangement {
     Beside,
-    /// Over the same axis.
+    /// Below each other, over the same axis.
     Under,
 }
 
@@ -202,11 +203,11 @@ pub(crate) struct Sentence {
     pub(crate) more: Vec<Sentence>,
 }
 
-/// How a sentence or a figure stands out. A renderer without colours uses signs.
+/// The prominence of a sentence or a figure. A renderer without colours uses signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
-    /// Less important than what stands beside it.
+    /// Less important than the text next to it.
     Soft,
     Good,
     /// Not sure, or to be careful with.
@@ -226,18 +227,19 @@ pub(crate) struct Table {
 pub(crate) struct Column {
     pub(crate) heading: String,
     pub(crate) role: Role,
-    /// Those of the lowest rank are dropped first if there is no room; none if it always stays.
+    /// Columns of the lowest rank are dropped first if there is no room; `None` if the column always stays.
     pub(crate) rank: Option<u8>,
-    /// Letters that it has at the least, so that several tables of a report stand below each other.
+    /// Minimum width in letters, so that several tables of a report line up.
     pub(crate) least: usize,
-    /// Letters that a line of text has room for; more of a cell are cut there.
+    /// Number of letters that a line of text has room for; longer texts are cut.
     pub(crate) most: Option<usize>,
 }
 
 /// The kind of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Says of a row that its figures are not to be used, before anything else is read. No row may have one: then there is no column.
+    /// Warns that a row's figures must not be used, before the reader sees them. If no row has a mark, there is
+    /// no column.
     Mark,
     /// Names a group of rows. A terminal shows it once for each group, and above it if there is no room beside it.
     Label,
@@ -254,7 +256,7 @@ pub(crate) enum Role {
 pub(crate) struct Row {
     /// One for each column.
     pub(crate) cells: Vec<Cell>,
-    /// Reasons why its figures are not to be used.
+    /// Reasons why the row's figures must not be used.
     pub(crate) notes: Vec<RowNote>,
 }
 
@@ -267,7 +269,7 @@ pub(crate) struct Cell {
     pub(crate) origin: String,
 }
 
-/// Why figures of a row are not to be used.
+/// The reason why a row's figures must not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowNote {
     pub(crate) text: String,
@@ -303,12 +305,12 @@ impl Section {
         Section { level: Level::Part, ..Section::new(heading, blocks) }
     }
 
-    /// Left out of reports that go less far.
+    /// Leaves the section out of less detailed reports.
     pub(crate) fn from(self, detail: Detail) -> Self {
         Section { detail, ..self }
     }
 
-    /// With a place that others lead to; `contents` is empty if the list of contents has no line for it.
+    /// Makes the section a link target. An empty `contents` keeps it out of the list of contents.
     pub(crate) fn at(self, id: impl Into<String>, contents: impl Into<String>) -> Self {
         Section { anchor: Some(Anchor { id: id.into(), contents: contents.into() }), ..self }
     }
@@ -351,7 +353,7 @@ impl Sentence {
         Sentence { tone, ..Sentence::new(text) }
     }
 
-    /// Of something that stands out.
+    /// Puts the name of the target or machine in front of the text.
     pub(crate) fn led(self, lead: impl Into<String>) -> Self {
         Sentence { lead: lead.into(), ..self }
     }

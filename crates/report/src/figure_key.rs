@@ -1,5 +1,5 @@
-//! The key by which a reader asks for the samples behind a figure: `STAGE/PHASE/TARGET`, with the cell behind the stage if there are
-//! several: `large files/workers 2/write/A`.
+//! Keys by which a reader requests the samples behind a figure: `STAGE/PHASE/TARGET`, with the cell after the
+//! stage if there are several: `large files/workers 2/write/A`.
 
 use nilometer_analysis::{CellOutcome, StudyRecording, StudyStage, letter};
 use nilometer_plan::Measured;

@@ -1,5 +1,5 @@
-//! Every figure as a row, over its valid repeats: what the tables of the page show, for a spreadsheet. The samples that they
-//! are made of are in [`super::csv`].
+//! Exports every figure over its valid repeats as a row for a spreadsheet. The tables of the page show the same
+//! figures. Their samples are in [`super::csv`].
 
 use nilometer_model::{Nanos, NetworkStage, statistics::Summary};
 
@@ -23,8 +23,8 @@ const COLUMNS: [FigureColumn; 12] = [
     ("machine_cpu_s_per_gigabyte", |outcome| outcome.cores.and_then(|cores| cores.for_gigabyte)),
 ];
 
-/// One row for each phase of each cell on each target: RFC 4180, a header with units, empty where there is nothing. The rate
-/// is in bytes or in operations a second, which its unit says.
+/// Writes one row for each phase of each cell on each target, in RFC 4180 with a header that has units. Missing
+/// values are empty. Rates are in bytes or operations a second; the row's unit says which.
 pub fn figures_csv(study: &Study<'_>) -> String {
     let names = ["stage", "cell", "phase", "target", "file_system", "repeats", "valid", "unit"];
     let rates = ["mean", "half_width_95", "median", "least", "greatest"];
@@ -45,7 +45,7 @@ pub fn figures_csv(study: &Study<'_>) -> String {
     text
 }
 
-/// A pattern of the network between machines, which is no figure of a target.
+/// Fields of a pattern of the network between machines, which belongs to no target.
 fn network_fields(stage: &NetworkStage, outcome: &NetworkOutcome) -> Vec<String> {
     let samples = stage.results.of_cell(outcome.number).count();
     let valid = outcome.rate.map_or(0, |rate| rate.count);

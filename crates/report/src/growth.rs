@@ -1,18 +1,18 @@
-//! How a workload grows with the elements that do it at once, in words and as the rows of a table.
+//! The growth of a workload with the number of elements that run it at once, in words and as rows of a table.
 
 use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, OddElement, effect::Effect, letter};
 
 use super::words;
 
-/// What stands above the columns.
+/// The headings of the columns.
 pub(super) const COLUMNS: [&str; 4] = ["at once", "rate", "of the sum of each alone", "the tool alone"];
 
-/// What the table shows.
+/// The explanation of the table.
 pub(super) const LEGEND: &str = "the first so many at once: all that they moved over the time until the last was done; what \
                                  that is of the sum of what each does by itself; what the tool does with as many workers on \
                                  a target that keeps nothing";
 
-/// What the tool does has a part in a rate that is not below it by this factor.
+/// The tool affects a rate that is not below its own rate by this factor.
 const NEAR: f64 = 3.0;
 
 /// `write`, or `write, block size 1 MiB`.
@@ -21,7 +21,7 @@ pub(super) fn heading(growth: &ElementGrowth) -> String {
     if growth.label.is_empty() { phase.into() } else { format!("{phase}, {}", growth.label) }
 }
 
-/// A row for each number, its texts in the order of [`COLUMNS`].
+/// Makes the row for one number of elements, with texts in the order of [`COLUMNS`].
 pub(super) fn row(growth: &ElementGrowth, at: &AtOnce) -> [String; 4] {
     let rate = at.rate.as_ref().map(|rate| {
         format!("{} {}", growth.quantity.show(rate.mean), words::interval(rate)).trim_end().to_owned()
@@ -35,10 +35,11 @@ pub(super) fn row(growth: &ElementGrowth, at: &AtOnce) -> [String; 4] {
     ]
 }
 
-/// A share of ten times the whole says only that little is known.
+/// An interval's end above this share, in percent, only shows that little is certain.
 const SHARE_MOST: f64 = 1000.0;
 
-/// `83 % (81 to 85 %)`; without the interval where there are too few repeats, and without its end where that is beyond reason.
+/// Formats a share as `83 % (81 to 85 %)`. It leaves out the interval if there are too few repeats, and the
+/// upper end if that is above [`SHARE_MOST`].
 fn share(effect: &Effect) -> String {
     let [share, low, high] = [effect.log_ratio, effect.low, effect.high].map(|log| 100.0 * log.exp());
     if effect.high.is_infinite() {
@@ -50,7 +51,7 @@ fn share(effect: &Effect) -> String {
     }
 }
 
-/// Where the knee is, what limits it, and who is odd.
+/// Describes the knee, its limit, and odd elements.
 pub(super) fn sentences(growth: &ElementGrowth, margin: f64) -> Vec<String> {
     let mut sentences = vec![knee(growth, margin)];
     sentences.extend(near_ceiling(growth));
@@ -79,11 +80,11 @@ fn knee(growth: &ElementGrowth, margin: f64) -> String {
     }
 }
 
-/// What the most at once do against so many, which is the knee or may be it.
+/// Compares the largest number of elements with `count`, which is the knee or may be it.
 fn beyond(growth: &ElementGrowth, count: usize, most: usize, margin: f64) -> String {
     let Some(effect) = &growth.beyond_knee else { return "too few repeats".into() };
     let words = effect.words(margin, &at_once(most), &at_once(count));
-    // Whether anything is decided is said before.
+    // The words before already say if the result is decided.
     words.replace("not decided: ", "").replace("not decided, ", "")
 }
 
@@ -100,7 +101,7 @@ fn figure(growth: &ElementGrowth, count: usize) -> String {
     format!("{} {does} {rate}{}", at_once(count), share.unwrap_or_default())
 }
 
-/// That the tool itself may be what limits the highest rate.
+/// Warns that the tool itself may limit the highest rate.
 fn near_ceiling(growth: &ElementGrowth) -> Option<String> {
     let rate = |at: &&AtOnce| at.rate.as_ref().map_or(0.0, |rate| rate.mean);
     let highest = growth.counts.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;

@@ -1,11 +1,11 @@
-//! What loads beside workloads cost them, in reports.
+//! The cost of background loads for workloads, in reports.
 
 use nilometer_model::Nanos;
 use serde::Serialize;
 
 use nilometer_analysis::{Interference, Study, StudyStage, letter};
 
-/// `write on A (block size 1 MiB)`; without the target where there is one.
+/// `write on A (block size 1 MiB)`, or without the target if there is only one.
 pub(super) fn heading(stage: &StudyStage<'_>, of: &Interference) -> String {
     let mut heading = of.phase.name().to_owned();
     if stage.targets().len() > 1 {
@@ -21,9 +21,9 @@ pub(super) struct BesideLoad<'a> {
     phase: &'static str,
     target: String,
     workload: &'a str,
-    /// The first level at which it is slower beyond doubt; none if there is none.
+    /// The first level at which it is significantly slower, or null.
     slower_from: Option<&'a str>,
-    /// The first level at which an instrument that is the load loses frames; none if there is none.
+    /// The first level at which an instrument that is the load loses frames, or null.
     instrument_loses_from: Option<&'a str>,
     levels: Vec<BesideLevel<'a>>,
     sentences: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) struct BesideLoad<'a> {
 #[derive(Serialize)]
 struct BesideLevel<'a> {
     load: &'a str,
-    /// The rate beside it, as a share of the rate without; with its interval.
+    /// The rate with the load as a share of the rate without, with its interval.
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
@@ -40,7 +40,7 @@ struct BesideLevel<'a> {
     load_bytes_per_second: f64,
     load_operations: u64,
     load_errors: u64,
-    /// Frames of an instrument that is the load; none of a workload.
+    /// Frames due of an instrument that is the load; null for a workload.
     load_frames_due: Option<u64>,
     load_frames_lost: Option<u64>,
     load_longest_stall_s: Option<f64>,

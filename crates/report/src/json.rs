@@ -1,4 +1,4 @@
-//! The report for programs. Field names and units are fixed by [`FORMAT_VERSION`]; a field that has nothing to say is null.
+//! The report for programs. [`FORMAT_VERSION`] fixes field names and units. Fields without a value are null.
 
 mod compared;
 mod compared_network;
@@ -39,7 +39,7 @@ use processes::{Processes, SeenFiles, SeenLocks, processes, seen_files, seen_loc
 use told::{Told, warnings};
 use verdicts::{Answered, verdicts};
 
-/// Raised when a field is renamed, removed or changes its meaning; not when one is added.
+/// Increase it when a field is renamed, removed or changes its meaning; not when one is added.
 pub const FORMAT_VERSION: u32 = 2;
 
 /// The document. Every number has its unit in its name: `_bytes`, `_s`, `_per_second`, `_percent`; a count has none.
@@ -57,10 +57,11 @@ struct Document<'a> {
     repeats_planned: u32,
     /// No difference smaller than this counts as one.
     margin_percent: f64,
-    /// What was planned and is not there; null if everything is.
+    /// The missing parts of the plan; null if there are none.
     incomplete: Option<Incomplete<'a>>,
     environment: BTreeMap<&'a str, &'a str>,
-    /// Of the processes, the first one's first; facts of that are `environment`.
+    /// Machines of the processes, the first process's machine first. The facts about that one are in
+    /// `environment`.
     machines: Json,
     targets: Vec<Target<'a>>,
     /// One for each phase of each cell on each target.
@@ -75,9 +76,9 @@ struct Document<'a> {
     beside_loads: Vec<BesideLoad<'a>>,
     /// One for each phase of a stage whose targets or workers are declared siblings.
     siblings: Vec<SiblingsTold<'a>>,
-    /// One for each phase and target of which something is known.
+    /// One for each phase and target with known limits.
     limits: Vec<StageLimit<'a>>,
-    /// One for each target; empty where the plan has no criteria.
+    /// One for each target; empty if the plan has no criteria.
     acceptance: Vec<AcceptedTarget<'a>>,
     verdicts: Vec<Answered>,
     /// One for each instrument and target that was recorded at full speed only.
@@ -88,21 +89,21 @@ struct Document<'a> {
     instruments: Vec<Expected<'a>>,
     /// One for each stage that measured the network between machines, as `nilometer network --json` has it.
     network: Vec<Json>,
-    /// One for each target behind a network of which something is known.
+    /// One for each target behind a network with results.
     network_shares: Vec<Json>,
     warnings: Vec<Told>,
-    /// Machines that were observed meanwhile; null where none was.
+    /// Machines observed during the campaign; null if there were none.
     observed: Json,
 }
 
 #[derive(Serialize)]
 struct Target<'a> {
-    /// What other parts of the document call it.
+    /// The letter by which other parts of the document refer to it.
     letter: String,
     path: &'a str,
     file_system: &'a str,
     left_out: Option<&'a str>,
-    /// As it was found before the campaign.
+    /// The target's description before the campaign.
     description: Json,
 }
 
@@ -116,18 +117,19 @@ struct Figure<'a> {
     target: String,
     repeats: usize,
     valid: usize,
-    /// Why other repeats can't be used.
+    /// Reasons why the other repeats can't be used.
     invalid: Vec<Unusable>,
     bytes_per_second: Option<Numbers>,
     operations_per_second: Option<Numbers>,
-    /// Lower bounds, where no repeat is valid and the tool itself waited for a processor.
+    /// Lower bounds, if no repeat is valid because the tool itself waited for a processor.
     bytes_per_second_at_least: Option<f64>,
     operations_per_second_at_least: Option<f64>,
-    /// What the tool by itself does, with a target that keeps nothing.
+    /// The tool's own rate with a target that keeps nothing.
     bytes_per_second_ceiling: Option<f64>,
     operations_per_second_ceiling: Option<f64>,
     latency: Option<Latency>,
-    /// Processors kept busy by this process, by what serves the file system here, and by the whole machine above idle.
+    /// Processors kept busy by this process, by the file system's own work on this machine, and by the whole
+    /// machine above idle.
     cores_process: Option<f64>,
     cores_client: Option<f64>,
     cores_machine: Option<f64>,
@@ -138,18 +140,18 @@ struct Figure<'a> {
     system_s: Option<f64>,
     /// `real x workers - user - system`.
     wait_s: Option<f64>,
-    /// Of the workers' time.
+    /// Share of the workers' time.
     wait_share: f64,
     first_worker_done_s: Option<f64>,
     last_worker_done_s: Option<f64>,
     coldness: Option<&'static str>,
-    /// What processes saw of files that another one wrote, in all repeats.
+    /// Visibility of files that another process wrote, in all repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<SeenFiles>,
-    /// What they saw of a lock that they took in turn, in all repeats.
+    /// Results for a lock that processes took in turn, in all repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     locks: Option<SeenLocks>,
-    /// Where several processes came to it.
+    /// Present if several processes contributed.
     #[serde(skip_serializing_if = "Option::is_none")]
     processes: Option<Processes>,
 }
@@ -157,10 +159,10 @@ struct Figure<'a> {
 /// Repeats that can't be used, of one kind.
 #[derive(Serialize)]
 struct Unusable {
-    /// Stays the same whatever words a later version finds: docs/invalid.md.
+    /// Stays the same even if a later version changes the words: docs/invalid.md.
     code: &'static str,
     repeats: usize,
-    /// The worst of them in words, with its figure and what is allowed.
+    /// The worst of them in words, with its figure and the limit.
     why: String,
 }
 
@@ -201,7 +203,7 @@ struct Pair<'a> {
     second: String,
     #[serde(flatten)]
     ratio: Ratio,
-    /// Of Student's t of no difference over the means of rounds, two-sided.
+    /// Two-sided p of Student's t, for no difference between the means of rounds.
     p: f64,
     words: String,
     cells: Vec<CellPair>,
@@ -214,7 +216,7 @@ struct CellPair {
     ratio: Ratio,
 }
 
-/// The first's rate over the second's; an end that too few repeats leave open is null.
+/// The first rate divided by the second. An end of the interval is null if too few repeats leave it open.
 #[derive(Serialize)]
 struct Ratio {
     #[serde(rename = "ratio")]
@@ -226,29 +228,29 @@ struct Ratio {
     answer: &'static str,
 }
 
-/// Whether a target carries an instrument: recorded, or predicted from what was measured.
+/// The answer for an instrument on a target: recorded, or predicted from measurements.
 #[derive(Serialize)]
 struct Expected<'a> {
     instrument: &'a str,
     target: String,
     bytes_per_second: f64,
-    /// Keys of the instrument's file that this rate rests on and that no source gives.
+    /// Keys of the instrument's file that affect this rate and have no published source.
     assumed: &'a [String],
     /// `recorded`, `predicted` or `none`.
     basis: &'static str,
-    /// Null where the data do not decide.
+    /// Null if the data do not decide.
     carried: Option<bool>,
-    /// What the target takes over what the instrument delivers.
+    /// The target's rate divided by the instrument's rate.
     margin: Option<f64>,
-    /// What a prediction rests on.
+    /// The limit behind a prediction.
     limit: Option<Limit<'a>>,
-    /// What may make the margin less and was not measured: `packing`, `file_sync`.
+    /// Unmeasured factors that may reduce the margin: `packing`, `file_sync`.
     without: Vec<&'static str>,
-    /// Why nothing is predicted.
+    /// The reason why there is no prediction.
     why_not: Option<String>,
 }
 
-/// The lower end of the interval of what was measured: one of the two is null. So is one of stage and recording.
+/// The lower end of a measured interval. One of the two rates is null, and one of stage and recording.
 #[derive(Serialize)]
 struct Limit<'a> {
     bytes_per_second: Option<f64>,

@@ -1,4 +1,5 @@
-//! Numbers and words for people and for programs: each report is one function from a [`nilometer_analysis::Study`] to text.
+//! Figures and words for people and for programs. Each report is one function from a
+//! [`nilometer_analysis::Study`] to text.
 
 #![forbid(unsafe_code)]
 
@@ -53,57 +54,59 @@ use compared_document::compared_document;
 pub use document::Detail;
 use order::{Answers, document};
 
-/// The report in a terminal: as wide as that is, units everywhere, the answers last, where they are seen.
+/// Writes the report for a terminal of this width, with units everywhere. The answers come last, where the
+/// reader sees them.
 pub fn terminal(study: &Study<'_>, detail: Detail, layout: TextLayout) -> String {
     render::terminal_text(&document(study, Answers::Last, detail), layout)
 }
 
-/// The report in GitHub's Markdown, the answers first.
+/// Writes the report in GitHub's Markdown, the answers first.
 pub fn markdown(study: &Study<'_>, detail: Detail) -> String {
     render::markdown_text(&document(study, Answers::First, detail))
 }
 
-/// The report as one HTML file with charts, which opens offline, without scripts, on a telephone and on paper; the answers first.
+/// Writes the report as one HTML file with charts, the answers first. It opens offline and without scripts, on
+/// a phone and on paper.
 pub fn html(study: &Study<'_>) -> String {
     render::html_text(&document(study, Answers::First, Detail::Page))
 }
 
-/// The network between machines in a terminal: a row for each pattern, and the conclusions.
+/// Writes the network between machines for a terminal: a row for each pattern, and the conclusions.
 pub fn network_text(results: &NetworkResults, layout: TextLayout) -> String {
     let section = sections::between_machines(results, "The network between machines", Detail::Full);
     render::terminal_text(&document::Document { sections: vec![section], ..Default::default() }, layout)
 }
 
-/// Records beside each other in a terminal, the answers last.
+/// Writes the comparison of records for a terminal, the answers last.
 pub fn compared_text(compared: &RecordsCompared<'_>, layout: TextLayout) -> String {
     render::terminal_text(&compared_document(compared, Answers::Last, Detail::Full), layout)
 }
 
-/// The same in Markdown, the answers first.
+/// Writes the comparison of records in Markdown, the answers first.
 pub fn compared_markdown(compared: &RecordsCompared<'_>) -> String {
     render::markdown_text(&compared_document(compared, Answers::First, Detail::Full))
 }
 
-/// The same as one HTML file with charts.
+/// Writes the comparison of records as one HTML file with charts.
 pub fn compared_html(compared: &RecordsCompared<'_>) -> String {
     render::html_text(&compared_document(compared, Answers::First, Detail::Page))
 }
 
-/// The samples behind a figure, and how it follows from them, in a terminal. The key is `STAGE/PHASE/TARGET`, with the cell behind the
-/// stage if only one of several is meant, or `INSTRUMENT/TARGET`.
+/// Writes the samples behind a figure, and how it follows from them, for a terminal. The key is
+/// `STAGE/PHASE/TARGET` or `INSTRUMENT/TARGET`. Add the cell after the stage to choose one of several.
 ///
 /// # Errors
 ///
-/// If no figure has this key.
+/// Returns an error if no figure has this key.
 pub fn why_terminal(study: &Study<'_>, key: &str, layout: TextLayout) -> Result<String, UnknownFigure> {
     Ok(render::terminal_text(&why::why_document(study, key)?, layout))
 }
 
-/// The same in Markdown.
+/// Writes the samples behind a figure in Markdown.
 ///
 /// # Errors
 ///
-/// If no figure has this key.
+/// Returns an error if no figure has this key.
 pub fn why_markdown(study: &Study<'_>, key: &str) -> Result<String, UnknownFigure> {
     Ok(render::markdown_text(&why::why_document(study, key)?))
 }

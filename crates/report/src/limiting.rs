@@ -1,10 +1,10 @@
-//! What limits the highest rate of each phase, for programs.
+//! The limit of the highest rate in each phase, for programs.
 
 use serde::Serialize;
 
 use nilometer_analysis::{LimitingParts, Study, letter};
 
-/// One for each phase and target of which something is known.
+/// One for each phase and target with known limits.
 #[derive(Serialize)]
 pub(super) struct StageLimit<'a> {
     stage: &'a str,
@@ -12,7 +12,7 @@ pub(super) struct StageLimit<'a> {
     target: String,
     /// The parameters of the highest rate.
     cell: &'a str,
-    /// `the tool`, `the page cache`, `the device`, `the processors`; empty where nothing that is seen was at its limit.
+    /// `the tool`, `the page cache`, `the device`, `the processors`; empty if nothing visible was at its limit.
     parts: Vec<&'static str>,
     sentence: String,
 }

@@ -1,4 +1,5 @@
-//! What the network carried, as text and as JSON: of `nilometer network`, and in the report of a campaign that measured it.
+//! Network rates as text and as JSON, for `nilometer network` and for the report of a campaign that measured
+//! them.
 
 use nilometer_model::{
     ByteRate, CampaignMachine, Nanos, NetworkLink, NetworkMachine, NetworkProtocol, NetworkResults,
@@ -11,11 +12,11 @@ use nilometer_analysis::{
     odd_links, paced_losses,
 };
 
-/// What stands above the columns, the most important first.
+/// The headings of the columns, the most important first.
 pub(super) const COLUMNS: [&str; 6] =
     ["", "rate", "slowest flow", "round trip", "sent again", "processor s/GB"];
 
-/// What the columns are.
+/// The explanation of the columns.
 pub(super) const LEGEND: &str = "what came, of all flows together; the slowest flow's share of the mean; the smoothed round \
                                  trip under load; segments sent again; processor time of the threads that send and of those \
                                  that receive";
@@ -71,7 +72,7 @@ pub(super) fn rate_words(outcome: &NetworkOutcome) -> String {
     format!("{}{}", ByteRate(rate.mean).bits(), width.unwrap_or_default())
 }
 
-/// What follows from the figures, and what failed.
+/// The conclusions from the figures, and the failures.
 pub(super) fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<String> {
     let names = results.names();
     let mut sentences: Vec<String> =
@@ -123,7 +124,7 @@ fn paced_sentence(found: PacedLoss, names: &[String]) -> String {
     )
 }
 
-/// A link of a machine with its name: `node1 eth0`, or `eth0` where there is one machine.
+/// Returns the links of all machines, each named `node1 eth0`, or `eth0` if there is only one machine.
 pub(super) fn links(machines: &[CampaignMachine]) -> Vec<(String, &NetworkLink)> {
     let mut links = Vec::new();
     for machine in machines {
@@ -133,7 +134,7 @@ pub(super) fn links(machines: &[CampaignMachine]) -> Vec<(String, &NetworkLink)>
     links
 }
 
-/// The same for programs: derived figures, and all samples.
+/// Returns the derived figures and all samples as JSON.
 pub fn network_json(results: &NetworkResults) -> Value {
     let names = results.names();
     let outcomes = network_outcomes(results);
@@ -156,7 +157,7 @@ pub fn network_json(results: &NetworkResults) -> Value {
     })
 }
 
-/// Of a campaign: one object for each of its stages that measured the network.
+/// Returns one object for each of a campaign's stages that measured the network.
 pub(super) fn network_stages(study: &Study<'_>) -> Vec<Value> {
     let stages = study.results.network.iter().map(|stage| {
         let mut object = network_json(&stage.results);
@@ -181,7 +182,7 @@ fn machine_json(machine: &CampaignMachine) -> Value {
     })
 }
 
-/// What targets behind a network did of what that carries.
+/// Returns, for targets behind a network, their shares of the network's rate.
 pub(super) fn shares_json(study: &Study<'_>) -> Vec<Value> {
     study.network_shares.iter().map(share_json).collect()
 }

@@ -1,5 +1,5 @@
-//! Machines that were observed while it was measured, in reports: what they are, what they used in each phase, and what was
-//! the limit.
+//! The machines observed during the measurement, in reports: their hardware, their use in each phase, and the
+//! limit.
 
 use nilometer_model::ByteRate;
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use nilometer_analysis::{
     observed::{CellUse, MachineUse, ObservedCell, ObservedMachine, ObservedRun, ResourceAtLimit, UseKind},
 };
 
-/// What the section is called.
+/// The title of the section.
 pub(super) const TITLE: &str = "Machines observed";
 
-/// What stands above the columns.
+/// The headings of the columns.
 pub(super) const COLUMNS: [&str; 6] =
     ["", "busiest disk", "fullest link", "one processor", "all of them", "read, written on disks"];
 
-/// A row for each machine that was seen in a cell, in the order of [`COLUMNS`].
+/// Makes a row for each machine observed in a cell, in the order of [`COLUMNS`].
 pub(super) fn rows(run: &ObservedRun, cell: &ObservedCell) -> Vec<[String; 6]> {
     cell.seen.iter().map(|of| row(&run.machines[of.machine], of)).collect()
 }
@@ -43,13 +43,13 @@ fn shown(used: &CellUse) -> String {
     format!("{}{gap}{:.0} / {}", key.name, 100.0 * mean, words::percent(*most))
 }
 
-/// The sum over disks that are made of no others.
+/// Returns the sum over disks that are not made of other disks.
 fn own_disks(machine: &ObservedMachine, of: &MachineUse, kind: UseKind) -> f64 {
     let is_own = |name: &str| machine.header.disk(name).is_none_or(|disk| disk.made_of.is_empty());
     of.all(kind).filter(|of| is_own(&of.key.name)).map(|of| of.mean).sum()
 }
 
-/// The same for programs; null where no machine was observed.
+/// Returns the observed machines as JSON, or null if there were none.
 pub(super) fn observed_json(study: &Study<'_>) -> Value {
     let Some(run) = &study.observed else { return Value::Null };
     let machines: Vec<Value> = run.machines.iter().map(machine_json).collect();
@@ -102,7 +102,7 @@ fn resource_json(run: &ObservedRun, one: &ResourceAtLimit) -> Value {
     })
 }
 
-/// With its unit.
+/// Returns the name of a kind, with its unit.
 fn name(kind: UseKind) -> &'static str {
     match kind {
         UseKind::ProcessorsBusy => "processors_busy_share",

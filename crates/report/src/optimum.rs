@@ -1,10 +1,10 @@
-//! What a matrix says as a whole, in reports.
+//! The conclusions from a whole matrix, in reports.
 
 use serde::Serialize;
 
 use nilometer_analysis::{Study, StudyStage, letter};
 
-/// `write on A`; without the target where there is one.
+/// `write on A`, or without the target if there is only one.
 pub(super) fn heading(stage: &StudyStage<'_>, of: &nilometer_analysis::StageOptimum) -> String {
     let phase = of.phase.name();
     if stage.targets().len() > 1 { format!("{phase} on {}", letter(of.target)) } else { phase.to_owned() }
@@ -18,9 +18,9 @@ pub(super) struct ParameterEffects<'a> {
     target: String,
     cells: usize,
     best: &'a str,
-    /// What part of all differences each parameter explains by itself.
+    /// The share of all differences that each parameter explains by itself.
     shares: Vec<ParameterShare<'a>>,
-    /// What all cells together explain; the rest is how repeats differ.
+    /// The share that all cells together explain. The rest is the difference between repeats.
     explained_share: f64,
     sentences: Vec<String>,
 }

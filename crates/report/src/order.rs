@@ -1,4 +1,4 @@
-//! Which findings stand in a report, and in which order: the only list of them.
+//! The findings of a report and their order. This is the only list of them.
 
 use nilometer_analysis::{ShortAnswers, Study, letter};
 
@@ -45,7 +45,7 @@ impl Finding {
 
 const COUNT: usize = 17;
 
-/// In a terminal the answers stand at the end, where they are seen.
+/// In a terminal the answers come last, where the reader sees them.
 const ANSWERS_LAST: [Finding; COUNT] = [
     Finding::Missing,
     Finding::Stages,
@@ -66,7 +66,7 @@ const ANSWERS_LAST: [Finding; COUNT] = [
     Finding::Answer,
 ];
 
-/// On a page they stand at the top.
+/// On a page the answers come first.
 const ANSWERS_FIRST: [Finding; COUNT] = [
     Finding::Missing,
     Finding::Answer,
@@ -87,7 +87,7 @@ const ANSWERS_FIRST: [Finding; COUNT] = [
     Finding::Repeat,
 ];
 
-/// Where the answers stand.
+/// The position of the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answers {
     First,
@@ -125,7 +125,7 @@ pub(crate) fn document(study: &Study<'_>, answers: Answers, detail: Detail) -> D
     }
 }
 
-/// What answers are given to stands above them.
+/// Returns the title and the origin, which stand above the answers.
 fn head(study: &Study<'_>, answers: Answers) -> (String, String) {
     let origin = words::origin(study.results);
     let short = ShortAnswers::of(study);

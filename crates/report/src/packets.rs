@@ -1,5 +1,5 @@
-//! Packets that came over loopback: their figures by the names that they have in every report for programs, and what they
-//! cost over size and rate as a table.
+//! Packets received over loopback: their figures by the names used in every report for programs, and a table of
+//! their cost by size and rate.
 
 use std::ops::RangeInclusive;
 
@@ -8,10 +8,10 @@ use serde_json::Value as Json;
 
 use nilometer_analysis::{AtRate, Curve, LossBegins, letter};
 
-/// A figure's name and how it is had.
+/// A figure's name, and the function that computes it.
 pub(super) type Figure = (&'static str, fn(&PacketTotals) -> Json);
 
-/// All of them. Counts are of packets.
+/// All figures. Counts are counts of packets.
 pub(super) const FIGURES: [Figure; 19] = [
     ("packet_bytes", |p| p.size.0.into()),
     ("packets_due", |p| p.due.into()),
@@ -34,14 +34,14 @@ pub(super) const FIGURES: [Figure; 19] = [
     ("receiving_cpu_s", |p| p.receiving.seconds().into()),
 ];
 
-/// What the table below shows.
+/// The explanation of the table.
 pub(super) const LEGEND: &str = "processor time of the recorder for each packet, by the size of packets and the rate; \
                                  behind it the share that was lost";
 
-/// Headers of small packets take so much more than those of large ones.
+/// Rates within this factor are one row, because headers add more to the rate of small packets.
 const ALIKE: f64 = 1.04;
 
-/// Where packets were recorded to.
+/// Names the target of the recordings.
 pub(super) fn heading(curve: &Curve) -> String {
     let onto = if curve.onto_nothing { "nothing".into() } else { letter(curve.target) };
     format!("packets over loopback onto {onto}")
@@ -52,7 +52,7 @@ pub(super) fn columns(curves: &[Curve]) -> Vec<String> {
     curves.iter().map(|curve| bytes(curve.size)).collect()
 }
 
-/// A row for each rate: that, and a figure for each size.
+/// Makes a row for each rate, with the rate and a figure for each size.
 pub(super) fn rows(curves: &[Curve]) -> Vec<Vec<String>> {
     let row = |rates: RangeInclusive<f64>| {
         let at = |curve: &Curve| curve.rates.iter().find(|at| rates.contains(&at.rate.0)).map(figure);
@@ -62,7 +62,7 @@ pub(super) fn rows(curves: &[Curve]) -> Vec<Vec<String>> {
     rate_ranges(curves).into_iter().map(row).collect()
 }
 
-/// Rates that are one row: sizes have headers of their own, so that their rates differ a little.
+/// Returns ranges of rates that form one row. Sizes have different headers, so their rates differ slightly.
 fn rate_ranges(curves: &[Curve]) -> Vec<RangeInclusive<f64>> {
     let mut rates: Vec<f64> = curves.iter().flat_map(|curve| &curve.rates).map(|at| at.rate.0).collect();
     rates.sort_by(f64::total_cmp);
@@ -83,12 +83,12 @@ fn figure(at: &AtRate) -> String {
     format!("{cost}{lost}")
 }
 
-/// A size to the byte, as packets have them.
+/// Formats a packet size exactly, to the byte.
 pub(super) fn bytes(size: Bytes) -> String {
     format!("{} B", size.0)
 }
 
-/// Where loss begins, in words.
+/// Describes where loss begins.
 pub(super) fn begins(curve: &Curve) -> String {
     let size = bytes(curve.size);
     let clean = curve.rates.iter().take_while(|at| at.lossy == 0);
@@ -108,7 +108,7 @@ pub(super) fn begins(curve: &Curve) -> String {
     }
 }
 
-/// What is known of the rates above this one, which do not say where loss begins.
+/// Describes the results at higher rates, which do not show where loss begins.
 fn beyond(curve: &Curve, rate: ByteRate) -> String {
     let mut above = curve.rates.iter().filter(|at| at.rate.0 > rate.0);
     let told = above.find_map(|at| match &at.invalid {

@@ -1,4 +1,4 @@
-//! The table of instruments and targets in words, as all reports for people show it.
+//! The table of instruments and targets in words, for all reports for people.
 
 use nilometer_model::ByteRate;
 
@@ -11,7 +11,7 @@ use super::words::NONE;
 
 /// Stands in front of a rate that is assumed.
 const ASSUMED: &str = "~";
-/// What the table shows.
+/// Returns the title of the table.
 pub(super) fn title(predictions: &Predictions) -> &'static str {
     match (predictions.records(), predictions.predicts()) {
         (true, true) => "Recorded and predicted",
@@ -21,12 +21,12 @@ pub(super) fn title(predictions: &Predictions) -> &'static str {
     }
 }
 
-/// Whether there is a row that says something: a table of dashes is told in a sentence.
+/// Returns true if some row has a result. One sentence replaces a table of dashes.
 pub(super) fn is_table(predictions: &Predictions) -> bool {
     predictions.records() || predictions.predicts()
 }
 
-/// The rows of instruments of which something is known on one of these targets: of the others a sentence says why it is not.
+/// Returns the rows of instruments with a result on one of these targets. A sentence explains the others.
 pub(super) fn known_rows<'a>(
     predictions: &'a Predictions,
     targets: &'a [usize],
@@ -35,7 +35,7 @@ pub(super) fn known_rows<'a>(
     predictions.rows.iter().filter(move |row| targets.iter().any(|target| is_known(row, target)))
 }
 
-/// What stands below the title.
+/// The subtitle.
 pub(super) const SUBTITLE: &str = "how many times the rate of each instrument the storage takes";
 
 /// `3.5 x`, `no: 0.8 x`, or `?`.
@@ -51,13 +51,13 @@ pub(super) fn says(prospect: Option<&Prospect>) -> String {
     }
 }
 
-/// What is written of an instrument, marked where that is assumed.
+/// Formats an instrument's written rate, with a mark if it is assumed.
 pub(super) fn rate(row: &Prospects) -> String {
     let mark = if row.assumed.is_empty() { "" } else { ASSUMED };
     format!("{mark}{}", row.rate)
 }
 
-/// Below one it is rounded down: what is not enough must not look so.
+/// Formats a margin. It rounds down below one, so that an insufficient margin does not look sufficient.
 fn times(margin: f64) -> String {
     match margin {
         margin if margin < 1.0 => format!("{:.2} x", (margin * 100.0).floor() / 100.0),
@@ -66,7 +66,7 @@ fn times(margin: f64) -> String {
     }
 }
 
-/// Whether a verdict stands behind it.
+/// Returns true if a verdict supports it.
 pub(super) fn is_recorded(prospect: Option<&Prospect>) -> bool {
     prospect.is_some_and(|prospect| prospect.basis == Basis::Recorded)
 }
@@ -91,7 +91,7 @@ fn decimal(bytes: u64) -> String {
     ByteRate(bytes as f64).to_string().replace("/s", "")
 }
 
-/// What must be known of predictions, a paragraph each; none where there is nothing in the table but recordings.
+/// Returns the caveats of predictions, a paragraph each, or none if the table only has recordings.
 pub(super) fn notes(study: &Study<'_>) -> Vec<String> {
     let predictions = &study.predictions;
     let mut notes = Vec::new();
@@ -102,7 +102,7 @@ pub(super) fn notes(study: &Study<'_>) -> Vec<String> {
     notes
 }
 
-/// The limits. Who asked for an instrument knows how to have it recorded.
+/// Describes the limits. A user who asked for an instrument knows how to record it.
 fn rests_on(study: &Study<'_>) -> Option<String> {
     let predictions = &study.predictions;
     let advice = if study.missing.instruments { "" } else { ": write --for NAME to record an instrument" };
@@ -121,7 +121,7 @@ fn rests_on(study: &Study<'_>) -> Option<String> {
     })
 }
 
-/// Which rates are assumed, by what of them is.
+/// Lists the assumed rates, grouped by the assumed values.
 fn assumed(predictions: &Predictions) -> Option<String> {
     let rows = predictions.rows.iter().filter(|row| !row.assumed.is_empty());
     let what = |row: &Prospects| {
@@ -135,7 +135,7 @@ fn assumed(predictions: &Predictions) -> Option<String> {
         .then(|| format!("{ASSUMED} rests on what no source gives but is assumed: {}.", groups.join("; ")))
 }
 
-/// Which predictions do not decide because something was not measured.
+/// Lists the predictions that an unmeasured factor leaves undecided.
 fn without(predictions: &Predictions, what: Without) -> Option<String> {
     let lacks = |row: &&Prospects| row.on.iter().flatten().any(|prospect| prospect.without.contains(&what));
     let names: Vec<&str> = predictions.rows.iter().filter(lacks).map(|row| row.instrument.as_str()).collect();
@@ -150,7 +150,7 @@ fn without(predictions: &Predictions, what: Without) -> Option<String> {
     (!names.is_empty()).then(|| format!("? by {why}: {}.", names.join(", ")))
 }
 
-/// Where there is no prediction, and why. Nobody expects one for several targets at once.
+/// Lists missing predictions with their reasons. Nobody expects one for several targets at once.
 fn withheld(study: &Study<'_>) -> Option<String> {
     let predictions = &study.predictions;
     let is_single = |target: &usize| {
@@ -173,7 +173,7 @@ fn withheld(study: &Study<'_>) -> Option<String> {
     (!groups.is_empty()).then(|| format!("{NONE} not predicted: {}.", groups.join("; ")))
 }
 
-/// Names among all, in the fewer words.
+/// Names some of all, in whichever form is shorter.
 fn among(names: &[&str], all: &[&str]) -> String {
     if names.len() <= 1 || names.len() * 2 <= all.len() {
         return names.join(", ");
@@ -182,7 +182,7 @@ fn among(names: &[&str], all: &[&str]) -> String {
     if others.is_empty() { format!("all {}", all.len()) } else { format!("all but {}", others.join(", ")) }
 }
 
-/// Names by what they share, in the order in which that comes first.
+/// Groups names by a common property, in the order of its first appearance.
 fn grouped<'a, K: PartialEq>(pairs: impl Iterator<Item = (K, &'a str)>) -> Vec<(K, Vec<&'a str>)> {
     let mut groups: Vec<(K, Vec<&str>)> = Vec::new();
     for (what, name) in pairs {

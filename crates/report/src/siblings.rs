@@ -1,4 +1,4 @@
-//! Which of several that should be alike is not, in reports.
+//! The siblings that differ from others like them, in reports.
 
 use serde::Serialize;
 

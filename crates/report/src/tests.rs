@@ -31,7 +31,7 @@ fn target(path: &str) -> TargetEntry {
     TargetEntry { path: path.into(), file_system: "xfs".into(), description, left_out: None }
 }
 
-/// An instrument with a wicked name, and one of so many MB/s.
+/// Makes an instrument with a wicked name, and one with this many MB/s.
 fn catalogue() -> Vec<Instrument> {
     let camera = |name: &str, megabytes: u32| {
         let text = format!(
@@ -43,7 +43,7 @@ fn catalogue() -> Vec<Instrument> {
     vec![camera(WICKED, 200), camera("hungry", 900_000)]
 }
 
-/// As a report has it.
+/// Studies the results as a report does.
 fn studied(results: &Results) -> Study<'_> {
     Study::of(results).with_catalogue(&catalogue())
 }
@@ -250,7 +250,7 @@ fn every_report_says_where_more_elements_add_nothing() {
     let growth = &document["elements"][0];
     assert_eq!((&growth["knee"], &growth["knee_is_decided"]), (&3.into(), &true.into()));
     assert_eq!(growth["counts"][2]["targets"], serde_json::json!(["A", "B", "C"]));
-    // Sentences of cells of several at once are of all of them, and no ceiling of one.
+    // Sentences about several cells at once are about all of them, and never about the ceiling of a single one.
     assert!(document["figures"].as_array().expect("figures").iter().all(|figure| {
         let alone = figure["parameters"]["volumes"] == "alone";
         figure["bytes_per_second_ceiling"].is_null() != alone
@@ -363,7 +363,7 @@ fn invalid_repeats_are_named_in_every_report_for_people() {
     }
 }
 
-/// Of a figure that is not there, a lower bound is more than nothing.
+/// A lower bound on a missing figure is above zero.
 #[test]
 fn where_the_tool_waited_in_every_repeat_a_lower_bound_is_given() {
     let mut results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 3);

@@ -1,14 +1,14 @@
-//! Quantities for programs: what is written as a text with its unit in files and records becomes a number, and its unit a part
-//! of its key.
+//! Converts quantities for programs. In files and records they are texts with a unit. Here they become numbers,
+//! and the unit becomes a part of the key.
 
 use nilometer_model::{ByteRate, Bytes, Frequency, Nanos};
 use serde_json::{Map, Value as Json};
 
 use nilometer_analysis::Value;
 
-/// The same document, with `"size": "4096 B"` as `"size_bytes": 4096`: bytes, `_bytes_per_second`, seconds as `_s`, `_hertz`.
-/// Texts that are no quantities stay; one that only looks like a quantity in that form does not, so this is for descriptions of
-/// targets and not for texts of users.
+/// Converts a document: `"size": "4096 B"` becomes `"size_bytes": 4096`. Suffixes are `_bytes`,
+/// `_bytes_per_second`, `_s` for seconds and `_hertz`. Other texts stay. A text that happens to have this form
+/// is converted too, so use it for descriptions of targets and not for users' texts.
 pub fn units_in_keys(document: Json) -> Json {
     match document {
         Json::Object(fields) => {
@@ -27,7 +27,7 @@ fn field(key: String, value: Json) -> (String, Json) {
     }
 }
 
-/// A quantity in the one form in which quantities are written: a number, a space, the base unit.
+/// Parses a quantity in its canonical form: a number, a space, the base unit.
 fn quantity(text: &str) -> Option<(&'static str, Json)> {
     let (_, unit) = text.rsplit_once(' ')?;
     match unit {
@@ -39,7 +39,7 @@ fn quantity(text: &str) -> Option<(&'static str, Json)> {
     }
 }
 
-/// A parameter's value, without the unit that its key says.
+/// Returns a parameter's value without its unit, which is in the key.
 pub(super) fn plain(value: &Value) -> Json {
     match value {
         Value::Number(number) => (*number).into(),

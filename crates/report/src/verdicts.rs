@@ -1,4 +1,4 @@
-//! For programs: what storage takes of an instrument that was recorded at full speed only.
+//! The storage's rates for instruments that were recorded at full speed only, for programs.
 
 use serde::Serialize;
 
@@ -9,9 +9,9 @@ use nilometer_analysis::{FullSpeed, Study, letter};
 pub(super) struct FullSpeedTold {
     instrument: String,
     target: String,
-    /// What the instrument delivers.
+    /// The instrument's rate.
     bytes_per_second_needed: f64,
-    /// What the storage takes in the long run, with its interval; null where that is not known.
+    /// The storage's sustained rate with its interval; null if unknown.
     bytes_per_second: Option<[f64; 3]>,
     passes: usize,
     sentence: String,

@@ -1,4 +1,4 @@
-//! The way from a figure back to its samples: each repeat, whether it is used, and how the figure follows.
+//! The samples behind a figure: each repeat, its use, and the calculation of the figure.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::{
     words::{self, NONE},
 };
 
-/// A key that no figure has, and those that there are.
+/// A key without a figure, and the valid keys.
 #[derive(Debug)]
 pub struct UnknownFigure {
     key: String,
@@ -34,7 +34,7 @@ impl std::error::Error for UnknownFigure {}
 ///
 /// # Errors
 ///
-/// If no figure has the key.
+/// Returns an error if no figure has the key.
 pub(crate) fn why_document(study: &Study<'_>, key: &str) -> Result<Document, UnknownFigure> {
     let mut sections = Vec::new();
     for stage in &study.stages {
@@ -118,7 +118,7 @@ const fn quantity_name(quantity: Quantity) -> &'static str {
     if matches!(quantity, Quantity::Time) { "time" } else { "rate" }
 }
 
-/// Whether a sample is in the mean, or why not.
+/// Says if a sample counts in the mean, or why it does not.
 fn used(measured: &Measured) -> Cell {
     match &measured.sample.invalid {
         None => Cell::new("used"),
@@ -126,7 +126,7 @@ fn used(measured: &Measured) -> Cell {
     }
 }
 
-/// How the mean and its interval follow from the samples that are used.
+/// Shows the calculation of the mean and its interval from the samples used.
 fn formula(outcome: &CellOutcome<'_>, quantity: Quantity) -> Vec<String> {
     let Some(summary) = outcome.summary(quantity) else {
         let bound = words::at_least(outcome, quantity);
@@ -177,13 +177,14 @@ fn latencies(outcome: &CellOutcome<'_>) -> Option<String> {
     Some(format!("latencies: from the {count} operations of the samples that are used, all together"))
 }
 
-/// Measurements of the cell that the machine spoilt and that were made again in the same round: no sample of them is kept.
+/// Lists measurements of the cell that the machine spoilt and that were repeated in the same round. Their
+/// samples are not kept.
 fn made_again(study: &Study<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
     let events = study.results.events.iter().filter(|event| is_of(study, outcome, event));
     events.map(|event| format!("not kept: {}", event.what)).collect()
 }
 
-/// Whether an event, `measured again: /a, /b: CELL, round 3: why`, is of this cell and target.
+/// Returns true if an event, `measured again: /a, /b: CELL, round 3: why`, belongs to this cell and target.
 fn is_of(study: &Study<'_>, outcome: &CellOutcome<'_>, event: &Event) -> bool {
     let known = study.results.cells.get(outcome.cell).zip(study.results.targets.get(outcome.target));
     let Some((cell, target)) = known else { return false };

@@ -1,4 +1,4 @@
-//! How figures and sentences are written in every report.
+//! The notation of figures and sentences in every report.
 
 use nilometer_model::{FileSystemKind, FilesSeen, LocksSeen, Phase, Sample, statistics::Summary};
 use nilometer_plan::{Results, TargetEntry};
@@ -9,7 +9,7 @@ use nilometer_analysis::{
 
 use crate::document::{Cell, Tone};
 
-/// What stands for a figure that is not there.
+/// Stands for a missing figure.
 pub(super) const NONE: &str = "–";
 
 /// `97 %`.
@@ -17,7 +17,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// A parameter's name as it is read: `block size` for `block_size`.
+/// Returns a parameter's name for readers: `block size` for `block_size`.
 pub(super) fn parameter(name: &str) -> String {
     name.replace('_', " ")
 }
@@ -28,20 +28,21 @@ pub(super) fn interval(summary: &Summary) -> String {
     half.map_or_else(String::new, |half| format!("±{half:>3.0} %"))
 }
 
-/// The mean with its interval; none where no repeat is valid.
+/// Returns the mean with its interval, or `None` if no repeat is valid.
 pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
     let summary = outcome.summary(quantity)?;
     Some(format!("{} {}", quantity.show(summary.mean), interval(&summary)).trim_end().to_owned())
 }
 
-/// `at least 412 MB/s`, where no repeat is valid and a lower bound follows all the same. A time is then an upper bound.
+/// Returns `at least 412 MB/s`, if no repeat is valid but a lower bound follows. For a time it is an upper
+/// bound.
 pub(super) fn at_least(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
     let bound = if quantity == Quantity::Time { "at most" } else { "at least" };
     Some(format!("{bound} {}", quantity.show(outcome.lower_bound(quantity)?)))
 }
 
-/// The mean where the reasons for invalid repeats do not stand beside it. If half of its repeats or more are invalid, how many are valid
-/// takes the place of the interval: `1.62 GB/s (1/6)`.
+/// Returns the mean for places without the reasons of invalid repeats. If half of the repeats or more are
+/// invalid, the number of valid ones replaces the interval: `1.62 GB/s (1/6)`.
 pub(super) fn marked_rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
     let all = outcome.samples.len();
     if 2 * outcome.valid > all {
@@ -51,7 +52,7 @@ pub(super) fn marked_rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Opti
     Some(format!("{} ({}/{all})", quantity.show(mean).trim_end(), outcome.valid))
 }
 
-/// The mean, else the lower bound, else that it is invalid.
+/// Returns the mean, else the lower bound, else `INVALID`.
 pub(super) fn rate_or_bound(outcome: &CellOutcome<'_>, quantity: Quantity) -> String {
     let known = marked_rate(outcome, quantity).or_else(|| at_least(outcome, quantity));
     known.unwrap_or_else(|| "INVALID".into())
@@ -83,7 +84,7 @@ pub(super) fn cores(outcome: &CellOutcome<'_>, way: fn(&Cores) -> f64) -> String
 /// The names of the columns of [`times`].
 pub(super) const TIMES: [&str; 4] = ["real", "user", "system", "wait"];
 
-/// Where the time went, as means over repeats.
+/// Returns the parts of the time, as means over repeats.
 pub(super) fn times(outcome: &CellOutcome<'_>) -> [String; 4] {
     outcome.times.map_or([NONE; 4].map(str::to_owned), |times| {
         [times.real, times.user, times.system, times.wait].map(|time| time.to_string())
@@ -97,7 +98,7 @@ pub(super) fn invalid(outcome: &CellOutcome<'_>) -> Vec<String> {
     outcome.invalid.iter().map(line).collect()
 }
 
-/// By its standard name, where the type in the mount table is that of several.
+/// Returns the standard name of the file system if its type in the mount table is ambiguous, as `fuse` is.
 pub(super) fn file_system(target: &TargetEntry) -> &str {
     let kind = target.description.as_ref().map(|description| description.profile.kind);
     match kind {
@@ -115,7 +116,7 @@ pub(super) fn target(results: &Results, index: usize) -> String {
     }
 }
 
-/// Below the table of the storage.
+/// The note below the table of the storage.
 pub(super) const MATRIX: &str = "What is marked as published is what is written of the system, and was not tried; the rest \
                                  was found on the mount. A dash stands where nothing is known.";
 
@@ -128,7 +129,7 @@ pub(super) fn answer(answer: &MatrixAnswer) -> String {
     }
 }
 
-/// When, how often, with what and where it was measured, as far as the record says it.
+/// Describes the time, number of repeats, tools and machine of the measurement, if the record has them.
 pub(super) fn origin(results: &Results) -> String {
     let mut parts = Vec::new();
     if !results.started.is_empty() {
@@ -176,7 +177,7 @@ pub(super) fn comparisons<'a>(study: &'a Study<'_>) -> Vec<(&'a str, &'static st
     sentences.filter(|(_, _, sentences)| !sentences.is_empty()).collect()
 }
 
-/// What the words of comparisons rest on.
+/// Explains the basis of comparisons.
 pub(super) fn margin_note(results: &Results) -> String {
     let is_imported = results.is_imported();
     let from =
@@ -187,8 +188,8 @@ pub(super) fn margin_note(results: &Results) -> String {
     )
 }
 
-/// Figures of a stage that several processes came to: what each machine had of them, and what processes saw of each other's
-/// files, in words.
+/// Returns the figures of a stage that several processes measured, with each machine's share and the visibility
+/// of files, in words.
 pub(super) fn across_machines<'a, 'b>(stage: &'a StudyStage<'b>) -> Vec<(&'a CellOutcome<'b>, String)> {
     let outcomes = stage.outcomes.iter();
     outcomes
@@ -204,13 +205,13 @@ pub(super) fn across_machines<'a, 'b>(stage: &'a StudyStage<'b>) -> Vec<(&'a Cel
         .collect()
 }
 
-/// What was seen of files in all valid repeats, if that was looked at.
+/// Returns the visibility of files in all valid repeats, if it was tested.
 pub(super) fn seen(outcome: &CellOutcome<'_>) -> Option<FilesSeen> {
     let all = valid(outcome).filter_map(|sample| sample.seen.as_ref());
     all.cloned().reduce(|one, other| one.and(&other))
 }
 
-/// What was seen of locks in all valid repeats, if they were looked at.
+/// Returns the results for locks in all valid repeats, if they were tested.
 pub(super) fn locks(outcome: &CellOutcome<'_>) -> Option<LocksSeen> {
     let all = valid(outcome).filter_map(|sample| sample.locks.as_ref());
     all.cloned().reduce(|one, other| one.and(&other))

@@ -1,5 +1,5 @@
-//! The adapter to MPI, which is compiled by the `mpicc` of each site and loaded here: the ABI of MPI is another with each
-//! implementation, and the program is the same for all of them.
+//! The adapter to MPI. Implementations of MPI have different ABIs, but the program is the same everywhere. Each
+//! site therefore compiles the adapter with its `mpicc`, and the program loads it.
 
 use std::{
     env,
@@ -15,38 +15,38 @@ use libloading::{
     os::unix::{Library as UnixLibrary, RTLD_GLOBAL, RTLD_NOW},
 };
 
-/// The adapter, for `mpicc`.
+/// The adapter's source for `mpicc`.
 pub const ADAPTER_SOURCE: &str = include_str!("../../adapter/nilometer_mpi.c");
 
-/// What the adapter must say of itself.
+/// The version that the adapter must report.
 const VERSION: c_int = 2;
-/// Names the adapter, where it is in no usual place.
+/// Variable with the path of an adapter outside the usual places.
 const NAMED: &str = "NILOMETER_MPI";
 const FILE: &str = "libnilometer_mpi.so";
 
-/// Why processes can't speak by MPI.
+/// The reason why processes can't use MPI.
 #[derive(Debug, thiserror::Error)]
 pub enum MpiError {
-    /// There is none.
+    /// There is no adapter.
     #[error(
         "there is no adapter for MPI at {places}: make it by the mpicc of the MPI that starts this program, with `nilometer \
          generate mpi | mpicc -O2 -shared -fPIC -x c - -o {first}`, or build all with `make build MPI=1`"
     )]
     NoAdapter {
-        /// Where was looked.
+        /// The places searched.
         places: String,
-        /// Where to put one.
+        /// The recommended place for an adapter.
         first: String,
     },
-    /// It can't be loaded.
+    /// The adapter can't be loaded.
     #[error("{path}: it can't be loaded: {why}")]
     NotLoaded {
         /// The adapter.
         path: PathBuf,
-        /// As the loader says it.
+        /// The loader's message.
         why: String,
     },
-    /// It is of another program.
+    /// The adapter belongs to another version of the program.
     #[error(
         "{path}: it is an adapter of version {version}, and this program wants {VERSION}: make it anew, with `nilometer generate mpi`"
     )]
@@ -56,34 +56,34 @@ pub enum MpiError {
         /// Its version.
         version: c_int,
     },
-    /// MPI does not begin.
+    /// MPI fails to start.
     #[error("{path}: MPI can't be started: {why}")]
     NotStarted {
         /// The adapter.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The launcher started more, or fewer, than MPI knows.
+    /// The launcher and MPI disagree about the number of processes.
     #[error(
         "the launcher started {started} processes, and MPI knows of {known} ({library}): the adapter {path} is of another MPI \
          than the launcher: make it by the mpicc that belongs to it"
     )]
     OtherLauncher {
-        /// As the launcher says.
+        /// Number from the launcher.
         started: u32,
-        /// As MPI says.
+        /// Number from MPI.
         known: u32,
-        /// What MPI it is.
+        /// MPI's description of itself.
         library: String,
         /// The adapter.
         path: PathBuf,
     },
 }
 
-/// Where an adapter is looked for, the first that is there counts; one that is named counts alone.
+/// Returns the places to search for an adapter, in order. A path in the environment is the only place.
 fn places() -> Vec<PathBuf> {
-    // A program with rights that its user has not takes no code from that user.
+    // A program with more rights than its user must not load that user's code.
     if let Some(named) = env::var_os(NAMED).filter(|_| !is_privileged()) {
         return vec![named.into()];
     }
@@ -92,16 +92,16 @@ fn places() -> Vec<PathBuf> {
     vec![beside.join(FILE), beside.join("../lib/nilometer").join(FILE)]
 }
 
-/// The kernel gave this program rights that its user has not.
+/// Returns true if this program has rights that its user lacks.
 fn is_privileged() -> bool {
-    // SAFETY: it reads what the kernel told this process at its start.
+    // SAFETY: it reads a value that the kernel passed to this process at its start.
     let secure = unsafe { libc::getauxval(libc::AT_SECURE) };
     secure != 0
 }
 
-/// The adapter, if there is one.
+/// Returns the path of the adapter, if there is one.
 pub fn adapter_path() -> Option<PathBuf> {
-    // The loader looks for a name without a directory elsewhere.
+    // The loader would search elsewhere for a name without a directory.
     places().into_iter().filter(|path| path.is_file()).find_map(|path| path.canonicalize().ok())
 }
 
@@ -145,19 +145,20 @@ pub(crate) struct Adapter {
     pub(crate) preferred: Preferred,
     pub(crate) hints: Hints,
     pub(crate) close: OfFile,
-    /// Held for as long as a call lasts: one thread at a time.
+    /// Held during each call, so that only one thread calls at a time.
     turn: Mutex<()>,
-    /// The others are of it. It stays loaded to the end of the process: MPI has threads and handlers of its own.
+    /// The library of the functions above. It stays loaded until the process ends, because MPI has its own
+    /// threads and handlers.
     _library: std::mem::ManuallyDrop<Library>,
 }
 
 impl Adapter {
-    /// This thread's turn to call MPI.
+    /// Waits for this thread's turn to call MPI.
     pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread is in a call that does not come back within a second, so that no other may call.
+    /// Returns true if a thread's call does not return within a second. No other thread may call then.
     pub(crate) fn is_busy(&self) -> bool {
         let is_taken = || matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock));
         let stays_taken = || {
@@ -167,7 +168,7 @@ impl Adapter {
         is_taken() && (0..100).all(|_| stays_taken())
     }
 
-    /// The one at the first place that has one.
+    /// Loads the adapter from the first place that has one.
     pub(crate) fn found() -> Result<FoundAdapter, MpiError> {
         let path = adapter_path().ok_or_else(|| {
             let places: Vec<_> = places().iter().map(|place| place.display().to_string()).collect();
@@ -183,11 +184,11 @@ impl Adapter {
     fn load(path: &Path) -> Result<Self, MpiError> {
         let not_loaded =
             |error: libloading::Error| MpiError::NotLoaded { path: path.to_owned(), why: error.to_string() };
-        // SAFETY: loading it runs what it does when it is loaded: it is a library that the user has made or named. MPI's own
-        // plug-ins look for MPI's symbols among those that all libraries see.
+        // SAFETY: loading runs the library's initializers. The user made or named this library. MPI's plug-ins
+        // look up MPI's symbols globally.
         let library = unsafe { UnixLibrary::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }.map_err(not_loaded)?;
         let library = Library::from(library);
-        // SAFETY: the declarations are those of the source of the adapter, of the version that is asked for first.
+        // SAFETY: the declarations match the adapter's source of this version, which is checked first.
         unsafe {
             let version = library.get::<Version>(b"nilometer_mpi_version\0").map_err(not_loaded)?();
             if version != VERSION {
@@ -217,7 +218,7 @@ impl Adapter {
     }
 }
 
-/// An adapter, and where it was.
+/// An adapter and its path.
 pub(crate) struct FoundAdapter {
     pub(crate) adapter: Adapter,
     pub(crate) path: PathBuf,

@@ -1,7 +1,7 @@
-//! Files by MPI-IO: an engine on a run's directory, by itself or together with other processes.
+//! Files through MPI-IO: an engine on a run's directory, alone or together with other processes.
 //!
-//! A call lasts as long as the storage takes, and one of several processes as long as the slowest of them. So an engine is for a
-//! thread of its own, and while it works nothing else calls MPI in this process.
+//! A call takes as long as the storage, and a collective call as long as its slowest process. An engine
+//! therefore needs its own thread. While it works, nothing else in this process calls MPI.
 
 use std::{
     ffi::{CString, c_char, c_int, c_longlong, c_void},
@@ -23,24 +23,25 @@ use nilometer_storage::{
 
 use super::adapter::Adapter;
 
-/// Files of this process by MPI-IO.
+/// This process's files through MPI-IO.
 pub struct MpiFiles {
     adapter: Arc<Adapter>,
-    /// What MPI it is, in its own words.
+    /// MPI's description of itself.
     library: String,
     implementation: OnceLock<MpiIoImplementation>,
-    /// Of the file that was opened last.
+    /// Settings of the last file opened.
     in_force: Mutex<Option<MpiIoInForce>>,
 }
 
-/// What an engine works on.
+/// The settings of an engine.
 #[derive(Debug)]
 pub struct MpiIoSetup<'a> {
     /// The run's directory. Only this user may write to it: MPI-IO follows symlinks.
     pub directory: &'a Path,
-    /// The ranks that open each file together, in their order, this one too; none where each opens files of its own.
+    /// The ranks that open each file together, in order and with this one; `None` if each rank opens its own
+    /// files.
     pub together: Option<&'a [u32]>,
-    /// By which calls, and with which hints.
+    /// The calls and hints to use.
     pub mpi_io: &'a MpiIo,
     /// Slots for open files, the run's directory included.
     pub slots: u32,
@@ -48,15 +49,15 @@ pub struct MpiIoSetup<'a> {
     pub clock: Clock,
 }
 
-/// Bits that the adapter knows.
+/// Flags that the adapter knows.
 const READS: c_int = 1;
 const WRITES: c_int = 2;
 const CREATES: c_int = 4;
 const MUST_BE_NEW: c_int = 8;
 
-/// Room for the hints that are in force.
+/// Size of the buffer for the hints in force.
 const HINTS_TEXT: c_int = 1 << 16;
-/// Room for the name of a part of Open MPI.
+/// Size of the buffer for the name of a component of Open MPI.
 const PREFERRED_TEXT: c_int = 64;
 
 impl MpiFiles {
@@ -64,12 +65,12 @@ impl MpiFiles {
         MpiFiles { adapter, library, implementation: OnceLock::new(), in_force: Mutex::default() }
     }
 
-    /// Whether a call has not come back, so that MPI can't be called any more.
+    /// Returns true if a call has hung, so that MPI can't be called any more.
     pub fn is_stuck(&self) -> bool {
         self.adapter.is_busy()
     }
 
-    /// What the last file was opened by, and with which hints; none if there was none since this was asked for last.
+    /// Returns the settings of the last file opened, or `None` if no file was opened since the last call.
     pub fn take_in_force(&self) -> Option<MpiIoInForce> {
         self.in_force().take()
     }
@@ -78,10 +79,10 @@ impl MpiFiles {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which implementation this process has, as it turns out with a file in a directory for temporary ones.
+    /// Detects this process's implementation of MPI-IO by opening a file in a directory for temporary files.
     ///
     /// # Errors
-    /// If there can be no such file, or it can't be told.
+    /// Returns an error if that file can't be made, or the implementation is not recognized.
     pub fn implementation(self: &Arc<Self>) -> Result<MpiIoImplementation, String> {
         if let Some(known) = self.implementation.get() {
             return Ok(*known);
@@ -96,7 +97,7 @@ impl MpiFiles {
             |why: &dyn fmt::Display| format!("MPI-IO can't be tried in {}: {why}", directory.display());
         DirBuilder::new().mode(0o700).create(&directory).map_err(|error| failed(&error))?;
         let told = self.told_of_file_in(&directory);
-        // What can't be removed is an empty file among temporary ones.
+        // If this fails, an empty temporary file remains.
         remove_file(directory.join(TRIED)).ok();
         remove_dir(&directory).ok();
         let told = told.map_err(|errno| failed(&errno))?;
@@ -110,19 +111,19 @@ impl MpiFiles {
         calls.closed(file).map(|()| told)
     }
 
-    /// Which of its parts Open MPI prefers; nothing of others.
+    /// Returns the component that Open MPI prefers, or an empty text for other libraries.
     fn preferred(&self) -> String {
         let mut name = [0_u8; PREFERRED_TEXT as usize];
         let _turn = self.adapter.turn();
-        // SAFETY: room for so many letters.
+        // SAFETY: the buffer has this length.
         let code = unsafe { (self.adapter.preferred)(name.as_mut_ptr().cast(), PREFERRED_TEXT) };
         if code == 0 { text_of(&name) } else { String::new() }
     }
 
-    /// An engine for the calling thread; all that open files together make theirs at the same time.
+    /// Makes an engine for the calling thread. Ranks that open files together make theirs at the same time.
     ///
     /// # Errors
-    /// If there can be none, in words.
+    /// Returns the reason if there can be none.
     pub fn engine(self: &Arc<Self>, setup: &MpiIoSetup<'_>) -> Result<Box<dyn Engine>, String> {
         setup.mpi_io.check()?;
         let implementation = self.implementation()?;
@@ -136,12 +137,12 @@ impl MpiFiles {
         Ok(Box::new(Immediate::around(calls, 1, setup.clock)))
     }
 
-    /// These ranks together.
+    /// Makes a group of these ranks.
     fn group(&self, ranks: &[u32]) -> Result<*mut c_void, String> {
         let ranks: Vec<c_int> = ranks.iter().map(|rank| rank.cast_signed()).collect();
         let mut group = ptr::null_mut();
         let _turn = self.adapter.turn();
-        // SAFETY: ranks of the campaign, which are so many.
+        // SAFETY: the slice has this number of ranks, all of the campaign.
         let code = unsafe { (self.adapter.group)(ranks.as_ptr(), counted(ranks.len()), &raw mut group) };
         if code == 0 { Ok(group) } else { Err(format!("MPI makes no group of processes ({})", Errno(code))) }
     }
@@ -153,25 +154,25 @@ impl fmt::Debug for MpiFiles {
     }
 }
 
-/// The file by which it is found out what there is.
+/// The file that detects the implementation.
 const TRIED: &str = "n_tried";
 
-/// Hints as the adapter takes them: each key with its value behind it.
+/// Hints in the adapter's form: each key followed by its value.
 struct HintTexts(Vec<CString>);
 
 impl HintTexts {
-    /// What has a zero in it is no hint, and was refused before.
+    /// A text with a zero byte is no valid hint, and was refused before.
     fn of(hints: &MpiIoHints) -> Self {
         let texts = hints.iter().flat_map(|(key, value)| [key, value]);
         HintTexts(texts.map(|text| CString::new(text.as_str()).unwrap_or_default()).collect())
     }
 }
 
-/// Open files by slot, and the calls that work on them.
+/// Open files by slot, and the calls on them.
 struct FileCalls {
     files: Arc<MpiFiles>,
     directory: PathBuf,
-    /// Those that open files together.
+    /// The group of ranks that open files together.
     group: Option<*mut c_void>,
     mpi_io: MpiIo,
     implementation: MpiIoImplementation,
@@ -186,14 +187,14 @@ impl FileCalls {
             directory: directory.into(),
             group: None,
             mpi_io: mpi_io.clone(),
-            // Of a file by which it is found out it is not asked.
+            // Detection does not use this field.
             implementation: MpiIoImplementation::Ompio,
             hints: HintTexts::of(&mpi_io.hints),
             table: Vec::new(),
         }
     }
 
-    /// 1 where all make each call of data together.
+    /// Returns 1 if all ranks make each data call together.
     fn together(&self) -> c_int {
         c_int::from(self.group.is_some() && self.mpi_io.calls == MpiIoCalls::Collective)
     }
@@ -237,17 +238,18 @@ impl FileCalls {
         let mut file = ptr::null_mut();
         let adapter = &self.files.adapter;
         let _turn = adapter.turn();
-        // SAFETY: a group that is there or none, a path and texts that end with a zero, twice as many as are said.
+        // SAFETY: the group is valid or null. The path and the texts end with a zero, and there are twice
+        // `count` texts.
         let code = unsafe { (adapter.open)(group, path.as_ptr(), how, texts.as_ptr(), count, &raw mut file) };
         done(code).map(|()| file)
     }
 
-    /// What the library says that an open file is opened with.
+    /// Returns the hints that the library reports for an open file.
     fn hints_in_force(&self, file: *mut c_void) -> MpiIoHints {
         let mut text = vec![0_u8; HINTS_TEXT as usize];
         let adapter = &self.files.adapter;
         let _turn = adapter.turn();
-        // SAFETY: an open file, and room for so many letters.
+        // SAFETY: the file is open and the buffer has this length.
         let code = unsafe { (adapter.hints)(file, text.as_mut_ptr().cast(), HINTS_TEXT) };
         let text = if code == 0 { text_of(&text) } else { String::new() };
         let hints = text.lines().filter_map(|line| line.split_once('='));
@@ -257,7 +259,7 @@ impl FileCalls {
     fn closed(&self, file: *mut c_void) -> Result<(), Errno> {
         let adapter = &self.files.adapter;
         let _turn = adapter.turn();
-        // SAFETY: a file that is open, and no longer is after this.
+        // SAFETY: the file is open, and nothing uses it after this call.
         done(unsafe { (adapter.close)(file) })
     }
 
@@ -270,7 +272,7 @@ impl FileCalls {
         let file = self.at(slot)?;
         let adapter = &self.files.adapter;
         let _turn = adapter.turn();
-        // SAFETY: a file that is open.
+        // SAFETY: the file is open.
         done(unsafe { (adapter.sync)(file) }).map(|()| 0)
     }
 
@@ -282,7 +284,7 @@ impl FileCalls {
         let mut moved = 0;
         let adapter = &self.files.adapter;
         let _turn = adapter.turn();
-        // SAFETY: a file that is open, and as many bytes as are said.
+        // SAFETY: the file is open, and the buffer has `count` bytes.
         let code = unsafe {
             (adapter.write)(
                 file,
@@ -304,7 +306,7 @@ impl FileCalls {
         let mut moved = 0;
         let adapter = &self.files.adapter;
         let _turn = adapter.turn();
-        // SAFETY: a file that is open, and room for as many bytes as are said.
+        // SAFETY: the file is open, and the buffer has room for `count` bytes.
         let code = unsafe {
             (adapter.read)(
                 file,
@@ -319,7 +321,7 @@ impl FileCalls {
     }
 }
 
-/// Where data are in a file, and how many bytes, as MPI counts.
+/// Position and length of data in a file, in MPI's types.
 struct FilePlace {
     at: c_longlong,
     count: c_int,
@@ -331,25 +333,25 @@ fn place_of(operation: &Operation) -> Result<FilePlace, Errno> {
     at.ok().zip(count.ok()).map(|(at, count)| FilePlace { at, count }).ok_or(Errno::EINVAL)
 }
 
-/// A number of ranks or hints as C has it.
+/// Converts a number of ranks or hints to C's type.
 fn counted(number: usize) -> c_int {
     c_int::try_from(number).expect("MPI counts processes so, and a plan has fewer hints")
 }
 
-/// What the adapter says of a call.
+/// Translates the adapter's result of a call.
 fn done(code: c_int) -> Result<(), Errno> {
     if code == 0 { Ok(()) } else { Err(Errno(code)) }
 }
 
-/// What a library tells of its MPI-IO.
+/// A library's information about its MPI-IO.
 struct ToldOfMpiIo {
-    /// The part that opens files; nothing of a library that has no such parts.
+    /// The component that opens files; empty for a library without components.
     preferred: String,
-    /// Of a file that was opened without any.
+    /// Hints of a file that was opened without any.
     hints: MpiIoHints,
 }
 
-/// The beginning of the name of a part, and of hints, that one implementation alone has.
+/// Prefix of component names and hints that only one implementation has.
 const ROMIO: &str = "romio";
 
 fn known_by(told: &ToldOfMpiIo) -> Option<MpiIoImplementation> {
@@ -361,7 +363,7 @@ fn known_by(told: &ToldOfMpiIo) -> Option<MpiIoImplementation> {
     (preferred == "ompio").then_some(MpiIoImplementation::Ompio)
 }
 
-/// What stands before the first zero.
+/// Returns the text before the first zero byte.
 fn text_of(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -385,13 +387,13 @@ impl Execute for FileCalls {
 impl Drop for FileCalls {
     fn drop(&mut self) {
         for file in std::mem::take(&mut self.table).into_iter().flatten() {
-            // Whoever left it open has no use for what is said of it.
+            // Nobody needs the error of closing a file left open.
             self.closed(file).ok();
         }
         if let Some(group) = self.group.take() {
             let adapter = &self.files.adapter;
             let _turn = adapter.turn();
-            // SAFETY: a group that is there, and no longer is after this.
+            // SAFETY: the group is valid, and nothing uses it after this call.
             unsafe { (adapter.ungroup)(group) };
         }
     }

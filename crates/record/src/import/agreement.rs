@@ -1,5 +1,6 @@
-//! Figures that say the same thing twice: a rate beside the bytes and the time that it follows from. Both are printed rounded;
-//! if they differ by more than that, one of them is not what this program takes it for, and the file is refused.
+//! Compares figures that a file gives twice: a rate, and the bytes and the time from which it follows. Both are
+//! rounded. If they differ by more than rounding explains, this program misunderstands one of them, and refuses
+//! the file.
 
 use super::Fault;
 
@@ -19,7 +20,8 @@ pub(super) struct SameFigure<'a> {
     pub(super) slack: f64,
 }
 
-/// Programs print three digits of a figure at the least; figures that follow from each other differ by less than this share.
+/// Programs print three digits of a figure at the least; figures that follow from each other differ by less
+/// than this share.
 const ROUNDED: f64 = 0.01;
 
 impl SameFigure<'_> {

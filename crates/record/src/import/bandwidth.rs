@@ -1,6 +1,6 @@
 //! Units of rates and times as other programs and publications write them.
 
-/// What a number is of.
+/// The quantity and the scale of a unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum GivenUnit {
     /// Seconds for a task, times this.
@@ -11,8 +11,8 @@ pub(super) enum GivenUnit {
     Operations,
 }
 
-/// A unit by its name; none of what is no rate and no time. A bit is an eighth of a byte; `KB/s` and the like are decimal, as
-/// the studies that used them say.
+/// Returns a unit by its name, or `None` if it is neither a rate nor a time. A bit is an eighth of a byte.
+/// `KB/s` and the like are decimal, as the studies that used them say.
 pub(super) fn unit(name: &str) -> Option<GivenUnit> {
     const MEBI: f64 = 1024.0 * 1024.0;
     Some(match name.trim() {

@@ -1,5 +1,5 @@
-//! Dates as other programs write them. None of them names a time zone: they are the clock of the machine that measured, and are
-//! taken as UTC.
+//! Parses dates of other programs. None of them names a time zone: they are local times of the machine that
+//! measured, and import takes them as UTC.
 
 use nilometer_model::{Moment, Nanos};
 

@@ -1,8 +1,8 @@
-//! The directory that a run of IO500 leaves: an output of IOR or mdtest for each phase, and a summary that repeats their rates
-//! and adds those of `find`.
+//! The directory that a run of IO500 leaves: an output of IOR or mdtest for each phase, and a summary that
+//! repeats their rates and adds those of `find`.
 //!
-//! All of it becomes one target, the directory in which IO500 worked, with a stage for each part, such as `ior-easy`. A rate of
-//! the summary that differs from that in the program's output is refused.
+//! All of it becomes one target, the directory in which IO500 worked, with a stage for each part, such as
+//! `ior-easy`. Import refuses a summary with a rate that differs from the one in the program's output.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,7 @@ struct RunFiles {
     others: BTreeMap<String, u64>,
 }
 
-/// Files with a summary, the first one that is there counts.
+/// Names of summaries. The first one found counts.
 const SUMMARIES: [&str; 2] = ["result_summary.txt", "result.txt"];
 /// Programs whose outputs IO500 keeps.
 const PROGRAMS: [&str; 2] = ["ior-", "mdtest-"];
@@ -152,7 +152,7 @@ impl RunFiles {
     }
 }
 
-/// Whether a phase is of a program whose outputs are read.
+/// Returns true if import reads the output of the phase's program.
 fn is_output(phase: &str) -> bool {
     let is_of_program = PROGRAMS.iter().any(|program| phase.starts_with(program));
     is_of_program && ACTIONS.iter().any(|action| phase.ends_with(action))
@@ -163,8 +163,8 @@ fn stage(phase: &str) -> &str {
     ACTIONS.iter().find_map(|action| phase.strip_suffix(action)).unwrap_or(phase)
 }
 
-/// The directory in which all phases worked, as their outputs name their paths. IO500 makes one for each run, named by its time;
-/// runs are repeats, so that this last part of the path does not count.
+/// The directory in which all phases worked, as their outputs name their paths. IO500 makes one for each run,
+/// named by its time; runs are repeats, so that this last part of the path does not count.
 fn place<'a>(outputs: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut common: Option<Vec<&str>> = None;
     for path in outputs.flat_map(paths) {

@@ -1,8 +1,10 @@
-//! CSV and JSON of elbencho (`--csvfile`, `--jsonfile`): a row or a document for each phase, with the figures of when the last
-//! thread was done. It has the least, the mean and the greatest latency, from which no distribution follows: they are not taken.
+//! CSV and JSON of elbencho (`--csvfile`, `--jsonfile`): a row or a document for each phase. Import takes the
+//! figures at the time when the last thread was done. It ignores the least, the mean and the greatest latency,
+//! because no distribution follows from them.
 //!
-//! Columns are those of its documentation (docs/csv-docs.md of elbencho 3). A phase that reads and writes at the same time
-//! (`--rwmixpct`, `--rwmixthr`) has its reads in columns of their own: it becomes a `write` and a `read` of one cell.
+//! Columns are those of its documentation (docs/csv-docs.md of elbencho 3). A phase that reads and writes at
+//! the same time (`--rwmixpct`, `--rwmixthr`) has its reads in columns of their own: it becomes a `write` and a
+//! `read` of one cell.
 
 use std::collections::HashMap;
 
@@ -19,7 +21,7 @@ use super::{
     table::{Fields, KnownColumns, Table},
 };
 
-/// Whether a line is the header of such a table.
+/// Returns true if a line is the header of such a table.
 pub(super) fn is_header(line: &str) -> bool {
     line.contains("operation,time ms [first],time ms [last]")
 }
@@ -27,7 +29,8 @@ pub(super) fn is_header(line: &str) -> bool {
 const NEEDED: [&str; 4] = ["operation", "time ms [last]", "entries [last]", "MiB [last]"];
 const MEBI: f64 = 1024.0 * 1024.0;
 
-/// Columns that are taken, those of the first thread that was done, and those that docs/import.md leaves out by name.
+/// Returns true if import takes the column, if it is for the first thread done, or if docs/import.md names it
+/// as ignored.
 fn is_known(column: &str) -> bool {
     const PARTS: [&str; 4] = ["[first]", "[last]", " lat us [", "rwmix read "];
     const NAMES: [&str; 19] = [
@@ -86,7 +89,7 @@ fn take(row: &impl Fields, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
 #[derive(Debug, Clone)]
 struct Operation {
     phase: Phase,
-    /// Its name, where the phase does not say it.
+    /// Its name, if the phase does not contain it.
     name: String,
     /// Reads beside writes, such as `RWMIX70`: a parameter of both.
     mix: String,
@@ -150,7 +153,8 @@ impl Amount {
         [entries, entry_rate, mebibytes, rate, operation_rate].iter().all(|figure| *figure <= 0.0)
     }
 
-    /// Rates follow from amounts and the time. Rates are whole numbers, amounts are whole MiB, and times whole milliseconds.
+    /// Rates follow from amounts and the time. Rates are whole numbers, amounts are whole MiB, and times whole
+    /// milliseconds.
     fn check(&self, milliseconds: f64, line: u64) -> Result<(), Fault> {
         let pairs = [
             ("MiB/s [last]", self.rate, "MiB [last] and time ms [last]", self.mebibytes, "MiB/s"),

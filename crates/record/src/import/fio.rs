@@ -1,7 +1,8 @@
-//! JSON of fio (`--output-format=json`, or `json+` with all bins of its histograms): a sample for each direction of each job.
+//! JSON of fio (`--output-format=json`, or `json+` with all bins of its histograms): a sample for each
+//! direction of each job.
 //!
-//! Jobs of one name in one group run at the same time (`numjobs` without `group_reporting`, or a job on several hosts): they
-//! are the workers of one sample. Repeats are further documents and further files.
+//! Jobs of one name in one group run at the same time (`numjobs` without `group_reporting`, or a job on several
+//! hosts): they are the workers of one sample. Repeats are further documents and further files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +53,7 @@ fn take(document: &Document, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Counts figures of jobs that are not taken.
+/// Counts figures of jobs that import does not take.
 fn name_the_rest(jobs: &[&Job], gathered: &mut Gathered<'_>) {
     for job in jobs {
         if job.trim.operations() > 0.0 || job.trim.io_bytes > 0 {
@@ -67,7 +68,7 @@ fn name_the_rest(jobs: &[&Job], gathered: &mut Gathered<'_>) {
     }
 }
 
-/// Adds what jobs did at the same time, as one sample.
+/// Adds the results of jobs that ran at the same time as one sample.
 fn add(document: &Document, jobs: &[&Job], phase: Phase, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     let did: Vec<&Direction> = jobs.iter().filter_map(|job| job.direction(phase)).collect();
     let operations: f64 = did.iter().map(|direction| direction.operations()).sum();
@@ -115,7 +116,7 @@ impl Job {
     }
 }
 
-/// Latencies of all jobs together: of their bins, or of the percentiles that are given.
+/// Returns the latencies of all jobs together, from their bins or from percentiles.
 fn latency(all: &[&Direction]) -> Option<Histogram> {
     let mut histogram = Histogram::default();
     for direction in all {
@@ -151,8 +152,8 @@ fn operation_size(bytes: f64) -> Option<Bytes> {
     (whole > 0.0 && (whole - bytes).abs() < 0.01 * whole).then_some(size)
 }
 
-/// `operation` is the mean size of one in bytes: before version 2.2 fio's document has no options, and tests with blocks of
-/// different sizes would be repeats of one.
+/// `operation` is the mean size of one in bytes: before version 2.2 fio's document has no options, and tests
+/// with blocks of different sizes would be repeats of one.
 fn run(document: &Document, jobs: &[&Job], operation: f64) -> ImportedRun {
     let told = TOLD.iter().filter_map(|(name, word)| {
         let value = document.option(jobs[0], name)?;

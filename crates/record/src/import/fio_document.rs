@@ -215,7 +215,7 @@ impl Job {
         if apart > 0.0 { apart } else { self.mixed.as_ref().map_or(0.0, |mixed| mixed.bytes(kibibytes)) }
     }
 
-    /// Whether reads and writes are given, and their sum as well.
+    /// Checks the sum of reads and writes if the document has all three.
     fn check_mixed(&self, kibibytes: bool) -> Result<(), Fault> {
         let (Some(mixed), true) = (&self.mixed, self.has_directions()) else { return Ok(()) };
         let figure = SameFigure {

@@ -22,7 +22,8 @@ impl Latency {
         !self.bins.is_empty() || !self.percentile.is_empty()
     }
 
-    /// Adds them as nanoseconds: `unit` of these are one of fio's, and there were so many `operations` if fio does not say.
+    /// Adds the latencies in nanoseconds. `unit` is the number of nanoseconds in fio's unit; `operations` is
+    /// their count if fio does not give it.
     pub(super) fn add_to(&self, histogram: &mut Histogram, unit: u64, operations: u64) -> Option<()> {
         for (value, count) in &self.bins {
             add_many(histogram, value.parse::<u64>().ok()?.saturating_mul(unit), *count);
@@ -33,7 +34,7 @@ impl Latency {
         Some(())
     }
 
-    /// As many values as lie between two percentiles are those of the upper one.
+    /// Gives all values between two percentiles the value of the upper one.
     fn add_percentiles(&self, histogram: &mut Histogram, unit: u64, operations: u64) {
         let share = |(percent, value): (&String, &u64)| Some((percent.parse::<f64>().ok()?, *value));
         let mut shares: Vec<(f64, u64)> = self.percentile.iter().filter_map(share).collect();

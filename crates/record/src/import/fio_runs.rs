@@ -1,8 +1,8 @@
-//! Documents of fio that follow each other: interim states of one run (`--status-interval`), of which the last counts, or
-//! several runs one after the other, which are repeats.
+//! Successive documents of fio. They are interim states of one run (`--status-interval`), of which the last
+//! counts, or results of several runs, which are repeats.
 //!
-//! A document carries the time at which it was written and the time for which fio had run until then. Their difference is when
-//! fio was started:
+//! A document has the time at which fio wrote it and the time for which fio had run until then. The difference
+//! is the start of fio:
 //!
 //! ```text
 //! started     first document   second document
@@ -14,7 +14,7 @@
 
 use super::fio_document::{Document, Job};
 
-/// Whether a document is an earlier state of the run that the next one is of.
+/// Returns true if a document is an earlier state of the next document's run.
 pub(super) fn is_interim(earlier: &Document, later: &Document) -> bool {
     let [jobs, next]: [Vec<&Job>; 2] = [earlier, later].map(|document| document.measured().collect());
     let pairs = || jobs.iter().zip(&next);

@@ -1,4 +1,4 @@
-//! What was found in files so far, by target, cell and repeat, and how it becomes a record.
+//! The results found so far, by target, cell and repeat, and their conversion to a record.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,10 +11,10 @@ use nilometer_plan::{Cell, Group, ImportedRun, Key, Results, TargetEntry};
 use super::{Fault, ImportOptions};
 use crate::{Record, RecordError};
 
-/// A figure with what it is of.
+/// A figure with its target, cell and phase.
 #[derive(Debug, Clone)]
 pub(super) struct GivenFigure {
-    /// What was measured, as the file says it.
+    /// The target's name in the file.
     pub(super) target: String,
     pub(super) stage: String,
     pub(super) run: ImportedRun,
@@ -22,7 +22,7 @@ pub(super) struct GivenFigure {
     pub(super) did: GivenWork,
 }
 
-/// What was done in a repeat.
+/// The work of one repeat.
 #[derive(Debug, Clone, Default)]
 pub(super) struct GivenWork {
     pub(super) bytes: u64,
@@ -30,16 +30,17 @@ pub(super) struct GivenWork {
     pub(super) wall: Nanos,
     pub(super) user: Nanos,
     pub(super) system: Nanos,
-    /// Since 1970; zero where it is not said.
+    /// Start since 1970, or zero if unknown.
     pub(super) started: Nanos,
     pub(super) latency: Histogram,
 }
 
-/// A rate is given without what was done in which time: it is taken to have been so in this time.
+/// Assumed duration of a rate that comes without amounts and times.
 const NOMINAL_SECONDS: u64 = 1000;
-/// More are not results of a person's benchmarks, and would not fit into the memory of a small machine.
+/// Limit on samples. A person's benchmarks have fewer, and more would not fit into the memory of a small
+/// machine.
 pub(super) const SAMPLES_MAX: usize = 5_000_000;
-/// More kinds of what was left out are counted together.
+/// Number of reasons for omissions that are listed. Others are counted together.
 const KINDS_MOST: usize = 20;
 /// More sources are counted in a title.
 const NAMED_MOST: usize = 3;
@@ -47,7 +48,7 @@ const NAMED_MOST: usize = 3;
 const COUNT_MOST: f64 = 9e18;
 
 impl GivenWork {
-    /// Something that took so many seconds: an operation.
+    /// Makes the work of one operation that took `seconds`.
     pub(super) fn of_time(seconds: f64, line: u64) -> Result<Self, Fault> {
         let wall = nanos(seconds, line)?;
         if wall.0 == 0 {
@@ -59,13 +60,13 @@ impl GivenWork {
         Ok(GivenWork { operations: 1, wall, ..GivenWork::default() })
     }
 
-    /// So many bytes a second.
+    /// Makes work at `rate` bytes a second.
     pub(super) fn of_byte_rate(rate: f64, line: u64) -> Result<Self, Fault> {
         let wall = Nanos::from_millis(NOMINAL_SECONDS * 1000);
         Ok(GivenWork { bytes: count(rate * NOMINAL_SECONDS as f64, line)?, wall, ..GivenWork::default() })
     }
 
-    /// So many operations a second.
+    /// Makes work at `rate` operations a second.
     pub(super) fn of_operation_rate(rate: f64, line: u64) -> Result<Self, Fault> {
         let wall = Nanos::from_millis(NOMINAL_SECONDS * 1000);
         Ok(GivenWork {
@@ -126,7 +127,7 @@ fn day_of(moment: Nanos) -> u64 {
     moment.0 / (86_400 * 1_000_000_000)
 }
 
-/// A number that is to be counted.
+/// Converts a number to a count.
 pub(super) fn count(number: f64, line: u64) -> Result<u64, Fault> {
     if !(0.0..COUNT_MOST).contains(&number) {
         return Err(Fault::at(line, format!("{number} is no count that a record can hold")));
@@ -140,7 +141,7 @@ pub(super) fn nanos(seconds: f64, line: u64) -> Result<Nanos, Fault> {
     count(seconds * 1e9, line).map(Nanos)
 }
 
-/// See the module.
+/// The results of all files read so far.
 pub(super) struct Gathered<'a> {
     pub(super) options: &'a ImportOptions,
     targets: Vec<String>,
@@ -150,7 +151,7 @@ pub(super) struct Gathered<'a> {
     repeats: HashMap<Group, u32>,
     samples: Vec<KeptSample>,
     sources: Vec<String>,
-    /// What was left out, and how often.
+    /// Reasons for omissions, with their numbers.
     left_out: BTreeMap<String, u64>,
     started: Nanos,
     /// The part of a larger benchmark that the results belong to; `None` outside of one.
@@ -187,19 +188,20 @@ impl<'a> Gathered<'a> {
         self.samples.len()
     }
 
-    /// Bytes a second, or operations a second if no data are moved, of the first sample of a phase behind the first `before`.
+    /// Bytes a second, or operations a second if no data are moved, of the first sample of a phase behind the
+    /// first `before`.
     pub(super) fn rate_since(&self, before: usize, phase: Phase) -> Option<f64> {
         let kept = self.samples[before..].iter().find(|kept| kept.phase == phase)?;
         let amount = if kept.bytes > 0 { kept.bytes } else { kept.operations };
         Some(amount as f64 / kept.wall.seconds())
     }
 
-    /// There were more than a record is made of; they were not kept.
+    /// Returns true if there were more samples than the limit. The others were dropped.
     pub(super) fn is_full(&self) -> bool {
         self.samples.len() >= SAMPLES_MAX
     }
 
-    /// One more repeat of what it is of.
+    /// Adds a figure as one more repeat.
     pub(super) fn add(&mut self, figure: GivenFigure) {
         if self.is_full() {
             return;
@@ -230,12 +232,12 @@ impl<'a> Gathered<'a> {
         *next += 1;
     }
 
-    /// Something was not taken.
+    /// Counts an omission.
     pub(super) fn leave_out(&mut self, why: impl Into<String>) {
         self.leave_out_many(why, 1);
     }
 
-    /// Several things were not taken for one reason.
+    /// Counts several omissions with one reason.
     pub(super) fn leave_out_many(&mut self, why: impl Into<String>, count: u64) {
         let why = why.into();
         let is_told = self.left_out.len() < KINDS_MOST || self.left_out.contains_key(&why);
@@ -310,7 +312,8 @@ fn named(sources: &[String]) -> String {
 /// The margin of plans that say none.
 const MARGIN: f64 = 5.0;
 
-/// Where each cell comes to stand: stages in the order in which they appear, cells in theirs.
+/// Returns the new position of each cell: stages in order of appearance, and within them cells in order of
+/// appearance.
 fn by_stage(cells: &[Cell]) -> Vec<usize> {
     let mut stages: HashMap<&str, usize> = HashMap::new();
     for cell in cells {
@@ -335,22 +338,22 @@ pub struct ImportedResults {
 }
 
 impl ImportedResults {
-    /// How many samples there are.
+    /// Returns the number of samples.
     pub fn samples(&self) -> usize {
         self.samples.len()
     }
 
-    /// How many cells.
+    /// Returns the number of cells.
     pub fn cells(&self) -> usize {
         self.head.cells.len()
     }
 
-    /// What was measured.
+    /// Returns the names of the targets.
     pub fn targets(&self) -> impl Iterator<Item = &str> {
         self.head.targets.iter().map(|target| target.path.as_str())
     }
 
-    /// What of the files was not taken, and how often.
+    /// Returns the omitted parts of the files, with their numbers.
     pub fn left_out(&self) -> &[(String, u64)] {
         &self.left_out
     }
@@ -362,7 +365,7 @@ impl ImportedResults {
         let written = record.add_imported(samples);
         if written.is_err() {
             drop(record);
-            // What was made a moment ago and holds nothing.
+            // Remove the record just made, which is empty.
             drop(std::fs::remove_file(path));
         }
         written

@@ -1,8 +1,8 @@
-//! IO500: the rate and the time of each phase, from its summary (`result_summary.txt`, and the same lines in a job's log) or from
-//! `result.txt`.
+//! IO500: the rate and the time of each phase, from its summary (`result_summary.txt`, and the same lines in a
+//! job's log) or from `result.txt`.
 //!
-//! IO500 runs IOR and mdtest and repeats their figures: in its directory these are taken from the outputs of the programs,
-//! and the summary only adds `find` ([`super::directory`]).
+//! IO500 runs IOR and mdtest and repeats their figures. For a directory of IO500, import takes them from the
+//! programs' outputs, and only `find` from the summary ([`super::directory`]).
 
 use nilometer_model::{Nanos, Phase};
 use nilometer_plan::ImportedRun;
@@ -20,7 +20,7 @@ pub(super) const GIBI: f64 = 1024.0 * 1024.0 * 1024.0;
 pub(super) const INVALID_MARK: &str =
     "marks of IO500 that a phase is INVALID by its rules (the figure is taken)";
 
-/// Whether such a summary begins with a line.
+/// Returns true if such a summary begins with a line.
 pub(super) fn is_head(line: &str) -> bool {
     let is_version = line.starts_with("version") && line.contains("io500-");
     line.starts_with("IO500 version ") || line.starts_with("[RESULT") || is_version

@@ -1,5 +1,5 @@
-//! IOR: the tables of its text (versions 2 to 4) and its CSV (`-O summaryFormat=CSV`). A table has a row for each access of each
-//! repetition; IOR 2 prints a summary of these rows instead.
+//! IOR: the tables of its text (versions 2 to 4) and its CSV (`-O summaryFormat=CSV`). A table has a row for
+//! each access of each repetition; IOR 2 prints a summary of these rows instead.
 //!
 //! IOR within IO500 prints no summary. Its text is whole if each access has as many rows as there were repetitions.
 
@@ -14,7 +14,7 @@ use super::{
     table::{Fields, KnownColumns, Table, TableRow, number},
 };
 
-/// Whether a line is the header of its CSV.
+/// Returns true if a line is the header of its CSV.
 pub(super) fn is_csv(line: &str) -> bool {
     line.starts_with("access,bw(MiB/s),")
 }

@@ -1,5 +1,5 @@
-//! A test of IOR: its options, and the accesses that its tables give, checked against each other. Text, CSV and JSON of one
-//! test become the same cell.
+//! A test of IOR: its options, and the accesses that its tables give, checked against each other. Text, CSV and
+//! JSON of one test become the same cell.
 
 use nilometer_model::{Bytes, Nanos, Phase};
 use nilometer_plan::ImportedRun;
@@ -47,8 +47,8 @@ pub(super) fn phase(access: &str) -> Option<Phase> {
     }
 }
 
-/// Whether a command line limits the time of a test, so that it moves fewer bytes than its options say: `-D`, or a test that
-/// reads as much as one with a limit has written.
+/// Returns true if a command line limits the time of a test, which then moves fewer bytes than its options say.
+/// The limit is `-D`, or that of an earlier test whose data this one reads.
 pub(super) fn is_time_limited(command: &str) -> bool {
     let mut words = command.split_whitespace();
     words.any(|word| word == "-D" || word.contains("stoneWalling"))
@@ -105,8 +105,8 @@ impl Access {
     }
 }
 
-/// Options of a test, by the names that IOR gives them, and their names in a cell. They stand there in this order, whatever
-/// the order in the file is.
+/// Options of a test, by the names that IOR gives them, and their names in a cell. They stand there in this
+/// order, whatever the order in the file is.
 const TOLD: [(&str, &str); 8] = [
     ("api", "api"),
     ("access", ""),

@@ -1,5 +1,6 @@
-//! mdtest: the table of rates in its text, as versions 1.8 to 4 write it. It has the greatest, the least, the mean and the standard
-//! deviation over iterations. `-P`, with which IO500 runs it, adds a table of times: rates are taken, and held against it.
+//! mdtest: the table of rates in its text, as versions 1.8 to 4 write it. It has the greatest, the least, the
+//! mean and the standard deviation over iterations. `-P`, with which IO500 runs it, adds a table of times:
+//! rates are taken, and held against it.
 
 use nilometer_model::{Nanos, Phase};
 use nilometer_plan::ImportedRun;
@@ -101,7 +102,8 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    /// `SUMMARY rate: (of 3 iterations)`; `SUMMARY: ...` before version 3, `SUMMARY time (in ms/op): ...` in version 4.1.
+    /// `SUMMARY rate: (of 3 iterations)`; `SUMMARY: ...` before version 3, `SUMMARY time (in ms/op): ...` in
+    /// version 4.1.
     fn open_table(&mut self, text: &str, line: u64) -> Result<(), Fault> {
         let number = text.split_once("(of ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
         let iterations = number.ok_or_else(|| Fault::at(line, "`(of N iterations)` is missing"))?;
@@ -131,7 +133,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// As many operations as the rate and the time give are as many as were asked for.
+    /// Checks that the rate and the time give the number of operations in the options.
     fn check(&mut self, row: &OperationRow, line: u64) -> Result<(), Fault> {
         let Some((_, rates)) = self.rates.iter().find(|(name, _)| *name == row.name) else { return Ok(()) };
         self.launch.items.check(row, rates, line)
@@ -178,14 +180,14 @@ fn items(text: &str) -> Option<f64> {
     count.parse().ok().filter(|_| ["files", "directories"].iter().any(|name| kind.starts_with(name)))
 }
 
-/// Options that are followed by a place, or by a number that differs from run to run; they do not make another test.
+/// Options followed by a path, or by a number that differs from run to run. They do not make a different test.
 const NOT_TOLD: [&str; 3] = ["-d", "-x", "-G"];
 /// Options that only change what is printed.
 const ONLY_PRINTED: [&str; 2] = ["-P", "-v"];
-/// The same where the value stands in the same word.
+/// The same options with the value in the same word.
 const NOT_TOLD_WITH_VALUE: [&str; 3] = ["-G=", "--saveRankPerformanceDetails", "--savePerOpDataCSV"];
 
-/// The options as they were given, without quotes, the program and what [`NOT_TOLD`] names.
+/// Returns the options without quotes, the program, and the ones in [`NOT_TOLD`].
 fn told_options(line: &str) -> String {
     let words: Vec<String> =
         line.split_whitespace().skip(1).map(|word| word.replace(['\'', '"'], "")).collect();
@@ -203,7 +205,8 @@ fn told_options(line: &str) -> String {
     told.join(" ")
 }
 
-/// A limit of time (`-W`), or the number of items that another run reached (`-x`), makes fewer items than the options say.
+/// A limit of time (`-W`), or the number of items that another run reached (`-x`), makes fewer items than the
+/// options say.
 fn is_limited(line: &str) -> bool {
     let mut words = line.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
     words.any(|word| word.starts_with("-W") || word.starts_with("-x"))

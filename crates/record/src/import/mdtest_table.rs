@@ -85,11 +85,11 @@ impl Iterations {
     }
 }
 
-/// The number of items that mdtest says it makes.
+/// The number of items that mdtest announces.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MdtestItems {
     pub(super) count: Option<f64>,
-    /// It makes fewer, since its time is limited.
+    /// True if a time limit makes it create fewer items.
     pub(super) is_limited: bool,
 }
 
@@ -97,7 +97,8 @@ pub(super) struct MdtestItems {
 const TIME_DIGIT: f64 = 1e-3;
 
 impl MdtestItems {
-    /// Holds a row of the table of times against that of rates: the fastest iteration has the greatest rate and the least time.
+    /// Checks a row of the table of times against the table of rates. The fastest iteration has the greatest
+    /// rate and the least time.
     pub(super) fn check(self, times: &OperationRow, rates: &Iterations, line: u64) -> Result<(), Fault> {
         for (rate, seconds) in [(rates.greatest, times.over.least), (rates.least, times.over.greatest)] {
             let is_tree = times.name.starts_with("Tree");
@@ -110,7 +111,7 @@ impl MdtestItems {
     fn check_one(self, count: f64, rate: f64, seconds: f64, line: u64) -> Result<(), Fault> {
         let done = rate * seconds;
         let slack = rate * TIME_DIGIT;
-        // A limited run does any number of items up to that which was asked for.
+        // A limited run may do fewer operations than the options say.
         if self.is_limited && done <= count + slack {
             return Ok(());
         }

@@ -1,9 +1,10 @@
-//! Results of other programs and of publications, as a record like any other: they are read whole and checked before anything
-//! is written.
+//! Imports results of other programs and of publications as a record like any other. It reads and checks all of
+//! them before it writes anything.
 //!
-//! A file says by its contents what it is: JSON of fio, text, CSV or JSON of IOR, text of mdtest, CSV or JSON of elbencho, the
-//! summary of IO500, or a table in tidy CSV. A job's log may hold several of them ([`sections`]), and a directory of IO500 is
-//! imported as a whole ([`directory`]). docs/import.md says which figures are taken of each.
+//! The content of a file determines its kind: JSON of fio, text, CSV or JSON of IOR, text of mdtest, CSV or
+//! JSON of elbencho, the summary of IO500, or a table in tidy CSV. A job's log may hold several of them
+//! ([`sections`]), and a directory of IO500 is one import ([`directory`]). docs/import.md lists the figures
+//! taken from each.
 
 mod agreement;
 mod bandwidth;
@@ -39,59 +40,60 @@ pub use gathered::ImportedResults;
 use nilometer_model::Moment;
 use sections::{Kind, Section, Sections, divide};
 
-/// What of files is taken, and what it is called.
+/// Choices about the results to take and their names.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// What was measured, instead of what files say.
+    /// Name of the target, which replaces the names in files.
     pub target: Option<String>,
-    /// The title of the record, instead of where the results come from.
+    /// Title of the record. By default it names the sources.
     pub title: Option<String>,
-    /// Rows of a tidy CSV are of one cell whatever their parameters are: two sites wrote them in other words.
+    /// Treats rows of a tidy CSV as one cell even if their parameters differ, because two sites described them
+    /// differently.
     pub any_parameters: bool,
-    /// A standard error of a tidy CSV is over runs, so that its row stands for as many repeats; it is over parts of one run
-    /// otherwise, which say nothing of how runs differ.
+    /// Treats a standard error in a tidy CSV as an error over runs, so that its row counts as several repeats.
+    /// By default it is over parts of one run, which do not show how much runs differ.
     pub errors_of_runs: bool,
-    /// The date of results that have none of their own, such as the rows of a table without a column `date`.
+    /// The date of results without one, such as rows of a table without a `date` column.
     pub date: Option<Moment>,
-    /// The day whose results are taken; `None` takes all. A record for each day makes a table a history.
+    /// The day whose results to take; `None` takes all. With a record for each day a table becomes a history.
     pub day: Option<Moment>,
 }
 
-/// Results that can't be taken.
+/// Error of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// A file that can't be read.
+    /// A file can't be read.
     #[error("{path}: can't read it: {source}")]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// A line that is not what such a file has.
+    /// A line is invalid for its kind of file.
     #[error("{path}:{line}: {why}")]
     Line {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The line's number, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The error in the line.
         why: String,
     },
-    /// A file of another kind, or with nothing in it.
+    /// The file is of another kind, or has no results.
     #[error("{path}: {why}")]
     Whole {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error in the file.
         why: String,
     },
 }
 
-/// What a parser says of a line; the file is added outside.
+/// A parser's error about a line. The caller adds the file.
 #[derive(Debug, PartialEq, Eq)]
 struct Fault {
-    /// From 1; none where the fault is of the whole file.
+    /// The line's number from 1, or `None` if the error is about the whole file.
     line: Option<u64>,
     why: String,
 }
@@ -200,7 +202,7 @@ fn first_line(begin: &[u8]) -> &[u8] {
     lines.find(|line| !line.trim_ascii().is_empty()).unwrap_or_default()
 }
 
-/// The kinds of files, for one that is none of them.
+/// The kinds of files that import reads, for an error about another kind.
 const KINDS: &str = "none of these: JSON of fio (--output-format=json), output of IOR (text, CSV or JSON), of mdtest, CSV or \
                      JSON of elbencho (--csvfile, --jsonfile), a summary of IO500 (result_summary.txt, result.txt), a tidy CSV \
                      (source,table,system,test,params,metric,value,...,unit,...)";

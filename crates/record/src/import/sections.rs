@@ -1,6 +1,6 @@
-//! Finds the output of each program in a text. The log of a job may hold a run of IOR, then one of mdtest, and lines of the
-//! shell between them: a parser gets the lines of its own program only, and no program's results are lost because another
-//! one's came first.
+//! Finds the output of each program in a text. The log of a job may hold a run of IOR, then one of mdtest, and
+//! lines of the shell between them: a parser gets the lines of its own program only, and no program's results
+//! are lost because another one's came first.
 
 use serde::de::IgnoredAny;
 
@@ -47,13 +47,13 @@ const OTHERS: [(&str, &str); 7] = [
     (": io=", "fio as text (--output-format=json is read)"),
 ];
 
-/// A text, and the place in it that is looked at.
+/// A text, and the current position in it.
 struct Division<'a> {
     text: &'a str,
     /// In bytes.
     at: usize,
     line: u64,
-    /// The section that the lines belong to: its kind, where it begins, and the lines above.
+    /// The open section: its kind, its start, and the number of lines above it.
     open: Option<(Kind, usize, u64)>,
     found: Sections<'a>,
 }
@@ -133,14 +133,16 @@ impl Division<'_> {
         !self.text[begin..self.at].contains(" was launched with ")
     }
 
-    /// A table that begins the file goes on to its end: a row of it that is broken must not pass as a line of the shell.
+    /// A table that begins the file goes on to its end: a row of it that is broken must not pass as a line of
+    /// the shell.
     fn is_behind_table(&self, line: &str) -> bool {
         let is_table = matches!(self.open, Some((Kind::Elbencho | Kind::IorCsv, begin, _)) if begin > 0);
         is_table && !line.contains(',')
     }
 }
 
-/// The kind of a document of JSON at the beginning of a text, and its length in bytes; `None` if it is nobody's results.
+/// Returns the kind and the length in bytes of a JSON document at the beginning of a text, or `None` if it has
+/// no known results.
 fn document(text: &str) -> Option<(Kind, usize)> {
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     let length = match documents.next() {

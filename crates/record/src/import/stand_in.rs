@@ -1,28 +1,30 @@
-//! Repeats of which only the greatest, the least and the mean are known, and perhaps their number and standard deviation.
+//! Repeats with only the greatest, the least and the mean value, and perhaps their number and standard
+//! deviation.
 //!
-//! Of two and of three these say each of them. Of more there are many that have them; values stand in for these that are the
-//! least, the greatest, and the others as close together as the rest allows. Their mean and their standard deviation are those
-//! that are given, and these are all that an interval is made of.
+//! For two or three repeats, these numbers determine all values. For more, stand-in values include the least
+//! and the greatest, and the others are as close together as possible. They have the given mean and standard
+//! deviation, and an interval depends on nothing else.
 
-/// What is known of repeats.
+/// The given facts about repeats.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Known {
     pub(super) least: f64,
     pub(super) greatest: f64,
     pub(super) mean: f64,
-    /// How many.
+    /// The number of repeats.
     pub(super) count: Option<u64>,
-    /// Of a sample: divided by one less than their number.
+    /// Standard deviation of a sample: the divisor is one less than the number of values.
     pub(super) deviation: Option<f64>,
 }
 
-/// More repeats of a benchmark nobody makes.
+/// Limit on the number of repeats. No benchmark has more.
 const COUNT_MOST: u64 = 10_000;
-/// What is printed is rounded: so far from each other the greatest, the least and the mean may be.
+/// Printed numbers are rounded, so the greatest, the least and the mean may contradict each other by this
+/// share.
 const ROUNDED: f64 = 1e-6;
 
 impl Known {
-    /// Values that have it; none where it contradicts itself.
+    /// Returns values with these properties, or `None` if the properties contradict each other.
     pub(super) fn values(&self) -> Option<Vec<f64>> {
         let Known { least, greatest, mean, .. } = *self;
         let slack = ROUNDED * greatest.abs();
@@ -39,7 +41,7 @@ impl Known {
         Some(values)
     }
 
-    /// The fewest repeats that have them, if it is not said how many there were.
+    /// Returns the smallest possible number of repeats, if it is not given.
     fn fewest(&self) -> Option<u64> {
         if self.greatest - self.least <= ROUNDED * self.greatest.abs() {
             return Some(1);
@@ -54,7 +56,7 @@ impl Known {
         })
     }
 
-    /// The mean of so many beside the least and the greatest.
+    /// Returns the mean of `others` values besides the least and the greatest.
     fn rest(&self, others: usize) -> f64 {
         let all = (others + 2) as f64 * self.mean;
         (all - self.least - self.greatest) / others as f64
@@ -76,7 +78,7 @@ impl Known {
         (0..others).map(value).map(|value| value.clamp(self.least, self.greatest)).collect()
     }
 
-    /// How far pairs lie from their mean, so that all have the standard deviation that is given.
+    /// Returns the distance of pairs from their mean that gives all values the standard deviation.
     fn distance(&self, others: usize, rest: f64) -> f64 {
         let Some(deviation) = self.deviation else { return 0.0 };
         let square = |value: f64| (value - self.mean).powi(2);
@@ -87,7 +89,7 @@ impl Known {
     }
 }
 
-/// So many values about a mean with this standard error.
+/// Returns `count` values around a mean with this standard error.
 pub(super) fn with_error(mean: f64, error: f64, count: u64) -> Option<Vec<f64>> {
     let valid = (2..=COUNT_MOST).contains(&count) && error >= 0.0 && error.is_finite();
     if !valid {

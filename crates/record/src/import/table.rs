@@ -15,7 +15,7 @@ pub(super) struct Table {
 pub(super) struct KnownColumns<'a> {
     /// Every such table has them.
     pub(super) needed: &'a [&'a str],
-    /// Whether the documentation says what becomes of a column.
+    /// Returns true if the documentation says how import treats a column.
     pub(super) is_known: fn(&str) -> bool,
 }
 
@@ -38,7 +38,8 @@ pub(super) struct TableRow<'a> {
 const TEXT_MOST: usize = 4096;
 
 impl Table {
-    /// Hands each row over, and counts values of columns that nobody knows. Every row must have as many columns as the header.
+    /// Passes each row on, and counts the values of unknown columns. Every row must have as many columns as the
+    /// header.
     pub(super) fn each(
         text: impl Read,
         columns: &KnownColumns<'_>,

@@ -1,4 +1,4 @@
-//! Outputs as the programs' own documentation and their users show them, replayed; and files that are none.
+//! Replays outputs from the programs' documentation and from their users, and tests invalid files.
 
 mod kinds;
 
@@ -36,8 +36,8 @@ Operation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev
 write         101.04     101.04     101.04       0.00
 ";
 
-/// A replay of the table that IOR's own tutorial shows (version 3.2, doc/sphinx/userDoc/tutorial.rst), with the lines around it that
-/// the program prints.
+/// A replay of the table that IOR's own tutorial shows (version 3.2, doc/sphinx/userDoc/tutorial.rst), with the
+/// lines around it that the program prints.
 const IOR_3: &str = "\
 IOR-3.2.1: MPI Coordinated Test of Parallel I/O
 access    bw(MiB/s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter
@@ -101,7 +101,7 @@ fn imported(text: &str, options: &ImportOptions) -> Result<ImportedResults, Impo
     import(&[path], options)
 }
 
-/// What a report would read.
+/// Imports a text and reads the record as a report would.
 fn recorded(text: &str, options: &ImportOptions) -> Results {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("r.sqlite");

@@ -1,8 +1,8 @@
 //! Tidy CSV: a measured value a row, as the published results of studies are kept.
 //!
-//! Columns: `source,table,system,test,params,metric,value,value_min,value_max,sem,n,unit,date,...,note`. Rows that share system,
-//! test, params and metric are repeats, each a run. What belongs together in several rows is put together: the greatest, the least and
-//! the mean of iterations; real, user and system time of a run.
+//! Columns: `source,table,system,test,params,metric,value,value_min,value_max,sem,n,unit,date,...,note`. Rows
+//! that share system, test, params and metric are repeats, each a run. Some rows belong together: the greatest,
+//! the least and the mean of iterations, or the real, user and system time of a run.
 
 use std::{collections::HashMap, io::Read};
 
@@ -18,7 +18,7 @@ use super::{
     table::{Fields, KnownColumns, Table, TableRow},
 };
 
-/// Whether a file's first line is that of such a table.
+/// Returns true if a file's first line is the header of such a table.
 pub(super) fn is_header(line: &str) -> bool {
     let names: Vec<&str> = line.trim_start_matches('\u{feff}').split(',').map(str::trim).collect();
     ["system", "test", "metric", "value", "unit"].iter().all(|name| names.contains(name))
@@ -44,7 +44,7 @@ const KNOWN: [&str; 14] = [
     "note",
 ];
 
-/// What rows may belong together in.
+/// The key that related rows share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct TestKey {
     source: String,
@@ -81,7 +81,7 @@ struct ShellTimes {
     system: Vec<f64>,
 }
 
-/// What is put together once all rows are read, in the order of rows.
+/// Related rows, which are combined in order once all rows are read.
 #[derive(Default)]
 struct Joined {
     order: Vec<TestKey>,
@@ -157,7 +157,7 @@ fn check_range(row: &TableRow<'_>, value: Option<f64>) -> Result<(), Fault> {
     Err(Fault::at(row.line, format!("a value of {value} in the range {range}: one of them is wrong")))
 }
 
-/// When it was measured; zero if the row does not say.
+/// Returns the date of a row, or zero if it has none.
 fn date(row: &TableRow<'_>) -> Result<Nanos, Fault> {
     let text = row.text("date");
     if text.is_empty() {
@@ -272,10 +272,10 @@ fn add_extremes(key: &TestKey, found: &Extremes, gathered: &mut Gathered<'_>) ->
     Ok(())
 }
 
-/// The first real time with the first user time, and so on.
+/// Combines the first real time with the first user time, the second with the second.
 fn add_times(key: &TestKey, times: &ShellTimes, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     for (at, Timed { seconds, line, started }) in times.real.iter().copied().enumerate() {
-        // Where some were not published it is not known whose those are that were.
+        // If some times are missing, nobody can tell to which runs the others belong.
         let is_whole = |all: &[f64]| all.len() == times.real.len();
         let of = |all: &[f64]| nanos(if is_whole(all) { all[at] } else { 0.0 }, line);
         let [user, system] = [of(&times.user)?, of(&times.system)?];

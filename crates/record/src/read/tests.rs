@@ -1,4 +1,4 @@
-//! What is read back is what was written; what is no record, or an older one, is refused.
+//! Tests that a record reads back as written, and that other files and older records are refused.
 
 use super::*;
 use crate::Record;
@@ -81,7 +81,7 @@ fn full_sample() -> Sample {
     sample
 }
 
-/// No two figures are alike.
+/// Makes a part in which no two numbers are equal.
 fn full_part(rank: u32) -> RankPart {
     RankPart {
         rank,
@@ -130,7 +130,7 @@ fn full_ingest() -> Ingest {
     ingest
 }
 
-/// No two figures are alike.
+/// Makes totals in which no two numbers are equal.
 fn full_packets() -> PacketTotals {
     PacketTotals {
         size: Bytes(1),
@@ -222,7 +222,7 @@ fn a_record_is_readable_whenever_its_writer_was_killed() {
     let (path, copy) = (directory.path().join("r.sqlite"), directory.path().join("copy.sqlite"));
     drop(Record::create(&path, &head(), 0).expect("a new record"));
     let connection = Connection::open(&path).expect("a database");
-    // So small a cache is written out in the middle of a transaction.
+    // A cache this small makes SQLite write in the middle of a transaction.
     connection.execute_batch("PRAGMA cache_size = 1; BEGIN").expect("a transaction");
     for at in 0..2000 {
         let row = rusqlite::params![at, "x".repeat(1000)];

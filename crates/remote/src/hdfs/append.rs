@@ -1,12 +1,13 @@
-//! A file that is being written: what is appended between two syncs is one request to a data node, which goes on for as long as
-//! something comes.
+//! A file that is being written. All appends between two syncs form one request to a data node, which stays
+//! open until the sync.
 //!
 //! ```text
 //! write -> waiting -> the name node says which data node -> stream: write, write, ... -> sync or close: the end of the stream,
 //!                                                                                        and the data node's answer
 //! ```
 //!
-//! A write is done once it is handed over to the connection; what a data node could not keep is told at the sync or the close.
+//! A write is done once the connection has taken its bytes. If the data node could not store them, the sync or
+//! close reports it.
 
 use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
@@ -14,51 +15,51 @@ use nilometer_storage::{Errno, OpKind};
 
 use crate::client::Flight;
 
-/// Shared by the open file and the requests for it.
+/// An appending file, shared by the open file and its requests.
 pub(super) type SharedAppend = Rc<RefCell<Appending>>;
 
-/// See the module.
+/// The state of a file that is being written.
 #[derive(Debug)]
 pub(super) struct Appending {
     pub(super) path: String,
-    /// Where the next write has to begin.
+    /// The offset at which the next write must begin.
     next: u64,
     /// Writes, syncs and closes in their order.
     waiting: VecDeque<Flight>,
     state: AppendState,
-    /// The first fault, which all that follows comes to.
+    /// The first fault. Every later operation gets it too.
     fault: Option<Errno>,
-    /// Nobody has the file open any more.
+    /// True once the file was dropped without a close.
     is_left: bool,
 }
 
-/// How far the request is.
+/// The progress of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AppendState {
     Idle,
-    /// The name node was asked.
+    /// The name node has been asked for a data node.
     Asked,
-    /// By its number.
+    /// The request with this token is open.
     Flowing(usize),
-    /// Its end was sent.
+    /// The end of the request was sent.
     Ending,
 }
 
-/// What has to be done next.
+/// The caller's next step.
 #[derive(Debug)]
 pub(super) enum AppendStep {
-    /// The operation is over.
+    /// The operation is complete.
     Over(Flight, Result<u32, Errno>),
-    /// The name node is asked.
+    /// Ask the name node for a data node.
     Ask,
-    /// The bytes of a write go into the stream.
+    /// Send the bytes of this write in the stream with this token.
     Feed(usize, Flight),
-    /// Nothing follows in it.
+    /// End the stream with this token.
     Finish(usize),
 }
 
 impl Appending {
-    /// A file that is so long.
+    /// Makes the state of a file of `length` bytes.
     pub(super) fn new(path: String, length: u64) -> SharedAppend {
         Rc::new(RefCell::new(Appending {
             path,
@@ -70,12 +71,12 @@ impl Appending {
         }))
     }
 
-    /// A request of it is under way.
+    /// Returns true while a request of the file is under way.
     pub(super) fn is_active(&self) -> bool {
         self.state != AppendState::Idle
     }
 
-    /// A write of what is in the flight's buffer: behind the last one.
+    /// Queues a write from the flight's buffer. It must begin where the last one ended.
     pub(super) fn write(&mut self, flight: Flight) -> Vec<AppendStep> {
         if flight.operation.offset != self.next {
             return vec![AppendStep::Over(flight, Err(Errno::EOPNOTSUPP))];
@@ -85,19 +86,19 @@ impl Appending {
         self.go_on()
     }
 
-    /// A sync or a close.
+    /// Queues a sync or a close.
     pub(super) fn end(&mut self, flight: Flight) -> Vec<AppendStep> {
         self.waiting.push_back(flight);
         self.go_on()
     }
 
-    /// The file was left without being closed: what was written is to be there all the same.
+    /// Ends the stream of a file that was dropped without a close. Its data must still reach the server.
     pub(super) fn leave(&mut self) -> Vec<AppendStep> {
         self.is_left = true;
         self.go_on()
     }
 
-    /// The name node has said where; the request of this number goes there. Or it has not.
+    /// Takes the token of the request to the data node, or the name node's error.
     pub(super) fn led(&mut self, stream: Result<usize, Errno>) -> Vec<AppendStep> {
         match stream {
             Ok(token) => self.state = AppendState::Flowing(token),
@@ -106,7 +107,8 @@ impl Appending {
         self.go_on()
     }
 
-    /// The data node has answered. One that does so before the end was sent has not taken all.
+    /// Takes the data node's answer. An answer before the end of the stream is a fault, because data are
+    /// missing.
     pub(super) fn answered(&mut self, outcome: Result<(), Errno>) -> Vec<AppendStep> {
         match outcome {
             Ok(()) if self.state == AppendState::Ending => {
@@ -174,7 +176,7 @@ mod tests {
         flight(Operation::on(OpKind::Sync, Slot(1), Buffer::alone(1)))
     }
 
-    /// In short: what the steps are.
+    /// Describes each step in a few words.
     fn short(steps: &[AppendStep]) -> Vec<String> {
         let one = |step: &AppendStep| match step {
             AppendStep::Over(flight, result) => format!("{:?} {result:?}", flight.operation.kind),

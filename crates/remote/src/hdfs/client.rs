@@ -1,4 +1,5 @@
-//! Requests of an engine to a name node, and to the data nodes that it leads to: each operation on data is a request to both.
+//! Requests of an engine to a name node and to data nodes. Each operation on data needs one request to each of
+//! the two.
 
 mod growth;
 
@@ -24,10 +25,10 @@ use crate::{
 };
 use growth::{Growth, SharedGrowth};
 
-/// So long an engine that is dropped waits for what is being written.
+/// Longest time that a dropped engine waits for files that are being written.
 const LAST_WAIT: Nanos = Nanos::from_millis(1000);
 
-/// Requests of one engine.
+/// The requests of one engine.
 #[derive(Debug)]
 pub(super) struct HdfsClient {
     http: HttpClient,
@@ -36,25 +37,25 @@ pub(super) struct HdfsClient {
     ended: Vec<HttpEnd>,
     sent: Vec<Flight>,
     finished: Vec<Finished<HdfsFile>>,
-    /// Files with a request to a data node that goes on.
+    /// Files with an open request to a data node.
     streams: Vec<SharedAppend>,
     left: LeftFiles,
-    /// What waits until files are there that were left without being closed.
+    /// Requests that wait until files dropped without a close are complete.
     held: Vec<(Job, HttpRequest)>,
     clock: Clock,
 }
 
-/// Files that were left without being closed, and of which something may be under way.
+/// Files dropped without a close that may have requests under way.
 type LeftFiles = Rc<RefCell<Vec<SharedAppend>>>;
 
 /// An open file.
 #[derive(Debug)]
 pub(super) struct HdfsFile {
-    /// By its inode where the server tells that: its name may change.
+    /// The path, by inode if the server reports it, because the name may change.
     path: String,
-    /// What is written; none of one that is read, or grows.
+    /// The stream of a file that is written; `None` if the file is only read, or grows.
     append: Option<SharedAppend>,
-    /// Where each write is an append of its own.
+    /// The state of a growing file, in which each write is its own append.
     growth: Option<SharedGrowth>,
     left: LeftFiles,
 }
@@ -65,40 +66,41 @@ impl Drop for HdfsFile {
     }
 }
 
-/// What an answer means.
+/// The meaning of the answer to a request.
 #[derive(Debug)]
 enum Job {
-    /// Nothing but that it is done.
+    /// Success, without a value.
     Plain,
-    /// A truth, and this error if it is none.
+    /// A boolean. `false` stands for this error.
     Truth(Errno),
-    /// The name node leads to where a file is made, at this path.
+    /// The address at which to create the file at this path.
     Make(String, Open),
-    /// It is made.
+    /// The file has been created.
     Made(String, Open),
-    /// What is there is opened.
+    /// The status of an existing file to open.
     Open(String, Open),
-    /// The name node leads to what is read.
+    /// The address at which to read.
     Find,
     Read,
     Look,
     List(String, NamesListing),
-    /// What is there is removed if it is a directory.
+    /// The status of a path, which is removed if it is a directory.
     RemoveDir(String),
-    /// From one path to another. Of two kinds, what was in the way says which error it is.
+    /// The result of a rename. If one path is a file and the other a directory, the status of the second path
+    /// decides which error it is.
     Rename(String),
     InTheWay,
-    /// The name node leads to where a file grows.
+    /// The address at which to append a stream.
     Lead(SharedAppend),
-    /// What is between two syncs of a file.
+    /// The answer to a stream: all appends between two syncs of a file.
     Stream(SharedAppend),
-    /// The name node leads to where a write is added to a file.
+    /// The address at which to append one write to a growing file.
     LeadGrowth(SharedGrowth),
-    /// It is added.
+    /// The write has been appended.
     Grown(SharedGrowth),
 }
 
-/// A path as it was asked for, from the root.
+/// Returns a path of a request as text.
 fn text_of(path: &CStr) -> Result<String, Errno> {
     path.to_str().map(str::to_owned).map_err(|_| Errno::EINVAL)
 }
@@ -119,7 +121,7 @@ impl HdfsClient {
         }
     }
 
-    /// Sends a request, and keeps what its answer means.
+    /// Sends a request and remembers the meaning of its answer.
     fn send(&mut self, job: Job, request: HttpRequest) -> usize {
         let token = self.http.begin(request);
         if self.jobs.len() <= token {
@@ -129,7 +131,7 @@ impl HdfsClient {
         token
     }
 
-    /// Asks the name node. What was written to a file that was left has to be there before.
+    /// Asks the name node. The request waits until files dropped without a close are complete.
     fn ask(&mut self, job: Job, asked: &HdfsAsked<'_>, flight: Flight) {
         self.let_go();
         let request = HttpRequest { flight: Some(flight), ..self.server.request(asked) };
@@ -145,7 +147,7 @@ impl HdfsClient {
         self.finished.push(Finished { flight, ended, outcome });
     }
 
-    /// Ends what is written to files that were left, and goes on with what waited for that.
+    /// Ends the streams of dropped files. Once all are complete it sends the requests that waited for them.
     fn let_go(&mut self) {
         if self.left.borrow().is_empty() {
             return;
@@ -163,13 +165,13 @@ impl HdfsClient {
         }
     }
 
-    /// A file, new if it has to be. What is there is not written over: it grows.
+    /// Opens a file, or makes a new one if it must be new. An existing file is never overwritten: it grows.
     fn open(&mut self, path: &str, open: Open, flight: Flight) {
         if open.must_be_new() {
             return self.make(path, open, flight);
         }
         if open.creates() {
-            // A file that many open and write is written in places.
+            // Writers open a shared file like this to write at any place, which HDFS cannot do.
             return self.over(flight, Err(Errno::EOPNOTSUPP));
         }
         let asked = HdfsAsked::of(HttpMethod::Get, "GETFILESTATUS", path);
@@ -213,7 +215,7 @@ impl HdfsClient {
 
     fn rename(&mut self, from: &str, to: &str, flight: Flight) {
         if from == to {
-            // It has to be there.
+            // The file must exist.
             let asked = HdfsAsked::of(HttpMethod::Get, "GETFILESTATUS", from);
             return self.ask(Job::Plain, &asked, flight);
         }
@@ -222,7 +224,7 @@ impl HdfsClient {
         self.ask(Job::Rename(to.to_owned()), &asked, flight);
     }
 
-    /// What a file that is written needs next.
+    /// Carries out the next steps of a file that is being written.
     fn take_steps(&mut self, append: &SharedAppend, steps: Vec<AppendStep>) {
         for step in steps {
             match step {
@@ -244,7 +246,7 @@ impl HdfsClient {
         }
     }
 
-    /// What has been answered, and what was handed over.
+    /// Takes answers and the writes that connections have accepted.
     fn advance(&mut self) {
         let mut ended = std::mem::take(&mut self.ended);
         self.http.advance(&mut ended);
@@ -298,7 +300,7 @@ impl HdfsClient {
         }
     }
 
-    /// The answer to a request that one operation waits for.
+    /// Handles the answer to a request on behalf of one operation.
     fn answered(&mut self, job: Job, flight: Flight, accepted: Result<HttpAnswer, HdfsRefusal>) {
         let answer = match accepted {
             Ok(answer) => answer,
@@ -330,7 +332,7 @@ impl HdfsClient {
             Job::Truth(errno) => {
                 is_done(&answer.text).and_then(|done| if done { Ok(Reply::Done(0)) } else { Err(errno) })
             }
-            // A server that knows no options answers with a truth, and has renamed over nothing.
+            // A server that ignores the options answers with a boolean, and does not replace existing files.
             Job::Rename(_) if is_done(&answer.text) == Ok(false) => Err(Errno::EOPNOTSUPP),
             Job::Plain
             | Job::Rename(_)
@@ -342,7 +344,7 @@ impl HdfsClient {
         self.over(flight, outcome);
     }
 
-    /// A new file.
+    /// Makes the state of a newly created file.
     fn made(&self, path: String, open: Open) -> HdfsFile {
         let growth = open.grows().then(|| Growth::of(path.clone()));
         let append = growth.is_none().then(|| Appending::new(path.clone(), 0));
@@ -359,7 +361,7 @@ impl HdfsClient {
         Ok(Reply::Opened(HdfsFile { path, append, growth: None, left: self.left.clone() }))
     }
 
-    /// Asks where the name node leads to.
+    /// Repeats a request at the address that the name node gave.
     fn follow(&mut self, job: Job, method: HttpMethod, answer: &HttpAnswer, flight: Flight) {
         match led_to(answer) {
             Ok(url) => {
@@ -372,14 +374,14 @@ impl HdfsClient {
 
     fn refused(&mut self, job: &Job, flight: Flight, refused: &HdfsRefusal) {
         let outcome = match (job, refused.errno) {
-            // What is behind the end of a file is nothing.
+            // A read beyond the end of a file returns no bytes.
             (Job::Find | Job::Read, _) if is_behind_the_end(&refused.why) => Ok(Reply::Done(0)),
             (Job::Rename(to), _) if is_of_two_kinds(&refused.why) => {
                 let to = to.clone();
                 let asked = HdfsAsked::of(HttpMethod::Get, "GETFILESTATUS", &to);
                 return self.ask(Job::InTheWay, &asked, flight);
             }
-            // Somebody makes it, or writes to it.
+            // Another client is making the file or writing to it.
             (Job::Make(..) | Job::Made(..), Errno(libc::EBUSY)) => Err(Errno::EEXIST),
             (_, errno) => Err(errno),
         };
@@ -394,20 +396,20 @@ impl HdfsClient {
     }
 }
 
-/// Appends an answer to a listing. The last name, if more follow.
+/// Adds an answer to a listing. Returns the last name if more names follow.
 fn listed(listing: &mut NamesListing, answer: &HttpAnswer, now: Nanos) -> Result<Option<String>, Errno> {
     let HdfsListing { entries, last } = HdfsListing::of(&answer.text)?;
     listing.add(now, answer.text.len(), entries)?;
     Ok(last)
 }
 
-/// An answer that is what was asked for.
+/// Returns an answer that succeeded, or the server's refusal.
 fn accepted(outcome: Result<HttpAnswer, crate::http::HttpFault>) -> Result<HttpAnswer, HdfsRefusal> {
     let answer = outcome.map_err(|fault| HdfsRefusal { errno: fault.errno, why: fault.why })?;
     refusal(&answer).map_or(Ok(answer), Err)
 }
 
-/// Where the name node leads to.
+/// Returns the address that the name node leads to.
 fn led_to(answer: &HttpAnswer) -> Result<String, HdfsRefusal> {
     let url = answer.header("location").filter(|url| url.starts_with("http"));
     let why = || HdfsRefusal { errno: Errno::EIO, why: "the name node leads nowhere".into() };
@@ -424,7 +426,7 @@ impl Client for HdfsClient {
             }
             Request::Close(mut file) => {
                 self.end(&file, flight);
-                // It was not left without being closed.
+                // This close ends the stream, so `drop` must not do it again.
                 file.append = None;
             }
             Request::Sync(file) => self.end(file, flight),
@@ -477,7 +479,8 @@ impl Client for HdfsClient {
 }
 
 impl Drop for HdfsClient {
-    /// What was written is to be there, as it is of a file that a process leaves open when it ends.
+    /// Finishes the open streams. Written data must survive, as in a file that a process leaves open when it
+    /// ends.
     fn drop(&mut self) {
         for append in std::mem::take(&mut self.streams) {
             let steps = append.borrow_mut().leave();

@@ -1,5 +1,6 @@
-//! `hdfs://`: the file system of Hadoop, by `WebHDFS`, which a name node or an `HttpFS` server speaks at its HTTP port. A file is
-//! made, grows at its end, is read anywhere, renamed and removed; nothing in it is changed.
+//! `hdfs://`: the file system of Hadoop through `WebHDFS`, spoken by a name node or an `HttpFS` server at its
+//! HTTP port. Files can be created, appended to, read at any offset, renamed and removed. Written bytes can't
+//! be changed.
 //!
 //! ```text
 //! engine -> client -> name node: where? -> data node: bytes
@@ -30,9 +31,9 @@ use client::HdfsClient;
 use server::{HdfsAsked, HdfsServer};
 use words::{HdfsRefusal, HdfsStatus};
 
-/// Where nothing tells how much there is: 4 EiB.
+/// Size and free space if the server reports none: 4 EiB.
 const SPACE: Bytes = Bytes(1 << 62);
-/// What no file can.
+/// Operations that HDFS does not support.
 const LACKING: [Capability; 6] = [
     Capability::WriteAnywhere,
     Capability::Resize,
@@ -41,7 +42,7 @@ const LACKING: [Capability; 6] = [
     Capability::StrictNames,
     Capability::Mounted,
 ];
-/// The file that is made to see how files are laid out.
+/// A file made to read back the layout of new files.
 const LAYOUT_FILE: &str = "n_layout";
 
 /// A name node.
@@ -51,13 +52,14 @@ pub(crate) struct Hdfs {
 }
 
 impl Hdfs {
-    /// By what the environment of this process says.
+    /// Makes a client with the settings in this process's environment.
     pub(crate) fn of(url: &TargetUrl) -> Result<Self, TargetError> {
         let server = HdfsServer::of(url, |name| std::env::var(name).ok())?;
         Ok(Hdfs { server: Arc::new(server) })
     }
 
-    /// What the name node tells of itself; none of an `HttpFS` server, which has no such page.
+    /// Reads a bean of the name node's `/jmx` page. Returns `None` for an `HttpFS` server, which has no such
+    /// page.
     fn bean(&self, name: &str) -> Result<Option<Value>, HdfsRefusal> {
         let page = format!("/jmx?qry=Hadoop:service=NameNode,name={name}");
         match self.server.page(&page) {
@@ -67,7 +69,7 @@ impl Hdfs {
         }
     }
 
-    /// A value of the name node's configuration, if it tells.
+    /// Returns a value of the name node's configuration, if the name node shows it.
     fn configured(&self, key: &str) -> Option<u64> {
         let answer = self.server.page(&format!("/conf?name={key}")).ok()?;
         let value: Value = serde_json::from_slice(&answer.text).ok()?;
@@ -80,7 +82,7 @@ impl Hdfs {
             .map_err(|errno| HdfsRefusal { errno, why: "no WebHDFS is spoken at this port".into() })
     }
 
-    /// What is allowed below a path, if something is set there.
+    /// Returns the space quota of a path and the space consumed, if a quota is set there.
     fn quota(&self, path: &str) -> Option<[u64; 2]> {
         let answer = self.server.ask(&HdfsAsked::of(HttpMethod::Get, "GETCONTENTSUMMARY", path)).ok()?;
         let value: Value = serde_json::from_slice(&answer.text).ok()?;
@@ -93,7 +95,7 @@ impl Hdfs {
     }
 }
 
-/// Room for files of so many copies.
+/// Returns the space for files with this number of copies.
 fn space_in(bean: &Value, copies: u64) -> Option<FileSystemSpace> {
     let number = |key: &str| bean[key].as_u64();
     let shared = |bytes: u64| Bytes(bytes / copies);
@@ -106,7 +108,7 @@ fn space_in(bean: &Value, copies: u64) -> Option<FileSystemSpace> {
     })
 }
 
-/// What nobody tells.
+/// Space of a server that reports none.
 const UNTOLD: FileSystemSpace =
     FileSystemSpace { size: SPACE, free: SPACE, used: None, inodes: None, free_inodes: None };
 
@@ -171,7 +173,7 @@ impl RemoteSystem for Hdfs {
 }
 
 impl Hdfs {
-    /// How a file is laid out that is made now.
+    /// Makes a file, reads back its layout, and removes it.
     fn layout_of_new_file(&self, files: &TargetFiles, path: &str) -> Result<StripeLayout, String> {
         let written = files.write_new(Place::root(LAYOUT_FILE), b"5");
         let found = self.status(&format!("{path}/{LAYOUT_FILE}"));
@@ -194,16 +196,16 @@ impl Hdfs {
         Some(layout.to_string())
     }
 
-    /// What is told of it besides.
+    /// Collects further facts about the server.
     fn facts(&self, state: Option<&Value>) -> Vec<(String, String)> {
         let mut facts = Vec::new();
         if let Ok(Some(node)) = self.bean("NameNodeInfo") {
             let text = |key: &str| node[key].as_str().map(str::to_owned).filter(|text| !text.is_empty());
-            // Behind a comma stands which revision of the sources.
+            // The revision of the sources follows a comma.
             let version =
                 text("Version").map(|text| format!("HDFS {}", text.split(',').next().unwrap_or_default()));
             facts.extend(version.map(|version| ("version".to_owned(), version)));
-            // Its first sentence: how it can be left, and by whom, stands behind it.
+            // Keep the first sentence; the rest explains who can leave safe mode, and how.
             let safe = text("Safemode").map(|text| text.split(". ").next().unwrap_or_default().to_owned());
             facts.extend(safe.map(|text| {
                 (TargetDescription::WRITTEN.to_owned(), format!("nothing: the name node says: {text}"))
@@ -227,7 +229,7 @@ impl Hdfs {
         facts
     }
 
-    /// What went wrong, and what may help.
+    /// Describes an error and suggests a remedy.
     fn in_words(&self, refused: &HdfsRefusal) -> String {
         let HdfsRefusal { errno, why } = refused;
         let HdfsServer { endpoint, user, .. } = self.server.as_ref();
@@ -249,7 +251,7 @@ impl Hdfs {
     }
 }
 
-/// What the limits of a name node are, where a layout is against them.
+/// Explains which limit of the name node a layout violates.
 fn why_refused(errno: Errno) -> &'static str {
     match errno {
         Errno::EIO | Errno::EINVAL => {

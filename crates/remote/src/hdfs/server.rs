@@ -1,4 +1,4 @@
-//! The name node's address, who asks it, and requests of `WebHDFS`.
+//! The name node's address, the user of its requests, and requests of `WebHDFS`.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -11,25 +11,25 @@ use crate::{
     percent::{encoded, query},
 };
 
-/// The port of a name node's pages, if nobody chose another.
+/// Default port of a name node's HTTP pages.
 const PORT: u16 = 9870;
-/// What Hadoop's own client reads too.
+/// The variable that Hadoop's own client reads too.
 const USER: &str = "HADOOP_USER_NAME";
-/// So long a question may take.
+/// Longest time to wait for an answer.
 const QUESTION: Duration = Duration::from_secs(15);
 
-/// A name node, or an `HttpFS` server before it.
+/// A name node, or an `HttpFS` server in front of it.
 #[derive(Debug)]
 pub(super) struct HdfsServer {
     /// `http://` with host and port.
     pub(super) endpoint: String,
     pub(super) user: String,
-    /// What files get that are made from now on; what is none is left to the server.
+    /// Layout of files made from now on. The server chooses the fields that are `None`.
     pub(super) layout: Mutex<StripeLayout>,
 }
 
 impl HdfsServer {
-    /// By what this process was told.
+    /// Makes a server from the URL and the environment.
     pub(super) fn of(
         url: &TargetUrl,
         variable: impl Fn(&str) -> Option<String>,
@@ -56,7 +56,7 @@ impl HdfsServer {
         Ok(HdfsServer { endpoint, user, layout: Mutex::default() })
     }
 
-    /// A request of `WebHDFS` about a path.
+    /// Builds a request of `WebHDFS` about a path.
     pub(super) fn request(&self, asked: &HdfsAsked<'_>) -> HttpRequest {
         let HdfsAsked { method, operation, path, more } = *asked;
         let mut pairs = vec![("op", operation), ("user.name", self.user.as_str())];
@@ -66,12 +66,12 @@ impl HdfsServer {
         plain(method, url)
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(super) fn ask(&self, asked: &HdfsAsked<'_>) -> Result<HttpAnswer, HdfsRefusal> {
         answered(self.request(asked))
     }
 
-    /// A page that is none of `WebHDFS`, in JSON.
+    /// Fetches a page outside `WebHDFS`, in JSON.
     pub(super) fn page(&self, path: &str) -> Result<HttpAnswer, HdfsRefusal> {
         let mut request = plain(HttpMethod::Get, format!("{}{path}", self.endpoint));
         request.headers.push("Accept: application/json".into());
@@ -79,7 +79,7 @@ impl HdfsServer {
     }
 }
 
-/// What a name node is asked.
+/// An operation to ask of a name node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HdfsAsked<'a> {
     pub(super) method: HttpMethod,
@@ -89,13 +89,13 @@ pub(super) struct HdfsAsked<'a> {
 }
 
 impl<'a> HdfsAsked<'a> {
-    /// With nothing besides.
+    /// Makes a request without parameters.
     pub(super) fn of(method: HttpMethod, operation: &'a str, path: &'a str) -> Self {
         HdfsAsked { method, operation, path, more: &[] }
     }
 }
 
-/// A request whose body, if it has one, is what is put into it. `HttpFS` takes data of this type only.
+/// Makes a request with no body yet. `HttpFS` takes data of this type only.
 pub(super) fn plain(method: HttpMethod, url: String) -> HttpRequest {
     let headers = match method {
         HttpMethod::Put | HttpMethod::Post => vec!["Content-Type: application/octet-stream".to_owned()],
@@ -110,7 +110,7 @@ fn answered(request: HttpRequest) -> Result<HttpAnswer, HdfsRefusal> {
     refusal(&answer).map_or(Ok(answer), Err)
 }
 
-/// As the machine has it in passwd(5), or, where users are elsewhere, as its environment says.
+/// Returns the user's name from passwd(5), or from the environment if users are kept elsewhere.
 fn user_of_this_process() -> Option<String> {
     let number = rustix::process::getuid().as_raw().to_string();
     let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();

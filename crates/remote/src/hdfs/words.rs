@@ -1,4 +1,4 @@
-//! What a name node answers in JSON: what is at a path, listings, and why it does not do what it was asked.
+//! The name node's answers in JSON: the status of a path, listings, and refusals.
 
 use nilometer_storage::{
     Errno,
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::{client::NamedEntry, http::HttpAnswer};
 
-/// What is at a path.
+/// The status of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HdfsStatus {
     pub(super) name: String,
     pub(super) stat: Stat,
-    /// The number of its inode, by which it is found under any name; 0 where the server does not tell it.
+    /// The inode number, which identifies a file under any name, or 0 if the server does not report it.
     pub(super) inode: u64,
     pub(super) replication: u32,
     pub(super) block: u64,
@@ -32,15 +32,15 @@ impl HdfsStatus {
         })
     }
 
-    /// As it is answered of one path.
+    /// Parses the status of a single path.
     pub(super) fn of(text: &[u8]) -> Result<Self, Errno> {
         Self::in_value(&json(text)?["FileStatus"]).ok_or(Errno::EIO)
     }
 
-    /// As listings have it.
+    /// Converts the status to an entry of a listing.
     fn entry(self) -> Option<NamedEntry> {
         let kind = if self.stat.directory { listing::DIRECTORY } else { listing::FILE };
-        // A file that is listed is itself the only one, without a name.
+        // The listing of a file contains only the file itself, without a name.
         (!self.name.is_empty()).then(|| (self.name.into_bytes(), kind))
     }
 }
@@ -49,7 +49,7 @@ fn json(text: &[u8]) -> Result<Value, Errno> {
     serde_json::from_slice(text).map_err(|_| Errno::EIO)
 }
 
-/// A part of a directory.
+/// One part of a directory's listing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HdfsListing {
     pub(super) entries: Vec<NamedEntry>,
@@ -58,7 +58,7 @@ pub(super) struct HdfsListing {
 }
 
 impl HdfsListing {
-    /// As it is answered.
+    /// Parses a part of a listing.
     pub(super) fn of(text: &[u8]) -> Result<Self, Errno> {
         let value = json(text)?;
         let listing = &value["DirectoryListing"];
@@ -71,26 +71,26 @@ impl HdfsListing {
     }
 }
 
-/// Whether something was done: of what is not there servers say `false`.
+/// Returns true if the server did the operation. Servers answer `false` for missing files.
 pub(super) fn is_done(text: &[u8]) -> Result<bool, Errno> {
     json(text)?["boolean"].as_bool().ok_or(Errno::EIO)
 }
 
-/// A number of a bean of the name node's, as `/jmx` tells it.
+/// Returns the first bean in an answer from `/jmx`.
 pub(super) fn bean(text: &[u8]) -> Option<Value> {
     json(text).ok()?["beans"].get(0).cloned()
 }
 
-/// Why something was not done.
+/// A server's refusal of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HdfsRefusal {
     pub(super) errno: Errno,
     pub(super) why: String,
 }
 
-/// What it comes to that a server does not do what it was asked.
+/// Returns the refusal in an answer, if it is one.
 pub(super) fn refusal(answer: &HttpAnswer) -> Option<HdfsRefusal> {
-    // What leads to a data node is an answer.
+    // A redirect to a data node is a success.
     if answer.is_success() || answer.status == 307 {
         return None;
     }
@@ -106,7 +106,7 @@ pub(super) fn refusal(answer: &HttpAnswer) -> Option<HdfsRefusal> {
     Some(HdfsRefusal { errno, why })
 }
 
-/// What is at a port that does not speak `WebHDFS`.
+/// Explains an answer from a port that does not speak `WebHDFS`.
 fn in_no_words(answer: &HttpAnswer) -> String {
     let said = String::from_utf8_lossy(&answer.text);
     if said.contains("IPC port") {
@@ -119,7 +119,7 @@ fn in_no_words(answer: &HttpAnswer) -> String {
     }
 }
 
-/// Exceptions by their names.
+/// Error numbers of exceptions by their names.
 const EXCEPTIONS: [(&str, Errno); 18] = [
     ("FileNotFoundException", Errno::ENOENT),
     ("FileAlreadyExistsException", Errno::EEXIST),
@@ -141,7 +141,7 @@ const EXCEPTIONS: [(&str, Errno); 18] = [
     ("IllegalArgumentException", Errno::EINVAL),
 ];
 
-/// Words of exceptions that have one name for all.
+/// Parts of messages, for exceptions that share a common name.
 const MESSAGES: [(&str, Errno); 5] = [
     ("There are 0 datanode(s) running", Errno::EIO),
     ("could only be written to 0 of the", Errno::ENOSPC),
@@ -152,7 +152,7 @@ const MESSAGES: [(&str, Errno); 5] = [
 
 fn errno_of(status: u32, exception: &str, message: &str) -> Errno {
     if let Some((_, errno)) = EXCEPTIONS.iter().find(|(name, _)| *name == exception) {
-        // In safe mode this may stand around what is meant.
+        // In safe mode this exception may wrap the real one.
         let in_safe_mode = *errno == Errno(libc::EBUSY) && message.contains("safe mode");
         return if in_safe_mode { Errno::EROFS } else { *errno };
     }
@@ -166,12 +166,12 @@ fn errno_of(status: u32, exception: &str, message: &str) -> Errno {
     }
 }
 
-/// A read behind the end of a file is an error there, and nothing here.
+/// Returns true if a read began beyond the end of the file. Servers report an error; here it is an empty read.
 pub(super) fn is_behind_the_end(why: &str) -> bool {
     why.starts_with("EOFException") || why.contains(" out of the range [0, ")
 }
 
-/// A rename of a directory over a file, or the other way.
+/// Returns true for a rename of a directory over a file, or of a file over a directory.
 pub(super) fn is_of_two_kinds(why: &str) -> bool {
     why.contains("must both be directories")
 }

@@ -1,4 +1,4 @@
-//! One request of HTTP and its answer: what is sent, as libcurl asks for it, and what comes.
+//! One HTTP request and its answer: supplies the body when libcurl asks for it, and collects the answer.
 
 use std::{collections::VecDeque, io::SeekFrom};
 
@@ -7,12 +7,12 @@ use nilometer_storage::Errno;
 
 use crate::client::Flight;
 
-/// Bytes of an error's text that are kept.
+/// Longest text of an error answer that is kept, in bytes.
 const SAID_AT_MOST: usize = 16 << 10;
-/// Bytes of an answer that are kept: a longer one is a fault. A thousand names are less.
+/// Longest text of an answer, in bytes; a longer one is a fault. A thousand names need less.
 const TEXT_AT_MOST: usize = 16 << 20;
 
-/// What a request does.
+/// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HttpMethod {
     Get,
@@ -34,78 +34,78 @@ impl HttpMethod {
     }
 }
 
-/// What is sent behind the headers.
+/// The body of a request.
 #[derive(Debug, Default)]
 pub(crate) enum HttpBody {
     #[default]
     Empty,
-    /// So many bytes of the flight's buffer.
+    /// This number of bytes of the flight's buffer.
     Buffer(usize),
     Bytes(Vec<u8>),
-    /// What comes later, of any length: see [`super::HttpClient::feed`].
+    /// Writes of any total length, supplied later through [`super::HttpClient::feed`].
     Stream,
 }
 
-/// A request; data of an operation stay in its buffer.
+/// A request. The data of an operation stay in its buffer.
 #[derive(Debug)]
 pub(crate) struct HttpRequest {
     pub(crate) method: HttpMethod,
     pub(crate) url: String,
     pub(crate) headers: Vec<String>,
     pub(crate) body: HttpBody,
-    /// The operation that it is for, which comes back with the answer.
+    /// The operation behind the request, which comes back with the answer.
     pub(crate) flight: Option<Flight>,
-    /// Of the answer, so many bytes go into the flight's buffer.
+    /// Number of bytes of the answer to store in the flight's buffer.
     pub(crate) into_buffer: usize,
 }
 
-/// What a server answered.
+/// A server's answer.
 #[derive(Debug, Default)]
 pub(crate) struct HttpAnswer {
     pub(crate) status: u32,
     pub(crate) text: Vec<u8>,
-    /// Bytes that went into the flight's buffer.
+    /// Bytes stored in the flight's buffer.
     pub(crate) moved: usize,
     headers: Vec<String>,
 }
 
 impl HttpAnswer {
-    /// One of a text.
+    /// Makes an answer with this status and text.
     #[cfg(test)]
     pub(crate) fn said(status: u32, text: &str) -> Self {
         HttpAnswer { status, text: text.into(), ..HttpAnswer::default() }
     }
 
-    /// It did what it was asked.
+    /// Returns true for status 200 to 299.
     pub(crate) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// A header's value; the name in any case.
+    /// Returns a header's value. The case of the name does not matter.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let pairs = self.headers.iter().filter_map(|line| line.split_once(':'));
         pairs.into_iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpFault {
     pub(crate) errno: Errno,
     pub(crate) why: String,
 }
 
-/// A request that is over, by the number that it was given.
+/// A finished request, identified by the token from [`super::HttpClient::begin`].
 #[derive(Debug)]
 pub(crate) struct HttpEnd {
     pub(crate) token: usize,
     pub(crate) flight: Option<Flight>,
-    /// Of a stream, what was not sent, or not whole.
+    /// Writes of a stream that were not sent, or only in part.
     pub(crate) unsent: VecDeque<Flight>,
     pub(crate) outcome: Result<HttpAnswer, HttpFault>,
 }
 
-/// One request and its answer, as far as they are.
+/// The current state of one request and its answer.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     pub(super) body: HttpBody,
@@ -116,19 +116,19 @@ pub(super) struct Exchange {
     pub(super) stream: HttpStream,
 }
 
-/// A body that is given bit by bit, each the whole buffer of a write.
+/// A body made of writes, each of which supplies its whole buffer.
 #[derive(Debug, Default)]
 pub(super) struct HttpStream {
     pub(super) waiting: VecDeque<Flight>,
-    /// Bytes of the first that are sent.
+    /// Bytes already sent of the first waiting write.
     begun: usize,
     pub(super) sent: Vec<Flight>,
-    /// Nothing comes behind what waits.
+    /// True if no write follows the waiting ones.
     pub(super) is_last: bool,
 }
 
 impl HttpStream {
-    /// What comes next; until there is something, the request pauses.
+    /// Copies the next bytes of the body. The request pauses while there are none.
     fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
         let mut filled = 0;
         while let Some(flight) = self.waiting.front() {
@@ -168,7 +168,7 @@ impl Handler for Exchange {
             answer.moved += taken;
         } else if answer.is_success() {
             if answer.text.len() + data.len() > TEXT_AT_MOST {
-                // Less than there is ends the request.
+                // A count below the length of the data makes libcurl end the request.
                 return Ok(0);
             }
             answer.text.extend_from_slice(data);
@@ -189,7 +189,8 @@ impl Handler for Exchange {
         Ok(length)
     }
 
-    /// A connection that was kept and is gone: a body of which something was sent is not sent again on another.
+    /// Rewinds the body when a kept connection turns out to be closed. It refuses if any of the body was sent,
+    /// so that no data go out twice.
     fn seek(&mut self, whence: SeekFrom) -> SeekResult {
         match whence {
             SeekFrom::Start(_) if self.sent > 0 || matches!(self.body, HttpBody::Stream) => SeekResult::Fail,

@@ -1,7 +1,9 @@
-//! HTTP/1.1 for storage that is reached by it: as many requests under way as are begun, each on a connection of its own, which
-//! the calling thread serves while it waits. By libcurl, so that proxies, TLS and its certificates are as on the rest of the
-//! machine. Nothing is tried again, since what is measured is what the storage did; but where a connection that was kept turns
-//! out to be closed before an answer begins, libcurl sends a request of which no body was sent yet on another.
+//! HTTP/1.1 for storage. Each request in flight has its own connection, which the calling thread serves while
+//! it waits. It uses libcurl, so proxies, TLS and certificates are those of the rest of the machine.
+//!
+//! No failed request is repeated, because the measurement is about the storage. There is one exception: a kept
+//! connection may turn out to be closed before the answer begins. libcurl then sends the request on another
+//! connection, provided no part of its body was sent.
 
 mod exchange;
 
@@ -26,17 +28,17 @@ use nilometer_storage::{Clock, Errno, Wait, Wake};
 use crate::client::Flight;
 use exchange::Exchange;
 
-/// A connection is tried so long.
+/// Longest time to set up a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// So long a server may be silent in the middle of a request.
+/// Longest silence of a server in the middle of a request.
 const SILENT_AT_MOST: Duration = Duration::from_mins(1);
-/// What is read from a connection, and written to it, at once.
+/// Size of libcurl's receive and send buffers.
 const PIECE: usize = 512 << 10;
-/// Connections that are kept for later requests.
+/// Number of connections kept for later requests.
 const KEPT_CONNECTIONS: usize = 256;
-/// The last stretch of a wait for a time is spent awake: a thread that sleeps wakes too late.
+/// A wait until a given time polls during its last millisecond, because a sleeping thread wakes too late.
 const AWAKE_BEFORE: Nanos = Nanos::from_millis(1);
-/// So long at most a wait is one call.
+/// Longest wait of a single call.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// Wakes a thread that waits for answers.
@@ -49,27 +51,27 @@ struct HttpWaker {
 impl Wake for HttpWaker {
     fn wake(&self) {
         self.rung.store(true, Ordering::Release);
-        // It fails once the connections are gone, and then nobody waits.
+        // This fails once the connections are gone, and then no thread waits.
         self.waker.wakeup().ok();
     }
 }
 
-/// Requests that are under way, of one thread.
+/// The requests of one thread.
 pub(crate) struct HttpClient {
     running: Vec<Option<Easy2Handle<Exchange>>>,
     free: Vec<usize>,
-    /// Numbers of ends that were given out last: whoever takes one after the other begins new requests between, and must not get
-    /// the number of an end that is still to come.
+    /// Tokens of the ends returned last. A caller begins new requests while it handles those ends, and a new
+    /// request must not get the token of an end that it has not yet handled.
     given_out: Vec<usize>,
     idle: Vec<Easy2<Exchange>>,
-    /// What could not be begun.
+    /// Requests that could not be begun.
     refused: Vec<HttpEnd>,
-    /// Those of which the body is a stream.
+    /// Tokens of requests whose body is a stream.
     streams: Vec<usize>,
-    /// Of these, what has been handed over.
+    /// Writes of streams that were handed to the connection.
     sent: Vec<Flight>,
     waker: Arc<HttpWaker>,
-    /// A file of certificates that are trusted, where it is not the machine's own.
+    /// A file of trusted certificates, or `None` for the machine's own.
     certificates: Option<String>,
     multi: Multi,
 }
@@ -83,7 +85,7 @@ impl std::fmt::Debug for HttpClient {
 impl HttpClient {
     pub(crate) fn new(certificates: Option<String>) -> Self {
         let mut multi = Multi::new();
-        // Where this can't be chosen more connections are made than needed.
+        // If this fails, libcurl only makes more connections than needed.
         multi.set_max_connects(KEPT_CONNECTIONS).ok();
         let waker = Arc::new(HttpWaker { waker: multi.waker(), rung: AtomicBool::new(false) });
         HttpClient {
@@ -104,7 +106,7 @@ impl HttpClient {
         self.waker.clone()
     }
 
-    /// Whether it was woken since this was asked last.
+    /// Returns true if the client was woken since the last call.
     pub(crate) fn was_rung(&self) -> bool {
         self.waker.rung.swap(false, Ordering::Acquire)
     }
@@ -113,7 +115,7 @@ impl HttpClient {
         self.running.len() - self.free.len() - self.given_out.len()
     }
 
-    /// Begins a request: by which number its end is known.
+    /// Begins a request and returns the token that identifies its end.
     pub(crate) fn begin(&mut self, request: HttpRequest) -> usize {
         let token = self.free.pop().unwrap_or_else(|| {
             self.running.push(None);
@@ -139,8 +141,8 @@ impl HttpClient {
         token
     }
 
-    /// Gives a stream what comes next in it: a write, which is [sent](Self::take_sent), or [left](HttpEnd::unsent). It comes back
-    /// where the request is over.
+    /// Gives a stream its next write, which comes back [sent](Self::take_sent) or [unsent](HttpEnd::unsent).
+    /// Returns the write if the request is over.
     pub(crate) fn feed(&mut self, token: usize, flight: Flight) -> Option<Flight> {
         let Some(handle) = self.running.get_mut(token).and_then(Option::as_mut) else { return Some(flight) };
         handle.get_mut().stream.waiting.push_back(flight);
@@ -148,19 +150,19 @@ impl HttpClient {
         None
     }
 
-    /// Nothing more comes in a stream.
+    /// Marks the end of a stream.
     pub(crate) fn finish(&mut self, token: usize) {
         let Some(handle) = self.running.get_mut(token).and_then(Option::as_mut) else { return };
         handle.get_mut().stream.is_last = true;
         resume(handle);
     }
 
-    /// Appends what of streams has been handed over to the connection, as a write to a socket is.
+    /// Appends the writes of streams that were handed to the connection, like writes to a socket.
     pub(crate) fn take_sent(&mut self, sent: &mut Vec<Flight>) {
         sent.append(&mut self.sent);
     }
 
-    /// Sends and receives what can be without waiting, and appends what is over.
+    /// Sends and receives without waiting, and appends finished requests.
     pub(crate) fn advance(&mut self, ended: &mut Vec<HttpEnd>) {
         self.free.append(&mut self.given_out);
         for end in self.refused.drain(..) {
@@ -168,7 +170,7 @@ impl HttpClient {
             self.given_out.push(end.token);
             ended.push(end);
         }
-        // What fails here fails the requests too, which say so.
+        // An error here also fails the requests, and they report it.
         self.multi.perform().ok();
         for &token in &self.streams {
             if let Some(handle) = self.running[token].as_mut() {
@@ -195,13 +197,13 @@ impl HttpClient {
         }
     }
 
-    /// Waits until something can be sent or received, it is woken, or so long.
+    /// Waits until data can be sent or received, another thread wakes the client, or `limit` has passed.
     pub(crate) fn wait(&self, limit: Duration) {
-        // Whatever it fails at, the next turn looks again.
+        // After any error the next turn polls again.
         self.multi.poll(&mut [], limit).ok();
     }
 
-    /// Asks, and waits for the answer: of a client that has nothing else under way.
+    /// Sends a request and waits for its answer. The client must have no other request under way.
     pub(crate) fn ask(&mut self, request: HttpRequest, limit: Duration) -> Result<HttpAnswer, HttpFault> {
         self.begin(request);
         let mut ended = Vec::new();
@@ -219,7 +221,7 @@ impl HttpClient {
     }
 }
 
-/// How long one call may wait; none if it is time.
+/// Returns how long one call may wait, or `None` if it must not.
 pub(crate) fn left_of(wait: Wait, clock: &Clock) -> Option<Duration> {
     match wait {
         Wait::Poll => None,
@@ -232,13 +234,13 @@ pub(crate) fn left_of(wait: Wait, clock: &Clock) -> Option<Duration> {
     }
 }
 
-/// A stream that paused for want of something goes on.
+/// Resumes a stream that paused because it had no data.
 fn resume(handle: &Easy2Handle<Exchange>) {
-    // It fails once the request is over, which is found out by its end.
+    // This fails once the request is over, and the request's end reports that.
     handle.unpause_read().ok();
 }
 
-/// What libcurl is told of a request.
+/// Sets libcurl's options for a request.
 fn prepare(
     easy: &mut Easy2<Exchange>,
     request: HttpRequest,
@@ -247,12 +249,12 @@ fn prepare(
     let HttpRequest { method, url, headers, body, flight, into_buffer } = request;
     *easy.get_mut() = Exchange { body, flight, into_buffer, ..Exchange::default() };
     easy.url(&url)?;
-    // Requests of HTTP/2 would share one connection, and one flow of data.
+    // HTTP/2 would put all requests on one connection with one flow of data.
     easy.http_version(HttpVersion::V11)?;
     easy.connect_timeout(CONNECT_WITHIN)?;
     let streams = matches!(easy.get_ref().body, HttpBody::Stream);
     if !streams {
-        // A stream is silent for as long as nothing is written.
+        // A stream is silent while its file gets no writes.
         easy.low_speed_limit(1)?;
         easy.low_speed_time(SILENT_AT_MOST)?;
     }
@@ -274,18 +276,18 @@ fn prepare(
             easy.upload(true)?;
             easy.upload_buffer_size(PIECE)?;
             easy.custom_request(method.name())?;
-            // A body of unknown length goes in chunks.
+            // A body of unknown length is sent in chunks.
             if !streams {
                 easy.in_filesize(easy.get_ref().body().len() as u64)?;
             }
-            // Servers are not asked first whether they would take it: that would be a turn more for each object.
+            // No `Expect: 100-continue`: it would add a round trip to each object.
             list.append("Expect:")?;
         }
     }
     easy.http_headers(list)
 }
 
-/// What an error of libcurl is for who asks for files.
+/// Translates an error of libcurl into the error of a file operation.
 fn fault(error: &curl::Error, system: Option<i32>) -> HttpFault {
     let errno = if error.is_operation_timedout() {
         Errno::ETIMEDOUT

@@ -1,5 +1,5 @@
-//! Requests of an engine to libnfs, whose connection the engine's own thread serves while it waits: no other thread is woken,
-//! and answers come within.
+//! Requests of an engine to libnfs. The engine's own thread serves the connection while it waits, so no other
+//! thread has to wake up, and answers arrive within that wait.
 
 use std::{
     cell::RefCell,
@@ -22,14 +22,14 @@ use crate::{
     client::{Client, Finished, Flight, Reply, Request},
 };
 
-/// Answers that the engine has not taken.
+/// Answers that the engine has not taken yet.
 type Answers = Rc<RefCell<Vec<Finished<NfsFile>>>>;
 
-/// One connection, of one engine.
+/// The connection of one engine.
 #[derive(Debug)]
 pub(super) struct NfsClient {
     context: Rc<NfsContext>,
-    /// Of paths this much names the export that is mounted.
+    /// Length of the prefix of paths that names the mounted export.
     export: usize,
     answers: Answers,
     bell: Arc<Bell>,
@@ -42,21 +42,21 @@ struct Bell(OwnedFd);
 
 impl Wake for Bell {
     fn wake(&self) {
-        // It can only be full of wakes that were not heard.
+        // This fails only if the counter is full of earlier wakes.
         rustix::io::write(&self.0, &1_u64.to_ne_bytes()).ok();
     }
 }
 
 impl Bell {
-    /// Forgets what was rung.
+    /// Clears earlier wakes.
     fn heard(&self) {
         rustix::io::read(&self.0, &mut [0_u8; 8]).ok();
     }
 }
 
-/// The last stretch of a wait for a time is spent awake: a thread that sleeps wakes too late.
+/// A wait until a given time polls during its last 80 us, because a sleeping thread wakes too late.
 const AWAKE_BEFORE: Nanos = Nanos(80_000);
-/// Without a connection it is looked for one so often.
+/// Pause between attempts to connect.
 const RETRY: Nanos = Nanos::from_millis(10);
 
 impl NfsClient {
@@ -70,7 +70,7 @@ impl NfsClient {
         Box::new(Pending { flight, kind, answers: self.answers.clone(), context, clock: self.clock })
     }
 
-    /// The path within the export.
+    /// Returns the path relative to the export.
     fn within<'a>(&self, path: &'a CStr) -> &'a CStr {
         let within = &path.to_bytes_with_nul()[self.export.min(path.count_bytes())..];
         match CStr::from_bytes_with_nul(within) {
@@ -79,14 +79,14 @@ impl NfsClient {
         }
     }
 
-    /// Sends and receives what can be, waiting for that so long; whether the bell was rung.
+    /// Sends and receives, waiting at most `limit`. Returns true if another thread rang the bell.
     fn serve(&self, limit: Option<Nanos>, hears: bool) -> bool {
         let Some((descriptor, events)) = self.context.awaited() else {
             std::thread::sleep(limit.unwrap_or(RETRY).min(RETRY).duration());
             self.context.service(0);
             return hears && self.is_rung();
         };
-        // SAFETY: the context keeps its socket open for longer than this call, in which nothing else is done with it.
+        // SAFETY: the context keeps its socket open longer than this call, and nothing else uses it meanwhile.
         let socket = unsafe { BorrowedFd::borrow_raw(descriptor) };
         let awaited = PollFlags::from_bits_truncate(events.cast_unsigned());
         let mut polled = vec![PollFd::from_borrowed_fd(socket, awaited)];
@@ -97,18 +97,18 @@ impl NfsClient {
             tv_sec: (limit.0 / 1_000_000_000).cast_signed(),
             tv_nsec: (limit.0 % 1_000_000_000).cast_signed(),
         });
-        // What is not ready, or was interrupted, is asked again.
+        // The next turn polls again after an interruption.
         poll(&mut polled, longest.as_ref()).ok();
         let ready = polled[0].revents();
         let rung = polled.get(1).is_some_and(|bell| !bell.revents().is_empty());
         drop(polled);
         let is_lost = ready.intersects(PollFlags::ERR | PollFlags::HUP);
         if is_lost && !awaited.contains(PollFlags::IN) {
-            // The server is not there: the library would connect again and again without a pause.
+            // Without a server the library would reconnect in a loop without a pause.
             std::thread::sleep(limit.unwrap_or(RETRY).min(RETRY).duration());
         }
-        // Told of a connection that is lost, the library leaves what waits for an answer waiting; if it finds out by reading,
-        // that fails.
+        // If the library hears of a lost connection from poll, it leaves pending requests without an answer. If
+        // it finds out by reading, they fail.
         let told = if is_lost && awaited.contains(PollFlags::IN) { PollFlags::IN } else { ready };
         self.context.service(told.bits().cast_signed());
         rung
@@ -120,12 +120,12 @@ impl NfsClient {
         !polled[0].revents().is_empty()
     }
 
-    /// Whether there is something to take.
+    /// Returns true if answers are ready.
     fn has_answers(&self) -> bool {
         !self.answers.borrow().is_empty()
     }
 
-    /// Until something came, it was woken, or the time has come.
+    /// Waits for an answer, a wake or the given time.
     fn wait(&self, wait: Wait) {
         loop {
             let limit = match wait {
@@ -198,7 +198,7 @@ impl Client for NfsClient {
     }
 
     fn take(&mut self, wait: Wait, _clock: &Clock, finished: &mut Vec<Finished<NfsFile>>) {
-        // What was begun is sent, and what came is looked at, whatever is waited for.
+        // Send new requests and take ready answers, whatever `wait` says.
         self.serve(Some(Nanos(0)), false);
         if self.has_answers() || wait == Wait::Poll {
             finished.append(&mut self.answers.borrow_mut());
@@ -213,7 +213,7 @@ impl Client for NfsClient {
     }
 }
 
-/// An operation that the library has begun, with all that it uses.
+/// An operation that the library has begun, with everything that it uses.
 #[derive(Debug)]
 struct Pending {
     flight: Flight,
@@ -223,19 +223,20 @@ struct Pending {
     clock: Clock,
 }
 
-/// What an answer means.
+/// The meaning of an answer.
 #[derive(Debug)]
 enum PendingKind {
-    /// Nothing but that it is done.
+    /// Success, without a value.
     Plain,
-    /// Its number is how many bytes were moved.
+    /// The number is the count of bytes moved.
     Moved,
-    /// What is there is opened so, unless it is a directory: a server would open that too, and refuse each write.
+    /// The status of an entry that is opened next unless it is a directory. A server would open a directory
+    /// too, and refuse each write.
     Check {
         path: CString,
         how: i32,
     },
-    /// Its number is the file. Where it could not be made because it is there, it is opened by this path.
+    /// The number is the file. If it could not be created because it exists, it is opened at this path.
     Open {
         again: Option<CString>,
     },
@@ -243,7 +244,8 @@ enum PendingKind {
     List,
 }
 
-/// What the library says with one number for all that fails in reading and writing: which error that was stands in its text.
+/// Translates an error. The library has one number for all failed reads and writes, and only its text names the
+/// error.
 fn said_error(errno: Errno, said: &[u8]) -> Errno {
     if errno != Errno(libc::EFAULT) {
         return errno;
@@ -253,7 +255,7 @@ fn said_error(errno: Errno, said: &[u8]) -> Errno {
     known.map_or(Errno::EIO, |(_, errno)| *errno)
 }
 
-/// Names of RFC 1813 as the library writes them.
+/// Names of RFC 1813 in the library's spelling.
 const SAID: [(&str, Errno); 8] = [
     ("NFS3ERR_STALE", Errno::ESTALE),
     ("NFS3ERR_BADHANDLE", Errno::ESTALE),
@@ -296,7 +298,7 @@ impl Answered for Pending {
                 let context = self.context.clone();
                 return context.open(&path, how, self);
             }
-            // SAFETY: the number is that of an open of this context, and was given once.
+            // SAFETY: the number comes from an open in this context, and is used only once.
             PendingKind::Open { .. } => match unsafe { NfsFile::of_number(number, self.context.clone()) } {
                 Some(file) => Reply::Opened(file),
                 None => return self.end(Err(Errno::EIO)),

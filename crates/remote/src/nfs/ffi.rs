@@ -1,4 +1,4 @@
-//! The functions of `shim.c`, and what makes them safe to call: each request owns what it needs until it is answered.
+//! Safe wrappers of the functions of `shim.c`. Each request owns everything that it needs until it is answered.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -75,27 +75,27 @@ unsafe extern "C" {
     );
 }
 
-/// Why an export can't be mounted, or asked.
+/// The reason why an export can't be mounted or used.
 #[derive(Debug)]
 pub(super) struct NfsFault {
     pub(super) errno: Errno,
     pub(super) why: String,
 }
 
-/// A connection to an export, of one thread.
+/// A connection to an export, for one thread.
 #[derive(Debug)]
 pub(super) struct NfsContext(NonNull<c_void>);
 
-/// Bytes of a message of the library.
+/// Buffer size for a message of the library.
 const MESSAGE: usize = 400;
 
 impl NfsContext {
-    /// Mounts what the URL names, within this time.
+    /// Mounts the export in the URL, within this time.
     pub(super) fn mount(url: &CStr, milliseconds: i32) -> Result<Rc<Self>, NfsFault> {
         let mut message = [0_u8; MESSAGE];
         let mut error: c_int = 0;
         let room = message.len();
-        // SAFETY: the shim writes one number, and at most `room` bytes with a zero at their end.
+        // SAFETY: the shim writes one number, and at most `room` bytes that end with a zero.
         let nfs = unsafe {
             let text = message.as_mut_ptr().cast();
             nilometer_nfs_mount(url.as_ptr(), milliseconds, &raw mut error, text, room)
@@ -109,28 +109,29 @@ impl NfsContext {
         self.0.as_ptr()
     }
 
-    /// The socket, and for which events of poll(2) it is waited; none while there is no connection.
+    /// Returns the socket and the poll(2) events to wait for, or `None` without a connection.
     pub(super) fn awaited(&self) -> Option<(c_int, i16)> {
-        // SAFETY: the context lives.
+        // SAFETY: the context is valid.
         let descriptor = unsafe { nilometer_nfs_descriptor(self.raw()) };
-        // SAFETY: as above.
+        // SAFETY: the context is valid.
         let events = unsafe { nilometer_nfs_events(self.raw()) };
         (descriptor >= 0).then_some((descriptor, events as i16))
     }
 
-    /// Sends and receives what can be: answers are given within it. Whether the connection is of use.
+    /// Sends and receives without blocking, and delivers answers. Returns true if the connection is still
+    /// usable.
     pub(super) fn service(&self, events: i16) -> bool {
-        // SAFETY: the context lives, and this thread is the only one that has it.
+        // SAFETY: the context is valid, and only this thread uses it.
         unsafe { nilometer_nfs_service(self.raw(), events.into()) >= 0 }
     }
 
-    /// Bytes of one request to read, and to write; 0 where the library can't.
+    /// Returns the largest read and the largest write in bytes, or 0 if the library can't.
     pub(super) fn most(&self) -> [u64; 2] {
-        // SAFETY: the context lives.
+        // SAFETY: the context is valid.
         unsafe { [nilometer_nfs_most(self.raw(), 0), nilometer_nfs_most(self.raw(), 1)] }
     }
 
-    /// Size, free, free for this user, inodes, and those that are free.
+    /// Returns the size, free space, space available to this user, inodes and free inodes.
     pub(super) fn space(&self, path: &CStr) -> Result<[u64; 5], Errno> {
         let mut space = [0; 5];
         // SAFETY: the shim writes five numbers.
@@ -178,12 +179,12 @@ impl NfsContext {
 
 impl Drop for NfsContext {
     fn drop(&mut self) {
-        // SAFETY: files hold the context, so none is open; what is under way is answered with an error within it.
+        // SAFETY: files hold the context, so none is open. The call answers requests under way with an error.
         unsafe { nilometer_nfs_unmount(self.raw()) }
     }
 }
 
-/// An open file. It is closed when it is dropped.
+/// An open file. Dropping it closes it.
 #[derive(Debug)]
 pub(super) struct NfsFile {
     file: NonNull<c_void>,
@@ -191,20 +192,21 @@ pub(super) struct NfsFile {
 }
 
 impl NfsFile {
-    /// Of what an open gave as its number.
+    /// Makes a file from the number that an open returned.
     ///
     /// # Safety
-    /// It was given so, for this context, and nobody else has it.
+    /// The number must come from an open in this context, and may be used only once.
     pub(super) unsafe fn of_number(number: u64, context: Rc<NfsContext>) -> Option<Self> {
         let file = NonNull::new(std::ptr::with_exposed_provenance_mut(number as usize))?;
         Some(NfsFile { file, context })
     }
 
-    /// The file must stay until the answer.
+    /// Reads. The file must stay open until the answer.
     pub(super) fn read<A: Answered>(&self, memory: OperationMemory, waiting: Box<A>) {
         let OperationMemory { start, length, offset } = memory;
         let nfs = self.context.raw();
-        // SAFETY: what waits owns the memory, of at least this length; the engine closes no file with operations under way.
+        // SAFETY: the waiter owns memory of at least this length. The engine closes no file with operations
+        // under way.
         unsafe {
             nilometer_nfs_read(
                 nfs,
@@ -218,11 +220,11 @@ impl NfsFile {
         }
     }
 
-    /// The file must stay until the answer.
+    /// Writes. The file must stay open until the answer.
     pub(super) fn write<A: Answered>(&self, memory: OperationMemory, waiting: Box<A>) {
         let OperationMemory { start, length, offset } = memory;
         let nfs = self.context.raw();
-        // SAFETY: as for reading.
+        // SAFETY: as for `read`.
         unsafe {
             nilometer_nfs_write(
                 nfs,
@@ -236,13 +238,13 @@ impl NfsFile {
         }
     }
 
-    /// The file must stay until the answer.
+    /// Syncs. The file must stay open until the answer.
     pub(super) fn sync<A: Answered>(&self, waiting: Box<A>) {
         // SAFETY: the engine closes no file with operations under way.
         unsafe { nilometer_nfs_sync(self.context.raw(), self.file.as_ptr(), done::<A>, begun(waiting)) }
     }
 
-    /// The file must stay until the answer.
+    /// Truncates. The file must stay open until the answer.
     pub(super) fn truncate<A: Answered>(&self, size: u64, waiting: Box<A>) {
         // SAFETY: as for `sync`.
         unsafe {
@@ -250,20 +252,21 @@ impl NfsFile {
         }
     }
 
-    /// Closes it and has the answer waited for.
+    /// Closes the file and passes the answer to the waiter.
     pub(super) fn close<A: Answered>(self, waiting: Box<A>) {
         let context = self.context.clone();
         let file = self.file;
-        // What would close it a second time, but for the context that it holds.
+        // Dropping `self` would close the file again. Only its context must still be released.
         let held = std::mem::ManuallyDrop::new(self);
         // SAFETY: the field is read once, and never dropped in its place.
         drop(unsafe { std::ptr::read(&raw const held.context) });
-        // SAFETY: nobody else has the file; it is not used again. The engine holds the context until the answer.
+        // SAFETY: this was the only owner of the file, and it is not used again. The engine holds the context
+        // until the answer.
         unsafe { nilometer_nfs_close(context.raw(), file.as_ptr(), done::<A>, begun(waiting)) }
     }
 }
 
-/// Nobody cares how a file is closed.
+/// Ignores the answer to a close.
 struct Unheard;
 
 impl Answered for Unheard {
@@ -272,7 +275,8 @@ impl Answered for Unheard {
 
 impl Drop for NfsFile {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the file, and nothing is under way with it; the context is held.
+        // SAFETY: this was the only owner of the file, which has no operations under way. `self` holds the
+        // context.
         unsafe {
             nilometer_nfs_close(
                 self.context.raw(),

@@ -1,4 +1,5 @@
-//! `nfs://`: NFS 3, by the asynchronous interface of libnfs. Each engine has a connection of its own, and its thread serves it.
+//! `nfs://`: NFS 3 through the asynchronous interface of libnfs. Each engine has its own connection, which its
+//! thread serves.
 
 mod client;
 mod ffi;
@@ -15,21 +16,21 @@ use crate::{engine::RemoteEngine, target::RemoteSystem};
 use client::NfsClient;
 use ffi::{NfsContext, NfsFault};
 
-/// A server, and what of it is mounted.
+/// A server and its mounted export.
 #[derive(Debug)]
 pub(crate) struct Nfs {
     url: TargetUrl,
-    /// The path of the export that took the last mount.
+    /// The path of the last export mounted.
     export: Mutex<Option<String>>,
 }
 
-/// A connection, and the length of the path that it has mounted.
+/// A connection, with the length of the mounted path.
 struct MountedExport {
     context: Rc<NfsContext>,
     export: usize,
 }
 
-/// So long a mount may take, in milliseconds.
+/// Longest time for a mount, in milliseconds.
 const MOUNT_MILLISECONDS: i32 = 10_000;
 
 impl Nfs {
@@ -37,7 +38,8 @@ impl Nfs {
         match url.query_value("version") {
             None | Some("3") => Ok(Nfs { url: url.clone(), export: Mutex::new(None) }),
             Some(version) => {
-                // Seen with 4.0.0 and NFS-Ganesha: `nfs-cp` fails too, and so do reads of more than a server sends at once.
+                // Observed with libnfs 4.0.0 and NFS-Ganesha: `nfs-cp` fails too, and so do reads larger than
+                // the server's limit for one reply.
                 let why = format!(
                     "version={version}: libnfs, which this client is made of, writes nothing by NFS 4 that a server takes: leave \
                      it out or write version=3, which servers of NFS 4 have as a rule, or mount it"
@@ -47,8 +49,8 @@ impl Nfs {
         }
     }
 
-    /// A connection by which this path is reached. Which part of it names an export only the server knows: the longest that it
-    /// takes.
+    /// Makes a connection that reaches this path. Only the server knows which part of it is an export, so this
+    /// tries the longest first.
     fn mount(&self, path: &str) -> Result<MountedExport, NfsFault> {
         let known = self.export.lock().ok().and_then(|known| known.clone());
         if let Some(export) = known.filter(|export| path.starts_with(export.as_str())) {
@@ -63,7 +65,7 @@ impl Nfs {
                     }
                     return Ok(MountedExport { context, export: export.len() });
                 }
-                // The part above may be an export. What was asked for is what the message is of.
+                // The parent may be an export. On failure the message is about the original path.
                 Err(fault) if fault.is_no_export() => {
                     refused.get_or_insert(fault);
                 }
@@ -76,7 +78,7 @@ impl Nfs {
     fn mount_export(&self, export: &str) -> Result<Rc<NfsContext>, NfsFault> {
         let path = export.to_owned();
         let mut url = TargetUrl { path, ..self.url.clone() };
-        // What is said wins; else the library would ask for version 3 too, today.
+        // A version in the URL wins. Otherwise the library asks for version 3 too, today.
         let query = url.query.take().unwrap_or_default();
         url.query = Some(if query.contains("version=") { query } else { format!("{query}&version=3") });
         let text = CString::new(url.to_string().replace("?&", "?"));
@@ -91,18 +93,18 @@ impl Nfs {
     }
 }
 
-/// A path without its last part, if anything is left.
+/// Returns a path without its last component, if anything is left.
 fn above(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty())
 }
 
 impl NfsFault {
-    /// The server does not export this path, as far as it says.
+    /// Returns true if the server says that it does not export this path.
     fn is_no_export(&self) -> bool {
         matches!(self.errno, Errno::ENOENT | Errno::EACCES | Errno::ENOTDIR | Errno::EINVAL)
     }
 
-    /// There is nothing to be mounted.
+    /// Makes the error for a URL without a path to mount.
     fn no_path() -> Self {
         NfsFault { errno: Errno::ENOENT, why: "no path".into() }
     }
@@ -167,7 +169,7 @@ impl RemoteSystem for Nfs {
     }
 }
 
-/// What went wrong, and what may help.
+/// Describes an error and suggests a remedy.
 fn in_words(fault: &NfsFault) -> String {
     let NfsFault { errno, why } = fault;
     let why = if why.is_empty() { errno.to_string() } else { why.clone() };

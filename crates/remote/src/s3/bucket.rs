@@ -1,4 +1,4 @@
-//! Signed requests for a bucket, and questions that are waited for.
+//! Signed requests for a bucket, and questions that block until the answer.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,13 +14,13 @@ use crate::{
     percent::{self, encoded},
 };
 
-/// A bucket of an object store, by the keys of who asks.
+/// A bucket of an object store, with the user's keys.
 #[derive(Debug)]
 pub(super) struct Bucket {
     pub(super) settings: S3Settings,
 }
 
-/// What is asked of it.
+/// A request for a bucket, before it is signed.
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
     method: HttpMethod,
@@ -31,18 +31,18 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// About one object.
+    /// Makes a request about one object.
     pub(super) fn object(method: HttpMethod, key: &'a str) -> Self {
         Asked { method, key, query: String::new(), headers: Vec::new(), body: HttpBody::Empty }
     }
 
-    /// About all whose keys begin alike.
+    /// Makes a request about all objects with a common prefix.
     pub(super) fn listing(query: &[(&str, &str)]) -> Self {
         let query = percent::query(&[&[("list-type", "2")], query].concat());
         Asked { query, ..Asked::object(HttpMethod::Get, "") }
     }
 
-    /// Uploads that were begun and never put together, of keys that begin so.
+    /// Makes a request for the unfinished uploads of keys with this prefix.
     pub(super) fn unfinished(prefix: &str) -> Self {
         Asked {
             query: percent::query(&[("uploads", ""), ("prefix", prefix)]),
@@ -51,7 +51,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Why a bucket does not answer as it should.
+/// The reason why a bucket does not answer properly.
 #[derive(Debug)]
 pub(super) struct BucketFault {
     pub(super) errno: Errno,
@@ -63,7 +63,7 @@ impl Bucket {
         self.settings.certificates.clone()
     }
 
-    /// The request, signed now.
+    /// Builds the request, signed with the current time.
     pub(super) fn request(&self, asked: Asked<'_>) -> HttpRequest {
         let S3Settings { endpoint, host, base, region, keys, .. } = &self.settings;
         let Asked { method, key, query, headers, body } = asked;
@@ -79,7 +79,7 @@ impl Bucket {
         HttpRequest { method, url, headers: all, body, flight: None, into_buffer: 0 }
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(super) fn ask(&self, asked: Asked<'_>, limit: Duration) -> Result<HttpAnswer, BucketFault> {
         let answer = HttpClient::new(self.certificates()).ask(self.request(asked), limit);
         let answer = answer.map_err(|fault| BucketFault { errno: fault.errno, why: fault.why })?;

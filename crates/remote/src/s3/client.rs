@@ -1,4 +1,5 @@
-//! Requests of an engine to an object store: names are keys, an open file is an object or one that is being written.
+//! Requests of an engine to an object store. Names are keys; an open file is an existing object or one being
+//! written.
 
 mod rows;
 
@@ -20,15 +21,15 @@ use crate::{
     percent,
 };
 
-/// So long an engine that is dropped tries to throw parts away.
+/// Longest time that a dropped engine spends on deleting parts.
 const LAST_WAIT: Nanos = Nanos::from_millis(1000);
 
-/// Requests of one engine.
+/// The requests of one engine.
 #[derive(Debug)]
 pub(super) struct S3Client {
     http: HttpClient,
     bucket: Arc<Bucket>,
-    /// The path of the engine's directory, which needs no object.
+    /// The path of the engine's directory, which exists without an object.
     root: String,
     jobs: Vec<Option<Job>>,
     ended: Vec<HttpEnd>,
@@ -44,32 +45,32 @@ pub(super) struct ObjectFile {
     access: ObjectAccess,
 }
 
-/// What a file was opened for.
+/// The access mode of an open file.
 #[derive(Debug)]
 enum ObjectAccess {
-    /// An object, to read.
+    /// Reads an object.
     Read,
-    /// A row of objects, to read.
+    /// Reads a row of objects.
     ReadRow,
-    /// An object, to write.
+    /// Writes an object.
     Write(SharedUpload),
-    /// A row of objects, to write.
+    /// Writes a row of objects.
     Grow(SharedRow),
 }
 
-/// What an answer means.
+/// The meaning of the answer to a request.
 #[derive(Debug)]
 enum Job {
-    /// Nothing but that it is done.
+    /// Success, without a value.
     Plain,
     Open {
         key: String,
         grows: bool,
     },
     Read,
-    /// Of a piece: this one may not be there yet.
+    /// Bytes of a piece, which may not exist yet.
     ReadPiece(PieceRange),
-    /// If there is no such object, it is a directory if something is below.
+    /// The status of an object. If there is none, the key may be a directory with entries below it.
     Look {
         key: String,
     },
@@ -77,36 +78,36 @@ enum Job {
     List {
         prefix: String,
         listing: NamesListing,
-        /// With what more was asked for.
+        /// The token with which this page was requested.
         more: Option<String>,
     },
-    /// It is removed if nothing is below.
+    /// The entries below a directory, which is removed if there are none.
     Empty {
         key: String,
     },
-    /// The store gives a name to an upload.
+    /// The store's id for an upload.
     Name(SharedUpload),
     Part {
         upload: SharedUpload,
         number: usize,
     },
-    /// The object is put at once.
+    /// The whole object has been put at once.
     Whole(SharedUpload),
-    /// It is put together of its parts.
+    /// The object has been put together from its parts.
     Together(SharedUpload),
-    /// A piece of a row is put.
+    /// A piece of a row has been put.
     Piece(SharedRow),
-    /// Nobody waits for it.
+    /// The answer is ignored.
     Abandon,
 }
 
-/// A key has no slash before it.
+/// Converts a path to a key, which has no leading slash.
 fn key_of(path: &CStr) -> Result<String, Errno> {
     let path = path.to_str().map_err(|_| Errno::EINVAL)?;
     Ok(path.trim_start_matches('/').to_owned())
 }
 
-/// What keys in a directory begin with.
+/// Returns the common prefix of keys in a directory.
 fn prefix_of(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!("{key}/") }
 }
@@ -126,7 +127,7 @@ impl S3Client {
         }
     }
 
-    /// Asks the store, and keeps what the answer means.
+    /// Sends a request and remembers the meaning of its answer.
     fn ask(&mut self, job: Job, asked: Asked<'_>, flight: Option<Flight>) {
         let into_buffer = match (&job, &flight) {
             (Job::Read, Some(flight)) => flight.operation.length as usize,
@@ -161,7 +162,7 @@ impl S3Client {
             return self.over(flight, Ok(Reply::Opened(ObjectFile { key, access })));
         }
         if open.writes() {
-            // What is there can't be changed.
+            // Existing objects can't be changed.
             return self.over(flight, Err(Errno::EOPNOTSUPP));
         }
         let job = Job::Open { key: key.clone(), grows: open.grows() };
@@ -180,7 +181,7 @@ impl S3Client {
         self.ask(Job::List { prefix, listing, more }, asked, Some(flight));
     }
 
-    /// What an object that is written needs next.
+    /// Carries out the next steps of an object that is being written.
     fn take_steps(&mut self, upload: &SharedUpload, steps: Vec<UploadStep>) {
         let key = upload.borrow().key.clone();
         for step in steps {
@@ -221,7 +222,7 @@ impl S3Client {
         }
     }
 
-    /// What has been answered.
+    /// Takes the answers that have arrived.
     fn advance(&mut self) {
         let mut ended = std::mem::take(&mut self.ended);
         self.http.advance(&mut ended);
@@ -261,10 +262,10 @@ impl S3Client {
         self.ended = ended;
     }
 
-    /// The answer to a request that one operation waits for.
+    /// Handles the answer to a request on behalf of one operation.
     fn answered(&mut self, job: Job, flight: Flight, outcome: Result<HttpAnswer, Errno>) {
         let accepted = match (&job, outcome) {
-            // What is behind the end of an object is nothing.
+            // A read beyond the end of an object returns no bytes.
             (Job::Read | Job::ReadPiece(_), Ok(answer)) if answer.status == 416 => {
                 return self.over(flight, Ok(Reply::Done(0)));
             }
@@ -274,7 +275,7 @@ impl S3Client {
             (Job::Look { key }, Err(Errno::ENOENT)) => {
                 return self.list(&prefix_of(&key), "1", Job::LookBelow, flight);
             }
-            // The row ends with the piece before.
+            // The row ends with the previous piece.
             (Job::ReadPiece(range), Err(Errno::ENOENT)) if range.number > 0 => Ok(Reply::Done(0)),
             (_, Err(errno)) => Err(errno),
             (Job::Open { key, grows }, Ok(_)) => {
@@ -285,7 +286,7 @@ impl S3Client {
             (Job::Read, Ok(answer)) if answer.status == 206 => {
                 part_at(flight.operation.offset, &answer).map(|()| Reply::Done(answer.moved as u32))
             }
-            // All of an object is no part of it.
+            // The store has ignored the range and sent the whole object.
             (Job::Read, Ok(answer)) if flight.operation.offset == 0 => Ok(Reply::Done(answer.moved as u32)),
             (Job::Read, Ok(_)) => Err(Errno::EIO),
             (Job::Look { .. }, Ok(answer)) => {
@@ -299,7 +300,7 @@ impl S3Client {
             (Job::List { prefix, mut listing, more }, Ok(answer)) => {
                 let now = self.clock.now();
                 match listed(&prefix, &mut listing, &answer, now) {
-                    // One that is followed by itself would have no end.
+                    // A token that repeats would make the listing endless.
                     Ok(Some(next)) if more.as_ref() == Some(&next) => Err(Errno::EIO),
                     Ok(Some(more)) => return self.list_names(prefix, listing, Some(more), flight),
                     Ok(None) => Ok(Reply::Entries(listing.entries)),
@@ -312,7 +313,7 @@ impl S3Client {
         self.over(flight, reply);
     }
 
-    /// Removes what marks a directory, if nothing else is in it.
+    /// Removes the marker of a directory, if the directory is empty.
     fn remove_empty(&mut self, key: &str, answer: &HttpAnswer, flight: Flight) {
         let marker = prefix_of(key);
         match ObjectListing::of(&answer.text) {
@@ -333,7 +334,7 @@ impl S3Client {
         }
     }
 
-    /// What is at a path. The engine's own directory needs nothing in it.
+    /// Gets the status of a path. The engine's own directory exists without entries.
     fn look(&mut self, key: &str, flight: Flight) {
         if key == self.root.trim_start_matches('/') {
             return self.over(flight, Ok(Reply::Entry(Stat { size: 0, directory: true })));
@@ -342,25 +343,26 @@ impl S3Client {
     }
 }
 
-/// An answer that is what was asked for.
+/// Returns an answer that succeeded, or the store's refusal.
 fn accepted(outcome: Result<HttpAnswer, Errno>) -> Result<HttpAnswer, Errno> {
     let answer = outcome?;
     refusal(&answer).map_or(Ok(answer), Err)
 }
 
-/// An object is put together only if the store says so: it begins its answer before it knows.
+/// Checks that the store confirms the combined object, because it starts its answer before it knows the
+/// outcome.
 fn together(answer: &HttpAnswer) -> Result<(), Errno> {
     if is_put_together(&answer.text) { Ok(()) } else { Err(Errno::EIO) }
 }
 
-/// A part of an object has to begin where it was asked for.
+/// Checks that a partial answer begins at the requested offset.
 fn part_at(offset: u64, answer: &HttpAnswer) -> Result<(), Errno> {
     let expected = format!("bytes {offset}-");
     let begins = answer.header("content-range").is_some_and(|range| range.starts_with(&expected));
     if begins { Ok(()) } else { Err(Errno::EIO) }
 }
 
-/// Appends an answer to a listing: with what to ask for the next one.
+/// Adds an answer to a listing. Returns the token for the next page, if there is one.
 fn listed(
     prefix: &str,
     listing: &mut NamesListing,
@@ -422,7 +424,8 @@ impl Client for S3Client {
 }
 
 impl Drop for S3Client {
-    /// Parts of objects that nobody will put together are thrown away: they would be paid for, and seen by nobody.
+    /// Discards the parts of unfinished objects. Otherwise the store would charge for them, and no listing
+    /// shows them.
     fn drop(&mut self) {
         let uploads = std::mem::take(&mut self.uploads);
         for upload in &uploads {

@@ -1,6 +1,6 @@
-//! `s3://`: objects of a store that speaks S3. An object is put whole, at once or in parts, read in ranges, listed, removed; none
-//! is changed, appended to or renamed. A directory is an object of no bytes whose key ends in a slash, as stores' own pages
-//! make them.
+//! `s3://`: objects of a store that speaks S3. Objects are put whole or in parts, read in ranges, listed and
+//! removed. They are never changed, appended to or renamed. A directory is an empty object whose key ends in a
+//! slash, as stores' web pages make them.
 //!
 //! ```text
 //! engine -> client -> upload (what is written) -> bucket (signed requests) -> http
@@ -28,15 +28,15 @@ use client::S3Client;
 use settings::S3Settings;
 use words::UnfinishedUpload;
 
-/// So long a question about a bucket may take.
+/// Longest time for a question about a bucket.
 const QUESTION: Duration = Duration::from_secs(15);
-/// Listings of unfinished uploads that are asked for at most.
+/// Maximum number of listings of unfinished uploads.
 const UNFINISHED_PAGES: usize = 1000;
-/// So long unfinished uploads are thrown away, one by one.
+/// Longest time spent on discarding unfinished uploads one by one.
 const FORGETTING: Nanos = Nanos::from_millis(60_000);
-/// More than is ever written: 4 EiB. A store does not tell what it has.
+/// Size and free space: 4 EiB, more than anyone writes, because a store does not report its space.
 const SPACE: Bytes = Bytes(1 << 62);
-/// What no object can.
+/// Operations that objects do not support.
 const LACKING: [Capability; 7] = [
     Capability::Append,
     Capability::WriteAnywhere,
@@ -54,7 +54,7 @@ pub(crate) struct S3 {
 }
 
 impl S3 {
-    /// By what the environment of this process says.
+    /// Makes a client with the settings in this process's environment.
     pub(crate) fn of(url: &TargetUrl) -> Result<Self, TargetError> {
         let settings = S3Settings::of(url, |name| std::env::var(name).ok())?;
         Ok(S3 { bucket: Arc::new(Bucket { settings }) })
@@ -110,7 +110,7 @@ impl RemoteSystem for S3 {
         let prefix = format!("{}/", path.trim_start_matches('/'));
         let mut forgotten = HashSet::new();
         let clock = Clock::start();
-        // What is thrown away makes room in the next listing.
+        // Discarding uploads makes room for others in the next listing.
         for _ in 0..UNFINISHED_PAGES {
             let mut begun = self.unfinished(&prefix)?;
             begun.retain(|begun| !forgotten.contains(begun));
@@ -132,17 +132,17 @@ impl RemoteSystem for S3 {
 }
 
 impl S3 {
-    /// Uploads below a prefix that were never put together, as many as the store lists at once.
+    /// Lists the unfinished uploads below a prefix, up to the store's limit for one listing.
     fn unfinished(&self, prefix: &str) -> Result<Vec<UnfinishedUpload>, String> {
         let answer = match self.bucket.ask(Asked::unfinished(prefix), QUESTION) {
             Ok(answer) => answer,
-            // Not every store lists them, and not everybody may ask: parts may stay.
+            // Some stores can't list them, and some users may not: parts may remain.
             Err(fault) if fault.errno.is_refusal() || fault.errno == Errno::EACCES => return Ok(Vec::new()),
             Err(fault) => return Err(in_words(&fault)),
         };
         let listed = words::unfinished(&answer.text);
         let mut begun = listed.ok_or("the store's listing of unfinished uploads can't be read")?;
-        // A store that takes no prefix lists those of others too.
+        // A store that ignores the prefix also lists other uploads.
         begun.retain(|begun| begun.key.starts_with(prefix));
         Ok(begun)
     }
@@ -158,7 +158,7 @@ impl S3 {
     }
 }
 
-/// What went wrong, and what may help.
+/// Describes an error and suggests a remedy.
 fn in_words(fault: &BucketFault) -> String {
     let BucketFault { errno, why } = fault;
     match *errno {

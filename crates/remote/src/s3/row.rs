@@ -1,5 +1,5 @@
-//! A file that grows, as a row of objects: see [`nilometer_storage::pieces`]. The last of them is put anew with each write, in
-//! whose place there is either the earlier one or the new one, whatever happens; nothing else in the row is touched.
+//! A growing file as a row of objects; see [`nilometer_storage::pieces`]. Each write replaces the last object.
+//! After any failure either the earlier or the new one is there, and the rest of the row is untouched.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -13,36 +13,36 @@ use crate::{
     growing::{GrowStep, Growing},
 };
 
-/// Shared by the open file and the requests for it.
+/// A row, shared by the open file and its requests.
 pub(super) type SharedRow = Rc<RefCell<Row>>;
 
-/// See the module.
+/// The state of a growing file.
 #[derive(Debug)]
 pub(super) struct Row {
     key: String,
     growing: Growing,
-    /// The number of the last piece, and what is in it.
+    /// The number of the last piece; `last` has its bytes.
     piece: u64,
     last: Vec<u8>,
-    /// Bytes of the write being added that are in pieces by now.
+    /// Bytes of the current write that pieces already contain.
     done: usize,
 }
 
-/// An object that is to be put.
+/// An object to put.
 #[derive(Debug)]
 pub(super) struct RowPiece {
     pub(super) key: String,
     pub(super) bytes: Vec<u8>,
-    /// Nothing of this name may be there.
+    /// True if no object of this name may exist.
     pub(super) is_new: bool,
 }
 
-/// What follows on the answer to a piece.
+/// The next step after the answer to a piece.
 #[derive(Debug)]
 pub(super) enum RowStep {
-    /// More of the same write is to be put.
+    /// Put more of the same write.
     More(Flight),
-    /// It is over.
+    /// The write is complete, and these steps follow.
     Over(Vec<GrowStep>),
 }
 
@@ -52,12 +52,12 @@ impl Row {
         Rc::new(RefCell::new(row))
     }
 
-    /// A write, a sync or a close.
+    /// Takes a write, a sync or a close.
     pub(super) fn take(&mut self, flight: Flight) -> Vec<GrowStep> {
         self.growing.take(flight)
     }
 
-    /// The last piece, with what fits into it of the write being added.
+    /// Fills the last piece with bytes of the current write, and returns it.
     pub(super) fn next_piece(&mut self, flight: &Flight) -> RowPiece {
         let rest = &flight.operation.buffer[self.done..flight.operation.length as usize];
         let fits = rest.len().min(PIECE as usize - self.last.len());
@@ -67,7 +67,7 @@ impl Row {
         RowPiece { key: piece_name(&self.key, self.piece), bytes: self.last.clone(), is_new }
     }
 
-    /// The store has the piece, or has not.
+    /// Takes the store's answer to a piece.
     pub(super) fn put(&mut self, flight: Flight, outcome: Result<(), Errno>) -> RowStep {
         if self.last.len() as u64 == PIECE {
             self.piece += 1;
@@ -81,7 +81,7 @@ impl Row {
     }
 }
 
-/// Of a read: the piece in which its first byte is, and which bytes of that.
+/// The part of a read within one piece: the piece with the first byte, and the range in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PieceRange {
     pub(super) key: String,
@@ -91,7 +91,7 @@ pub(super) struct PieceRange {
 }
 
 impl PieceRange {
-    /// Up to the end of that piece.
+    /// Returns the range up to the end of that piece.
     pub(super) fn of(key: &str, offset: u64, length: u64) -> Self {
         let number = offset / PIECE;
         let within = offset % PIECE;
@@ -116,7 +116,7 @@ mod tests {
         Flight { operation, due: Nanos(0), issued: Nanos(0) }
     }
 
-    /// The write that is to be added now.
+    /// Returns the write to add now.
     fn begun(steps: Vec<GrowStep>) -> Flight {
         let add = |step| match step {
             GrowStep::Add(flight) => Some(flight),
@@ -125,7 +125,7 @@ mod tests {
         steps.into_iter().find_map(add).expect("a write")
     }
 
-    /// Adds so many bytes; the pieces that are put for it.
+    /// Adds `length` bytes, and returns the pieces put for them.
     fn pieces(row: &mut Row, offset: u64, length: usize) -> Vec<String> {
         let mut flight = begun(row.take(write(offset, length)));
         let mut pieces = Vec::new();

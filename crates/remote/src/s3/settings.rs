@@ -1,22 +1,22 @@
-//! Where an object store is, and by whose keys it is used: from the variables that clients of S3 share. Keys stay in this
-//! process; neither is printed, nor recorded.
+//! The address of an object store and the user's keys, from the variables that clients of S3 share. Keys stay
+//! in this process: Nilometer neither prints nor records them.
 
 use std::fmt;
 
 use nilometer_model::TargetUrl;
 use nilometer_storage::TargetError;
 
-/// The region where none is said, as all clients take it.
+/// The default region of all clients.
 const REGION: &str = "us-east-1";
-/// The certificates of the machine that built libcurl may not be where those of this one are.
+/// Names a file of certificates. The default path of the machine that built libcurl may not exist here.
 const CERTIFICATES: &str = "AWS_CA_BUNDLE";
 
-/// Who asks.
+/// The user's keys.
 #[derive(Clone)]
 pub(super) struct S3Keys {
     pub(super) id: String,
     pub(super) secret: String,
-    /// Of keys that are lent for some hours.
+    /// The token of temporary keys, which are valid for some hours.
     pub(super) token: Option<String>,
 }
 
@@ -26,13 +26,13 @@ impl fmt::Debug for S3Keys {
     }
 }
 
-/// How a bucket is reached.
+/// The way to reach a bucket.
 #[derive(Debug, Clone)]
 pub(super) struct S3Settings {
-    /// `http://` or `https://`, and the host with its port.
+    /// `http://` or `https://`, with the host and its port.
     pub(super) endpoint: String,
     pub(super) host: String,
-    /// Before a key: the bucket, where it is not in the host's name.
+    /// The prefix of a key: the bucket, unless it is in the host's name.
     pub(super) base: String,
     pub(super) region: String,
     pub(super) certificates: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct S3Settings {
 }
 
 impl S3Settings {
-    /// What this process was told, for the bucket of a URL.
+    /// Reads the settings for the bucket in a URL.
     pub(super) fn of(
         url: &TargetUrl,
         variable: impl Fn(&str) -> Option<String>,
@@ -73,7 +73,7 @@ impl S3Settings {
         let certificates = said(&[CERTIFICATES]);
         let (endpoint, base) = match endpoint {
             Some(endpoint) => (endpoint.trim_end_matches('/').to_owned(), format!("/{bucket}")),
-            // A name with a dot in it has no certificate there.
+            // No certificate matches a host name with a bucket whose name contains a dot.
             None if bucket.contains('.') => {
                 (format!("https://s3.{region}.amazonaws.com"), format!("/{bucket}"))
             }
@@ -84,7 +84,8 @@ impl S3Settings {
     }
 }
 
-/// The host of an endpoint, with its port where that is not the usual one: as it is sent, so that it can be signed.
+/// Returns the host of an endpoint, with its port unless that is the default. The signature must have it in the
+/// same form as the request.
 fn host_of(endpoint: &str) -> Result<&str, &'static str> {
     let (rest, usual) = match endpoint.split_once("://") {
         Some(("http", rest)) => (rest, ":80"),

@@ -1,4 +1,5 @@
-//! Requests of S3 are signed (AWS Signature Version 4): what is asked, when, and by whom, without the key being sent.
+//! Signs requests of S3 (AWS Signature Version 4). The signature proves the operation, the time and the user,
+//! without sending the key.
 //!
 //! ```text
 //! canonical request:  PUT / path / query / headers / names of headers / UNSIGNED-PAYLOAD
@@ -6,7 +7,7 @@
 //! key:                HMAC of "aws4_request" under HMAC of "s3" under HMAC of region under HMAC of day under the secret
 //! ```
 //!
-//! Data are not signed: on their way they are guarded by TLS, or by nothing.
+//! Data are not signed. Only TLS protects them on their way, if it is used.
 
 use std::{fmt::Write, time::SystemTime};
 
@@ -17,10 +18,10 @@ use sha2::{Digest, Sha256};
 use super::settings::S3Keys;
 use crate::http::HttpMethod;
 
-/// Stands for the data in what is signed.
+/// Stands for the data in the signed text.
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
-/// What is signed of a request. The path and the query are as they are sent.
+/// The signed parts of a request. The path and the query are in the form that is sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SignedRequest<'a> {
     pub(super) method: HttpMethod,
@@ -29,7 +30,7 @@ pub(super) struct SignedRequest<'a> {
     pub(super) query: &'a str,
 }
 
-/// The headers that a request is sent with.
+/// Returns the headers of a signed request.
 pub(super) fn headers(
     request: SignedRequest<'_>,
     keys: &S3Keys,
@@ -51,15 +52,15 @@ pub(super) fn headers(
     signed
 }
 
-/// By whom and when it is signed, and for where.
+/// The user, time and region of a signature.
 struct SigningScope<'a> {
     keys: &'a S3Keys,
     region: &'a str,
     time: &'a str,
 }
 
-/// The header that proves who asks. `signed` are the headers that it is good for, in the order of their names; `payload` stands
-/// for the data.
+/// Builds the header that proves the user's identity. `signed` are the headers it covers, sorted by name;
+/// `payload` stands for the data.
 fn authorization(
     signed: &[String],
     payload: &str,
@@ -99,7 +100,7 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// As `20260125T134501Z`.
+/// Formats a time as `20260125T134501Z`.
 fn compact_time(time: SystemTime) -> String {
     Timestamp::try_from(time).unwrap_or_default().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(code, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
     }
 
-    /// What AWS publishes as "Example: GET Object" of Signature Version 4, with the digest of no data.
+    /// AWS's published "Example: GET Object" of Signature Version 4, with the digest of no data.
     #[test]
     fn the_published_example_has_its_signature() {
         let keys = S3Keys {

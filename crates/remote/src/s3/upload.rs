@@ -1,12 +1,13 @@
-//! An object that is being written: at once if it is small, else in parts, several at the same time. It is there when it is
-//! synced or closed, as a whole, and not before.
+//! An object that is being written: small ones at once, larger ones in parts, several at the same time. It
+//! appears as a whole when it is synced or closed, and not before.
 //!
 //! ```text
 //! write -> collected until a part is full --> part 1 ----.
 //! write -> of 5 MiB or more: a part of its own -> part 2 --+-> sync or close: the last part, then all put together
 //! ```
 //!
-//! A write that fills a part is done when that part has arrived; others are done once they are collected.
+//! A write that fills a part is done when that part has arrived. Other writes are done once they are in the
+//! buffer.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -14,36 +15,37 @@ use nilometer_storage::Errno;
 
 use crate::{client::Flight, http::HttpBody};
 
-/// The least part that stores take, but for the last one.
+/// The smallest part that stores accept, except for the last one.
 const LEAST_PART: usize = 5 << 20;
-/// What is collected to a part.
+/// Size of the parts that small writes are collected into.
 pub(super) const PART: usize = 8 << 20;
-/// So many parts an object may have. After each tenth of them parts are larger: 440 GiB in all.
+/// Maximum number of parts of an object. Part sizes grow after each tenth of them, so that an object can have
+/// 440 GiB.
 const MOST_PARTS: usize = 10_000;
 
-/// Shared by the open file and the requests for it.
+/// An upload, shared by the open file and its requests.
 pub(super) type SharedUpload = Rc<RefCell<Upload>>;
 
-/// See the module.
+/// The state of an object that is being written.
 #[derive(Debug)]
 pub(super) struct Upload {
     pub(super) key: String,
     collected: Vec<u8>,
-    /// Where the next write has to begin.
+    /// The offset at which the next write must begin.
     next: u64,
     id: UploadId,
-    /// What the store said of each part.
+    /// The store's tag of each part.
     tags: Vec<String>,
     under_way: usize,
     waiting: Vec<PartUpload>,
-    /// Who waits for the whole object.
+    /// Operations that wait for the whole object.
     ending: Vec<Flight>,
     outcome: Option<Result<(), Errno>>,
-    /// Nobody waits for it any more: a name that comes is given back at once.
+    /// True once no operation waits for it. An id that arrives later is discarded at once.
     is_abandoned: bool,
 }
 
-/// The name that a store gives to parts that belong together.
+/// The store's id of an upload.
 #[derive(Debug, PartialEq, Eq)]
 enum UploadId {
     NotNeeded,
@@ -51,29 +53,29 @@ enum UploadId {
     Known(String),
 }
 
-/// A part on its way.
+/// A part being sent.
 #[derive(Debug)]
 pub(super) struct PartUpload {
-    /// From 1.
+    /// The part's number, from 1.
     pub(super) number: usize,
     pub(super) flight: Option<Flight>,
     pub(super) body: HttpBody,
 }
 
-/// What has to be done next.
+/// The caller's next step.
 #[derive(Debug)]
 pub(super) enum UploadStep {
-    /// The operation is over.
+    /// The operation is complete.
     Over(Flight, Result<u32, Errno>),
-    /// The store is asked for an upload of parts.
+    /// Ask the store for an upload id.
     AskId,
-    /// A part is sent.
+    /// Send a part.
     Send(PartUpload),
-    /// All of it is put at once.
+    /// Put the whole object at once.
     Put(Vec<u8>),
-    /// The parts are put together.
+    /// Combine the parts.
     PutTogether(String),
-    /// The parts are thrown away.
+    /// Discard the parts.
     Abandon(String),
 }
 
@@ -93,12 +95,12 @@ impl Upload {
         }))
     }
 
-    /// Bytes of the part that is collected now.
+    /// Returns the size of the part that is being collected.
     fn part(&self) -> usize {
         PART * (1 + self.tags.len() / (MOST_PARTS / 10))
     }
 
-    /// A write of what is in the flight's buffer.
+    /// Writes the bytes in the flight's buffer.
     pub(super) fn write(&mut self, mut flight: Flight) -> Vec<UploadStep> {
         let memory = flight.memory();
         let length = memory.length as usize;
@@ -121,11 +123,11 @@ impl Upload {
         self.send(Some(flight), HttpBody::Bytes(collected))
     }
 
-    /// Whether something can be written there now.
+    /// Checks that a write at this offset is possible now.
     fn takes(&self, offset: u64) -> Result<(), Errno> {
         match self.outcome {
             Some(Err(errno)) => Err(errno),
-            // It is an object by now, or somewhere else in it.
+            // The object is complete, so its bytes can't be changed.
             Some(Ok(())) => Err(Errno::EOPNOTSUPP),
             None if offset != self.next || !self.ending.is_empty() => Err(Errno::EOPNOTSUPP),
             None if self.tags.len() >= MOST_PARTS => Err(Errno(libc::EFBIG)),
@@ -153,7 +155,7 @@ impl Upload {
         }
     }
 
-    /// By which name its parts are sent, if there is one.
+    /// Returns the upload id of the parts, if there is one.
     pub(super) fn id(&self) -> Option<&str> {
         match &self.id {
             UploadId::Known(id) => Some(id),
@@ -161,12 +163,12 @@ impl Upload {
         }
     }
 
-    /// Whether a store keeps parts of it that were not put together.
+    /// Returns true if a store still has parts that were not combined.
     pub(super) fn has_parts_left(&self) -> bool {
         self.id().is_some() && self.outcome != Some(Ok(()))
     }
 
-    /// What the store answered to [`UploadStep::AskId`].
+    /// Takes the store's answer to [`UploadStep::AskId`].
     pub(super) fn named(&mut self, id: Result<String, Errno>) -> Vec<UploadStep> {
         let waiting = std::mem::take(&mut self.waiting);
         match id {
@@ -192,7 +194,7 @@ impl Upload {
         }
     }
 
-    /// A part has arrived, or has not.
+    /// Takes the store's answer to a part.
     pub(super) fn sent(
         &mut self,
         number: usize,
@@ -217,7 +219,7 @@ impl Upload {
         over.into_iter().chain(self.go_on()).collect()
     }
 
-    /// A sync or a close: the object is to be there.
+    /// Syncs or closes the object, which must then exist.
     pub(super) fn end(&mut self, flight: Flight) -> Vec<UploadStep> {
         if let Some(outcome) = self.outcome.filter(|_| self.under_way == 0 && self.waiting.is_empty()) {
             return vec![UploadStep::Over(flight, outcome.map(|()| 0))];
@@ -235,7 +237,7 @@ impl Upload {
         steps
     }
 
-    /// What follows once no part is on its way.
+    /// Returns the next steps once no part is being sent.
     fn go_on(&mut self) -> Vec<UploadStep> {
         if self.under_way > 0
             || !self.waiting.is_empty()
@@ -254,7 +256,7 @@ impl Upload {
         }
     }
 
-    /// The object is there, or can't be put together.
+    /// Takes the store's answer to the whole object.
     pub(super) fn put(&mut self, outcome: Result<(), Errno>) -> Vec<UploadStep> {
         self.outcome = Some(outcome);
         let mut steps = self.over(outcome);
@@ -269,7 +271,8 @@ impl Upload {
         self.ending.drain(..).map(|flight| UploadStep::Over(flight, result)).collect()
     }
 
-    /// Parts that nobody will put together, once. Where the store has not yet given them a name, that is given back when it comes.
+    /// Returns the step that discards unused parts, once. If the store has not sent the id yet, the id is
+    /// discarded when it arrives.
     pub(super) fn abandoned(&mut self) -> Option<UploadStep> {
         self.is_abandoned = true;
         if !self.has_parts_left() {
@@ -281,7 +284,7 @@ impl Upload {
         }
     }
 
-    /// The parts in their order, as a store wants to be told.
+    /// Lists the parts in order, in the form that the store requires.
     fn in_order(&self) -> String {
         let mut text = "<CompleteMultipartUpload>".to_owned();
         for (place, tag) in self.tags.iter().enumerate() {

@@ -1,17 +1,17 @@
-//! What an object store answers in XML: listings, the number of an upload, and errors.
+//! Parses an object store's answers in XML: listings, upload ids and errors.
 
 use nilometer_storage::{Errno, listing};
 use roxmltree::{Document, Node};
 
 use crate::{client::NamedEntry, http::HttpAnswer};
 
-/// A part of the objects whose keys begin alike.
+/// One page of the objects with a common prefix.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ObjectListing {
     pub(super) objects: Vec<ListedObject>,
-    /// What keys begin with, up to the next slash, with that.
+    /// Prefixes up to the next slash, including it.
     pub(super) below: Vec<String>,
-    /// With what to ask for more.
+    /// The token for the next page.
     pub(super) next: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct ListedObject {
 }
 
 impl ObjectListing {
-    /// As it is answered.
+    /// Parses a listing.
     pub(super) fn of(text: &[u8]) -> Result<Self, Errno> {
         let text = std::str::from_utf8(text).map_err(|_| Errno::EIO)?;
         let document = Document::parse(text).map_err(|_| Errno::EIO)?;
@@ -44,11 +44,11 @@ impl ObjectListing {
         Ok(listing)
     }
 
-    /// Names in the directory of this prefix, which ends in a slash or is empty.
+    /// Returns the names in the directory of this prefix, which ends in a slash or is empty.
     pub(super) fn names(&self, prefix: &str) -> Vec<NamedEntry> {
         let within = |text: &str, kind: u8| {
             let name = text.strip_prefix(prefix)?.trim_end_matches('/');
-            // What marks the directory itself is not in it.
+            // The directory's own marker is not one of its entries.
             (!name.is_empty()).then(|| (name.as_bytes().to_vec(), kind))
         };
         let files = self.objects.iter().filter_map(|object| within(&object.key, listing::FILE));
@@ -60,14 +60,14 @@ fn of<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.children().find(|child| child.tag_name().name() == name)?.text()
 }
 
-/// Parts of an object that were never put together.
+/// Parts of an object that were never combined.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct UnfinishedUpload {
     pub(super) key: String,
     pub(super) id: String,
 }
 
-/// Those of a listing; none if it is no listing.
+/// Parses a listing of unfinished uploads; `None` if the text is no such listing.
 pub(super) fn unfinished(text: &[u8]) -> Option<Vec<UnfinishedUpload>> {
     let text = std::str::from_utf8(text).ok()?;
     let document = Document::parse(text).ok()?;
@@ -78,7 +78,7 @@ pub(super) fn unfinished(text: &[u8]) -> Option<Vec<UnfinishedUpload>> {
     uploads.map(one).collect()
 }
 
-/// The text of the first element of this name.
+/// Returns the text of the first element of this name.
 pub(super) fn element(text: &[u8], name: &str) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
     let document = Document::parse(text).ok()?;
@@ -86,16 +86,17 @@ pub(super) fn element(text: &[u8], name: &str) -> Option<String> {
     node.text().map(str::to_owned)
 }
 
-/// The code of an error, as `NoSuchKey`.
+/// Returns the code of an error, such as `NoSuchKey`.
 pub(super) fn error_code(text: &[u8]) -> Option<String> {
-    // A store that takes long sends blanks first.
+    // A slow store sends blanks first.
     let text = std::str::from_utf8(text.trim_ascii_start()).ok()?;
     let document = Document::parse(text).ok()?;
     let error = Some(document.root_element()).filter(|root| root.tag_name().name() == "Error")?;
     Some(of(error, "Code").unwrap_or("Error").to_owned())
 }
 
-/// Whether it says that an object was put together. Nothing at all does not: the connection may have ended too early.
+/// Returns true if the answer confirms the combined object. An empty answer does not: the connection may have
+/// ended too early.
 pub(super) fn is_put_together(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text.trim_ascii_start()) else { return false };
     let root =
@@ -103,8 +104,8 @@ pub(super) fn is_put_together(text: &[u8]) -> bool {
     Document::parse(text).is_ok_and(root)
 }
 
-/// What it comes to that a store does not do what it was asked. An upload that can't be put together is answered with 200 all
-/// the same.
+/// Returns the error in an answer, if it is one. A store may report a failed combination of parts with status
+/// 200.
 pub(super) fn refusal(answer: &HttpAnswer) -> Option<Errno> {
     let code = error_code(&answer.text);
     if answer.is_success() && code.is_none() {

@@ -1,4 +1,5 @@
-//! Requests of an engine to the library of `XRootD`, and answers that its threads put into the engine's mailbox.
+//! Requests of an engine to the library of `XRootD`. The library's threads put answers into the engine's
+//! mailbox.
 
 use std::{
     ffi::{CStr, CString},
@@ -13,13 +14,13 @@ use crate::{
     client::{Client, Finished, Flight, Reply, Request},
 };
 
-/// A connection as the library has it: one for all engines of the process that name the same server.
+/// A connection of the library, which all engines of this process with the same server share.
 #[derive(Debug)]
 pub(super) struct XRootDClient {
     server: XRootDServer,
-    /// `root://server:1094/`, before a path.
+    /// The prefix of a path, `root://server:1094/`.
     base: String,
-    /// `?` and what the server is told with each path, or nothing.
+    /// `?` and the parameters for the server after each path, or an empty text.
     query: String,
     mailbox: Arc<Mailbox<Finished<XRootDFile>>>,
     clock: Clock,
@@ -57,13 +58,13 @@ impl XRootDClient {
         XRootDFile::open(handle, &url, how::of(open), pending);
     }
 
-    /// A path with what the server is told besides. What stands behind a `?` in a name would be taken for that.
+    /// Adds the parameters to a path. A `?` within a name would start parameters too.
     fn whole(&self, path: &CStr) -> Result<CString, Errno> {
         let text = path.to_str().ok().filter(|path| !path.contains(['?', '#'])).ok_or(Errno::EINVAL)?;
         CString::new(format!("{text}{}", self.query)).map_err(|_| Errno::EINVAL)
     }
 
-    /// A request by path.
+    /// Begins a request by path.
     fn by_path(&self, path: &CStr, pending: Box<Pending>, begin: impl FnOnce(&CStr, Box<Pending>)) {
         match self.whole(path) {
             Ok(path) => begin(&path, pending),
@@ -137,7 +138,7 @@ impl Client for XRootDClient {
     }
 }
 
-/// An operation that the library has begun, with all that it uses.
+/// An operation that the library has begun, with everything that it uses.
 #[derive(Debug)]
 struct Pending {
     flight: Flight,
@@ -146,21 +147,21 @@ struct Pending {
     clock: Clock,
 }
 
-/// What an answer means.
+/// The meaning of an answer.
 #[derive(Debug)]
 enum PendingKind {
-    /// Nothing but that it is done.
+    /// Success, without a value.
     Plain,
-    /// Its number is how many bytes came.
+    /// The number is the count of bytes read.
     Moved,
-    /// So many bytes are written.
+    /// This many bytes have been written.
     Written(u32),
-    /// This file is open. Where it could not be made because it is there, it is opened by this URL.
+    /// This file is open. If it could not be created because it exists, it is opened at this URL.
     Open {
         file: XRootDFile,
         again: Option<CString>,
     },
-    /// This file is closed: it is owned until it is.
+    /// This file is closed. The job owns it until then.
     Close {
         _file: XRootDFile,
     },
@@ -174,7 +175,7 @@ impl Pending {
         mailbox.post(Finished { flight, ended: clock.now(), outcome });
     }
 
-    /// The file that could not be made is there: it is opened.
+    /// Opens a file that could not be created because it exists.
     fn open_again(mut self: Box<Self>, url: &CStr) {
         let file = XRootDFile::new();
         let handle = file.handle();
@@ -183,8 +184,8 @@ impl Pending {
     }
 }
 
-/// What a server says with one number for all that its file system refuses: which error that was stands at the end of its text,
-/// as the C library has it.
+/// Translates an error. Servers use one number for everything that their file systems refuse. The end of the
+/// text names the error as the C library does.
 fn said_error(errno: Errno, said: &[u8]) -> Errno {
     if errno != Errno::EIO {
         return errno;
@@ -197,7 +198,7 @@ fn said_error(errno: Errno, said: &[u8]) -> Errno {
     SAID.into_iter().find(is_said).unwrap_or(Errno::EIO)
 }
 
-/// What file systems refuse, and the protocol has no number for.
+/// Errors of file systems for which the protocol has no number.
 const SAID: [Errno; 6] =
     [Errno::ENOTDIR, Errno::ENOTEMPTY, Errno::EINVAL, Errno::EISDIR, Errno::EROFS, Errno::ESTALE];
 

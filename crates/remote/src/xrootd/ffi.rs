@@ -1,4 +1,5 @@
-//! The functions of `shim.cc`, and what makes them safe to call: each request owns what it needs until it is answered.
+//! Safe wrappers of the functions of `shim.cc`. Each request owns everything that it needs until it is
+//! answered.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -75,96 +76,97 @@ unsafe extern "C" {
     );
 }
 
-/// Sets an integer of the library where its user has not, and says what it is then.
+/// Sets an integer of the library unless the user has set it, and returns its value.
 pub(super) fn default(key: &CStr, value: i32) -> i32 {
-    // SAFETY: the key is a string of C; the library copies it.
+    // SAFETY: the key is a C string, which the library copies.
     unsafe { nilometer_xrootd_default(key.as_ptr(), value) }
 }
 
-/// A file of the library, open or not. It is closed in the background when it is dropped.
+/// A file of the library, open or not. Dropping it closes it in the background.
 #[derive(Debug)]
 pub(super) struct XRootDFile(NonNull<c_void>);
 
-// SAFETY: the library's files may be used by any thread; only one owns this.
+// SAFETY: any thread may use the library's files, and this one has a single owner.
 unsafe impl Send for XRootDFile {}
 
 impl XRootDFile {
-    /// Not open yet.
+    /// Makes a file that is not open yet.
     pub(super) fn new() -> Self {
-        // SAFETY: it takes nothing.
+        // SAFETY: the function has no arguments.
         let file = unsafe { nilometer_xrootd_file_new() };
         XRootDFile(NonNull::new(file).expect("new never gives null"))
     }
 
-    /// `how` as the shim has it: 0 to read, 1 to write, 2 for both, 3 to make a new one. What waits must own this file, and keep
-    /// it until it is answered.
+    /// Opens a file. `how` is the shim's mode: 0 reads, 1 writes, 2 does both, 3 creates a new file. The waiter
+    /// must own this file and keep it until the answer.
     pub(super) fn open<A: Answered + Send>(handle: FileHandle, url: &CStr, how: c_int, waiting: Box<A>) {
-        // SAFETY: what waits owns the file; the library copies the URL.
+        // SAFETY: the waiter owns the file, and the library copies the URL.
         unsafe { nilometer_xrootd_open(handle.0, url.as_ptr(), how, done::<A>, begun(waiting)) }
     }
 
-    /// By which a request can be begun that owns the file.
+    /// Returns a handle for requests whose waiter owns the file.
     pub(super) fn handle(&self) -> FileHandle {
         FileHandle(self.0.as_ptr())
     }
 
-    /// What waits must own this file, and keep it until it is answered.
+    /// Closes a file. The waiter must own it and keep it until the answer.
     pub(super) fn close<A: Answered + Send>(handle: FileHandle, waiting: Box<A>) {
-        // SAFETY: what waits owns the file.
+        // SAFETY: the waiter owns the file.
         unsafe { nilometer_xrootd_close(handle.0, done::<A>, begun(waiting)) }
     }
 
-    /// The file must stay until the answer.
+    /// Reads. The file must stay open until the answer.
     pub(super) fn read<A: Answered + Send>(&self, memory: OperationMemory, waiting: Box<A>) {
         let OperationMemory { start, length, offset } = memory;
-        // SAFETY: what waits owns the memory, of at least this length; the engine closes no file with operations under way.
+        // SAFETY: the waiter owns memory of at least this length. The engine closes no file with operations
+        // under way.
         unsafe {
             nilometer_xrootd_read(self.0.as_ptr(), offset, length, start.cast(), done::<A>, begun(waiting));
         }
     }
 
-    /// The file must stay until the answer.
+    /// Writes. The file must stay open until the answer.
     pub(super) fn write<A: Answered + Send>(&self, memory: OperationMemory, waiting: Box<A>) {
         let OperationMemory { start, length, offset } = memory;
-        // SAFETY: as for reading.
+        // SAFETY: as for `read`.
         unsafe {
             nilometer_xrootd_write(self.0.as_ptr(), offset, length, start.cast(), done::<A>, begun(waiting));
         }
     }
 
-    /// The file must stay until the answer.
+    /// Syncs. The file must stay open until the answer.
     pub(super) fn sync<A: Answered + Send>(&self, waiting: Box<A>) {
         // SAFETY: the engine closes no file with operations under way.
         unsafe { nilometer_xrootd_sync(self.0.as_ptr(), done::<A>, begun(waiting)) }
     }
 
-    /// The file must stay until the answer.
+    /// Truncates. The file must stay open until the answer.
     pub(super) fn truncate<A: Answered + Send>(&self, size: u64, waiting: Box<A>) {
-        // SAFETY: as above.
+        // SAFETY: as for `sync`.
         unsafe { nilometer_xrootd_truncate(self.0.as_ptr(), size, done::<A>, begun(waiting)) }
     }
 }
 
 impl Drop for XRootDFile {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the file, and nothing is under way with it.
+        // SAFETY: this was the only owner of the file, which has no operations under way.
         unsafe { nilometer_xrootd_discard(self.0.as_ptr()) }
     }
 }
 
-/// A file that what waits for an answer owns.
+/// A file owned by the waiter of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileHandle(*mut c_void);
 
-/// A server, or the manager of several, for requests by path.
+/// A server, or the manager of several servers, for requests by path.
 #[derive(Debug)]
 pub(super) struct XRootDServer(NonNull<c_void>);
 
-// SAFETY: the library's file systems may be used by any thread; only one owns this.
+// SAFETY: any thread may use the library's file systems, and this one has a single owner.
 unsafe impl Send for XRootDServer {}
 
 impl XRootDServer {
-    /// Nothing is asked of it yet.
+    /// Makes a connection without contacting the server.
     pub(super) fn at(url: &CString) -> Self {
         // SAFETY: the library copies the URL.
         let server = unsafe { nilometer_xrootd_server_new(url.as_ptr()) };
@@ -175,13 +177,13 @@ impl XRootDServer {
         self.0.as_ptr()
     }
 
-    /// What is at a path: its size, and `d` for a directory. 0 seconds are the library's own limit.
+    /// Gets the size of an entry, and `d` for a directory. `seconds` is the limit; 0 selects the library's own.
     pub(super) fn stat<A: Answered + Send>(&self, path: &CStr, seconds: u16, waiting: Box<A>) {
         // SAFETY: the library copies paths, here and below, and has the server's own parts in each request.
         unsafe { nilometer_xrootd_stat(self.raw(), path.as_ptr(), seconds, done::<A>, begun(waiting)) }
     }
 
-    /// All names: `d`, `f` or `?`, the name and a zero, of each.
+    /// Lists all names, each as `d`, `f` or `?`, the name and a zero byte.
     pub(super) fn list<A: Answered + Send>(&self, path: &CStr, waiting: Box<A>) {
         // SAFETY: as for `stat`.
         unsafe { nilometer_xrootd_list(self.raw(), path.as_ptr(), done::<A>, begun(waiting)) }
@@ -207,13 +209,13 @@ impl XRootDServer {
         unsafe { nilometer_xrootd_rename(self.raw(), from.as_ptr(), to.as_ptr(), done::<A>, begun(waiting)) }
     }
 
-    /// The value of a key of its configuration, as text.
+    /// Gets a value of the server's configuration, as text.
     pub(super) fn configuration<A: Answered + Send>(&self, key: &CStr, seconds: u16, waiting: Box<A>) {
         // SAFETY: as for `stat`.
         unsafe { nilometer_xrootd_query(self.raw(), 0, key.as_ptr(), seconds, done::<A>, begun(waiting)) }
     }
 
-    /// The space at a path, as text.
+    /// Gets the space at a path, as text.
     pub(super) fn space<A: Answered + Send>(&self, path: &CStr, seconds: u16, waiting: Box<A>) {
         // SAFETY: as for `stat`.
         unsafe { nilometer_xrootd_query(self.raw(), 1, path.as_ptr(), seconds, done::<A>, begun(waiting)) }
@@ -222,7 +224,7 @@ impl XRootDServer {
 
 impl Drop for XRootDServer {
     fn drop(&mut self) {
-        // SAFETY: nobody else has it; requests under way have their own parts of it.
+        // SAFETY: this was the only owner of the server. Requests under way own their parts of it.
         unsafe { nilometer_xrootd_server_delete(self.raw()) }
     }
 }

@@ -1,5 +1,5 @@
-//! `root://`: `XRootD`, and EOS, by the asynchronous interface of their own client library. Its threads put answers into the
-//! mailbox of the engine that asked; no operation blocks.
+//! `root://`: `XRootD` and EOS through the asynchronous interface of their own client library. Its threads put
+//! answers into the mailbox of the engine that made the request; no operation blocks.
 
 mod client;
 mod ffi;
@@ -20,19 +20,20 @@ use crate::{
 use client::XRootDClient;
 use ffi::XRootDServer;
 
-/// A server, or the manager of several.
+/// A server, or the manager of several servers.
 #[derive(Debug)]
 pub(crate) struct XRootD {
-    /// Before a path.
+    /// The prefix of a path.
     base: String,
     query: String,
     server: String,
 }
 
-/// So long a connection is tried for, in seconds, and so often: the library's own would be two minutes, five times.
+/// Longest time to connect, in seconds, and the number of tries. The library's defaults would be two minutes
+/// and five times.
 const CONNECTION_SECONDS: i32 = 10;
 const CONNECTION_TRIES: i32 = 1;
-/// So long a question about a server may take, in seconds.
+/// Longest time for a question about a server, in seconds.
 const QUESTION_SECONDS: u16 = 15;
 
 impl XRootD {
@@ -47,7 +48,7 @@ impl XRootD {
         }
     }
 
-    /// Asks the server and waits: its number and text, or why there is none.
+    /// Asks the server and waits. Returns its number and text, or the reason why there is none.
     fn ask(&self, begin: impl FnOnce(&XRootDServer, Box<Waiting>)) -> Result<(u64, String), ServerFault> {
         let base =
             CString::new(self.base.as_str()).map_err(|_| ServerFault::of("a zero byte in its name"))?;
@@ -60,22 +61,22 @@ impl XRootD {
         })
     }
 
-    /// A path, with what the server is told besides.
+    /// Adds the parameters for the server to a path.
     fn whole(&self, path: &str) -> Result<CString, ServerFault> {
         let path = if path.is_empty() { "/" } else { path };
         CString::new(format!("{path}{}", self.query)).map_err(|_| ServerFault::of("a zero byte in its path"))
     }
 
-    /// A value of the server's configuration, if it tells.
+    /// Returns a value of the server's configuration, if the server reports it.
     fn configured(&self, key: &std::ffi::CStr) -> Option<String> {
         let said = self.ask(|server, waiting| server.configuration(key, QUESTION_SECONDS, waiting)).ok()?;
         let value = said.1.trim().trim_end_matches('\0').to_owned();
-        // Of what it does not know it says the key itself.
+        // For an unknown key the server returns the key itself.
         (!value.is_empty() && value.as_bytes() != key.to_bytes()).then_some(value)
     }
 }
 
-/// Why a server gives no answer.
+/// The reason why a server gives no answer.
 #[derive(Debug)]
 struct ServerFault {
     errno: Errno,
@@ -99,7 +100,7 @@ impl Answered for Waiting {
             LibraryAnswer::Done(number, said) => Ok((number, text(said))),
             LibraryAnswer::Failed(errno, said) => Err(ServerFault { errno, why: text(said) }),
         };
-        // Whoever asked may wait no more.
+        // The thread may have stopped waiting.
         drop(self.0.send(answer));
     }
 }
@@ -156,7 +157,7 @@ impl RemoteSystem for XRootD {
     }
 }
 
-/// What went wrong, and what may help.
+/// Describes an error and suggests a remedy.
 fn in_words(fault: &ServerFault) -> String {
     let ServerFault { errno, why } = fault;
     match *errno {
@@ -170,7 +171,7 @@ fn in_words(fault: &ServerFault) -> String {
     }
 }
 
-/// The space that a server tells: `oss.space=...&oss.free=...&oss.used=...`, in bytes.
+/// Parses the space that a server reports: `oss.space=...&oss.free=...&oss.used=...`, in bytes.
 fn space_in(text: &str) -> Result<FileSystemSpace, String> {
     let value = |key: &str| {
         let pairs = text.split('&').filter_map(|pair| pair.split_once('='));

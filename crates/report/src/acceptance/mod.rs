@@ -1,4 +1,4 @@
-//! The acceptance in reports: as text, for programs, and as a page of its own that is filed.
+//! The acceptance in reports: as text, as data for programs, and as a separate page to file.
 
 mod page;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use nilometer_analysis::{AcceptanceVerdict, Study, letter};
 
-/// The target with what it costs.
+/// Returns the target with its price.
 pub(super) fn offer(study: &Study<'_>, verdict: &AcceptanceVerdict) -> String {
     let path = study.results.targets.get(verdict.target).map_or("", |target| &target.path);
     match &verdict.price {

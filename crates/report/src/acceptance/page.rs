@@ -1,5 +1,5 @@
-//! One page for the file of a purchase: what was demanded, what was found, and the sums by which plan, program and record
-//! are known again.
+//! One page to file with a purchase: the requirements, the results, and the checksums that identify plan,
+//! program and record.
 
 use std::fmt::Write;
 
@@ -8,18 +8,18 @@ use nilometer_analysis::{AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, S
 use super::offer;
 use crate::{chart::Escaped, render::STYLE, words};
 
-/// What the page can't know from the study.
+/// Facts for the page that are not in the study.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptanceProof {
     /// The SHA-256 of the record's file, in hexadecimal, as `sha256sum` prints it.
     pub record: String,
-    /// What the record's file is called.
+    /// The name of the record's file.
     pub name: String,
-    /// Whether its seal is whole; none if it has none.
+    /// True if the seal is intact; `None` if there is no seal.
     pub is_whole: Option<bool>,
 }
 
-/// The page, as HTML for a screen and for paper.
+/// Renders the page as HTML for screen and paper.
 pub fn acceptance_page(study: &Study<'_>, proof: &AcceptanceProof) -> String {
     let mut page = String::new();
     write_page(&mut page, study, proof).expect("writing to a string does not fail");
@@ -90,7 +90,7 @@ fn write_target(page: &mut String, study: &Study<'_>, verdict: &AcceptanceVerdic
     Ok(())
 }
 
-/// Facts whose names end so stand on the page.
+/// Suffix of the names of facts that appear on the page.
 const SUM: &str = "sha256";
 
 fn write_proof(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) -> std::fmt::Result {

@@ -1,8 +1,8 @@
-//! Axes with ticks that a person would choose, and with units.
+//! Axes with round tick values and units.
 
 use nilometer_model::Nanos;
 
-/// What an axis shows.
+/// The quantity on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Bytes a second.
@@ -11,11 +11,11 @@ pub(crate) enum Unit {
     Operations,
     /// Nanoseconds.
     Time,
-    /// Whole things, with their name.
+    /// Counts of things, with their name.
     Count(&'static str),
 }
 
-/// From values to a place between 0 and 1.
+/// Maps values to positions between 0 and 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     from: f64,
@@ -23,7 +23,7 @@ pub(crate) struct Axis {
     is_log: bool,
     /// Values with their labels, ascending.
     pub(super) ticks: Vec<(f64, String)>,
-    /// What stands at the axis: its name or the unit of the labels.
+    /// The axis's caption: its name or the unit of the labels.
     pub(super) name: String,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Axis {
 const LINEAR_MOST: f64 = 40.0;
 
 impl Unit {
-    /// The largest unit that is not above a value, as a factor and a name.
+    /// Returns the largest unit that is not above a value, as a factor and a name.
     fn scale(self, value: f64) -> (f64, &'static str) {
         let units: &[(f64, &str)] = match self {
             Unit::ByteRate => &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")],
@@ -67,7 +67,7 @@ impl Unit {
 }
 
 impl Axis {
-    /// Where a value stands: 0 at the axis' start, 1 at its end.
+    /// Returns the position of a value: 0 at the axis's start, 1 at its end.
     pub(super) fn at(&self, value: f64) -> f64 {
         let place = if self.is_log {
             (value.max(f64::MIN_POSITIVE) / self.from).ln() / (self.to / self.from).ln()
@@ -77,7 +77,7 @@ impl Axis {
         if place.is_finite() { place.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// From zero, or logarithmic where values differ too much for that.
+    /// Makes an axis from zero, or a logarithmic one if the values differ too much.
     pub(crate) fn of_values(unit: Unit, values: impl Iterator<Item = f64> + Clone) -> Self {
         let (least, most) = range(values);
         if least > 0.0 && most / least > LINEAR_MOST {
@@ -102,7 +102,7 @@ impl Axis {
         Axis { from: 0.0, to, is_log: false, ticks: ticks.collect(), name: name.into() }
     }
 
-    /// Logarithmic, with ticks at powers of ten, and at 2 and 5 times these where there are few.
+    /// Makes a logarithmic axis with ticks at powers of ten, and at 2 and 5 times these if there are few.
     pub(crate) fn log(unit: Unit, least: f64, most: f64) -> Self {
         let least = least.max(1e-3);
         let lowest = least.log10().floor();
@@ -120,7 +120,7 @@ impl Axis {
         Axis { from, to, is_log: true, ticks, name: name.into() }
     }
 
-    /// Through the values of a parameter, which are its ticks: logarithmic where they spread, with a name.
+    /// Makes an axis whose ticks are the values of a parameter. It is logarithmic if they spread widely.
     pub(crate) fn of_parameter(name: &str, values: &[(f64, String)]) -> Self {
         let (least, most) = range(values.iter().map(|(value, _)| *value));
         let is_log = least > 0.0 && most / least >= 8.0;
@@ -128,8 +128,8 @@ impl Axis {
         Axis { from, to, is_log, ticks: values.to_vec(), name: name.into() }
     }
 
-    /// The share of `what` that are at least as fast: each further nine of it takes as much room, up to the last one that
-    /// so many can show.
+    /// Makes an axis for the share of `what` that is at least as fast. Each further nine takes the same width,
+    /// up to the last one that `count` values can show.
     pub(crate) fn of_nines(count: u64, what: &str) -> Self {
         let to = (count.max(2) as f64).log10().clamp(1.0, 6.0);
         let shares = [(0.0, "0"), (0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9"), (0.9999, "99.99")];
@@ -141,7 +141,7 @@ impl Axis {
         Axis { from: 0.0, to, is_log: false, ticks, name: format!("% of {what} with at most this delay") }
     }
 
-    /// With what it is before the unit.
+    /// Puts a name before the unit.
     pub(crate) fn named(mut self, what: &str) -> Self {
         self.name =
             [what, &self.name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
@@ -156,7 +156,8 @@ impl Axis {
         }
     }
 
-    /// A label for each tick that has room, given the axis' length and how long labels are; the last one always.
+    /// Returns a label for each tick that has room, given the axis's length and the labels' widths. The last
+    /// tick always has one.
     pub(super) fn labelled(&self, length: f64, room: impl Fn(&str) -> f64) -> Vec<(f64, &str)> {
         let mut kept: Vec<(f64, &str)> = Vec::new();
         let mut taken = f64::INFINITY;
@@ -173,12 +174,12 @@ impl Axis {
     }
 }
 
-/// Where a share of operations stands on an axis of nines.
+/// Returns the position of a share of operations on an axis of nines.
 pub(crate) fn nines(share: f64) -> f64 {
     -(1.0 - share).log10()
 }
 
-/// Least and greatest; zero and one of none.
+/// Returns the least and the greatest value, or zero and one if there are none.
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
     let (least, most) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), v| (l.min(v), m.max(v)));
@@ -193,7 +194,7 @@ fn step(most: f64) -> f64 {
     factor * power
 }
 
-/// Without the noise of binary fractions.
+/// Formats a value without the noise of binary fractions.
 fn rounded(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

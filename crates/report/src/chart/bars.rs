@@ -1,4 +1,5 @@
-//! Horizontal bars with their intervals and repeats: what a name stands before fits a telephone as well as a poster.
+//! Horizontal bars with their intervals and repeats. The names stand above their bars, which fits a phone as
+//! well as a poster.
 
 use super::svg::{Anchor, Short, Svg, xy};
 
@@ -7,7 +8,7 @@ use super::svg::{Anchor, Short, Svg, xy};
 pub(crate) struct Bars {
     /// Stands above it.
     pub(crate) title: String,
-    /// Read out instead of the drawing.
+    /// Text that screen readers speak instead of the drawing.
     pub(crate) description: String,
     /// Labels with their bars.
     pub(crate) groups: Vec<(String, Vec<Bar>)>,
@@ -18,15 +19,15 @@ pub(crate) struct Bars {
 pub(crate) struct Bar {
     /// Decides the colour.
     pub(crate) series: usize,
-    /// What stands before it.
+    /// The name in front of the bar.
     pub(crate) name: String,
-    /// Its length; none where no repeat is valid.
+    /// Length of the bar, or `None` if no repeat is valid.
     pub(crate) value: Option<f64>,
     /// The interval of the value.
     pub(crate) interval: Option<(f64, f64)>,
     /// Each repeat.
     pub(crate) repeats: Vec<f64>,
-    /// What stands behind it.
+    /// The text behind the bar.
     pub(crate) text: String,
 }
 
@@ -35,10 +36,10 @@ const ABOVE: f64 = 20.0;
 const ROW: f64 = 19.0;
 const BAR: f64 = 12.0;
 const LABEL: f64 = 17.0;
-/// Where bars begin, and the longest of them.
+/// Left edge of the bars, and the length of the longest.
 const LEFT: f64 = 24.0;
 const LONGEST: f64 = 206.0;
-/// More repeats than this would be a smear.
+/// Limit on dots, because more repeats would be a smear.
 const DOTS_MOST: usize = 40;
 
 /// The drawing; all bars have one scale, from zero.
@@ -64,7 +65,7 @@ pub(crate) fn bars(bars: &Bars) -> String {
     svg.finish()
 }
 
-/// The farthest that anything reaches.
+/// Returns the largest value, interval end or repeat in the chart.
 fn longest(bars: &Bars) -> f64 {
     let all = bars.groups.iter().flat_map(|(_, bars)| bars);
     let reach = all.flat_map(|bar| {

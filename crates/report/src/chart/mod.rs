@@ -1,5 +1,5 @@
-//! Charts as data, and as SVG. Colours, dashes and fonts come from the page's style sheet by class, so that a chart follows light,
-//! dark and print; shapes and dashes tell series apart without colour.
+//! Charts as data, and as SVG. Colours, dashes and fonts come from the page's style sheet by class, so that a
+//! chart follows light, dark and print; shapes and dashes tell series apart without colour.
 
 mod axis;
 mod bars;
@@ -14,11 +14,11 @@ pub(super) use bars::{Bar, Bars, bars};
 pub(super) use plot::{Line, Plot, Point, Span, Style, plot};
 pub(super) use svg::{Escaped, lone_sign, sign};
 
-/// Pixels at the natural size of a chart that stands beside others.
+/// Natural width in pixels of a chart next to others.
 pub(crate) const WIDTH: f64 = 350.0;
-/// Pixels at the natural size of a chart that stands by itself.
+/// Natural width in pixels of a chart that stands alone.
 pub(crate) const WIDE: f64 = 490.0;
-/// As many letters fit into a chart's width.
+/// Number of letters that fit into a chart's width.
 pub(crate) const LETTERS: usize = 54;
 
 /// A drawing of a page.
@@ -29,7 +29,7 @@ pub(crate) enum Chart {
 }
 
 impl Chart {
-    /// As SVG.
+    /// Draws it as SVG.
     pub(crate) fn svg(&self) -> String {
         match self {
             Chart::Plot(lines) => plot(lines),
@@ -46,7 +46,7 @@ pub(crate) fn clipped(text: &str, most: usize) -> String {
     text.chars().take(most - 1).collect::<String>() + "…"
 }
 
-/// The ends of the interval of a mean; none from one repeat.
+/// Returns the ends of the interval of a mean, or `None` if there is only one repeat.
 pub(crate) fn interval(summary: &Summary) -> Option<(f64, f64)> {
     let half = summary.half_width()?;
     Some(((summary.mean - half).max(0.0), summary.mean + half))

@@ -10,26 +10,26 @@ use super::{
 pub(crate) struct Line {
     /// Decides colour, dash and shape.
     pub(crate) series: usize,
-    /// What stands at its end.
+    /// The name at the line's end.
     pub(crate) name: String,
     /// From left to right.
     pub(crate) points: Vec<Point>,
-    /// How it is drawn.
+    /// The style of the line.
     pub(crate) style: Style,
 }
 
 /// A point of a line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Point {
-    /// On the axis of `x`.
+    /// Position on the axis of `x`.
     pub(crate) x: f64,
-    /// On the axis of `y`.
+    /// Position on the axis of `y`.
     pub(crate) y: f64,
     /// Its interval, if it has one.
     pub(crate) interval: Option<(f64, f64)>,
-    /// What is shown when it is pointed at.
+    /// The tooltip.
     pub(crate) title: String,
-    /// What stands beside its sign.
+    /// The text next to the point's sign.
     pub(crate) label: String,
 }
 
@@ -38,20 +38,20 @@ pub(crate) struct Point {
 pub(crate) struct Span {
     /// Decides the colour.
     pub(crate) series: usize,
-    /// On the axis of `x`.
+    /// Start on the axis of `x`.
     pub(crate) from: f64,
-    /// On the axis of `x`, at least `from`.
+    /// End on the axis of `x`, at least `from`.
     pub(crate) to: f64,
-    /// What is shown when it is pointed at.
+    /// The tooltip.
     pub(crate) title: String,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Each point has its sign, and a band where there are intervals.
+    /// Each point has its sign, with a band if it has an interval.
     Marked,
-    /// So many points that only the line is drawn.
+    /// Only the line, because there are too many points for signs.
     Plain,
     /// Signs without a line and without a name.
     Signs,
@@ -64,7 +64,7 @@ pub(crate) enum Style {
 pub(crate) struct Plot {
     /// Stands above it.
     pub(crate) title: String,
-    /// Read out instead of the drawing.
+    /// Text that screen readers speak instead of the drawing.
     pub(crate) description: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
@@ -82,10 +82,10 @@ const BELOW: f64 = 36.0;
 const LETTER: f64 = 6.1;
 const LINE_HEIGHT: f64 = 12.0;
 
-/// The part of the drawing that lines are in.
+/// The part of the drawing that contains the lines.
 struct Area {
     left: f64,
-    /// What stays free at both ends, so that signs and their labels do not stand on the axis.
+    /// Free space at both ends, so that signs and their labels do not touch the axis.
     inset: f64,
     width: f64,
     height: f64,
@@ -157,7 +157,7 @@ fn axes(svg: &mut Svg, plot: &Plot, area: &Area) {
     svg.text("t", xy(right, HEIGHT - 5.0), Anchor::End, &plot.x.name);
 }
 
-/// A narrow one is still seen.
+/// Least width of a span, so that it stays visible.
 const SPAN_LEAST: f64 = 1.6;
 
 fn draw_span(svg: &mut Svg, plot: &Plot, area: &Area, span: &Span) {

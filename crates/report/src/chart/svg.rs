@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-/// Text in markup: what would be markup is escaped, control characters become blanks.
+/// Text in markup. It escapes markup and turns control characters into blanks.
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl Display for Escaped<'_> {
@@ -22,7 +22,7 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// How many colours the style sheet has; further series get other dashes.
+/// Number of colours in the style sheet. Further series get other dashes.
 pub(super) const COLOURS: usize = 8;
 
 /// The classes of a series.
@@ -51,7 +51,7 @@ pub(super) struct Svg {
     text: String,
 }
 
-/// Where a text stands at its point.
+/// The alignment of a text at its point.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -60,7 +60,7 @@ pub(super) enum Anchor {
 }
 
 impl Svg {
-    /// `title` is read out and shown when pointed at.
+    /// Screen readers speak `title`, and browsers show it as a tooltip.
     pub(super) fn new(width: f64, height: f64, title: &str) -> Self {
         let mut svg = Svg { text: String::new() };
         svg.add(format_args!(
@@ -76,7 +76,7 @@ impl Svg {
         self.text.write_fmt(markup).expect("writing to a string does not fail");
     }
 
-    /// What follows belongs to a series, until [`Svg::end`].
+    /// Assigns the following elements to a series, until [`Svg::end`].
     pub(super) fn series(&mut self, series: usize) {
         self.add(format_args!("<g class=\"{}\">", classes(series)));
     }
@@ -98,7 +98,7 @@ impl Svg {
         ));
     }
 
-    /// A stretch of the area from its upper left corner on, with what is shown when it is pointed at.
+    /// Draws a stretch of the area from its upper left corner on, with a tooltip.
     pub(super) fn span(&mut self, corner: Position, width: f64, height: f64, title: &str) {
         let [x, y, width, height] = [corner.x, corner.y, width, height].map(Short);
         self.add(format_args!(
@@ -134,7 +134,7 @@ impl Svg {
         self.add(format_args!("\"/>"));
     }
 
-    /// The sign of a series at a point, with what is shown when it is pointed at.
+    /// Draws the sign of a series at a point, with a tooltip.
     pub(super) fn mark(&mut self, series: usize, at: Position, title: &str) {
         let shape = shape(series, at);
         self.add(format_args!("<path class=\"m\" d=\"{shape}\"><title>{}</title></path>", Escaped(title)));
@@ -146,7 +146,7 @@ impl Svg {
     }
 }
 
-/// A circle, square, triangle, diamond and so on, about 7 pixels wide.
+/// Returns a circle, square, triangle, diamond or other shape, about 7 pixels wide.
 fn shape(series: usize, middle: Position) -> String {
     let Position { x, y } = middle;
     let outline: &[(f64, f64)] = match series % 6 {
@@ -184,7 +184,7 @@ pub(crate) fn lone_sign(series: usize) -> String {
     )
 }
 
-/// A coordinate with at most one decimal: more is not seen, and makes pages long.
+/// A coordinate with at most one decimal. More would be invisible and make pages long.
 pub(super) struct Short(pub(super) f64);
 
 impl Display for Short {

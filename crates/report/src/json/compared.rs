@@ -1,5 +1,5 @@
-//! Records beside each other, for programs. Every number has its unit in its name; intervals are at 95 %, those of `against`
-//! at a confidence that holds for all of its figures together.
+//! The comparison of records for programs. Every number has its unit in its name. Intervals are at 95 %, those
+//! of `against` at a confidence that holds for all of its figures together.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use nilometer_analysis::{
     TargetHistory, Verdict, letter,
 };
 
-/// Raised when a field is renamed, removed or changes its meaning; not when one is added.
+/// Increase it when a field is renamed, removed or changes its meaning; not when one is added.
 pub const COMPARISON_VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -28,18 +28,18 @@ struct Document<'a> {
     /// No difference smaller than this counts as one.
     margin_percent: f64,
     records: Vec<Origin<'a>>,
-    /// Each target of each record; all else names them by their letters.
+    /// Each target of each record. Other fields refer to them by letter.
     subjects: Vec<Named<'a>>,
-    /// What is not the same for all.
+    /// Facts that differ between the records.
     differing: Vec<Differing<'a>>,
     /// One for each phase of each stage.
     comparisons: Vec<Compared<'a>>,
     recordings: Vec<Recorded<'a>>,
     /// One for each stage that measures the network between machines, under the first target of each record.
     networks: Vec<ComparedNetwork<'a>>,
-    /// Of targets that three records or more have measured.
+    /// Histories of targets that at least three records have measured.
     histories: Vec<History<'a>>,
-    /// What became of the first record's cells in the others; null if nobody asked.
+    /// The first record's cells compared with the others; null if not requested.
     against: Option<Against<'a>>,
 }
 
@@ -79,15 +79,15 @@ struct Differed<'a> {
 struct Compared<'a> {
     stage: &'a str,
     phase: &'static str,
-    /// `bytes_per_second` or `operations_per_second`: of all figures.
+    /// `bytes_per_second` or `operations_per_second`, for all figures.
     unit: &'static str,
     /// The fastest first.
     order: Vec<String>,
     pairs: Vec<Pair>,
-    /// Of the machine's processor time for a GB: more is no advantage.
+    /// Processor time of the machine for a GB. A larger one is no advantage.
     processor_time: Vec<Pair>,
     cells: Vec<Cell>,
-    /// Cells that some lack, by those who have them.
+    /// Cells that some records lack, grouped by the records that have them.
     only: Vec<Only<'a>>,
 }
 
@@ -120,7 +120,7 @@ struct Cell {
 
 #[derive(Serialize)]
 struct Figure {
-    /// Null where no repeat is valid.
+    /// Null if no repeat is valid.
     rate: Option<Numbers>,
     valid: usize,
     invalid: Vec<Unusable>,
@@ -138,7 +138,7 @@ struct Recorded<'a> {
     instrument: &'a str,
     /// By the letter of the subject.
     verdicts: BTreeMap<String, Answered>,
-    /// Of what is taken in the long run.
+    /// Pairs of sustained rates.
     pairs: Vec<LongRun>,
 }
 
@@ -176,11 +176,11 @@ struct SequenceOf<'a> {
     stage: &'a str,
     phase: &'static str,
     unit: &'static str,
-    /// Cells that a point is over.
+    /// Number of cells that a point averages.
     cells: usize,
     points: Vec<RunFigure<'a>>,
     steps: Vec<Step>,
-    /// The last run against the first by a straight line, where it surely rises or falls and does not step.
+    /// The last run against the first by a straight line, if it rises or falls significantly and has no step.
     trend: Option<Ratio>,
 }
 
@@ -197,10 +197,10 @@ struct RunFigure<'a> {
 struct Step {
     before: String,
     after: String,
-    /// What follows against what came before.
+    /// The runs after the step against those before.
     #[serde(flatten)]
     ratio: Ratio,
-    /// Over all sequences that were looked at.
+    /// p over all sequences tested.
     p: f64,
     /// `permutation` or `student`.
     test: &'static str,
@@ -210,9 +210,9 @@ struct Step {
 #[derive(Serialize)]
 struct Against<'a> {
     threshold_percent: f64,
-    /// Of the baseline.
+    /// Number of figures of the baseline.
     figures: usize,
-    /// Of these, those that are decided.
+    /// Number of these that are decided.
     compared: usize,
     worse: Vec<Worse<'a>>,
     not_decided: Vec<Undecided<'a>>,
@@ -227,11 +227,12 @@ struct Undecided<'a> {
     subject: String,
     what: &'a str,
     words: String,
-    /// Null where no rate says.
+    /// Null if no rate determines it.
     percent: Option<f64>,
 }
 
-/// The loss that several baselines can show, of the steadiest figure and of the one that differs most from run to run.
+/// The loss that several baselines can show: of the steadiest figure, and of the one that differs most between
+/// runs.
 #[derive(Serialize)]
 struct BaselineSpread {
     baselines: usize,
@@ -244,7 +245,7 @@ struct Worse<'a> {
     subject: String,
     what: &'a str,
     words: &'a str,
-    /// Null where a verdict turned.
+    /// Null if a verdict changed.
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,

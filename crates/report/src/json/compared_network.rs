@@ -1,4 +1,4 @@
-//! What the network between machines carried, in several records beside each other, for programs.
+//! The network rates between machines in several records, for programs.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use nilometer_analysis::{AlignedNetwork, AlignedTraffic, NetworkRates, Quantity,
 #[derive(Serialize)]
 pub(super) struct ComparedNetwork<'a> {
     stage: &'a str,
-    /// `bytes_per_second`: of all figures.
+    /// `bytes_per_second`, for all figures.
     unit: &'static str,
     /// By the rates of TCP, the fastest first.
     order: Vec<String>,
     pairs: Vec<Pair>,
     cells: Vec<ComparedTraffic<'a>>,
-    /// Cells that some lack, by those who have them.
+    /// Cells that some records lack, grouped by the records that have them.
     only: Vec<Only<'a>>,
 }
 
@@ -35,12 +35,12 @@ struct ComparedTraffic<'a> {
 
 #[derive(Serialize)]
 struct TrafficFigure<'a> {
-    /// Of TCP; null where a flow failed in every repeat.
+    /// The rate of TCP; null if a flow failed in every repeat.
     rate: Option<Numbers>,
     repeats: usize,
-    /// Why the first that failed did.
+    /// The reason of the first failure.
     failed: Option<&'a str>,
-    /// Of a search with UDP: the highest rate at which nothing was lost, and the lowest at which something was.
+    /// For a search with UDP: the highest rate without loss, and the lowest with loss.
     loss_free_bytes_per_second: Option<f64>,
     lossy_bytes_per_second: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! How workloads grow with the elements that do them at once.
+//! The growth of workloads with the number of elements that run them at once.
 
 use serde::Serialize;
 
@@ -6,24 +6,25 @@ use super::{Numbers, Ratio, numbers, ratio};
 use crate::growth;
 use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, Quantity, Study, StudyStage, letter};
 
-/// A phase of a workload. Rates are in bytes or in operations a second, as `unit` says.
+/// A phase of a workload. `unit` says if rates are in bytes or in operations a second.
 #[derive(Serialize)]
 pub(super) struct Growth<'a> {
     stage: &'a str,
-    /// What tells the workload from others of its stage.
+    /// The parameters that distinguish the workload from others of its stage.
     workload: &'a str,
     phase: &'static str,
     /// `bytes_per_second` or `operations_per_second`.
     unit: &'static str,
-    /// By how many work at once, the fewest first.
+    /// Results by the number of elements that work at once, the fewest first.
     counts: Vec<Together>,
-    /// The smallest number that no larger one beats by more than the margin; null if there is none, or if that is not decided.
+    /// The smallest number that no larger one beats by more than the margin. Null if there is none, or if the
+    /// data do not decide.
     knee: Option<usize>,
-    /// Whether the data say where the knee is, or that there is none.
+    /// True if the data show the knee, or show that there is none.
     knee_is_decided: bool,
     /// Elements that are much slower by themselves than the median of the others.
     odd: Vec<Odd>,
-    /// What other reports say of it.
+    /// The sentences of other reports.
     words: Vec<String>,
 }
 
@@ -31,18 +32,18 @@ pub(super) struct Growth<'a> {
 struct Together {
     targets: Vec<String>,
     rate: Option<Numbers>,
-    /// The sum of what each does by itself.
+    /// The sum of the rates of each element alone.
     sum_alone: Option<f64>,
     /// The rate against that sum.
     share: Option<Ratio>,
-    /// What the tool by itself does with as many workers, onto a target that keeps nothing.
+    /// The tool's own rate with the same number of workers and a target that keeps nothing.
     ceiling: Option<f64>,
 }
 
 #[derive(Serialize)]
 struct Odd {
     target: String,
-    /// Against the median of the others.
+    /// The ratio to the median of the others.
     ratio: Ratio,
 }
 

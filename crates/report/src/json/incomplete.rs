@@ -1,24 +1,24 @@
-//! What is missing, for programs.
+//! The missing parts of a campaign, for programs.
 
 use serde::Serialize;
 
 use nilometer_analysis::{EvidenceGap, MissingEvidence, NetworkGap, OpenQuestion, Unused, letter};
 
-/// What was planned and is not there.
+/// The planned parts that are missing.
 #[derive(Serialize)]
 pub(super) struct Incomplete<'a> {
     /// Repeats of cells on targets that were planned; a search is one.
     planned: usize,
-    /// Of these, those that were measured, or failed.
+    /// The number of these that were measured or failed.
     measured: usize,
-    /// Why others were not, as far as the record tells.
+    /// The reason why others were not measured, if the record has one.
     why: Option<&'a str>,
     parts: Vec<Part<'a>>,
     /// Stages of the network between machines.
     network: Vec<NetworkPart<'a>>,
     /// Cells that a target has no use for.
     not_applicable: Vec<NotApplicable<'a>>,
-    /// Instruments that were to be recorded, and not yet at their own pace.
+    /// Instruments that should have been recorded, and not yet at their own pace.
     undecided: Vec<Undecided>,
 }
 
@@ -31,7 +31,7 @@ struct Part<'a> {
     planned: usize,
 }
 
-/// A stage that was to measure the network, and has not measured all.
+/// A stage of network measurements that is not complete.
 #[derive(Serialize)]
 struct NetworkPart<'a> {
     stage: &'a str,
@@ -53,12 +53,12 @@ struct Undecided {
     instrument: String,
     target: String,
     bytes_per_second: f64,
-    /// What the storage took as fast as it could, each valid pass.
+    /// The storage's full speed in each valid pass.
     limit_bytes_per_second: Vec<f64>,
     sentence: String,
 }
 
-/// What is missing; none where everything that was planned is there.
+/// Returns the missing parts, or `None` if everything planned is there.
 pub(super) fn incomplete(missing: &MissingEvidence) -> Option<Incomplete<'_>> {
     if missing.is_empty() && missing.open.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! What recording packets cost, for programs.
+//! The cost of recording packets, for programs.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ pub(super) struct Packets {
     cell: String,
     /// `pace`: at its own rate; `search`, `buffer`: one trial of many.
     goal: &'static str,
-    /// What was to be recorded.
+    /// The requested rate.
     bytes_per_second: f64,
-    /// Of the recorder, for each packet that it stored.
+    /// The recorder's processor time for each stored packet.
     cpu_per_packet_s: Option<f64>,
     invalid: Option<String>,
     #[serde(flatten)]
@@ -31,7 +31,7 @@ pub(super) fn packets(study: &Study<'_>) -> Vec<Packets> {
     study.results.samples.iter().filter_map(|measured| packets_of(study, measured)).collect()
 }
 
-/// None where a sample has no packets.
+/// Returns `None` if a sample has no packets.
 fn packets_of(study: &Study<'_>, measured: &Measured) -> Option<Packets> {
     let ingest = measured.sample.ingest.as_ref()?;
     let packets = ingest.packets.as_ref()?;

@@ -1,4 +1,4 @@
-//! What each machine had of a figure that several processes came to, and what processes saw of each other's files.
+//! Each machine's share of a figure that several processes measured, and the visibility of each other's files.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,13 @@ use nilometer_analysis::{AcrossMachines, CellOutcome, Quantity};
 #[derive(Serialize)]
 pub(super) struct Processes {
     count: usize,
-    /// Of what the rates are: `bytes_per_second` or `operations_per_second`.
+    /// The unit of the rates: `bytes_per_second` or `operations_per_second`.
     quantity: &'static str,
     machine_rates: BTreeMap<String, f64>,
     machine_mean: f64,
     machine_standard_error: Option<f64>,
-    /// How late after the agreed start the last process began, and how far the clocks may be wrong: the worst of all repeats.
+    /// Delay of the last process after the agreed start, and the error bound of the clocks: the worst of all
+    /// repeats.
     start_skew_s: f64,
     clock_uncertainty_s: f64,
     straggler: Option<LateProcess>,
@@ -27,11 +28,11 @@ pub(super) struct Processes {
 struct LateProcess {
     rank: u32,
     node: String,
-    /// In medians of all processes.
+    /// Its time as a multiple of the median of all processes.
     took_medians: f64,
 }
 
-/// None if one process came to it alone.
+/// Returns `None` if a single process measured the figure.
 pub(super) fn processes(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<Processes> {
     let across = AcrossMachines::of(outcome, quantity)?;
     let straggler = across.straggler.map(|late| LateProcess {
@@ -54,7 +55,7 @@ pub(super) fn processes(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option
     })
 }
 
-/// What processes saw of a lock that they took in turn, in all repeats.
+/// Results for a lock that processes took in turn, in all repeats.
 #[derive(Serialize)]
 pub(super) struct SeenLocks {
     tries: u64,
@@ -63,13 +64,14 @@ pub(super) struct SeenLocks {
     longest_s: f64,
 }
 
-/// None where that was not looked at.
+/// Returns `None` if locks were not tested.
 pub(super) fn seen_locks(outcome: &CellOutcome<'_>) -> Option<SeenLocks> {
     let LocksSeen { tries, broken, passed, longest } = words::locks(outcome)?;
     Some(SeenLocks { tries, broken, passed, longest_s: longest.seconds() })
 }
 
-/// What processes saw of files that another one wrote, in all repeats: each file once for each that looked for it.
+/// Visibility of files that another process wrote, in all repeats. Each file counts once for each process that
+/// looked for it.
 #[derive(Serialize)]
 pub(super) struct SeenFiles {
     files: u64,
@@ -81,7 +83,7 @@ pub(super) struct SeenFiles {
     longest_s: f64,
 }
 
-/// None where that was not looked at.
+/// Returns `None` if visibility was not tested.
 pub(super) fn seen_files(outcome: &CellOutcome<'_>) -> Option<SeenFiles> {
     let FilesSeen { files, missing, short, stale, out_of_order, never, longest } = words::seen(outcome)?;
     Some(SeenFiles { files, missing, short, stale, out_of_order, never, longest_s: longest.seconds() })

@@ -13,22 +13,22 @@ pub(super) struct Answered {
     /// `carries`, `does not carry` or `not decided`.
     decision: &'static str,
     bytes_per_second: f64,
-    /// What the target takes in the long run.
+    /// The target's sustained rate.
     limit_bytes_per_second: Option<f64>,
-    /// The 95 % interval of that.
+    /// The 95 % interval of the sustained rate.
     limit_interval_bytes_per_second: Option<[f64; 2]>,
     /// The limit over the instrument's rate.
     margin: Option<f64>,
-    /// The 95 % interval of that.
+    /// The 95 % interval of the margin.
     margin_interval: Option<[f64; 2]>,
-    /// The recording at the instrument's pace that the answer rests on; none if nothing follows from it.
+    /// The recording at the instrument's pace behind the answer, or null if it decides nothing.
     recording: Option<Paced>,
     sentence: String,
-    /// What is to be said besides.
+    /// Further remarks.
     more: Vec<String>,
 }
 
-/// What a recording at the instrument's pace came to.
+/// The result of a recording at the instrument's pace.
 #[derive(Serialize)]
 struct Paced {
     duration_s: f64,
@@ -38,7 +38,7 @@ struct Paced {
     longest_stall_s: f64,
     /// From due until it could be read.
     latest_frame_s: f64,
-    /// What covers the longest stall.
+    /// The buffer size that covers the longest stall.
     covering_buffer_bytes: u64,
 }
 
@@ -56,7 +56,7 @@ impl Paced {
     }
 }
 
-/// In the order of instruments, then targets.
+/// Returns the answers in the order of instruments, then targets.
 pub(super) fn verdicts(study: &Study<'_>) -> Vec<Answered> {
     study.verdicts.iter().map(answered).collect()
 }

@@ -100,7 +100,7 @@ fn shown(line: &str, tone: Tone) -> String {
     if matches!(tone, Tone::Good | Tone::Bad) && !line.is_empty() { format!("**{line}**") } else { line }
 }
 
-/// Text that means nothing else in Markdown or in the HTML that Markdown may hold.
+/// Escapes text that has a meaning in Markdown or in embedded HTML.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! Whether an offer is accepted: each target with all criteria, those that are not met first.
+//! The acceptance of each offer: each target with all criteria, those not met first.
 
 use std::cmp::Reverse;
 

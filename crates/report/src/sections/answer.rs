@@ -11,7 +11,7 @@ use crate::{
     words,
 };
 
-/// Warnings beside the answer at the most; the rest follow below.
+/// Maximum number of warnings next to the answer. The rest follow below.
 const NOTES: usize = 2;
 
 pub(crate) fn answer(study: &Study<'_>) -> Vec<Section> {
@@ -44,7 +44,7 @@ pub(crate) fn effect_tone(effect: &Effect, margin: f64) -> Tone {
 }
 
 fn of_target(study: &Study<'_>, answer: &ShortAnswer, names_instrument: bool) -> Answer {
-    // An open answer is followed by its reason, and not by a verb.
+    // The reason follows an open answer, without a verb.
     let colon = if answer.decision == Decision::NotDecided { ":" } else { "" };
     let instrument = if names_instrument { format!("{}: ", answer.instrument) } else { String::new() };
     let target =

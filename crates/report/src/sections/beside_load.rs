@@ -1,4 +1,4 @@
-//! What loads beside a workload cost it.
+//! The cost of background loads for a workload.
 
 use nilometer_analysis::StudyStage;
 

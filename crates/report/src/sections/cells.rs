@@ -4,7 +4,7 @@ use nilometer_analysis::{Question, StageCell, StudyStage, effect::Effect, letter
 
 use crate::document::{Block, Cell, Column, Fold, Role, Row, Table};
 
-/// Longer tables are closed until they are asked for.
+/// Longer tables start closed.
 const ROWS_OPEN: usize = 12;
 
 pub(super) fn cells(stage: &StudyStage<'_>, margin: f64) -> Option<Block> {

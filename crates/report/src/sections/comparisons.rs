@@ -1,4 +1,4 @@
-//! Targets beside each other: an answer for each stage and phase.
+//! The comparison of targets: an answer for each stage and phase.
 
 use nilometer_analysis::Study;
 

@@ -1,4 +1,4 @@
-//! The machine on which it was measured, and on a page what was found out about each target before.
+//! The machine that measured, and on a page the facts found out about each target beforehand.
 
 use nilometer_analysis::{Study, letter};
 use serde_json::Value as Json;
@@ -34,7 +34,7 @@ fn table(rows: Vec<[String; 2]>) -> Block {
 fn of_target(study: &Study<'_>, target: usize) -> Section {
     let description = study.results.targets.get(target).and_then(|target| target.description.as_ref());
     let mut description = serde_json::to_value(description).unwrap_or(Json::Null);
-    // It is the table of the storage.
+    // The table of the storage already has these fields.
     if let Some(fields) = description.as_object_mut() {
         fields.remove("profile");
     }
@@ -43,7 +43,7 @@ fn of_target(study: &Study<'_>, target: usize) -> Section {
     Section::part(Heading::with("Target", name), vec![table(rows)]).from(Detail::Page)
 }
 
-/// The leaves of a JSON document with the names on the way to them.
+/// Returns the leaves of a JSON document with their paths.
 fn facts(name: &str, json: &Json) -> Vec<(String, String)> {
     match json {
         Json::Object(fields) => fields
@@ -56,7 +56,7 @@ fn facts(name: &str, json: &Json) -> Vec<(String, String)> {
     }
 }
 
-/// A size as people write it, if the text is one.
+/// Formats a size for people, if the text is a size.
 fn quantity(text: &str) -> String {
     text.parse::<nilometer_model::Bytes>().map_or_else(|_| text.to_owned(), |bytes| bytes.to_string())
 }

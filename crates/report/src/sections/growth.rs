@@ -1,4 +1,4 @@
-//! How a workload grows with the elements that do it at once.
+//! The growth of a workload with the number of elements that run it at once.
 
 use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, Quantity, StudyStage};
 
@@ -13,7 +13,8 @@ const RATE: usize = 19;
 /// The series of the rate at once (and the knee), and of the sum of the rates alone.
 const TOGETHER: usize = 0;
 const SUM: usize = 1;
-/// The chart has the ceiling of the tool only if it is at most this many times the highest rate: a higher one would hide the rest.
+/// The chart has the ceiling of the tool only if it is at most this many times the highest rate: a higher one
+/// would hide the rest.
 const CEILING_MOST: f64 = 2.0;
 
 pub(super) fn growth(stage: &StudyStage<'_>, margin: f64, detail: Detail) -> Vec<Section> {
@@ -59,7 +60,7 @@ fn chart(stage: &StudyStage<'_>, of: &ElementGrowth) -> Chart {
     })
 }
 
-/// Sums over elements are rates, also of tasks whose times are shown.
+/// Sums over elements are rates, even for tasks that show times otherwise.
 fn unit_of_sums(quantity: Quantity) -> Unit {
     if quantity == Quantity::Bytes { Unit::ByteRate } else { Unit::Operations }
 }

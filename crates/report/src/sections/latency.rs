@@ -1,4 +1,4 @@
-//! What is behind the rates of a stage: how long operations took, and the rate over time in the median repeat.
+//! Details behind the rates of a stage: the latency of operations, and the rate over time in the median repeat.
 
 use nilometer_analysis::{CellOutcome, Quantity, StageCell, StudyStage, letter};
 use nilometer_model::{Histogram, Nanos, Phase, Series, statistics::Summary};
@@ -8,19 +8,19 @@ use crate::{
     document::{Block, Fold},
 };
 
-/// Pairs of charts that are shown at once, and at all.
+/// Number of pairs of charts that are open at first, and the total number.
 const OPEN: usize = 2;
 const MOST: usize = 16;
-/// More points than this are not seen in a chart of this width.
+/// Limit on points. More are not visible in a chart of this width.
 pub(super) const POINTS_MOST: usize = 150;
 
-/// Fewer bins than this are no course of time.
+/// Fewer bins than this do not show a course of time.
 pub(super) const BINS_LEAST: usize = 8;
 
-/// An operation more or less falls into a point by where its edges are: of fewer operations a point that would look like
-/// storage whose rate goes up and down.
+/// Minimum number of operations in a point. With fewer, one operation more or less at an edge would look like
+/// storage whose rate fluctuates.
 const OPERATIONS_LEAST: usize = 20;
-/// Fewer points than this are not drawn for that.
+/// With fewer points than this there is no chart.
 const POINTS_LEAST: usize = 4;
 
 /// A pair of charts for each cell and phase.
@@ -46,7 +46,7 @@ pub(super) fn latency(stage: &StudyStage<'_>) -> Option<Block> {
     }))
 }
 
-/// The distribution and the rate over time of a phase of a cell, as far as they were recorded.
+/// Draws the distribution and the rate over time of a cell's phase, if they were recorded.
 fn behind(stage: &StudyStage<'_>, cell: &StageCell, phase: Phase) -> Vec<Chart> {
     let outcomes = outcomes(stage, cell, phase);
     let quantity = outcomes.first().map_or(Quantity::Operations, |outcome| stage.quantity(outcome));
@@ -69,12 +69,12 @@ fn distribution(title: &str, outcomes: &[&CellOutcome<'_>]) -> Option<Chart> {
     quantiles(&format!("{title}: latency"), "operations", &lines, None, extent(&lines))
 }
 
-/// How long something took.
+/// The distribution of a duration.
 #[derive(Debug, Clone)]
 pub(super) struct Distribution<'a> {
     /// Decides colour and dash.
     pub(super) series: usize,
-    /// What stands at its end.
+    /// The name at the line's end.
     pub(super) name: String,
     /// The times.
     pub(super) histogram: &'a Histogram,
@@ -87,7 +87,8 @@ pub(super) struct Extent {
     longest: f64,
 }
 
-/// How long things took: each further nine has as much room. `limit` is drawn as a reference, `extent` is on the axis.
+/// Draws distributions of durations, with the same width for each further nine. `limit` is a reference line,
+/// and the axis covers `extent`.
 pub(super) fn quantiles(
     title: &str,
     what: &str,
@@ -134,9 +135,10 @@ fn quantile_line(of: &Distribution<'_>) -> Line {
     let mut seen = 0;
     for (bucket, count) in histogram.buckets() {
         let y = Histogram::lowest(bucket) as f64;
-        // What is at most so long is known from here on; the last bucket is drawn where its first operation stands.
+        // From here on, latencies up to `y` are certain. The last bucket is drawn at the position of its first
+        // operation.
         let x = nines(seen as f64 / all);
-        // The few shortest of all would stretch the axis for nothing.
+        // The shortest few would stretch the axis needlessly.
         if points.is_empty() && ((seen + count) as f64) < 0.005 * all {
             seen += count;
             continue;
@@ -152,7 +154,7 @@ fn quantile_line(of: &Distribution<'_>) -> Line {
     Line { series, name: name.clone(), points, style: Style::Plain }
 }
 
-/// One chart, or one for each of few targets that would not fit into one.
+/// Draws one chart, or one for each of a few targets that would not fit into one.
 fn over_time(title: &str, quantity: Quantity, outcomes: &[&CellOutcome<'_>]) -> Vec<Chart> {
     let series = outcomes.iter().filter_map(|outcome| Some((outcome.target, outcome.series?)));
     let all: Vec<(usize, &Series)> = series.collect();
@@ -165,9 +167,9 @@ fn over_time(title: &str, quantity: Quantity, outcomes: &[&CellOutcome<'_>]) -> 
     groups.filter_map(|group| timeline(&title(group), quantity, group, None, Vec::new())).collect()
 }
 
-/// More targets than this share a chart, however different they are.
+/// More targets than this share a chart, even if they differ widely.
 const APART_MOST: usize = 4;
-/// What differs by more than this factor in duration or rate can't be seen in one chart.
+/// Lines whose duration or rate differs by more than this factor do not fit into one chart.
 const TOGETHER_MOST: f64 = 4.0;
 
 fn fit_together(all: &[(usize, &Series)]) -> bool {
@@ -184,7 +186,7 @@ fn fit_together(all: &[(usize, &Series)]) -> bool {
         && near(all.iter().map(|(_, series)| rate(series)).collect())
 }
 
-/// The rate over time of each target. `level` is drawn as a reference, `spans` behind the lines.
+/// Draws the rate over time of each target. `level` is a reference line, and `spans` are behind the lines.
 pub(super) fn timeline(
     title: &str,
     quantity: Quantity,
@@ -211,7 +213,7 @@ pub(super) fn timeline(
     Some(Chart::Plot(Plot { title: clipped(title, LETTERS), description, x, y, lines, spans, width: WIDTH }))
 }
 
-/// Neighbouring bins together, the last ones left out where they are not a whole point.
+/// Merges neighbouring bins. It leaves out the last ones if they do not fill a point.
 fn time_line(target: usize, series: &Series, quantity: Quantity) -> Line {
     let bins = series.bins();
     let whole = if bins.len() > 3 { &bins[..bins.len() - 1] } else { bins };

@@ -1,4 +1,4 @@
-//! What each machine had of figures that several processes came to.
+//! Each machine's share of figures that several processes measured.
 
 use nilometer_analysis::{Study, letter};
 

@@ -1,4 +1,4 @@
-//! One file for each finding: what a report says of it, in whatever format.
+//! One file for each finding, with its section in every format.
 
 mod acceptance;
 mod answer;

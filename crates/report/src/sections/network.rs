@@ -1,4 +1,4 @@
-//! What the network between machines carries, and what targets behind it do of that.
+//! The network rates between machines, and the shares that targets behind the network reach.
 
 use nilometer_analysis::{NetworkOutcome, Study, network_outcomes};
 use nilometer_model::{NetworkResults, NetworkStage};
@@ -11,7 +11,7 @@ use crate::{
 
 /// Letters that a label has room for.
 const LABEL_LETTERS: usize = 52;
-/// More bars than this are no drawing.
+/// With more bars than this there is no drawing.
 const BARS_MOST: usize = 40;
 
 pub(crate) fn network(study: &Study<'_>, detail: Detail) -> Vec<Section> {
@@ -54,7 +54,7 @@ pub(crate) fn between_machines(
 }
 
 fn table(of_flows: &NetworkTable) -> Table {
-    // The most important stand first, and are dropped last.
+    // The most important come first, and are dropped last.
     let ranks = (0..).map(|place| u8::try_from(COLUMNS.len() - place).unwrap_or_default());
     let ranked = COLUMNS.iter().zip(ranks).skip(2);
     let mut columns = vec![Column::new(Role::Label, "pattern"), Column::figure(COLUMNS[1])];

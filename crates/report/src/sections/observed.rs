@@ -1,4 +1,4 @@
-//! Machines that were observed meanwhile: what they are, what they used, and what was the limit of each figure.
+//! Machines observed during the measurement: their hardware, their use, and the limit of each figure.
 
 use nilometer_analysis::{
     Study,
@@ -13,7 +13,7 @@ use crate::{
     observed::{COLUMNS, TITLE, rows},
 };
 
-/// A short report has no table of more rows.
+/// Limit on rows. A short report has no longer table.
 const ROWS_MOST: usize = 60;
 /// Letters of a machine's name, or of a disk's with its figures.
 const CELL_MOST: usize = 26;

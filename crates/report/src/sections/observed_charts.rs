@@ -1,4 +1,4 @@
-//! Machines that were observed, drawn under the run: one chart below the other over the same time.
+//! Charts of observed machines under the run, one below the other over the same time axis.
 
 use nilometer_analysis::{
     Quantity,
@@ -10,25 +10,25 @@ use nilometer_plan::{Measured, Results};
 use super::latency::POINTS_MOST;
 use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, Style, Unit, clipped};
 
-/// More machines than this are not told apart in a chart.
+/// Limit on machines, because more look the same in a chart.
 const DRAWN_MOST: usize = 16;
-/// Pixels: a run is longer than what is drawn elsewhere.
+/// Width in pixels. A run is longer than the subjects of other charts.
 const WIDTH: f64 = 720.0;
 /// Letters at the end of a line.
 const NAME_LETTERS: usize = 14;
 
-/// The time that all charts are over.
+/// The time axis that all charts share.
 pub(super) struct RunFrame {
     from: Nanos,
-    /// Nanoseconds from then.
+    /// Nanoseconds from the start.
     end: f64,
-    /// When something was measured; empty where that was more often than can be seen.
+    /// Times of measurements; empty if there are too many to show.
     measured: Vec<ObservedRange>,
-    /// Letters of the longest name at the end of a line: a chart without names leaves as much room for them.
+    /// Letters of the longest name at the end of a line. A chart without names leaves the same space.
     name_letters: usize,
 }
 
-/// More than this are not seen one by one.
+/// More spans than this are not visible individually.
 const SHADED_MOST: usize = 200;
 const PERCENT: Unit = Unit::Count("%");
 
@@ -56,7 +56,7 @@ impl RunFrame {
         legend
     }
 
-    /// The rate of the run, and how full machines were.
+    /// Draws the rate of the run, and the utilization of machines.
     pub(super) fn first_charts(&self, results: &Results, run: &ObservedRun) -> Vec<Chart> {
         let full = [
             ("busiest disk", UseKind::DiskBusy),
@@ -69,7 +69,7 @@ impl RunFrame {
         self.rate(results).into_iter().chain(drawn).collect()
     }
 
-    /// How much they did.
+    /// Draws the throughput of machines.
     pub(super) fn more_charts(&self, run: &ObservedRun) -> Vec<Chart> {
         let amounts = [
             ("read from disks", UseKind::DiskRead),
@@ -88,7 +88,7 @@ impl RunFrame {
         time.since(self.from).0 as f64
     }
 
-    /// The rate of each sample over its time: of bytes, or of operations where no bytes are moved.
+    /// Draws the rate of each sample over its time: of bytes, or of operations if no bytes are moved.
     fn rate(&self, results: &Results) -> Option<Chart> {
         let moves_bytes = results.samples.iter().any(|measured| measured.sample.bytes > 0);
         let (quantity, unit) = if moves_bytes {
@@ -104,7 +104,7 @@ impl RunFrame {
         self.chart("what was measured", unit, vec![line(0, room, points)])
     }
 
-    /// From nothing to the rate of a sample, and back at its end.
+    /// Rises from zero to the rate of a sample, and falls back at its end.
     fn step(&self, measured: &Measured, quantity: Quantity) -> [Point; 4] {
         let rate = quantity.of(&measured.sample);
         let begin = self.at(measured.sample.started);
@@ -133,7 +133,7 @@ impl RunFrame {
         self.chart(title, unit, lines.filter(|line| !line.points.is_empty()).collect())
     }
 
-    /// Neighbouring spans together, so that they are no more than can be seen.
+    /// Merges neighbouring spans, so that all points are visible.
     fn points(&self, machine: &ObservedMachine, values: &[f64], factor: f64) -> Vec<Point> {
         let end = self.from + Nanos::from_seconds(self.end * 1e-9);
         let run = ObservedRange { from: self.from, to: end };
@@ -188,7 +188,7 @@ fn largest(machine: &ObservedMachine, kind: UseKind) -> Vec<f64> {
     joined(machine.series.all(kind), f64::max)
 }
 
-/// The sum over what is made of no others, span by span.
+/// Returns the sum over resources that are not made of others, span by span.
 fn sum(machine: &ObservedMachine, kind: UseKind) -> Vec<f64> {
     let header = &machine.header;
     let is_own = |name: &str| {
@@ -198,7 +198,7 @@ fn sum(machine: &ObservedMachine, kind: UseKind) -> Vec<f64> {
     joined(machine.series.all(kind).filter(|of| is_own(&of.key.name)), |one, other| one + other)
 }
 
-/// Not a number where none is known.
+/// Joins values span by span. The result is NaN if no value exists.
 fn joined<'a>(all: impl Iterator<Item = &'a UseValues>, join: fn(f64, f64) -> f64) -> Vec<f64> {
     let both = |one: f64, other: f64| match (one.is_finite(), other.is_finite()) {
         (true, true) => join(one, other),

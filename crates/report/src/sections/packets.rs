@@ -1,4 +1,4 @@
-//! What recording packets costs: a row for each rate, a column for each size.
+//! The cost of recording packets: a row for each rate, a column for each size.
 
 use nilometer_analysis::{Curve, Study};
 
@@ -10,7 +10,7 @@ use crate::{
 
 /// Letters of a time with a share.
 const FIGURE: usize = 16;
-/// The sign of a rate at which packets are lost, as that of trials that lost.
+/// The sign of a rate at which packets were lost, the same as for trials with loss.
 const LOST: usize = 1;
 const DRAWN: &str = "The processor time of the recorder for each packet. Signs: where packets were lost.";
 

@@ -1,5 +1,6 @@
-//! Which parameters explain the rates of a matrix, in words and drawn: how much each explains of all differences, and the best cell
-//! with each value of the one that explains most, with its interval.
+//! The parameters that explain the rates of a matrix, in words and drawn. It shows the share of all differences
+//! that each explains. For the parameter that explains most, it shows the best cell with each value, with its
+//! interval.
 
 use nilometer_analysis::{StageOptimum, StudyStage, ValueRate};
 
@@ -10,7 +11,7 @@ use crate::{
     words::{parameter, percent},
 };
 
-/// More values than this are a curve, which is drawn above.
+/// Limit on values. More form a curve, which is drawn above.
 const VALUES_MOST: usize = 10;
 
 pub(super) fn parameters(stage: &StudyStage<'_>, detail: Detail) -> Vec<Section> {
@@ -29,7 +30,7 @@ fn charts(of: &StageOptimum, heading: &str) -> Vec<Chart> {
     charts
 }
 
-/// Parts of all differences: they are 100 % together.
+/// Draws shares of all differences, which add up to 100 %.
 fn shares(of: &StageOptimum, heading: &str) -> Chart {
     let parameters = of.shares.iter().map(|share| (parameter(&share.parameter), share.share, 0));
     let together = (of.shares.len() > 1).then(|| ("as they act together".to_owned(), of.together(), 1));

@@ -1,4 +1,4 @@
-//! Which instruments of the catalogue each target carries, as recordings show and limits predict.
+//! The instruments of the catalogue that each target carries, from recordings and predictions.
 
 use nilometer_analysis::{Basis, Predictions, Prospect, Prospects, Study, letter};
 
@@ -7,11 +7,11 @@ use crate::{
     prospects::{SUBTITLE, is_recorded, is_table, known_rows, limit, notes, rate, says, title},
 };
 
-/// Letters of an instrument's name, and of what a target does.
+/// Width in letters of an instrument's name, and of a target's result.
 const NAME: usize = 28;
 const PROSPECT: usize = 13;
 
-/// There is no table where verdicts say all of it.
+/// Returns no table if verdicts say everything.
 pub(crate) fn predictions(study: &Study<'_>) -> Vec<Section> {
     let predictions = &study.predictions;
     let notes = notes(study);
@@ -24,11 +24,11 @@ pub(crate) fn predictions(study: &Study<'_>) -> Vec<Section> {
     blocks.extend(both.then(|| Block::soft("* recorded.")));
     blocks.extend(notes.into_iter().map(Block::soft));
     let section = Section::new(Heading::with(title(predictions), format!(": {SUBTITLE}")), blocks);
-    // A campaign that records an instrument asks for its margin; `--predict` asks for all.
+    // A campaign that records an instrument asks for its margin. `--predict` asks for all margins.
     vec![if predictions.records() { section } else { section.from(Detail::Predicted) }]
 }
 
-/// A row for each instrument of which something is known, a column for each target.
+/// Makes a row for each instrument with a result, and a column for each target.
 fn table(study: &Study<'_>) -> Table {
     let targets: Vec<usize> = (0..study.results.targets.len()).collect();
     let mut columns =
@@ -65,7 +65,7 @@ fn origin(predictions: &Predictions, row: &Prospects, target: usize) -> String {
     }
 }
 
-/// What was recorded is sure; what is not carried is seen at once.
+/// Recordings are certain, and a failure must be visible at once.
 fn tone(prospect: Option<&Prospect>) -> Tone {
     match prospect {
         Some(Prospect { carried: Some(false), .. }) => Tone::Bad,

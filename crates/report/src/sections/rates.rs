@@ -8,13 +8,13 @@ use crate::{
     words,
 };
 
-/// More charts than this are not drawn: the table has them.
+/// Limit on charts; the table has everything.
 const PANELS_MOST: usize = 24;
-/// More lines than this in a chart can't be told apart.
+/// Limit on lines in a chart, because more look the same.
 const LINES_MOST: usize = 6;
 
 pub(super) fn rates(stage: &StudyStage<'_>) -> Vec<Block> {
-    // A bar by itself is always of full length: the rates stand at a glance and in the table.
+    // A single bar always has full length. The glance and the table have the rates.
     if stage.cells.len() < 2 && stage.targets().len() < 2 {
         return Vec::new();
     }
@@ -52,7 +52,8 @@ fn bar(outcome: &CellOutcome<'_>, quantity: Quantity) -> Bar {
     }
 }
 
-/// A sweep as curves. With several targets a chart for each combination of what else varies; with one, lines for these.
+/// Draws a sweep as curves. With several targets there is a chart for each combination of the other parameters;
+/// with one target, a line for each.
 fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<Chart> {
     let outcomes = stage.of_phase(question.phase);
     let others = combinations(stage);
@@ -105,7 +106,7 @@ fn other(stage: &StudyStage<'_>, cell: &StageCell) -> Other {
     stage.varying.others.iter().map(value).collect()
 }
 
-/// In the order of the plan.
+/// Returns the combinations in the order of the plan.
 fn combinations(stage: &StudyStage<'_>) -> Vec<Other> {
     let mut found: Vec<Other> = Vec::new();
     for cell in &stage.cells {
@@ -130,7 +131,7 @@ fn x_axis(stage: &StudyStage<'_>, axis: &str) -> Axis {
     Axis::of_parameter(&words::parameter(axis), &values)
 }
 
-/// What the lines of a sweep are taken from.
+/// The source of a sweep's lines.
 struct Sweep<'a> {
     stage: &'a StudyStage<'a>,
     question: &'a Question,

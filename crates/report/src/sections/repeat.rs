@@ -1,4 +1,4 @@
-//! How to repeat a campaign, and how to read its figures.
+//! Instructions to repeat a campaign and to read its figures.
 
 use nilometer_analysis::Study;
 
@@ -7,7 +7,7 @@ use crate::{
     words,
 };
 
-/// Longer plans are not spread over lines.
+/// Longer plans stay on one line.
 const PRETTY_MOST: usize = 100_000;
 
 const BY_HAND: &str = "nilometer report RECORD --format csv\nsqlite3 RECORD \"SELECT path, stage, name, phase, \
@@ -38,12 +38,12 @@ pub(crate) fn repeat(study: &Study<'_>) -> Vec<Section> {
     vec![section, reading]
 }
 
-/// Pairs of a word and what it means.
+/// Makes sentences from pairs of a word and its meaning.
 fn sentences(method: &[(&str, &str)]) -> Vec<Sentence> {
     method.iter().map(|(word, meaning)| Sentence::new(*meaning).led(*word)).collect()
 }
 
-/// The method of imported figures: nobody here knows how they were measured.
+/// The method of imported figures, whose measurement is unknown.
 const IMPORTED_METHOD: [(&str, &str); 4] = [
     (
         "Figures",

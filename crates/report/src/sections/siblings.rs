@@ -1,4 +1,4 @@
-//! Targets or workers that should be alike, and the ones that are not.
+//! Targets or workers that should be alike, and the ones that differ.
 
 use nilometer_analysis::StudyStage;
 

@@ -1,5 +1,5 @@
-//! What the targets are and offer: a row for each property, in which targets of the same answer share it, so that any number of
-//! them has room.
+//! The targets' properties, with a row for each property. Targets with the same answer share it, so there is
+//! room for any number of targets.
 
 use nilometer_analysis::{MatrixAnswer, MatrixRow, StorageMatrix, Study};
 
@@ -46,7 +46,7 @@ fn answer(answer: &MatrixAnswer) -> Cell {
     Cell::toned(tone, words::answer(answer))
 }
 
-/// `A, C: yes; B: no`, each answer once, in the order of the first that has it; of all alike only the answer.
+/// `A, C: yes; B: no`, each answer once, in order of appearance. If all targets agree, it is only the answer.
 fn answers(row: &MatrixRow, letters: &[&str]) -> String {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for (answer, letter) in row.answers.iter().zip(letters) {

@@ -1,4 +1,4 @@
-//! The answers: whether each target carries each instrument, and what is still open.
+//! The answers: which targets carry which instruments, and the questions still open.
 
 use nilometer_analysis::{FullSpeed, Study, Verdict};
 
@@ -25,7 +25,7 @@ pub(crate) fn verdicts(study: &Study<'_>) -> Vec<Section> {
     sections
 }
 
-/// Targets of one instrument stand below one heading.
+/// Puts all targets of one instrument below one heading.
 fn add(sections: &mut Vec<Section>, heading: Heading, sentence: Sentence) {
     match sections.last_mut().filter(|last| last.heading == heading) {
         Some(section) => section.blocks.push(Block::Paragraph(sentence)),

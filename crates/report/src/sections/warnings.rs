@@ -1,4 +1,4 @@
-//! What to keep in mind before a figure is used.
+//! Warnings for users of the figures.
 
 use nilometer_analysis::{Grade, Study, Warning};
 
@@ -16,7 +16,7 @@ pub(crate) fn warnings(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     vec![Section::new(Heading::of("Keep in mind"), vec![Block::List(notes)]).at("mind", "")]
 }
 
-/// How many notes only a full report has.
+/// Counts the notes that only a full report has.
 fn more(count: usize) -> String {
     let notes = if count == 1 { "note" } else { "notes" };
     format!("{count} {notes} more with --all")

@@ -1,4 +1,4 @@
-//! What a sizing rests on: each assumption in a line of its own, with its value and where it is from.
+//! The basis of a sizing: one line for each assumption, with its value and source.
 
 use crate::words::percent;
 use nilometer_model::ByteRate;
@@ -9,15 +9,15 @@ use super::Sized;
 /// One assumption.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Basis {
-    /// Of what.
+    /// The subject of the assumption.
     pub(super) what: &'static str,
-    /// What is taken for it.
+    /// The assumed value.
     pub(super) value: String,
-    /// Where it is from.
+    /// The source of the value.
     pub(super) from: LimitOrigin,
 }
 
-/// All, the figures first.
+/// Returns all assumptions, the figures first.
 pub(super) fn basis(sized: &Sized<'_>) -> Vec<Basis> {
     let mut all: Vec<Basis> = sized.demand.kinds.iter().filter_map(what_is_written).collect();
     all.extend(figures(sized));
@@ -25,7 +25,7 @@ pub(super) fn basis(sized: &Sized<'_>) -> Vec<Basis> {
     all
 }
 
-/// What is written of a kind's frames, where that is packed or assumed.
+/// Describes the written size of a kind's frames, if it is packed or assumed.
 fn what_is_written(kind: &Kind) -> Option<Basis> {
     let packs = kind.is_packed();
     if !packs && kind.assumed.is_empty() {
@@ -39,7 +39,7 @@ fn what_is_written(kind: &Kind) -> Option<Basis> {
     Some(Basis { what: "is written", value: format!("{rate} of {of_stream}{}{packed}", kind.name), from })
 }
 
-/// What recording costs of the processor: once, if that is the same for all kinds.
+/// Describes the processor cost of recording, once if it is the same for all kinds.
 fn costs(demand: &Demand) -> Vec<Basis> {
     let alike = demand.kinds.windows(2).all(|pair| pair[0].cost == pair[1].cost);
     let kinds = if alike { &demand.kinds[..1] } else { &demand.kinds[..] };
@@ -76,7 +76,7 @@ fn figures(sized: &Sized<'_>) -> Vec<Basis> {
     rows
 }
 
-/// What no figure says: how the elements are taken to work together.
+/// Describes how the elements work together, which is assumed and not in any figure.
 fn rules(sized: &Sized<'_>) -> Vec<Basis> {
     let rule = |what, value: &str, why: &str| Basis {
         what,
@@ -110,7 +110,7 @@ fn rules(sized: &Sized<'_>) -> Vec<Basis> {
     rules
 }
 
-/// Where what one element of a stage gives is from, in a word: the least certain of its figures.
+/// Names the source of one element's capacity in a word: the least certain of its figures.
 pub(super) fn origin(place: Place, limits: &Limits) -> &'static str {
     let Limits { link, cores, memory, writer, writers, write, space, .. } = limits;
     let origins: Vec<&LimitOrigin> = match place {
@@ -125,8 +125,8 @@ pub(super) fn origin(place: Place, limits: &Limits) -> &'static str {
     words.max_by_key(|word| WORDS.iter().position(|known| known == word)).unwrap_or(WORDS[0])
 }
 
-/// Whether what a stage is asked for rests on something that is assumed: of the instruments, of what recording costs, of how
-/// long the storage stalls.
+/// Returns true if a stage's demand depends on an assumption about instruments, the cost of recording, or
+/// stalls of the storage.
 pub(super) fn is_assumed(place: Place, sized: &Sized<'_>) -> bool {
     let kinds = &sized.demand.kinds;
     let is_word = |from: &LimitOrigin| matches!(from, LimitOrigin::Assumed(_));
@@ -140,7 +140,7 @@ pub(super) fn is_assumed(place: Place, sized: &Sized<'_>) -> bool {
     }
 }
 
-/// From the most to the least certain.
+/// The sources from the most to the least certain.
 const WORDS: [&str; 4] = ["measured", "written", "given", "assumed"];
 
 pub(super) fn word(from: &LimitOrigin) -> &'static str {
@@ -152,7 +152,7 @@ pub(super) fn word(from: &LimitOrigin) -> &'static str {
     }
 }
 
-/// What stands beside the word.
+/// Returns the text next to the word.
 pub(super) fn detail(from: &LimitOrigin) -> &str {
     match from {
         LimitOrigin::Measured(text)
@@ -162,7 +162,7 @@ pub(super) fn detail(from: &LimitOrigin) -> &str {
     }
 }
 
-/// In powers of 1000, as rates are.
+/// Formats bytes in powers of 1000, like rates.
 pub(super) fn decimal(bytes: f64) -> String {
     ByteRate(bytes).to_string().replace("/s", "")
 }

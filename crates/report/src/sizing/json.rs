@@ -1,4 +1,5 @@
-//! A sizing for programs. Rates are bytes a second, sizes bytes, times seconds; what there is not is null.
+//! A sizing for programs. Rates are in bytes a second, sizes in bytes, times in seconds; missing values are
+//! null.
 
 use nilometer_model::Nanos;
 use nilometer_plan::sizing::{Amount, SizingStage};
@@ -10,7 +11,7 @@ use super::{
     text::answer,
 };
 
-/// Raised when a field is renamed, removed or changes its meaning; not when one is added.
+/// Increase it when a field is renamed, removed or changes its meaning; not when one is added.
 const FORMAT_VERSION: u32 = 2;
 
 #[derive(Serialize)]
@@ -23,16 +24,16 @@ struct Document<'a> {
     peak_bytes_per_second: f64,
     mean_bytes_per_second: f64,
     read_bytes_per_second: f64,
-    /// What of the mean is written: less where the recorder packs frames.
+    /// The written part of the mean, which is less if the recorder packs frames.
     written_bytes_per_second: f64,
-    /// As in the text.
+    /// The sentences of the text.
     answer: Vec<String>,
-    /// What must be known before the answer is used.
+    /// Caveats of the answer.
     remarks: &'a [String],
     recorders: u64,
     links: u64,
     servers: u64,
-    /// Of recorders, and of servers; not in the numbers before.
+    /// Spare recorders and servers, not included in the numbers before.
     spare: u64,
     /// For each kind of instrument.
     kinds: Vec<Kind<'a>>,
@@ -61,14 +62,14 @@ struct Row {
     /// Bytes a second, cores, or bytes.
     unit: &'static str,
     demand: f64,
-    /// The demand rests on something that is assumed.
+    /// True if the demand depends on an assumption.
     demand_is_assumed: bool,
-    /// Of one element, headroom included.
+    /// Capacity of one element, headroom included.
     limit: f64,
     /// `recorder` or `storage server`.
     element: &'static str,
     needed: u64,
-    /// Of the fullest element, with as many as there are in the end.
+    /// Use of the fullest element with the final number of elements.
     used: f64,
     /// `measured`, `written`, `given` or `assumed`: the least certain of the limit's figures.
     limit_is: &'static str,
@@ -99,14 +100,15 @@ struct Simulation {
     memory_most_bytes: u64,
     longest_wait_s: f64,
     servers_busy: f64,
-    /// With one element of the limiting stage fewer and nothing kept free; null if there is only one.
+    /// True if one element of the limiting stage fewer, with nothing kept free, is overloaded. Null if there is
+    /// only one.
     one_fewer_is_overloaded: Option<bool>,
     days: Option<u64>,
     buffer_most_bytes: Option<u64>,
     full_after_s: Option<f64>,
 }
 
-/// The document.
+/// Writes the document.
 pub fn sizing_json(sized: &Sized<'_>) -> String {
     let Sized { title, demand, limits, sizing, .. } = sized;
     let kinds = demand.kinds.iter().zip(&sizing.recorders).map(|(kind, recorders)| Kind {

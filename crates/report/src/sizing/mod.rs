@@ -1,4 +1,4 @@
-//! A sizing for people and for programs: the answer, what limits, and all that it rests on.
+//! A sizing for people and for programs: the answer, the limit, and its basis.
 
 mod basis;
 mod json;
@@ -15,33 +15,34 @@ use nilometer_plan::sizing::{
     simulation::{SimulationResult, SizingTrial},
 };
 
-/// A sizing and what it is for.
+/// A sizing with its demand and limits.
 #[derive(Debug, Clone)]
 pub struct Sized<'a> {
     /// The facility's title.
     pub title: &'a str,
-    /// What comes.
+    /// The incoming data.
     pub demand: &'a Demand,
-    /// What one element gives.
+    /// Capacities of one element.
     pub limits: &'a Limits,
-    /// What is needed.
+    /// The elements needed.
     pub sizing: &'a Sizing,
-    /// What must be known before the answer is used, a sentence each.
+    /// Caveats of the answer, a sentence each.
     pub remarks: &'a [String],
-    /// What the simulation found, if it ran.
+    /// The results of the simulation, if it ran.
     pub checked: Option<Checked>,
 }
 
-/// What the simulation found.
+/// The results of the simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// How it was tried.
+    /// The method of the trial.
     pub trial: SizingTrial,
-    /// With the sized numbers.
+    /// The result with the sized numbers.
     pub found: SimulationResult,
-    /// With one element of the limiting stage fewer and the headroom used up, in the worst phases; none if there is only
-    /// one, or if space is what limits.
+    /// The result with one element of the limiting stage fewer, the headroom used up, and the worst phases.
+    /// `None` if there is only one element, or if space is the limit.
     pub fewer: Option<SimulationResult>,
-    /// Of the buffer over days, if there is a need for one: how many days, the most that lay there, and when it was full.
+    /// The buffer over days, if it is needed: the number of days, the largest content, and the time at which it
+    /// was full.
     pub days: Option<(u64, Bytes, Option<Nanos>)>,
 }

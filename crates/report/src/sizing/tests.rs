@@ -54,7 +54,7 @@ fn limits() -> Limits {
     }
 }
 
-/// What is written of a sizing that was simulated.
+/// Writes a simulated sizing.
 fn written(write: impl Fn(&Sized<'_>) -> String) -> String {
     let (demand, limits) = (demand(), limits());
     let sizing = size(&demand, &limits).expect("it can be");

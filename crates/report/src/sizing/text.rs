@@ -1,4 +1,4 @@
-//! A sizing in a terminal: the answer first, then the stages, then all that it rests on.
+//! A sizing for a terminal: the answer first, then the stages, then its basis.
 
 use nilometer_model::Nanos;
 use nilometer_plan::sizing::{BufferCapacity, Kind, Place, SizingStage};
@@ -15,7 +15,7 @@ use crate::{
 const BOLD: &str = "1";
 const DIM: &str = "2";
 
-/// The whole as text.
+/// Writes the sizing as text.
 pub fn sizing_text(sized: &Sized<'_>, layout: TextLayout) -> String {
     let mut page = Page::new(layout);
     page.paragraph(BOLD, "", &format!("SIZING for {}", sized.title));
@@ -46,7 +46,7 @@ pub fn sizing_text(sized: &Sized<'_>, layout: TextLayout) -> String {
     page.text()
 }
 
-/// What it is for, in a sentence.
+/// Describes the demand in a sentence.
 fn comes(sized: &Sized<'_>) -> String {
     let peak = sized.demand.peak();
     let mean = sized.demand.mean();
@@ -109,7 +109,7 @@ fn space(sized: &Sized<'_>, buffer: &BufferCapacity) -> Vec<String> {
     sentences
 }
 
-/// Columns of the table with where each limit is from.
+/// Width of the table that includes the source of each limit.
 const STAGES_WIDTH: usize = 97;
 
 fn stages(page: &mut Page, sized: &Sized<'_>) {
@@ -150,13 +150,13 @@ fn stages(page: &mut Page, sized: &Sized<'_>) {
     );
 }
 
-/// Marked where it rests on what is assumed.
+/// Formats the demand, with a mark if it depends on an assumption.
 fn asked(stage: &SizingStage, sized: &Sized<'_>) -> String {
     let mark = if is_assumed(stage.place, sized) { "~" } else { "" };
     format!("{mark}{}", stage.demand)
 }
 
-/// What the simulation found, in a few sentences.
+/// Describes the results of the simulation in a few sentences.
 pub(super) fn told(sized: &Sized<'_>, checked: &Checked) -> Vec<String> {
     let Checked { trial, found, fewer, days } = checked;
     let streams = counted(sized.demand.streams(), "stream");

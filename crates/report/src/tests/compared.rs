@@ -1,4 +1,5 @@
-//! Records made up from known truths: what is said of them must hold, and be said as often as it may be wrong.
+//! Records made up from known truths. The sentences about them must be true, and wrong no more often than
+//! promised.
 
 use nilometer_model::{
     Invalid, Nanos, NetworkCell, NetworkProtocol, NetworkSample, Phase, RandomStream, Sample, Seed,
@@ -19,7 +20,7 @@ fn noise(stream: &mut RandomStream) -> f64 {
     (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0
 }
 
-/// A campaign of `cells` cells on the paths, each repeat of which takes a second, with this spread.
+/// Makes a campaign of `cells` cells on the paths. Each repeat takes a second, with this spread.
 struct MadeUp {
     started: &'static str,
     paths: &'static [&'static str],
@@ -39,7 +40,7 @@ const MONDAY: MadeUp = MadeUp {
 };
 
 impl MadeUp {
-    /// With the rate of each cell on each target.
+    /// Makes results with the rate of each cell on each target.
     fn results(&self, rate: impl Fn(usize, usize) -> f64) -> Results {
         let target = |path: &&str| TargetEntry {
             path: (*path).into(),
@@ -125,7 +126,7 @@ fn records_are_compared_cell_by_cell_and_over_all_cells() {
 
 #[test]
 fn targets_of_one_record_stay_paired() {
-    // What drifts from round to round is ten times what the targets differ by.
+    // The drift between rounds is ten times the difference between the targets.
     let both = MadeUp { paths: &["/fast", "/slow"], spread: 0.001, ..MONDAY };
     let mut first = both.results(|_, target| if target == 0 { 1.1e9 } else { 1e9 });
     for measured in &mut first.samples {
@@ -158,7 +159,8 @@ fn what_is_alike_is_rarely_called_different() {
         different[1] += pair.cells.iter().map(|cell| says(&cell.effect)).sum::<usize>();
         different[2] += usize::from(!compared.against(0.0).expect("the same").worse.is_empty());
     }
-    // Of 200, 800 and 200: 5 % of the first two, 2.5 % of the last, which looks at one side; and some luck.
+    // Limits for 200, 800 and 200 comparisons: 5 % of the first two, 2.5 % of the last, which is one-sided,
+    // plus some chance.
     assert!(different[0] <= 18 && different[1] <= 55 && different[2] <= 12, "{different:?}");
     assert!(different[0] > 1 && different[1] > 15, "intervals that never err are too wide: {different:?}");
 }
@@ -357,7 +359,7 @@ fn the_text_fits_every_terminal_and_the_page_escapes_names() {
     assert!(page.contains("/a &lt;b&gt;/with") && !page.contains("<b>/with"));
 }
 
-/// A campaign with a network that carries so many bytes a second each way, but one way.
+/// Makes a campaign with a network that carries `carries` bytes a second each way, except for `back` one way.
 fn with_network(seed: u64, started: &'static str, carries: u64, back: u64) -> Results {
     let mut results = MadeUp { started, seed, ..MONDAY }.results(|_, _| 1e9);
     let mut stage = network_stage(carries);

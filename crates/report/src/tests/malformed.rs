@@ -1,6 +1,7 @@
 //! Pages that are no XML.
 
-/// What is wrong with a document as XML: a tag that is not closed, a bare `&` or `<`, an attribute without quotes.
+/// Returns the first XML error in a document: an unclosed tag, a bare `&` or `<`, or an attribute without
+/// quotes.
 pub(super) fn malformed(page: &str) -> Option<String> {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = page.strip_prefix("<!DOCTYPE html>\n").unwrap_or(page);

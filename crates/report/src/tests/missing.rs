@@ -45,8 +45,8 @@ fn recording(goal: Goal, repeats: u32) -> RecordingRun {
     }
 }
 
-/// Two targets without stripes; of stages three cells and one, two rounds; a camera at its pace, three times at the limit,
-/// and searched for.
+/// Two targets without stripes. The stages have three cells and one, in two rounds. A camera is recorded at its
+/// pace, three times at the limit, and in a search.
 fn campaign() -> Results {
     let mut plan = parse(PLAN, "t.toml", 1.0).expect("a valid plan");
     let runs = [recording(Goal::Pace, 1), recording(Goal::Limit, 3), recording(Goal::Search, 1)];
@@ -80,7 +80,7 @@ fn recorded_at(goal: Goal, cell: usize, target: usize, repeat: u32) -> Measured 
     made
 }
 
-/// With all samples that it was to have.
+/// Adds all samples that the campaign should have.
 fn complete(mut results: Results, plan: &ResolvedPlan) -> Results {
     for target in 0..2 {
         for cell in [0, 3] {
@@ -90,7 +90,7 @@ fn complete(mut results: Results, plan: &ResolvedPlan) -> Results {
         }
         results.samples.push(recorded_at(Goal::Pace, 4, target, 0));
         results.samples.extend((0..3).map(|repeat| recorded_at(Goal::Limit, 5, target, repeat)));
-        // It could not begin: that is its end.
+        // A refusal to begin is a final result.
         let refused = Sample::invalid(Invalid::Refused("no memory".into()));
         let key = Key { target, cell: 6, repeat: 0, phase: Phase::Ingest };
         results.samples.push(Measured { key, sample: refused });

@@ -1,9 +1,9 @@
-//! The forms in which programs write results, old and new, in texts of the same form that were written for these tests; and
-//! figures that contradict each other.
+//! The forms in which programs write results, old and new, in texts of the same form that were written for
+//! these tests; and figures that contradict each other.
 
 use super::*;
 
-/// A job of fio. `more` are members of the job, `direction` is what it wrote.
+/// Makes a job of fio. `more` are members of the job, and `direction` is its writes.
 fn fio(version: &str, head: &str, jobs: &[String]) -> String {
     format!("{{\"fio version\": \"{version}\", {head} \"jobs\": [{}]}}\n", jobs.join(", "))
 }

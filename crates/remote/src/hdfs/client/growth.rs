@@ -1,5 +1,5 @@
-//! What is written to a file: a stream between two syncs, or, where the file grows, an append for each write, done when the data
-//! node has answered it.
+//! Writes to a file. They form a stream between two syncs, or, if the file grows, each write is its own append
+//! that is done once the data node has answered.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -18,10 +18,10 @@ use crate::{
     http::{HttpBody, HttpMethod, HttpRequest},
 };
 
-/// A file that grows, shared by the open file and the requests for it.
+/// A growing file, shared by the open file and its requests.
 pub(super) type SharedGrowth = Rc<Growth>;
 
-/// A file that grows.
+/// A file in which each write is its own append.
 #[derive(Debug)]
 pub(super) struct Growth {
     path: String,
@@ -29,7 +29,7 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// A new file.
+    /// Makes the state of a new file.
     pub(super) fn of(path: String) -> SharedGrowth {
         Rc::new(Growth { path, growing: RefCell::default() })
     }
@@ -47,7 +47,7 @@ impl HdfsClient {
         }
     }
 
-    /// A sync or a close.
+    /// Syncs or closes a file.
     pub(super) fn end(&mut self, file: &HdfsFile, flight: Flight) {
         match (&file.append, &file.growth) {
             (Some(append), _) => {
@@ -64,7 +64,7 @@ impl HdfsClient {
         self.take_grow_steps(growth, steps);
     }
 
-    /// What a file that grows needs next.
+    /// Carries out the next steps of a growing file.
     fn take_grow_steps(&mut self, growth: &SharedGrowth, steps: Vec<GrowStep>) {
         for step in steps {
             match step {
@@ -77,7 +77,7 @@ impl HdfsClient {
         }
     }
 
-    /// The name node has said where a write is added, or has not.
+    /// Sends a write to the address that the name node gave, or fails it.
     pub(super) fn lead_growth(
         &mut self,
         growth: SharedGrowth,

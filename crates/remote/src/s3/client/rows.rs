@@ -1,4 +1,4 @@
-//! What is read of an open file and written to it: an object, or a row of objects that grows.
+//! Reads and writes of an open file: an object, or a growing row of objects.
 
 use nilometer_storage::Errno;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl S3Client {
-    /// Bytes of an object, or of a piece of a row.
+    /// Reads from an object, or from a piece of a row.
     pub(super) fn read(&mut self, file: &ObjectFile, flight: Flight) {
         let offset = flight.operation.offset;
         let length = u64::from(flight.operation.length);
@@ -32,7 +32,7 @@ impl S3Client {
         self.ask(Job::Read, ranged(&file.key, offset, length), Some(flight));
     }
 
-    /// What a row of objects needs next.
+    /// Carries out the next steps of a row of objects.
     fn take_grow_steps(&mut self, row: &SharedRow, steps: Vec<GrowStep>) {
         for step in steps {
             match step {
@@ -58,7 +58,7 @@ impl S3Client {
         }
     }
 
-    /// A sync or a close.
+    /// Syncs or closes a file.
     pub(super) fn end(&mut self, access: &ObjectAccess, flight: Flight) {
         match access {
             ObjectAccess::Read | ObjectAccess::ReadRow => self.over(flight, Ok(Reply::Done(0))),
@@ -88,14 +88,14 @@ impl S3Client {
     }
 }
 
-/// So many bytes of an object.
+/// Makes a request for `length` bytes of an object.
 fn ranged(key: &str, offset: u64, length: u64) -> Asked<'_> {
     let mut asked = Asked::object(HttpMethod::Get, key);
     asked.headers.push(format!("Range: bytes={offset}-{}", offset.saturating_add(length - 1)));
     asked
 }
 
-/// What was read of a piece: a part of it, or all where that is asked for.
+/// Checks the bytes read from a piece: a part of it, or all of it if the read begins at its start.
 pub(super) fn piece_of(range: &PieceRange, answer: &HttpAnswer) -> Result<Reply<ObjectFile>, Errno> {
     let read = Reply::Done(answer.moved as u32);
     match answer.status {

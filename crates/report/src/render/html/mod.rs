@@ -1,4 +1,4 @@
-//! A document as one HTML file: opens offline, without scripts, on a telephone and on paper.
+//! Renders a document as one HTML file that opens offline and without scripts, on a phone and on paper.
 
 mod block;
 mod table;
@@ -42,7 +42,7 @@ fn write_head(page: &mut String, title: &str) -> fmt::Result {
     )
 }
 
-/// From its end on; with what only paper has to say.
+/// Writes the end of the page, with the notes that only paper needs.
 fn write_foot(page: &mut String, on_paper: &str) -> fmt::Result {
     writeln!(
         page,
@@ -104,7 +104,7 @@ fn write_part(page: &mut String, part: &Section) -> fmt::Result {
     Ok(())
 }
 
-/// From the begin of a section to the end of its own blocks.
+/// Writes a section from its heading to the end of its own blocks.
 fn write_card(page: &mut String, section: &Section) -> fmt::Result {
     let mut classes = Vec::new();
     classes.extend((!section.heading.label.is_empty()).then_some("card"));
@@ -123,7 +123,7 @@ fn write_card(page: &mut String, section: &Section) -> fmt::Result {
     section.blocks.iter().try_for_each(|block| block::write(page, block))
 }
 
-/// The class that colours a text; none of plain text.
+/// Returns the class that colours a text; empty for plain text.
 const fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain => "",

@@ -8,7 +8,7 @@ use crate::{
     document::{Cell, Column, Role, Row, Table, Tone},
 };
 
-/// In a box of its own that scrolls: a table may be wider than a telephone.
+/// Writes a table in its own box that scrolls, because it may be wider than a phone.
 pub(super) fn write(page: &mut String, table: &Table) -> fmt::Result {
     let is_named = table.columns.iter().any(|column| !column.heading.is_empty());
     let table_class = if is_named { "" } else { " class=\"facts\"" };
@@ -40,7 +40,7 @@ const fn alignment(column: &Column) -> &'static str {
     }
 }
 
-/// Notes stand behind the last cell.
+/// Notes follow the last cell.
 fn write_row(page: &mut String, columns: &[Column], row: &Row, has_notes: bool) -> fmt::Result {
     page.push_str("<tr>");
     for (column, cell) in columns.iter().zip(&row.cells) {

@@ -10,7 +10,7 @@ use page::{BOLD, DIM, GREEN, RED};
 
 use crate::document::{Block, Document, Level, Section, Sentence, Tone};
 
-/// As wide as the layout says: no line is wider.
+/// Renders a document. No line is wider than the layout.
 pub(crate) fn terminal_text(document: &Document, layout: TextLayout) -> String {
     let mut page = Page::new(layout);
     page.paragraph(BOLD, "", &document.title);

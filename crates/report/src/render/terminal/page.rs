@@ -1,7 +1,7 @@
-//! Lines in a terminal: as wide as that is, in colours where they are wanted. Paragraphs are wrapped: no line is wider than the
-//! terminal.
+//! Lines in a terminal, as wide as it is, with colours on request. Paragraphs are wrapped: no line is wider
+//! than the terminal.
 
-/// Whether the terminal shows colours.
+/// The use of colours in a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Palette {
     /// Text and nothing else.
@@ -25,23 +25,23 @@ pub(crate) const RED: &str = "1;31";
 pub(crate) const GREEN: &str = "1;32";
 pub(crate) const YELLOW: &str = "33";
 
-/// How wide a text is, in columns, and whether it has colours.
+/// The width of a text in columns, and its use of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextLayout {
     palette: Palette,
     width: usize,
 }
 
-/// Wider text is hard to read; in less no table has room.
+/// Wider text is hard to read, and tables need this minimum.
 const WIDTHS: std::ops::RangeInclusive<usize> = 60..=100;
 
 impl TextLayout {
-    /// For so many columns, or the nearest number that text can be written in: 60 to 100.
+    /// Makes a layout for this number of columns, limited to 60 to 100.
     pub fn new(palette: Palette, columns: usize) -> Self {
         TextLayout { palette, width: columns.clamp(*WIDTHS.start(), *WIDTHS.end()) }
     }
 
-    /// Without colours and as wide as is easy to read: for a file, or another program.
+    /// Makes a layout without colours and as wide as is easy to read, for a file or another program.
     pub fn plain() -> Self {
         TextLayout::new(Palette::Plain, usize::MAX)
     }
@@ -58,7 +58,7 @@ impl Page {
         Page { text: String::new(), layout }
     }
 
-    /// Columns there are.
+    /// Returns the number of columns.
     pub(crate) fn width(&self) -> usize {
         self.layout.width
     }
@@ -86,7 +86,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// `first` before the first line, as much space before the others.
+    /// Writes a paragraph with `first` before the first line, and the same width of space before the others.
     pub(crate) fn paragraph(&mut self, code: &str, first: &str, text: &str) {
         let indent = first.chars().count();
         for (number, line) in wrapped(text, self.width() - indent).iter().enumerate() {
@@ -109,12 +109,13 @@ pub(crate) fn clipped(text: &str, width: usize) -> String {
     printable(&text.chars().take(width - 1).collect::<String>()) + "…"
 }
 
-/// Names may hold anything, also what would command the terminal.
+/// Replaces control characters. Names may contain any text, even commands for the terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
-/// Lines of at most `width` characters, broken at spaces, and within a word that is longer; none of no text.
+/// Breaks text into lines of at most `width` characters, at spaces or within longer words. Empty text has no
+/// lines.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let text = printable(text);

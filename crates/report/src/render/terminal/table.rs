@@ -1,5 +1,5 @@
-//! Tables in a terminal. If a table is too wide, the renderer drops the columns of the lowest rank, then puts labels above their
-//! rows, and at last moves figures into a second table below the first.
+//! Tables in a terminal. If a table is too wide, the renderer drops the columns of the lowest rank first. Then
+//! it puts labels above their rows, and at last it moves figures into a second table below.
 
 use super::{
     colour,
@@ -12,21 +12,21 @@ use crate::{
 
 /// Letters before each line.
 const INDENT: usize = 2;
-/// Letters that labels keep at least; longer ones may stand above their rows.
+/// Minimum width of labels; longer ones may stand above their rows.
 const LABEL_LEAST: usize = 12;
-/// Letters that sentences keep at least beside a label.
+/// Minimum width of sentences next to a label.
 const SENTENCE_LEAST: usize = 60;
 
-/// The columns that are shown, and how wide each is.
+/// The columns shown, with their widths.
 struct Fit {
-    /// A column and its letters.
+    /// A column and its width in letters.
     columns: Vec<(usize, usize)>,
-    /// Labels stand above their rows.
+    /// True if labels stand above their rows.
     is_lifted: bool,
 }
 
 impl Fit {
-    /// The columns beside each other: without the label if that stands above them.
+    /// Returns the columns in a row, without the label if it stands above them.
     fn beside<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = &'a (usize, usize)> + Clone {
         let is_beside =
             |(column, _): &&(usize, usize)| !(self.is_lifted && table.columns[*column].role == Role::Label);
@@ -125,7 +125,7 @@ impl Page {
     }
 }
 
-/// The cell and the gap behind it, or before it if it stands to the right. `before` is the column before it.
+/// Formats a cell with the gap after it, or before it if it is aligned right. `before` is the previous column.
 fn aligned(column: &Column, text: &str, width: usize, before: Option<Role>) -> String {
     let gap = if before == Some(Role::Figure) { "  " } else { "" };
     match column.role {
@@ -148,13 +148,13 @@ fn natural(table: &Table, column: usize) -> usize {
     }
 }
 
-/// Letters that a column can't do without: a label may stand above its rows.
+/// Returns a column's minimum width in letters. A label needs none, because it may stand above its rows.
 fn needed(table: &Table, column: usize) -> usize {
     let natural = natural(table, column);
     if table.columns[column].role == Role::Label { natural.min(LABEL_LEAST) } else { natural }
 }
 
-/// The columns of each table that this one becomes. Those that are not figures stand in each.
+/// Splits a table into several tables. Columns without figures are in each of them.
 fn parts(table: &Table, room: usize) -> Vec<Vec<usize>> {
     let all = 0..table.columns.len();
     let is_lasting = |column: &usize| is_lasting(&table.columns[*column]);
@@ -179,12 +179,12 @@ fn parts(table: &Table, room: usize) -> Vec<Vec<usize>> {
     parts
 }
 
-/// Labels always stay; their rank is that of the room beside their rows.
+/// Labels always stay. Their rank only decides if they stand next to their rows.
 const fn is_lasting(column: &Column) -> bool {
     column.rank.is_none() || matches!(column.role, Role::Label)
 }
 
-/// The columns of the highest ranks that there is room for.
+/// Returns the columns of the highest ranks that fit.
 fn ranked(table: &Table, mut room: usize) -> Vec<usize> {
     let rank = |column: &usize| table.columns[*column].rank;
     let is_ranked = |column: &usize| rank(column).is_some() && is_known(table, *column);
@@ -203,12 +203,12 @@ fn ranked(table: &Table, mut room: usize) -> Vec<usize> {
     columns
 }
 
-/// Whether a figure stands in any row: a column of dashes says nothing.
+/// Returns true if any row has a figure. A column of dashes is useless.
 fn is_known(table: &Table, column: usize) -> bool {
     table.rows.iter().flat_map(|row| &row.cells[column].lines).any(|line| line != NONE && !line.is_empty())
 }
 
-/// How wide each column is. Labels get what is left.
+/// Returns the width of each column. Labels get the remaining width.
 fn fit(table: &Table, shown: &[usize], room: usize) -> Fit {
     let is_label = |column: &usize| table.columns[*column].role == Role::Label;
     let others: usize =

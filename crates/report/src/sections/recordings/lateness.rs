@@ -1,4 +1,5 @@
-//! How late frames were at the instrument's pace: until the slot was free, readable, durable, read.
+//! The delay of frames at the instrument's pace until the slot was free, the frame was readable, durable, or
+//! read.
 
 use nilometer_model::{Histogram, Nanos};
 use nilometer_plan::{Measured, TargetEntry};
@@ -8,10 +9,11 @@ use nilometer_analysis::{Study, letter};
 use super::super::latency::{Distribution, Extent, extent, quantiles};
 use crate::chart::Chart;
 
-/// Colours behind those of the first targets: a line is a kind here, and not a target.
+/// First colour after those of the targets, because a line here is a kind and not a target.
 const FIRST_SERIES: usize = 4;
 
-/// A chart for each target, all with the same axis of time. The time that the buffer covers is drawn as a reference.
+/// Draws a chart for each target, all with the same time axis. The time that the buffer covers is a reference
+/// line.
 pub(super) fn charts(study: &Study<'_>, samples: &[&Measured]) -> Vec<Chart> {
     let of_targets: Vec<(&Measured, Vec<Distribution<'_>>)> =
         samples.iter().map(|measured| (*measured, kinds(study, measured))).collect();
@@ -27,7 +29,7 @@ fn chart(measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Opt
     quantiles(&title, "frames", kinds, Some(buffer), extent)
 }
 
-/// What was measured of a recording.
+/// Returns the delays measured in a recording.
 fn kinds<'a>(study: &Study<'a>, measured: &'a Measured) -> Vec<Distribution<'a>> {
     let results = study.results;
     let volatile = results.targets.get(measured.key.target).is_some_and(TargetEntry::is_volatile);
@@ -35,7 +37,7 @@ fn kinds<'a>(study: &Study<'a>, measured: &'a Measured) -> Vec<Distribution<'a>>
     let all: [(&str, Option<&'a Histogram>); 4] = [
         ("slot free", results.latencies.get(&measured.key.group())),
         ("readable", Some(&ingest.readable)),
-        // What is synced in memory does not survive the loss of power.
+        // Data synced to memory do not survive a loss of power.
         (if volatile { "synced, in memory" } else { "durable" }, Some(&ingest.durable)),
         ("read", Some(&ingest.read)),
     ];
@@ -46,7 +48,7 @@ fn kinds<'a>(study: &Study<'a>, measured: &'a Measured) -> Vec<Distribution<'a>>
     there.collect()
 }
 
-/// How late the source itself was: not the fault of the storage. None where it is not known.
+/// Describes the delay of the source itself, which is not the storage's fault. Returns `None` if it is unknown.
 pub(super) fn source(samples: &[&Measured]) -> Option<String> {
     let late = samples.iter().filter(|measured| measured.sample.lateness.count() > 0).map(|measured| {
         let lateness = &measured.sample.lateness;

@@ -1,5 +1,5 @@
-//! The recordings of an instrument: at its own pace and as fast as it is taken, by itself, beside readers and in company,
-//! and the searches for what is carried.
+//! The recordings of an instrument at its own pace and at full speed: alone, with readers, and in company. Also
+//! the searches for the highest rate carried.
 
 mod lateness;
 mod over_time;
@@ -20,14 +20,14 @@ use crate::{
     document::{Block, Heading, Section},
 };
 
-/// What else happened while it was recorded: the order is that of reports.
+/// The other activity during a recording. Reports use this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Setting<'a> {
-    /// What was recorded at the same time; empty if nothing else was.
+    /// The instruments recorded at the same time; empty if there were none.
     company: &'a str,
-    /// Who read every frame meanwhile.
+    /// Number of readers that read every frame.
     readers: usize,
-    /// One more copied all to a second target.
+    /// True if one more reader copied everything to a second target.
     copied: bool,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Setting<'a> {
         Setting { company: &ingest.company, readers: meanwhile().count() - copies, copied: copies > 0 }
     }
 
-    /// The number of readers, short enough to stand beside a point.
+    /// Returns the number of readers, short enough for a label next to a point.
     fn sign(&self) -> String {
         format!("{}{}", self.readers, if self.copied { " + copy" } else { "" })
     }
@@ -105,7 +105,7 @@ fn described(study: &Study<'_>, recording: &StudyRecording<'_>, ingest: &Ingest,
     format!("{stages}frames of {} every {}, {rate}; a buffer of {buffer}", ingest.frame_size, ingest.period)
 }
 
-/// By itself, with the most readers, and in every company: what lies between is in the table.
+/// Returns the settings to draw: alone, with the most readers, and in each company. The table has the others.
 fn drawn<'a>(recording: &StudyRecording<'a>) -> Vec<Setting<'a>> {
     let ingests = recording.samples.iter().filter_map(|measured| measured.sample.ingest.as_ref());
     let mut settings: Vec<Setting<'a>> =
@@ -117,8 +117,7 @@ fn drawn<'a>(recording: &StudyRecording<'a>) -> Vec<Setting<'a>> {
     settings
 }
 
-/// Of each target the recording that the verdict rests on: the slowest in the long run as fast as it goes, and the one with
-/// the longest stall at its own pace.
+/// Returns the worst recording of each target, which decides its verdict; see [`badness`].
 fn chosen<'a>(recording: &StudyRecording<'a>, goal: Goal, setting: Setting<'_>) -> Vec<&'a Measured> {
     let badness = |measured: &Measured| badness(measured, goal);
     let is_wanted = |measured: &&&'a Measured| {
@@ -137,8 +136,8 @@ fn chosen<'a>(recording: &StudyRecording<'a>, goal: Goal, setting: Setting<'_>) 
     chosen
 }
 
-/// How bad a recording is among others with this goal: the slowest is the worst, or the one that lost most, then the one with
-/// the longest stall.
+/// Ranks a recording among others with this goal. At full speed the slowest is the worst. At the instrument's
+/// pace it is the one with the most losses, then the one with the longest stall.
 fn badness(measured: &Measured, goal: Goal) -> (f64, f64) {
     if goal == Goal::Limit {
         return (-measured.sample.sustained_rate().0, 0.0);
@@ -169,7 +168,7 @@ fn paced_charts(
     Some(Section::part(Heading::with("At the instrument's rate", format!(", {setting}")), blocks))
 }
 
-/// As fast as the storage takes frames; beside readers, what they and the writer got.
+/// Shows full-speed recordings, and the rates of the readers and the writer.
 fn unpaced(recording: &StudyRecording<'_>, rate: ByteRate) -> Option<Section> {
     let alone = Setting { company: "", readers: 0, copied: false };
     let limit = chosen(recording, Goal::Limit, alone);

@@ -1,4 +1,4 @@
-//! A recording over time: its rate with stalls, and how full the ring was with losses.
+//! Recordings over time: the rate with stalls, and the fill of the ring with losses.
 
 use nilometer_model::{ByteRate, Levels, Nanos, Series, Stall};
 use nilometer_plan::Measured;
@@ -8,7 +8,7 @@ use nilometer_analysis::{Quantity, letter};
 use super::super::latency::{BINS_LEAST, POINTS_MOST, reference, timeline};
 use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, Style, Unit, WIDTH, clipped};
 
-/// The rate of each, with its stalls. `level` is drawn as a reference.
+/// Draws the rate of each recording with its stalls. `level` is a reference line.
 pub(super) fn rate(title: &str, samples: &[&Measured], level: ByteRate) -> Option<Chart> {
     let series: Vec<(usize, &Series)> =
         samples.iter().map(|measured| (measured.key.target, &measured.sample.series)).collect();
@@ -26,7 +26,7 @@ fn stalls(measured: &Measured) -> impl Iterator<Item = Span> + '_ {
     })
 }
 
-/// The most slots that were in use at once, and how many there are; a sign where frames were lost.
+/// Draws the largest number of slots in use at once, and the number of all slots, with a sign for lost frames.
 pub(super) fn ring(title: &str, samples: &[&Measured]) -> Option<Chart> {
     let rings: Vec<(usize, u64, &Levels)> = samples
         .iter()
@@ -64,7 +64,7 @@ fn length(levels: &Levels) -> f64 {
     levels.width().0 as f64 * levels.bins().len() as f64
 }
 
-/// The slots in use, and the losses where there are some.
+/// Draws the slots in use, and the losses if there are any.
 fn lines(target: usize, slots: u64, levels: &Levels) -> Vec<Line> {
     let together = levels.bins().len().div_ceil(POINTS_MOST);
     let width = levels.width().0 as f64 * together as f64;

@@ -10,7 +10,8 @@ use nilometer_analysis::{StudyRecording, letter};
 use super::Setting;
 use crate::chart::{Axis, Chart, Line, Plot, Point, Style, Unit, WIDTH};
 
-/// As fast as it goes, and at the instrument's pace; only where somebody read.
+/// Draws full-speed recordings and recordings at the instrument's pace, if a target has at least two numbers of
+/// readers.
 pub(super) fn charts(recording: &StudyRecording<'_>) -> Vec<Chart> {
     let wanted = [
         (Goal::Limit, "writer against readers, as fast as it goes"),
@@ -33,7 +34,7 @@ fn chart(recording: &StudyRecording<'_>, goal: Goal, title: &str) -> Option<Char
     Some(Chart::Plot(Plot { title: title.into(), description, x, y, lines, spans: Vec::new(), width: WIDTH }))
 }
 
-/// By target and number of readers.
+/// Groups recordings by target and number of readers.
 fn points<'a>(
     recording: &StudyRecording<'a>,
     goal: Goal,
@@ -52,14 +53,14 @@ fn points<'a>(
     points
 }
 
-/// What the readers of a recording got together.
+/// Returns the rate of all readers of a recording together.
 fn read(measured: &Measured) -> f64 {
     let readers = measured.sample.ingest.iter().flat_map(|ingest| &ingest.readers);
     let meanwhile = readers.filter(|reader| !reader.after);
     meanwhile.map(|reader| ByteRate::of(reader.bytes, reader.wall).0).sum()
 }
 
-/// What the writer got: as fast as it goes, the same figure as the verdict's.
+/// Returns the writer's rate. At full speed it is the verdict's figure.
 fn written(made: &[&Measured]) -> f64 {
     let is_limit = |measured: &Measured| {
         measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Limit)

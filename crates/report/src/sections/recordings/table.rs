@@ -1,4 +1,4 @@
-//! The figures of all recordings of an instrument; trials of searches by themselves.
+//! The figures of all recordings of an instrument, with the trials of searches in a separate table.
 
 use nilometer_analysis::{StudyRecording, letter};
 use nilometer_model::{ByteRate, Bytes, Goal, Ingest};
@@ -61,7 +61,7 @@ fn row(measured: &Measured, ingest: &Ingest) -> Row {
     Row::of(cells.chain([Cell::toned(Tone::Bad, invalid)]))
 }
 
-/// In the order of [`FIGURES`].
+/// Returns the figures in the order of [`FIGURES`].
 fn figures(measured: &Measured, ingest: &Ingest, is_paced: bool) -> [String; 11] {
     let sample = &measured.sample;
     let slowest = ingest.slowest_second.map(|bytes: Bytes| ByteRate(bytes.0 as f64).to_string());

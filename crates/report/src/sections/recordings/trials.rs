@@ -1,4 +1,4 @@
-//! The trials of a search for the highest rate: each by how it ended, and the interval that was found.
+//! The trials of a search for the highest rate: the end of each trial, and the interval found.
 
 use nilometer_model::Goal;
 use nilometer_plan::{
@@ -14,20 +14,20 @@ use crate::{
     document::{Block, Heading, KeyEntry, Section},
 };
 
-/// How a trial ended: its sign and its word.
+/// The ends of trials, each with its sign and its word.
 const ENDS: [(SearchEnd, usize, &str); 3] = [
     (SearchEnd::Carried, 2, "carried"),
     (SearchEnd::Lost, 1, "lost frames"),
     (SearchEnd::Invalid, 6, "invalid"),
 ];
 
-/// A chart for each target, and what was found in words.
+/// Draws a chart for each target and states the result in words.
 pub(super) fn trials(study: &Study<'_>, recording: &StudyRecording<'_>) -> Option<Section> {
     let searched = |measured: &&&Measured| {
         measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Search)
     };
     let mut samples: Vec<&Measured> = recording.samples.iter().filter(searched).copied().collect();
-    // As in the verdict, the first search counts.
+    // The first search counts, like in the verdict.
     let first = samples.iter().map(|measured| measured.key.cell).min()?;
     samples.retain(|measured| measured.key.cell == first);
     let of_targets: Vec<&[&Measured]> = samples.chunk_by(|a, b| a.key.target == b.key.target).collect();
@@ -57,7 +57,7 @@ fn found(study: &Study<'_>, recording: &StudyRecording<'_>, target: usize) -> Op
     study.verdicts.iter().find(of)?.highest
 }
 
-/// A sign for each trial that ended so.
+/// Draws a sign for each trial with this end.
 fn signs(trials: &[Trial], ended: SearchEnd, series: usize, word: &str) -> Line {
     let those = (1_u32..).zip(trials).filter(|(_, trial)| trial.ended == ended);
     let points = those.map(|(number, trial)| Point {
