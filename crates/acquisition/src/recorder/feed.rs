@@ -50,7 +50,7 @@ pub enum Feed {
     Series(SeriesFeed),
     /// Frames of another recording, as the recorder there acknowledges them.
     Recording(Copied),
-    /// All frames of a finished recording, as fast as the storage delivers them.
+    /// All frames of an existing recording, as fast as the storage delivers them.
     Recorded(RecordedFrames),
 }
 
@@ -92,7 +92,7 @@ impl Copied {
 pub struct SeriesFeed {
     /// The receiver that has taken the start of the series.
     pub receiver: LentReceiver,
-    /// Layout of the frames in the ring's slots.
+    /// Size, encoding and order in which its frames are stored.
     pub storage: SeriesStorage,
     /// Destination of values that images carry beside their pixels. `None` if nobody stores them.
     pub values: Option<Arc<JoinedValues>>,

@@ -29,7 +29,7 @@ use nilometer_wire::Ignored;
 pub struct Status {
     /// Unit of the counts: `packets`, or `frames` of a series.
     pub counted_in: &'static str,
-    /// Number of frames in a series, if one is recorded and its length is known.
+    /// Number of frames that a series has in all. `None` if none is recorded or its length is open.
     pub announced_frames: Option<u64>,
     /// Seconds since the first packet; 0 before.
     pub seconds: f64,

@@ -1,5 +1,5 @@
-//! What a sink does for chunks: a file is made when its first frame is there, closed when its lease is over, renamed when
-//! another is put before it.
+//! Steps of a sink for chunks. A lane makes a file when its first frame is there, and closes it when its lease is
+//! over. It renames the file when another chunk is put before it.
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Operation, Slot};
