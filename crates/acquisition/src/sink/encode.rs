@@ -274,7 +274,7 @@ mod tests {
     use nilometer_recording::journal::Encoding;
     use nilometer_ring::StoredAs;
 
-    /// The first byte, twice. The first frames take longest.
+    /// Encodes to the first byte, twice. The first frames take longest.
     #[derive(Debug)]
     struct Twice;
 
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Says of bytes that begin with 9 that they are damaged.
+    /// Marks bytes that begin with 9 as damaged.
     #[derive(Debug)]
     struct Nine;
 
@@ -341,7 +341,7 @@ mod tests {
             let mut stage = EncodeStage::new(Arc::new(Nine), threads, 0).expect("threads");
             for number in 0..20 {
                 let came_as = Some(StoredAs { encoding: Encoding::Cbf, length: 5 });
-                // Every second came as a message; of the others nobody asks.
+                // Every second frame arrived as a message; the stage checks only those.
                 let message = (number % 2 == 1).then_some(FrameMessage { bytes: 5, is_damaged: false });
                 stage.submit(Frame { came_as, message, ..frame(number) });
             }

@@ -8,8 +8,8 @@ use nilometer_storage::{Errno, Operation};
 use super::{LaneFiles, file_steps::FileStep};
 
 impl LaneFiles {
-    /// Returns true if the number of places for frames in a file is known. A chunk that is not full may be the
-    /// last of the recording, unless the lane has begun another.
+    /// Returns true if a file's number of places for frames is final. A chunk that is not full may be the last
+    /// of the recording, unless the lane has begun another.
     pub(super) fn may_seal(&self, file: u64) -> bool {
         let is_full = self.index.as_ref().is_none_or(|index| index.is_full(file));
         self.finishing || self.files.last() > (file + 1, 0) || is_full
@@ -71,8 +71,8 @@ impl LaneFiles {
         Some(Operation::write(index.slot(file), offset, length, buffer))
     }
 
-    /// Writes the rest of a piece of an index that was written in part: half a block is unusable, and the next
-    /// pieces refer to it. If nothing of it was written, the lane fails.
+    /// Writes the rest of a piece of an index that was written in part. Half a block is unusable, and the next
+    /// pieces refer to it. If nothing of the piece was written, the lane fails.
     pub(super) fn put_back_rest(
         &mut self,
         operation: &Operation,
