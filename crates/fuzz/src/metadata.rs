@@ -1,5 +1,5 @@
-//! HDF5 files whose metadata are almost right. Most changes hit a block of metadata, and most blocks get a
-//! correct checksum again: the library looks no further at a block with a wrong one.
+//! HDF5 files whose metadata are almost right. Most changes hit a block of metadata. In most files the
+//! checksums are then corrected: the library looks no further at a block with a wrong one.
 
 /// Signatures of blocks of metadata (HDF5 File Format Specification, version 3.0).
 const SIGNATURES: [&[u8]; 16] = [

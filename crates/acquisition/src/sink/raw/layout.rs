@@ -64,9 +64,9 @@ pub struct Spacing {
 impl Spacing {
     /// Chooses the spacing for frames of this size on a target.
     ///
-    /// Frames go past the cache if the target can do that and they need little padding. Compressed frames never
-    /// do, because they have any length. Frames in chunks do only if they are whole pages, because chunks have
-    /// nothing between frames.
+    /// Frames go past the cache if the target can do that and they need little padding. CBF files never do,
+    /// because compressed frames have any length. Frames in chunks, except in HDF5 files, do only if they are
+    /// whole pages: such chunks have nothing between frames.
     pub fn suited(target: &TargetDescription, frame_size: u64, storing: Storing, format: Format) -> Self {
         let paged = frame_size.next_multiple_of(ALIGNMENT as u64);
         let padding = paged - frame_size;

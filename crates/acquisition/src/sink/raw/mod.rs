@@ -1,6 +1,7 @@
 //! Frames into plain files, and a journal beside them.
 //!
-//! A lane writes a journal `<name>.<lane>.journal` ([`crate::journal`]) and, by [`Storing`](nilometer_model::Storing):
+//! A lane writes a journal `<name>.<lane>.journal` ([`nilometer_recording::journal`]) and, by
+//! [`Storing`](nilometer_model::Storing):
 //!
 //! - files of N frames, `<name>.<lane>.<file, 8 digits>.raw`;
 //! - a growing file, `<name>.<lane>.raw`: one write at a time, each where the file ends;

@@ -5,9 +5,9 @@
 //! of a chunk, the rest becomes a chunk of another lane, between two that have numbers already. Chunks behind
 //! it move up by one.
 //!
-//! A file gets a number only while no file behind it has that number or a lower one, so files are renamed from
-//! the end on. At every moment, and after any crash, each number exists once at the most and all are in order.
-//! For example, lane 0 fails behind frame 39 of a chunk of 100 frames:
+//! A file gets a number only while no file behind it has that number or a lower one. The lanes therefore rename
+//! files from the end on. At every moment, and after any crash, each number exists once at the most and all are
+//! in order. For example, lane 0 fails behind frame 39 of a chunk of 100 frames:
 //!
 //! ```text
 //! first frame of the chunk    0      40     100    200

@@ -217,11 +217,11 @@ mod tests {
         let offset = |storing, keep| of(&layout(storing, keep)).offset(4, 2, 30);
         assert_eq!(offset(Storing::Files, None), 2 * 128);
         assert_eq!(offset(Storing::Scattered, None), 2 * 128);
-        // The third frame of the position that it is in.
+        // The third frame of its position.
         assert_eq!(offset(Storing::Positions, None), (30 % 4) * 128);
         assert_eq!(offset(Storing::Growing, None), (4 * 4 + 2) * 128);
         assert_eq!(offset(Storing::Shared, None), 30 * 128);
-        // Of three parts it is the second.
+        // The second of three parts.
         assert_eq!(offset(Storing::Ring, Some(1)), (4 + 2) * 128);
     }
 
