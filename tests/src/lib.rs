@@ -60,8 +60,8 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Number of times that a test kills a program of its own: `usually` in each run of the tests, `long` in `make
-/// test-long`.
+/// Number of kills in a test that kills a program of its own: `usually` in each run of the tests, `long` with
+/// `make test-long`.
 pub fn kills(usually: u64, long: u64) -> u64 {
     if std::env::var_os("NILOMETER_LONG").is_some() { long } else { usually }
 }

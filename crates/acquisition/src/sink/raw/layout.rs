@@ -138,8 +138,8 @@ pub struct RawLayout {
 /// Longer than it takes to fill a file at 25 MB/s and more, and short enough for slow sources.
 const CHECKPOINT: Nanos = Nanos::from_millis(10_000);
 
-/// Values for `VLBIstreamer`'s reader, in `<name>.cfg` on each disk that holds part of the recording at its
-/// end. The reader divides to find the position of a byte; chunks closed short before the last mislead it.
+/// Values for `VLBIstreamer`'s reader, in `<name>.cfg` on each disk that holds part of the recording when it
+/// ends. The reader divides to find the position of a byte; chunks closed short before the last mislead it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Streamer {
     /// Bytes stored of each packet, at least 1.
