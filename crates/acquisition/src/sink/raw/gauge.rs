@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nilometer_storage::OpKind;
 
-/// Free bytes of a lane's storage, without the reserve. Clones belong to the same lane.
+/// Free bytes of a lane's storage, and the reserve that stays free. Clones belong to the same lane.
 #[derive(Debug, Clone)]
 pub struct Gauge {
     room: Arc<Mutex<Room>>,

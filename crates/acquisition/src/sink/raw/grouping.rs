@@ -96,7 +96,7 @@ impl Grouping {
     }
 
     /// Makes room for a frame of `bytes` bytes at `begin`: in the open group, or in a new one. Returns false if
-    /// an earlier group has to be written first.
+    /// an earlier group has to be written first, or if no group has memory left.
     pub(super) fn make_room(&mut self, begin: FileOffset, file: Slot, bytes: u32) -> bool {
         // A frame that does not follow the last one would leave a hole in the write.
         if self.open.as_ref().is_some_and(|group| !group.continues_at(begin, file, bytes)) {

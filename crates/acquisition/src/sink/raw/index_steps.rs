@@ -71,8 +71,8 @@ impl LaneFiles {
         Some(Operation::write(index.slot(file), offset, length, buffer))
     }
 
-    /// Writes the rest of a piece of an index that was written in part. Half a block is unusable, and the next
-    /// pieces refer to it. If nothing of the piece was written, the lane fails.
+    /// Puts back the rest of a piece of an index that was written in part, as the next to be written. Half a
+    /// block is unusable, and the next pieces refer to it. If nothing of the piece was written, the lane fails.
     pub(super) fn put_back_rest(
         &mut self,
         operation: &Operation,

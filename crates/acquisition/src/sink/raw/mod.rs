@@ -125,7 +125,7 @@ const JOURNAL_SPARE: u64 = 1 << 16;
 /// Buffers for names and journal records.
 const SCRATCH: usize = 4;
 const SCRATCH_SIZE: usize = 4096;
-/// The same for groups: thousands of frames need as many records at once.
+/// Size of such a buffer if frames are grouped: thousands of frames need as many records at once.
 const SCRATCH_OF_GROUPS: usize = 1 << 16;
 
 /// Most bytes of the buffers and lists of a lane with this layout, without the frames in its ring.
@@ -248,7 +248,7 @@ impl LaneFiles {
     }
 
     /// Returns true if the storage takes another file. Files made before and not yet full have their space
-    /// reserved, or need as much again.
+    /// reserved, or still need as much as a file.
     fn has_room_for(&mut self, file: u64) -> bool {
         let unfilled = self.placement.unfilled(file, self.files.last().0);
         let room =
