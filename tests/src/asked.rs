@@ -1,4 +1,4 @@
-//! The program asked over HTTP.
+//! Requests to the program over HTTP.
 
 use std::{
     io::{Read, Write},
@@ -12,11 +12,11 @@ use crate::{Running, await_some};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Where a program said that it listens.
+/// The address at which a program says that it listens.
 pub fn address(running: &Running, what: &str) -> SocketAddr {
     let (said, beginning) = (running.stderr(), format!("{what} at "));
     let line = said.lines().find_map(|line| line.strip_prefix(&beginning)).expect("it says where");
-    // What stands behind the address is how it is reached.
+    // The text behind the address describes how to reach it.
     line.split(',').next().unwrap_or(line).parse().expect("an address")
 }
 
@@ -30,14 +30,14 @@ pub fn ask(at: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String
     answer(&mut stream)
 }
 
-/// What a recorder that was started with `--http` says of itself.
+/// The status of a recorder that was started with `--http`.
 pub fn status(at: SocketAddr) -> Value {
     let (code, text) = ask(at, "GET", "/status", "");
     assert_eq!(code, 200, "{text}");
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The status and the body of the answer that comes.
+/// Reads an answer: its status and body.
 pub fn answer(stream: &mut TcpStream) -> (u16, String) {
     let mut text = String::new();
     stream.set_read_timeout(Some(LIMIT)).expect("a time");
@@ -47,7 +47,8 @@ pub fn answer(stream: &mut TcpStream) -> (u16, String) {
     (status, body.to_owned())
 }
 
-/// Waits until a recorder with this `--http` knows of so many packets: they came, or the kernel had no room for them.
+/// Waits until the recorder at this address has counted `packets` packets: as received, or as dropped by the
+/// kernel.
 pub fn await_packets(at: SocketAddr, packets: u64) {
     await_some("all packets", || {
         let recording = &status(at)["recording"];

@@ -1,5 +1,6 @@
-//! A browser without a window, which shows a page as a user would see it: Chromium, over its `DevTools` protocol in a
-//! pipe (`--remote-debugging-pipe`: messages of JSON, each ended by a zero byte, at file descriptors 3 and 4).
+//! A browser without a window, which shows a page as a user would see it. It is Chromium, driven by its
+//! `DevTools` protocol in a pipe. `--remote-debugging-pipe` sends messages of JSON, each ended by a zero byte,
+//! at file descriptors 3 and 4.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -14,26 +15,26 @@ use tempfile::TempDir;
 
 use crate::{await_some, tool};
 
-/// A browser that runs. It is ended when this is dropped.
+/// A running browser. Dropping it ends the browser.
 #[derive(Debug)]
 pub struct Browser {
     child: Child,
     input: ChildStdin,
     messages: Receiver<Value>,
-    /// All that it told without being asked.
+    /// Events that the browser sent unasked.
     events: Vec<Value>,
     next: u64,
     _profile: TempDir,
 }
 
-/// A page that is shown, by the session that speaks of it.
+/// A page in the browser, by its session.
 #[derive(Debug, Clone)]
 pub struct BrowserPage {
     session: String,
 }
 
 const LIMIT: Duration = Duration::from_mins(1);
-/// Nobody but this machine is asked, whatever a page wants.
+/// Every host name except this machine fails to resolve, whatever a page requests.
 const NOWHERE: &str = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1";
 const OPTIONS: [&str; 8] = [
     "--headless",
@@ -45,11 +46,11 @@ const OPTIONS: [&str; 8] = [
     "--no-first-run",
     NOWHERE,
 ];
-/// Its pipes are this process's ends of standard input and output.
+/// The browser's pipes are its standard input and output, which this process holds.
 const PIPES: &str = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
 impl Browser {
-    /// One that is there. If there is none, what needs it is skipped with a word, or fails where everything must be tested.
+    /// Starts a browser. If there is none, it says that the test is skipped, or panics in CI.
     pub fn start() -> Option<Self> {
         tool("chromium")?;
         let profile = tempfile::tempdir().expect("a temporary directory");
@@ -57,7 +58,7 @@ impl Browser {
         command.args(["-c", PIPES, "sh", "chromium"]).args(OPTIONS);
         command.arg(format!("--user-data-dir={}", profile.path().display()));
         if rustix::process::getuid().is_root() {
-            // Its sandbox does not run as root.
+            // Chromium's sandbox does not run as root.
             command.arg("--no-sandbox");
         }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
@@ -68,7 +69,7 @@ impl Browser {
         Some(Browser { child, input, messages, events: Vec::new(), next: 0, _profile: profile })
     }
 
-    /// Opens a page, so many pixels wide.
+    /// Opens a page that is `width` pixels wide.
     pub fn open(&mut self, address: &str, width: u32, is_dark: bool) -> BrowserPage {
         let target = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
@@ -87,7 +88,7 @@ impl Browser {
         page
     }
 
-    /// What an expression of JavaScript gives, as JSON; null where it fails.
+    /// Evaluates an expression of JavaScript and returns its value as JSON; null if it fails.
     pub fn evaluate(&mut self, page: &BrowserPage, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "returnByValue": true });
         self.call(Some(page), "Runtime.evaluate", &asked)["result"]["value"].clone()
@@ -101,13 +102,13 @@ impl Browser {
         })
     }
 
-    /// The addresses of all that a page has asked for.
+    /// The addresses of all requests of a page.
     pub fn requested(&self, page: &BrowserPage) -> Vec<String> {
         let sent = self.told(page, "Network.requestWillBeSent");
         sent.filter_map(|event| event["params"]["request"]["url"].as_str().map(ToOwned::to_owned)).collect()
     }
 
-    /// What a page complained of: errors and warnings of its console, what it is not allowed, exceptions.
+    /// Complaints about a page: errors and warnings of its console, refused requests, exceptions.
     pub fn complaints(&self, page: &BrowserPage) -> Vec<String> {
         let all = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"];
         all.iter().flat_map(|kind| self.told(page, kind)).map(|event| event["params"].to_string()).collect()
@@ -158,7 +159,7 @@ fn receive(output: ChildStdout, to: &SyncSender<Value>) {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its own processes end with it.
+        // The browser's own processes end with it.
         drop(self.child.kill());
         drop(self.child.wait());
     }

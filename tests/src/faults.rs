@@ -1,11 +1,12 @@
-//! What a simulated network does to a stream, told from the same seed.
+//! Effects of a simulated network on a stream, repeated from the same seed.
 
 use std::collections::BTreeSet;
 
 use nilometer_intake::transport::faults::{Departures, Faults, Leaving};
 use nilometer_model::Seed;
 
-/// The packets of a stream that do not leave as they should, of so many of this size.
+/// The packets that the simulated network does not send, of a stream of `packets` packets with `size` bytes
+/// each.
 pub fn not_sent(packets: u64, faults: Faults, size: usize, seed: Seed) -> BTreeSet<u64> {
     let mut departures = Departures::new(faults, &[size], seed);
     let mut leaving = Vec::new();

@@ -1,5 +1,5 @@
-//! A disk that errs, dawdles or stands still when it is told to: nbdkit's filters on an image, shown as a file by nbdfuse,
-//! with a file system on a loop device on top. What the kernel sees is a disk whose requests fail or wait.
+//! A disk that fails, delays or stops on command. nbdkit's filters work on an image, and nbdfuse shows it as a
+//! file. A file system lies on a loop device on top. The kernel sees a disk whose requests fail or wait.
 
 use std::{
     fs::{self, File},
@@ -17,8 +17,8 @@ use crate::{
     file_system::{FileSystem, may_mount, must, tried},
 };
 
-/// Whether this user may mount, and the programs are there. If not, the test is skipped with a word, or fails where
-/// everything must be tested.
+/// Returns true if this user may mount, and the programs are there. Otherwise it says that the test is skipped,
+/// or panics in CI.
 pub fn may_have_faulty_disks() -> bool {
     if !may_mount() {
         return false;
@@ -35,15 +35,15 @@ pub fn may_have_faulty_disks() -> bool {
     false
 }
 
-/// What a disk is like.
+/// The properties of a disk.
 #[derive(Debug, Clone, Copy)]
 struct Disk {
     /// The program that makes the file system, with its options.
     make: &'static [&'static str],
     mebibytes: u64,
-    /// How much longer than the image's each write takes.
+    /// Delay of each write.
     delay: Duration,
-    /// Bytes a second at the most, if it is limited.
+    /// Most bytes a second. `None` if not limited.
     rate: Option<u64>,
     /// Options of `mount`.
     mounted: &'static str,
@@ -56,10 +56,11 @@ const fn at_rate(mebibytes: u64, rate: u64) -> Disk {
 const EXT4: &[&str] = &["mkfs.ext4", "-q", "-m", "0"];
 const XFS: &[&str] = &["mkfs.xfs", "-q"];
 
-/// A file system on a disk of a test's own that can be told to fail. Mended, unmounted and removed when it is dropped.
+/// A file system on a disk of a test's own that you can make fail. Dropping it mends the disk, unmounts it and
+/// removes it.
 #[derive(Debug)]
 pub struct FaultyDisk {
-    /// None only while it is mounted anew.
+    /// `None` only during a remount.
     volume: Option<FileSystem>,
     daemon: Child,
     directory: TempDir,
@@ -67,18 +68,18 @@ pub struct FaultyDisk {
 }
 
 impl FaultyDisk {
-    /// ext4 on a disk of so many MiB, whose every write takes so much longer than the image's.
+    /// ext4 on a disk of `mebibytes` MiB that delays every write by `delay`.
     pub fn ext4(mebibytes: u64, delay: Duration) -> Self {
         Self::on(Disk { make: EXT4, mebibytes, delay, rate: None, mounted: "loop" })
     }
 
-    /// ext4 on a disk in memory of so many MiB that moves so many bytes a second. After a time in which it moved fewer it
-    /// catches up, by at most two seconds' worth.
+    /// ext4 on a disk in memory of `mebibytes` MiB that moves `rate` bytes a second. After a time in which it
+    /// moved fewer it catches up, by at most two seconds' worth.
     pub fn ext4_at_rate(mebibytes: u64, rate: u64) -> Self {
         Self::on(at_rate(mebibytes, rate))
     }
 
-    /// The same, which does not tell its disk to flush its cache when a file is synced.
+    /// The same, but the file system does not tell its disk to flush its cache when a file is synced.
     pub fn ext4_without_barriers_at_rate(mebibytes: u64, rate: u64) -> Self {
         Self::on(Disk { mounted: "loop,barrier=0", ..at_rate(mebibytes, rate) })
     }
@@ -122,36 +123,36 @@ impl FaultyDisk {
             Some(FileSystem::mounted_at(&self.at("mounted"), &["-o", self.mounted], &self.at("disk")));
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> PathBuf {
         self.at("mounted")
     }
 
-    /// From here on every read from the disk fails with EIO.
+    /// Makes every later read from the disk fail with EIO.
     pub fn fail_reads(&self) {
         File::create(self.at("pread")).expect("a file");
     }
 
-    /// From here on every write to the disk fails with EIO.
+    /// Makes every later write to the disk fail with EIO.
     pub fn fail_writes(&self) {
         File::create(self.at("pwrite")).expect("a file");
     }
 
-    /// Nothing fails any more.
+    /// Makes reads and writes succeed again.
     pub fn mend(&self) {
         for kind in ["pread", "pwrite"] {
             drop(fs::remove_file(self.at(kind)));
         }
     }
 
-    /// Mends the disk and mounts it anew: the kernel remembers nothing of before.
+    /// Mends the disk and mounts it again, so that the kernel's caches are empty.
     pub fn remount(&mut self) {
         self.mend();
         drop(self.volume.take());
         self.mount();
     }
 
-    /// From here on no request is answered.
+    /// Makes the disk answer no request from now on.
     pub fn pause(&self) {
         assert_eq!(self.control(b'p').ok(), Some(b'P'));
     }
@@ -161,7 +162,7 @@ impl FaultyDisk {
         assert_eq!(self.control(b'r').ok(), Some(b'R'));
     }
 
-    /// Says a letter to nbdkit's pause filter, which answers when it is done.
+    /// Sends a letter to nbdkit's pause filter, which answers when it is done.
     fn control(&self, letter: u8) -> std::io::Result<u8> {
         let mut control = UnixStream::connect(self.at("control"))?;
         control.write_all(&[letter])?;
@@ -171,8 +172,8 @@ impl FaultyDisk {
     }
 }
 
-/// nbdkit with its filters, shown as the file `disk`: on the image in this directory, or in memory where the rate is to be
-/// that of nothing else.
+/// nbdkit with its filters, shown as the file `disk`. It serves the image in this directory, or memory if the
+/// rate is limited: then only the filter limits it.
 fn serve(directory: &Path, like: Disk) -> Command {
     let at = |name: &str| directory.join(name);
     let mut serve = Command::new("nbdfuse");

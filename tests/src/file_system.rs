@@ -1,4 +1,4 @@
-//! File systems on sparse files and in memory, mounted where nobody else looks.
+//! File systems on sparse files and in memory, at mount points of the tests' own.
 
 use std::{
     fs::File,
@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use crate::await_some;
 
-/// Whether this user may mount. If not, the test is skipped with a word, or fails where everything must be tested.
+/// Returns true if this user may mount. Otherwise it says that the test is skipped, or panics if `CI` or
+/// `NILOMETER_REQUIRE_ROOT` is set.
 pub fn may_mount() -> bool {
     if rustix::process::geteuid().is_root() && Path::new("/dev/loop-control").exists() {
         return true;
@@ -22,36 +23,36 @@ pub fn may_mount() -> bool {
     false
 }
 
-/// A mounted file system of a test's own. Thawed, unmounted and removed when it is dropped.
+/// A mounted file system of a test's own. Dropping it thaws, unmounts and removes it.
 #[derive(Debug)]
 pub struct FileSystem {
     point: PathBuf,
-    /// Holds the mount point, and the image if there is one. None where something else does.
+    /// Holds the mount point, and the image if there is one. `None` if the caller holds them.
     directory: Option<TempDir>,
 }
 
 impl FileSystem {
-    /// ext4 on a sparse file of so many MiB, without space that only root may use.
+    /// ext4 on a sparse file of `mebibytes` MiB, without space that only root may use.
     pub fn ext4(mebibytes: u64) -> Self {
         Self::on_image(mebibytes, &["mkfs.ext4", "-q", "-m", "0"])
     }
 
-    /// ext4 on a sparse file of so many MiB, for so many files and directories.
+    /// ext4 on a sparse file of `mebibytes` MiB, with room for `inodes` files and directories.
     pub fn ext4_for(mebibytes: u64, inodes: u32) -> Self {
         Self::on_image(mebibytes, &["mkfs.ext4", "-q", "-m", "0", "-N", &inodes.to_string()])
     }
 
-    /// XFS on a sparse file of so many MiB, at least 300.
+    /// XFS on a sparse file of `mebibytes` MiB, at least 300.
     pub fn xfs(mebibytes: u64) -> Self {
         Self::on_image(mebibytes, &["mkfs.xfs", "-q"])
     }
 
-    /// btrfs on a sparse file of so many MiB, at least 128.
+    /// btrfs on a sparse file of `mebibytes` MiB, at least 128.
     pub fn btrfs(mebibytes: u64) -> Self {
         Self::on_image(mebibytes, &["mkfs.btrfs", "-q"])
     }
 
-    /// btrfs on a sparse file of so many MiB, on which a quota of fewer holds.
+    /// btrfs on a sparse file of `mebibytes` MiB, with a quota of `quota` MiB.
     pub fn btrfs_with_quota(mebibytes: u64, quota: u64) -> Self {
         let system = Self::btrfs(mebibytes);
         must(Command::new("btrfs").args(["quota", "enable"]).arg(system.path()));
@@ -74,7 +75,7 @@ impl FileSystem {
         Self::mounted(directory, &["-t", "tmpfs", "-o", options], Path::new("tmpfs"))
     }
 
-    /// ramfs: none of those that one machine has for itself, as far as the program knows.
+    /// ramfs: the program does not know it as local to one machine.
     pub fn ramfs() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         Self::mounted(directory, &["-t", "ramfs"], Path::new("ramfs"))
@@ -92,18 +93,19 @@ impl FileSystem {
         Self::mounted_at(point, &["--bind"], what)
     }
 
-    /// Mounts `what` at a place that somebody else holds.
+    /// Mounts `what` at a directory that the caller holds.
     pub(crate) fn mounted_at(point: &Path, options: &[&str], what: &Path) -> Self {
         must(Command::new("mount").args(options).arg(what).arg(point));
         FileSystem { point: point.into(), directory: None }
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> &Path {
         &self.point
     }
 
-    /// Mounted anew, on another device number if `between` takes the one that is free after the unmount. Images only.
+    /// Unmounts the image, runs `between`, and mounts it again. The device number changes if `between` takes
+    /// the one that became free. Only for images.
     pub fn remount_after(&mut self, between: impl FnOnce()) {
         let image = self.directory.as_ref().expect("an image").path().join("image");
         await_some("the end of what was just started elsewhere and holds all open files", || {
@@ -113,12 +115,12 @@ impl FileSystem {
         must(Command::new("mount").args(["-o", "loop"]).arg(image).arg(&self.point));
     }
 
-    /// From here on nothing can be written.
+    /// Makes every later write fail.
     pub fn make_read_only(&self) {
         must(Command::new("mount").args(["-o", "remount,bind,ro"]).arg(&self.point));
     }
 
-    /// Every change waits until the file system is thawed, and nothing can end the wait.
+    /// Makes every change wait until the file system is thawed; nothing else ends the wait.
     pub fn freeze(&self) {
         must(Command::new("fsfreeze").arg("--freeze").arg(&self.point));
     }
@@ -128,7 +130,8 @@ impl FileSystem {
         must(Command::new("fsfreeze").arg("--unfreeze").arg(&self.point));
     }
 
-    /// As if the disk were gone, with all names made so far on it: every further operation fails. XFS and ext4.
+    /// Makes every further operation fail, as if the disk were gone with all names made so far on it. XFS and
+    /// ext4.
     pub fn shut_down(&self) {
         must(Command::new("xfs_io").args(["-x", "-c", "shutdown -f"]).arg(&self.point));
     }
@@ -137,7 +140,7 @@ impl FileSystem {
 impl Drop for FileSystem {
     fn drop(&mut self) {
         tried(Command::new("fsfreeze").arg("--unfreeze").arg(&self.point));
-        // What a killed process still holds is let go a moment later.
+        // A killed process lets go of its files a moment later.
         for _ in 0..50 {
             if tried(Command::new("umount").arg(&self.point)) {
                 break;

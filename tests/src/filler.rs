@@ -1,4 +1,4 @@
-//! Somebody else who takes all the space of a file system.
+//! A program that takes all the space of a file system.
 
 use std::{
     fs::File,
@@ -12,7 +12,8 @@ use std::{
     time::Duration,
 };
 
-/// Takes every byte that is free on a file system, and those that others give back, until it is dropped. What it took stays.
+/// Takes every free byte on a file system, and those that others give back, until it is dropped. Its file
+/// stays.
 #[derive(Debug)]
 pub struct Filler {
     over: Arc<AtomicBool>,
@@ -24,7 +25,7 @@ impl Filler {
     pub fn begin(directory: &Path) -> Self {
         let mut file = File::create(directory.join("filler")).expect("an inode");
         fill(&mut file);
-        // What is only in the cache may still find no room.
+        // Bytes in the cache may still find no room.
         drop(file.sync_all());
         let over = Arc::new(AtomicBool::new(false));
         let is_over = over.clone();
@@ -38,7 +39,7 @@ impl Filler {
     }
 }
 
-/// Writes large pieces while they fit, and then small ones.
+/// Writes large pieces as long as they fit, and then small ones.
 fn fill(file: &mut File) {
     for size in [1 << 20, 64 << 10, 4096] {
         let piece = vec![1; size];

@@ -1,4 +1,5 @@
-//! Evaluations of a real file system on a disk with a known rate and known stalls, beside what is true.
+//! Evaluations of a real file system on a disk with a known rate and known stalls, and the true margins to
+//! compare with.
 
 use std::{
     fs,
@@ -17,16 +18,16 @@ use serde_json::Value;
 
 use crate::{Ended, FaultyDisk, RECORDINGS_ONLY, camera, program::start};
 
-/// A disk of which the rate and the stalls are known, and an instrument.
+/// A disk with a known rate and known stalls, and an instrument.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownDevice {
-    /// What it is called.
+    /// Name of the combination.
     pub name: &'static str,
     /// XFS; otherwise ext4.
     pub xfs: bool,
-    /// Bytes a second that the disk moves; what it misses while it stands still it catches up.
+    /// Bytes a second that the disk moves. It catches up after standing still.
     pub rate: u64,
-    /// It stands still for so long, so often.
+    /// Length and period of its stalls.
     pub stalls: Option<(Duration, Duration)>,
     /// Frames of 1 MB a second.
     pub frame_rate: u64,
@@ -34,7 +35,7 @@ pub struct KnownDevice {
     pub buffer: u64,
 }
 
-/// The devices that verdicts are held against.
+/// The devices with which tests compare verdicts.
 pub const KNOWN_DEVICES: [KnownDevice; 4] = [
     KnownDevice {
         name: "XFS, 1.6 times the rate",
@@ -70,10 +71,10 @@ pub const KNOWN_DEVICES: [KnownDevice; 4] = [
     },
 ];
 
-/// What a verdict says of such a device.
+/// The verdict on such a device.
 #[derive(Debug)]
 pub struct Stated {
-    /// How the program ended.
+    /// End of the program.
     pub ended: Ended,
     /// The verdict in JSON.
     pub verdict: Value,
@@ -84,12 +85,12 @@ pub struct Stated {
 /// Files that are large enough for each to be synced.
 const FILES: &str = "recording.frames_per_file = 68\n";
 
-/// How long each recording is; the shortest pass at full speed.
+/// Length of each recording; the shortest pass at full speed.
 const DURATION: &str = "20 s";
 
 impl KnownDevice {
-    /// How many times the instrument's rate the disk moves in the long run. Stalls of less than two seconds don't count: it
-    /// catches up.
+    /// The disk's rate in the long run, as a multiple of the instrument's. Stalls of less than two seconds
+    /// don't count: the disk catches up.
     pub fn margin(&self) -> f64 {
         self.rate as f64 / (self.frame_rate as f64 * 1e6)
     }
@@ -127,14 +128,14 @@ impl Stated {
         self.verdict["decision"].as_str().unwrap_or_default()
     }
 
-    /// The stated margin with its interval; none if there is none.
+    /// The stated margin with its interval. `None` if the verdict has none.
     pub fn margin(&self) -> Option<(f64, [f64; 2])> {
         let interval = &self.verdict["margin_interval"];
         Some((self.verdict["margin"].as_f64()?, [interval[0].as_f64()?, interval[1].as_f64()?]))
     }
 }
 
-/// Lets a disk stand still again and again until it is told to end.
+/// Pauses a disk again and again until `end`.
 struct Stalling {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,
@@ -163,7 +164,7 @@ impl Stalling {
         Stalling { over, thread: thread::spawn(stand_still) }
     }
 
-    /// How long the longest stall was.
+    /// Ends the stalls and returns the longest.
     fn end(self) -> Duration {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().expect("the disk can be told to stand still")

@@ -1,4 +1,5 @@
-//! What the tests share: file systems of their own that can be broken, and the program run from outside with a limit.
+//! Shared parts of the tests: file systems of their own that they can break, and the program run from outside
+//! with a limit.
 //!
 //! Everything a test makes lies in a temporary directory of its own and goes when its guard is dropped, also on panic.
 
@@ -59,12 +60,14 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// How often a test kills a program of its own: so many times in each run of the tests, and in `make test-long`.
+/// Number of kills in a test that kills a program of its own: `usually` in each run of the tests, `long` with
+/// `make test-long`.
 pub fn kills(usually: u64, long: u64) -> u64 {
     if std::env::var_os("NILOMETER_LONG").is_some() { long } else { usually }
 }
 
-/// Each of one kind with each of another where more is tested than usual; otherwise each of both in one pair at least.
+/// Pairs each of some with each of others in `make test-long`. Otherwise each element of both is in at least
+/// one pair.
 pub fn pairs<A: Copy, B: Copy>(some: &[A], others: &[B]) -> Vec<(A, B)> {
     if std::env::var_os("NILOMETER_LONG").is_some() {
         return some.iter().flat_map(|one| others.iter().map(|other| (*one, *other))).collect();
@@ -94,7 +97,7 @@ pub fn one_cell(stage: &str) -> Vec<Cell> {
     nilometer_plan::parse(&plan, "t.toml", 1.0).expect("a valid plan").cells
 }
 
-/// An instrument with frames of 1 MB, so many a second.
+/// An instrument with `frame_rate` frames of 1 MB a second.
 pub fn camera(frame_rate: u64) -> String {
     format!(
         "name = \"camera\"\ntitle = \"a test\"\nsource = \"a test\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
@@ -102,23 +105,24 @@ pub fn camera(frame_rate: u64) -> String {
     )
 }
 
-/// The file in a run directory that says that it is ours.
+/// The file that marks a run directory as ours.
 pub const MARKER: &str = ".nilometer-run";
 
-/// Looks every few milliseconds until `found` gives something. Panics after a minute, on a busy machine later.
+/// Calls `found` every few milliseconds until it returns a value. Panics after a minute, or later on a busy
+/// machine.
 pub fn await_some<T>(what: &str, found: impl FnMut() -> Option<T>) -> T {
     awaited(MINUTE, found).unwrap_or_else(|| panic!("waited a minute for {what}"))
 }
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Waits until the process that held a run directory let go of it: it dies a moment after the one that was killed.
+/// Waits until the process that held a run directory releases it: it dies a moment after the killed one.
 pub fn await_let_go(run: &Path) {
     let marker = std::fs::File::open(run.join(MARKER)).expect("a marker");
     await_some("the lock of the marker", || marker.try_lock().ok());
 }
 
-/// Names in a directory that begin as those of run directories do.
+/// The directory's entries named like run directories.
 pub fn run_directories(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).expect("a directory that can be listed");
     let mut found: Vec<_> = entries

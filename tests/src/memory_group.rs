@@ -1,4 +1,4 @@
-//! A program with a limit of memory: in a control group of its own, as a container or a job has one.
+//! A program with a memory limit, in a control group of its own, like that of a container or a job.
 
 use std::{
     fs,
@@ -11,14 +11,15 @@ use nilometer_model::Bytes;
 
 use crate::{Running, command_of, nilometer};
 
-/// A control group with a limit of memory and without swap. It is removed when this is dropped, and what runs in it must have ended.
+/// A control group with a memory limit and without swap. Dropping it removes it; processes in it must have
+/// ended before.
 #[derive(Debug)]
 pub struct MemoryGroup {
     directory: PathBuf,
     files: GroupFiles,
 }
 
-/// The names of what the kernel has in a group, by its version.
+/// Names of the kernel's files in a group, by its version.
 #[derive(Debug, Clone, Copy)]
 struct GroupFiles {
     limit: &'static str,
@@ -44,7 +45,8 @@ const VERSION_TWO: GroupFiles = GroupFiles {
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 impl MemoryGroup {
-    /// A group with this limit. None, with a word, if this user can't make one; it fails where everything must be tested.
+    /// Makes a group with this limit. If this user can't, it returns `None` and says so, or panics if `CI` or
+    /// `NILOMETER_REQUIRE_ROOT` is set.
     pub fn with_limit(limit: Bytes) -> Option<Self> {
         let made = [VERSION_ONE, VERSION_TWO].into_iter().find_map(|files| Self::made(limit, files));
         let required = ["CI", "NILOMETER_REQUIRE_ROOT"].iter().any(|name| std::env::var_os(name).is_some());
@@ -63,7 +65,7 @@ impl MemoryGroup {
         let group = MemoryGroup { directory, files };
         let (swap, together) = files.swap;
         fs::write(group.directory.join(files.limit), limit.0.to_string()).ok()?;
-        // A kernel without accounts of swap has no such file.
+        // A kernel without swap accounting has no such file.
         let swap_max = if together { limit.0 } else { 0 };
         fs::write(group.directory.join(swap), swap_max.to_string()).ok();
         Some(group)
@@ -89,21 +91,21 @@ impl MemoryGroup {
         Running::of(entering)
     }
 
-    /// How many processes the kernel killed in it for want of memory.
+    /// Number of processes in the group that the kernel killed for lack of memory.
     pub fn kills(&self) -> u64 {
         let text = fs::read_to_string(self.directory.join(self.files.kills)).expect("the kernel tells");
         let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
         kills.expect("the kernel counts them")
     }
 
-    /// The most memory that was in use in it, pages of files included.
+    /// Peak memory of the group, including pages of files.
     pub fn peak(&self) -> Option<Bytes> {
         let text = fs::read_to_string(self.directory.join(self.files.peak)).ok()?;
         text.trim().parse().ok().map(Bytes)
     }
 }
 
-/// The directory of this process's own group, in which others can be made.
+/// The directory of this process's own group, in which it can make others.
 fn own_group(files: GroupFiles) -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let is_one = files.limit == VERSION_ONE.limit;
@@ -116,18 +118,18 @@ fn own_group(files: GroupFiles) -> Option<PathBuf> {
         fits.then(|| path.trim_start_matches('/').to_owned())
     })?;
     let mount = if is_one { "/sys/fs/cgroup/memory" } else { "/sys/fs/cgroup" };
-    // In a container the path is that of the machine, and the mount is the group itself.
+    // In a container the path is the host's, and the mount is the group itself.
     [Path::new(mount).join(own), mount.into()].into_iter().find(|path| path.join("cgroup.procs").exists())
 }
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // A process of it may still be ending: then it stays, and is empty.
+        // A process of the group may still be ending: then the group stays, without processes.
         drop(fs::remove_dir(&self.directory));
     }
 }
 
-/// The most memory that a process had so far, in bytes (`VmHWM`); none once it has ended.
+/// Peak memory of a process so far, in bytes (`VmHWM`). `None` once it has ended.
 pub fn peak_memory(process: u32) -> Option<Bytes> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

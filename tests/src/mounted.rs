@@ -1,4 +1,4 @@
-//! `nilometer mount`, run from outside, and its mount undone whatever becomes of the test.
+//! `nilometer mount`, run from outside. The mount is undone even if the test fails.
 
 use std::{
     fs,
@@ -17,8 +17,8 @@ use crate::{
     program::{nilometer, start},
 };
 
-/// Whether this user may mount what a program shows. If not, the test is skipped with a word, or fails where everything
-/// must be tested.
+/// Returns true if this user may mount a FUSE file system. Otherwise it says that the test is skipped, or
+/// panics in CI.
 pub fn may_show() -> bool {
     let root = rustix::process::geteuid().is_root();
     if Path::new("/dev/fuse").exists() && (root || tried(Command::new("fusermount3").arg("--version"))) {
@@ -34,7 +34,7 @@ pub fn may_show() -> bool {
     false
 }
 
-/// Recordings shown as files.
+/// Recordings mounted as files.
 #[derive(Debug)]
 pub struct Mounted {
     running: Option<Running>,
@@ -45,7 +45,7 @@ pub struct Mounted {
 const LIMIT: Duration = Duration::from_secs(20);
 
 impl Mounted {
-    /// Mounts what is in these directories, on one of its own.
+    /// Mounts the recordings in these directories on a directory of its own.
     pub fn of(directories: &[PathBuf]) -> Self {
         Mounted::with(directories, &[])
     }
@@ -57,18 +57,18 @@ impl Mounted {
         let mut arguments = vec!["mount".into(), "--at".into(), point.path().to_owned()];
         arguments.extend(options.iter().map(PathBuf::from));
         arguments.extend_from_slice(directories);
-        // Held from the beginning: what it mounts is undone even if it dies.
+        // Held from the beginning, so that its mount is undone even if the program dies.
         let mut mounted = Mounted { running: Some(start(&std::env::temp_dir(), &arguments)), point };
         mounted.running.as_mut().expect("it was started").await_said("mounted on");
         mounted
     }
 
-    /// Where.
+    /// The mount point.
     pub fn path(&self) -> &Path {
         self.point.path()
     }
 
-    /// A file there.
+    /// The path of a file below the mount point.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
@@ -78,14 +78,14 @@ impl Mounted {
         self.running.as_ref().expect("it runs").signal(signal);
     }
 
-    /// Asks it to end by SIGTERM: how it did, and whether nothing is mounted any more.
+    /// Sends SIGTERM to the program. Returns its end, and true if nothing is mounted any more.
     pub fn end(mut self) -> (Ended, bool) {
         let running = self.running.take().expect("it ends once");
         running.signal(Signal::TERM);
         (running.end(LIMIT), !self.is_mounted())
     }
 
-    /// Unmounts it from outside: how the program ends by that.
+    /// Unmounts it from outside, and returns the program's end.
     pub fn unmounted(mut self) -> Ended {
         let running = self.running.take().expect("it ends once");
         let fusermount = tried(Command::new("fusermount3").arg("-u").arg(self.path()));
@@ -102,7 +102,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         drop(self.running.take());
-        // It may be killed with its mount in place; whoever unmounts what is no mount does no harm.
+        // The program may die with its mount in place. Unmounting a directory that is no mount does no harm.
         if self.is_mounted() && !tried(Command::new("umount").arg("--lazy").arg(self.path())) {
             tried(Command::new("fusermount3").args(["-u", "-z"]).arg(self.path()));
         }

@@ -14,7 +14,7 @@ use crate::{Ended, Running, Testbed, nilometer, run};
 
 const LIMIT: Duration = Duration::from_mins(3);
 
-/// An implementation of MPI, as Debian has several beside each other.
+/// An implementation of MPI. Debian installs several beside each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MpiKind {
     /// Open MPI.
@@ -31,7 +31,7 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    /// If its programs are not there, the test is skipped with a word, or fails where everything must be tested.
+    /// Makes the adapter. If the programs are not there, it says that the test is skipped, or panics in CI.
     pub fn of(kind: MpiKind) -> Option<Self> {
         let programs = ["mpicc", "mpirun"].map(|name| kind.program(name));
         let there = programs.iter().all(|name| Command::new(name).arg("--version").output().is_ok());
@@ -52,22 +52,23 @@ impl Mpi {
         Some(mpi)
     }
 
-    /// Both, as far as they are there.
+    /// Both implementations, as far as they are installed.
     pub fn all() -> impl Iterator<Item = Self> {
         [MpiKind::OpenMpi, MpiKind::Mpich].into_iter().filter_map(Mpi::of)
     }
 
-    /// Which it is.
+    /// The implementation.
     pub fn kind(&self) -> MpiKind {
         self.kind
     }
 
-    /// The adapter.
+    /// The path of the adapter.
     pub fn adapter(&self) -> PathBuf {
         self.place.path().join("libnilometer_mpi.so")
     }
 
-    /// So many processes of a program, to be started in a directory. The processes know of the adapter.
+    /// A command that starts `ranks` processes of a program in a directory. They find the adapter in their
+    /// environment.
     pub fn command(&self, ranks: u32, at: &Path, program: &[&str]) -> Command {
         let mut command = Command::new(self.kind.program("mpirun"));
         if self.kind == MpiKind::OpenMpi {
@@ -81,7 +82,8 @@ impl Mpi {
         command
     }
 
-    /// A process of `nilometer` on each of these nodes of a testbed, to be started on the first of them.
+    /// A command that starts a process of `nilometer` on each of these nodes of a testbed, from the first of
+    /// them.
     pub fn command_on(&self, testbed: &Testbed, nodes: &[u32], at: &Path, arguments: &[&str]) -> Command {
         let hosts: Vec<_> = nodes.iter().map(|node| format!("node-{node}")).collect();
         let hosts = hosts.join(",");
@@ -98,7 +100,7 @@ impl Mpi {
         command
     }
 
-    /// The process of a rank that does the work, of those that were started in a directory.
+    /// The worker process of a rank, among those started in a directory.
     pub fn worker_of(&self, rank: u32, at: &Path) -> Option<Pid> {
         let wanted = format!("{}={rank}\0", self.kind.rank_variable());
         let processes = std::fs::read_dir("/proc").expect("it is there").flatten();
@@ -112,12 +114,12 @@ impl Mpi {
         found.and_then(Pid::from_raw)
     }
 
-    /// So many processes of `nilometer`, to their end.
+    /// Runs `ranks` processes of `nilometer` to their end.
     pub fn run(&self, ranks: u32, at: &Path, arguments: &[&str]) -> Ended {
         self.start(ranks, at, arguments).end(LIMIT)
     }
 
-    /// The same, begun.
+    /// Starts `ranks` processes of `nilometer`.
     pub fn start(&self, ranks: u32, at: &Path, arguments: &[&str]) -> Running {
         let program = nilometer();
         let program = program.to_str().expect("a plain name");
@@ -135,7 +137,7 @@ impl MpiKind {
         format!("{name}.{suffix}")
     }
 
-    /// In which variable a process finds its rank.
+    /// The environment variable with the rank of a process.
     pub fn rank_variable(self) -> &'static str {
         match self {
             MpiKind::OpenMpi => "OMPI_COMM_WORLD_RANK",

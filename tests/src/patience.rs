@@ -1,11 +1,11 @@
-//! How long a test waits. A limit only finds a program that hangs, so a busy machine gets a longer one.
+//! Time limits of tests. A limit only finds a program that hangs, so a busy machine gets a longer one.
 
 use std::time::Duration;
 
 const STEP: Duration = Duration::from_millis(5);
 
-/// Calls `found` every few milliseconds until it gives something. Gives up, with `None`, after `limit`; on a busy machine the limit
-/// grows with the load, five times at most.
+/// Calls `found` every few milliseconds until it returns a value. Gives up with `None` after `limit`. On a busy
+/// machine the limit grows with the load, five times at most.
 pub fn awaited<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) -> Option<T> {
     let mut waited = Duration::ZERO;
     while waited <= limit || waited <= limit.mul_f64(crowding()) {
@@ -18,11 +18,11 @@ pub fn awaited<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) -> Opti
     None
 }
 
-/// A program that hangs ends its test at some time, whatever the load.
+/// Bound of the factor, so that a program that hangs ends its test whatever the load.
 const CROWDING_MOST: f64 = 5.0;
 
-/// Threads that run, or wait for a processor or a disk, for each processor, and never below one: the mean of the last minute, or those
-/// that could run now where they are more.
+/// Load for each processor: threads that run, or wait for a processor or a disk; at least 1. It is the mean of
+/// the last minute, or the threads that could run now if they are more.
 fn crowding() -> f64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let mut fields = load.split([' ', '/']);

@@ -1,5 +1,5 @@
-//! What a disk holds when the machine loses its power: a copy of the disk at one moment. What a program has written and not
-//! synced is in memory then, and not in the copy.
+//! The content of a disk after a loss of power: a copy of the disk at one moment. Bytes written and not synced
+//! are only in memory then, and not in the copy.
 
 use std::{fs::File, path::Path, process::Command};
 
@@ -7,17 +7,18 @@ use tempfile::TempDir;
 
 use crate::{FileSystem, file_system::must};
 
-/// A file system on a file that can be copied in an instant: it lies on XFS, which shares what two files have in common.
+/// A file system on a file that is copied in an instant. The file lies on XFS, which shares the common blocks
+/// of two files.
 #[derive(Debug)]
 pub struct PowerLoss {
-    /// Unmounted before what it lies on.
+    /// Unmounted before the file system below it.
     disk: FileSystem,
     points: TempDir,
     outer: FileSystem,
 }
 
 impl PowerLoss {
-    /// ext4 of so many MiB.
+    /// ext4 of `mebibytes` MiB.
     pub fn ext4(mebibytes: u64) -> Self {
         let outer = FileSystem::xfs(mebibytes + 400);
         let points = tempfile::tempdir().expect("a temporary directory");
@@ -29,12 +30,12 @@ impl PowerLoss {
         PowerLoss { disk, points, outer }
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> &Path {
         self.disk.path()
     }
 
-    /// The same disk as it is found after a loss of power at this moment.
+    /// The same disk after a loss of power at this moment.
     pub fn after_power_loss(&self, name: &str) -> FileSystem {
         let (image, copy) = (self.outer.path().join("disk"), self.outer.path().join(name));
         must(Command::new("cp").arg("--reflink=always").arg(&image).arg(&copy));

@@ -5,20 +5,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Groups are made here: version 1 has a hierarchy for processors, version 2 one for all.
+/// Directories for groups: version 1 has a hierarchy for processors, version 2 one for everything.
 const HIERARCHIES: [&str; 3] = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
-/// Microseconds in which the quota is given.
+/// Microseconds for which a quota counts.
 const PERIOD: u64 = 100_000;
 
-/// See the module. The group goes when this is dropped and its processes are gone.
+/// A control group with a processor quota. Dropping it moves remaining processes to the group above and removes
+/// it.
 #[derive(Debug)]
 pub struct ProcessorQuota {
     group: PathBuf,
 }
 
 impl ProcessorQuota {
-    /// A group of these processes with this share of one processor, in percent. `None` if this machine lets nobody make one;
-    /// then it says so.
+    /// A group of these processes with this share of one processor, in percent. If nobody can make one on this
+    /// machine, it returns `None` and says so, or panics in CI.
     pub fn percent(share: u64, processes: &[u32]) -> Option<Self> {
         let name = format!("nilometer-test-{}", processes.first().copied().unwrap_or_default());
         let made = HIERARCHIES.iter().find_map(|hierarchy| {
@@ -34,7 +35,7 @@ impl ProcessorQuota {
         made
     }
 
-    /// Sets the share; none is all of the machine.
+    /// Sets the share. `None` lets the processes use the whole machine.
     fn limit(&self, share: Option<u64>) -> io::Result<()> {
         let quota = share.map(|share| PERIOD * share / 100);
         if self.group.join("cpu.max").exists() {
@@ -51,7 +52,7 @@ impl ProcessorQuota {
             .try_for_each(|process| fs::write(self.group.join("cgroup.procs"), process.to_string()))
     }
 
-    /// From now on the processes have all of the machine.
+    /// Lets the processes use the whole machine from now on.
     pub fn lift(&self) {
         self.limit(None).expect("the group is there");
     }
@@ -59,7 +60,7 @@ impl ProcessorQuota {
 
 impl Drop for ProcessorQuota {
     fn drop(&mut self) {
-        // Whoever is left goes back to the group above; a group with processes can't be removed.
+        // Remaining processes go back to the group above, because a group with processes can't be removed.
         let above = self.group.parent().map(|above| above.join("cgroup.procs"));
         let left = fs::read_to_string(self.group.join("cgroup.procs")).unwrap_or_default();
         for process in left.lines() {

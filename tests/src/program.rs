@@ -1,4 +1,4 @@
-//! The program, built once and run from outside: its exit code and what it says.
+//! The program, built once and run from outside: its exit code and its output.
 
 use std::{
     ffi::OsStr,
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::{MARKER, MINUTE, awaited, root, run_directories};
 
-/// The path of the program: the one that `NILOMETER_PROGRAM` names, or, where it names none, built when it is first asked for.
+/// The path of the program: the value of `NILOMETER_PROGRAM`, or, if unset, one built at the first call.
 pub fn nilometer() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -32,8 +32,8 @@ pub fn nilometer() -> &'static Path {
     })
 }
 
-/// The clients of storage by URL that can be built here: those of which `scripts/bootstrap` has installed the library. Without
-/// it tests of one are skipped with a word, or fail where everything must be tested.
+/// The clients of storage by URL that can be built here: those whose library `scripts/bootstrap` has installed.
+/// Tests of any other client say that they are skipped, or panic in CI.
 pub fn clients() -> Vec<&'static str> {
     let curl = format!("/usr/include/{}-linux-gnu/curl/curl.h", std::env::consts::ARCH);
     let libraries = [
@@ -46,7 +46,8 @@ pub fn clients() -> Vec<&'static str> {
     there.map(|(client, _)| client).collect()
 }
 
-/// A command of this program, or a copy of it. SIGHUP ends it though these tests may be run under `nohup`, which has it ignored.
+/// A command of this program or a copy of it. SIGHUP ends it even if the tests run under `nohup`, which ignores
+/// SIGHUP.
 pub fn command_of(program: &Path) -> Command {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -59,25 +60,26 @@ pub fn command_of(program: &Path) -> Command {
     command
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug)]
 pub struct Ended {
-    /// The exit code; none if a signal ended it.
+    /// The exit code. `None` if a signal ended it.
     pub code: Option<i32>,
-    /// Results.
+    /// Standard output: results.
     pub stdout: String,
-    /// Progress and messages.
+    /// Standard error: progress and messages.
     pub stderr: String,
 }
 
 impl Ended {
-    /// An evaluation came to its end without a fault. What it answers is another question: on a busy machine frames are lost,
-    /// and figures are INVALID.
+    /// Returns true if an evaluation ended without a fault. Its answer is another question: on a busy machine
+    /// frames are lost, and figures are INVALID.
     pub fn has_answered(&self) -> bool {
         matches!(self.code, Some(0 | 3 | 4))
     }
 
-    /// A simulated instrument sent all that it was to. On a busy machine it keeps no pace, and says only that.
+    /// Returns true if a simulated instrument sent everything. On a busy machine it may send late, but must
+    /// report nothing else.
     pub fn has_sent_all(&self) -> bool {
         let only_late = || {
             let error = self.stderr.lines().last().unwrap_or_default();
@@ -95,7 +97,7 @@ pub fn number(ended: &Ended, key: &str) -> u64 {
     first.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no number of `{key}`: {ended:?}"))
 }
 
-/// A run that goes on. It is killed when this is dropped.
+/// A running program. Dropping it kills the program.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -114,13 +116,13 @@ pub fn start_copy<S: AsRef<OsStr>>(program: &Path, directory: &Path, arguments: 
     Running::of(command)
 }
 
-/// Runs the program to its end, at most a minute, in a directory of no importance.
+/// Runs the program to its end, at most a minute, in the system's temporary directory.
 pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Ended {
     start(&std::env::temp_dir(), arguments).end(Duration::from_mins(1))
 }
 
 impl Running {
-    /// Starts a command, and keeps what it says.
+    /// Starts a command, and keeps its output.
     pub fn of(mut command: Command) -> Self {
         let said = tempfile::tempdir().expect("a temporary directory");
         let file = |name| Stdio::from(File::create(said.path().join(name)).expect("space"));
@@ -129,7 +131,7 @@ impl Running {
         Running { child, said }
     }
 
-    /// Waits for the end. Panics with all that was said if it does not come in time; a busy machine has more of it.
+    /// Waits for the end. Panics with all output if it does not come in time; a busy machine gets more time.
     pub fn end(mut self, limit: Duration) -> Ended {
         let status = awaited(limit, || self.child.try_wait().expect("a child of ours"));
         let Some(status) = status else {
@@ -138,12 +140,13 @@ impl Running {
         Ended { code: status.code(), stdout: self.read("stdout"), stderr: self.stderr() }
     }
 
-    /// Whether it came to its end.
+    /// Returns true if the program has ended.
     pub fn is_over(&mut self) -> bool {
         self.child.try_wait().expect("a child of ours").is_some()
     }
 
-    /// Waits until stderr has this text. Panics if the program ends before, or after a minute, on a busy machine later.
+    /// Waits until stderr has this text. Panics if the program ends first, or after a minute, or later on a
+    /// busy machine.
     pub fn await_said(&mut self, text: &str) {
         let said = awaited(MINUTE, || {
             let is_over = self.child.try_wait().expect("a child of ours").is_some();
@@ -154,7 +157,8 @@ impl Running {
         assert!(said.is_some(), "it did not say `{text}`:\n{}", self.stderr());
     }
 
-    /// Waits for its directory on a target, before anything is measured there. Panics after a minute, on a busy machine later.
+    /// Waits for its directory on a target, before it measures anything there. Panics after a minute, or later
+    /// on a busy machine.
     pub fn await_run_directory(&self, target: &Path, record: &Path) -> PathBuf {
         // The record is made after the probe, which has a directory of its own, and before the run's.
         let ours = |path: &PathBuf| record.exists() && path.join(MARKER).exists();
@@ -162,7 +166,7 @@ impl Running {
         found.unwrap_or_else(|| panic!("it made no run directory:\n{}", self.stderr()))
     }
 
-    /// What it said on stderr so far.
+    /// The output on stderr so far.
     pub fn stderr(&self) -> String {
         self.read("stderr")
     }
@@ -172,12 +176,12 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
     }
 
-    /// The number of the process that was started.
+    /// The id of the started process.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// The process that does the work.
+    /// The worker process.
     pub fn worker(&self) -> Pid {
         let id = self.child.id();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
@@ -185,7 +189,7 @@ impl Running {
         first.and_then(Pid::from_raw).expect("it has a child")
     }
 
-    /// Whether the process that was started and the one that does the work are both stopped.
+    /// Returns true if both the started process and the worker are stopped.
     pub fn is_stopped(&self) -> bool {
         [Pid::from_child(&self.child), self.worker()].into_iter().all(|id| {
             let stat =
@@ -202,7 +206,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Not waited for: where it hangs, the file system has to be thawed first.
+        // Does not wait: if the program hangs, the test has to thaw the file system first.
         drop(self.child.kill());
         drop(self.child.try_wait());
     }

@@ -1,4 +1,5 @@
-//! Programs that no one here wrote, to read what we write and to write what we read: libraries of Python.
+//! Independent programs, written by others, that read files we write and write files we read: libraries of
+//! Python.
 
 use std::{
     collections::BTreeMap,
@@ -9,18 +10,19 @@ use std::{
 
 use crate::root;
 
-/// Debian's Python first: that is where `scripts/bootstrap test` puts its packages; what Debian does not package is in the last.
+/// Interpreters to try. Debian's Python comes first, because `scripts/bootstrap test` installs packages for it.
+/// The last one has the packages that Debian lacks.
 fn interpreters() -> [PathBuf; 3] {
     ["/usr/bin/python3".into(), "python3".into(), root().join("target/python/bin/python3")]
 }
 
-/// An interpreter that has these modules. If there is none, the test is skipped with a word, or fails where everything
-/// must be tested.
+/// An interpreter with these modules. If there is none, it says that the test is skipped, or panics in CI.
 pub fn python(modules: &[&str]) -> Option<Command> {
     let modules = modules.join(", ");
     if let Some(interpreter) = interpreter(&modules) {
         let mut command = Command::new(interpreter);
-        // Threads of a library for matrices, which no test multiplies, take as much processor time as the rest of a script.
+        // The threads of a matrix library take as much processor time as the rest of a script, and no test
+        // multiplies matrices.
         command.env("OPENBLAS_NUM_THREADS", "1");
         return Some(command);
     }
@@ -32,7 +34,8 @@ pub fn python(modules: &[&str]) -> Option<Command> {
     None
 }
 
-/// The first that imports them. It is looked for once: to import takes a good part of a second.
+/// The first interpreter that imports the modules. The result is kept, because an import takes a good part of a
+/// second.
 fn interpreter(modules: &str) -> Option<PathBuf> {
     static FOUND: Mutex<BTreeMap<String, Option<PathBuf>>> = Mutex::new(BTreeMap::new());
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! Disks of a known rate behind a link of a known rate: one nbdkit that limits each connection, and all of them together. Each
-//! disk is shown as a file by an nbdfuse of its own, with ext4 on a loop device on top.
+//! Disks of a known rate behind a link of a known rate. One nbdkit limits each connection, and all of them
+//! together. An nbdfuse for each disk shows it as a file, with ext4 on a loop device on top.
 
 use std::{
     fs::{self, File},
@@ -15,23 +15,24 @@ use crate::{
     file_system::{FileSystem, must, tried},
 };
 
-/// How long a disk that moved less than it might may catch up, in seconds: short, so that a file of some seconds is written
-/// at the rate that is stated.
+/// Time that a disk may catch up after moving fewer bytes than it could, in seconds. It is short, so that a
+/// file of some seconds is written at the stated rate.
 const BURST: &str = "burstiness=0.2";
 
-/// Disks behind a link. Unmounted and removed when it is dropped.
+/// Disks behind a link. Dropping it unmounts and removes them.
 #[derive(Debug)]
 pub struct SharedLink {
     volumes: Vec<FileSystem>,
     shown: Vec<Child>,
     server: Child,
-    /// Holds the images in memory, so that the rate is that of nothing else.
+    /// Holds the images in memory, so that only nbdkit limits the rate.
     memory: Option<FileSystem>,
     directory: TempDir,
 }
 
 impl SharedLink {
-    /// So many disks of so many MiB. Each moves `each` bytes a second at the most, all together `all`.
+    /// Makes `count` disks of `mebibytes` MiB. Each moves at most `each` bytes a second, all together at most
+    /// `all`.
     pub fn ext4(count: usize, mebibytes: u64, each: u64, all: u64) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let memory = FileSystem::tmpfs(&format!("size={}m", count as u64 * mebibytes + 16));
@@ -58,7 +59,7 @@ impl SharedLink {
         show.arg(format!("nbd+unix:///{name}?socket={}", socket.display()));
         self.shown.push(quiet(&mut show).spawn().expect("nbdfuse starts"));
         await_some("nbdfuse", || fs::metadata(&shown).is_ok_and(|disk| disk.len() > 0).then_some(()));
-        // Nothing is left to be written later, while something is measured.
+        // mkfs leaves nothing to be written later, during a measurement.
         let whole = ["-E", "lazy_itable_init=0,lazy_journal_init=0"];
         must(Command::new("mkfs.ext4").args(["-q", "-m", "0"]).args(whole).arg(&shown));
         let point = self.at(&format!("mounted-{index}"));
@@ -70,7 +71,7 @@ impl SharedLink {
         self.directory.path().join(name)
     }
 
-    /// Where the disks are mounted.
+    /// The mount points of the disks.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.volumes.iter().map(|volume| volume.path().to_path_buf()).collect()
     }

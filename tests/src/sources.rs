@@ -1,4 +1,4 @@
-//! The workspace's own sources, for the tests that hold them against limits.
+//! The workspace's own sources, for the tests that check them against limits.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use syn::{Attribute, Ident};
 
 use crate::root;
 
-/// All files below a directory whose names end so, in order.
+/// All files below a directory with this extension, in order.
 pub fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten() {
@@ -37,14 +37,14 @@ pub fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Whether what has these attributes is compiled for tests only.
+/// Returns true if an item with these attributes is compiled for tests only.
 pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     let is_test =
         |attribute: &Attribute| attribute.parse_args::<Ident>().is_ok_and(|argument| argument == "test");
     attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && is_test(attribute))
 }
 
-/// A test fails with these complaints, if there are any.
+/// Fails the test with these complaints, if there are any.
 pub fn assert_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }

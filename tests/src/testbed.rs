@@ -1,4 +1,5 @@
-//! Real storage systems on this machine, brought up by `testbed/up` in a folder of the test's own and gone with it.
+//! Real storage systems on this machine. `testbed/up` starts them in a folder of the test's own, and they end
+//! with it.
 
 use std::{
     fs,
@@ -15,39 +16,38 @@ use crate::{
     root,
 };
 
-/// What `testbed/up` ends its message with where a package is missing.
+/// End of the message of `testbed/up` if a package is missing.
 const HOW_TO_INSTALL: &str = "Install them as root: scripts/bootstrap testbed";
 
-/// A testbed of a test's own. It is taken down when it is dropped, whatever state it is in.
+/// A testbed of a test's own. Dropping it takes the testbed down, in any state.
 #[derive(Debug)]
 pub struct Testbed {
-    /// A file system of its own, if the testbed is to have only so much room.
+    /// A file system of its own, if the testbed has limited room.
     room: Option<FileSystem>,
-    /// The testbed's folder lies in it otherwise.
+    /// Otherwise holds the testbed's folder.
     base: TempDir,
 }
 
 impl Testbed {
-    /// A folder in which nothing is started yet. If this user may not mount, the test is skipped with a word, or fails where
-    /// everything must be tested.
+    /// A folder in which nothing runs yet. If this user may not mount, the test says that it is skipped, or
+    /// fails if `CI` or `NILOMETER_REQUIRE_ROOT` is set.
     pub fn empty() -> Option<Self> {
         may_mount().then(|| Testbed { room: None, base: tempfile::tempdir().expect("a temporary directory") })
     }
 
-    /// Systems that run. If their packages are not there, the test is skipped with a word, or fails where everything must be
-    /// tested.
+    /// Starts these systems. If their packages are not there, the test says that it is skipped, or fails in CI.
     pub fn of(systems: &[&str]) -> Option<Self> {
         Testbed::empty()?.with(systems)
     }
 
-    /// The same, where all that servers keep is on a file system of so many MiB.
+    /// The same, with all data of the servers on a file system of `mebibytes` MiB.
     pub fn with_room_of(mebibytes: u64, systems: &[&str]) -> Option<Self> {
         let mut testbed = Testbed::empty()?;
         testbed.room = Some(FileSystem::ext4(mebibytes));
         testbed.with(systems)
     }
 
-    /// Takes all room of such a testbed but so many MiB.
+    /// Takes all room of such a testbed except `mebibytes` MiB.
     pub fn leave_room_of(&self, mebibytes: u64) {
         let place = self.room.as_ref().expect("it has a file system of its own").path();
         let there = rustix::fs::statvfs(place).expect("it is mounted");
@@ -67,8 +67,8 @@ impl Testbed {
         Some(self)
     }
 
-    /// A system, for a client of it that the program has where its library is installed. Without it the test is skipped with a
-    /// word, or fails where everything must be tested.
+    /// Starts a system for one of the program's clients. If the client's library is not installed, the test
+    /// says that it is skipped, or fails in CI.
     pub fn of_client(system: &str, client: &str) -> Option<Self> {
         if clients().contains(&client) {
             return Testbed::of(&[system]);
@@ -79,7 +79,7 @@ impl Testbed {
         None
     }
 
-    /// The same for systems of the extended set, whose packages are large: only where more is tested than usual.
+    /// The same for systems of the extended set, whose packages are large: only in `make test-long`.
     pub fn of_extended(systems: &[&str]) -> Option<Self> {
         if std::env::var_os("NILOMETER_LONG").is_none() {
             eprintln!("skipped: {systems:?} are tested by `make test-long`");
@@ -88,7 +88,8 @@ impl Testbed {
         Testbed::of(systems)
     }
 
-    /// A system of the extended set, where the library is there of the client that reaches it by URL.
+    /// A system of the extended set, for a client that reaches it by URL: only in `make test-long`, and if the
+    /// client's library is installed.
     pub fn of_extended_client(system: &str, client: &str) -> Option<Self> {
         if std::env::var_os("NILOMETER_LONG").is_none() {
             return Testbed::of_extended(&[system]);
@@ -96,32 +97,34 @@ impl Testbed {
         Testbed::of_client(system, client)
     }
 
-    /// The folder that the testbed is, once something runs.
+    /// The testbed's folder, once something runs.
     pub fn folder(&self) -> PathBuf {
         self.room.as_ref().map_or(self.base.path(), FileSystem::path).join("testbed")
     }
 
-    /// `testbed/VERB ARGUMENT...` of this folder, to be started.
+    /// The command `testbed/VERB ARGUMENT...` for this folder.
     pub fn command(&self, verb: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(root().join("testbed").join(verb));
         command.args(arguments).env("NILOMETER_TESTBED", self.folder()).stdin(Stdio::null());
         command
     }
 
-    /// `testbed/VERB ARGUMENT...`, run to its end.
+    /// Runs `testbed/VERB ARGUMENT...` to its end.
     pub fn verb(&self, verb: &str, arguments: &[&str]) -> Ended {
         ended(&mut self.command(verb, arguments))
     }
 
-    /// The same; it must end well. What it said on stdout.
+    /// The same, but panics if it fails. Returns its standard output.
     pub fn must(&self, verb: &str, arguments: &[&str]) -> String {
         let ended = self.verb(verb, arguments);
         assert_eq!(ended.code, Some(0), "{verb} {arguments:?}: {}\n{}", ended.stdout, ended.stderr);
         ended.stdout
     }
 
-    /// Starts `testbed/up SYSTEM...` and waits until a file is there: it goes on. What it says is of no interest. None if it
-    /// ended before because a package is missing: skipped with a word, or failed where everything must be tested.
+    /// Starts `testbed/up SYSTEM...`, drops its output, and waits until a file exists; it then still runs.
+    ///
+    /// If it ended before because a package is missing, this returns `None` and says that the test is skipped,
+    /// or panics in CI.
     pub fn start_up_to(&self, systems: &[&str], file: &str) -> Option<Child> {
         let mut command = self.command("up", systems);
         let mut up = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
@@ -142,19 +145,19 @@ impl Testbed {
         None
     }
 
-    /// What `testbed/status --json` says.
+    /// The output of `testbed/status --json`.
     pub fn status(&self) -> Value {
         serde_json::from_str(&self.must("status", &["--json"])).expect("JSON")
     }
 
-    /// What that says of one system.
+    /// The status of one system.
     pub fn system(&self, name: &str) -> Value {
         let status = self.status();
         let systems = status["systems"].as_array().expect("a list").clone();
         systems.into_iter().find(|system| system["system"] == name).expect("a system of this name")
     }
 
-    /// Where a system can be written to: the path of each of its mounts.
+    /// The mount points of a system, at which tests can write.
     pub fn mounts(&self, system: &str) -> Vec<PathBuf> {
         let mounts = self.system(system)["mounts"].as_array().cloned().unwrap_or_default();
         mounts.iter().map(|mount| mount["path"].as_str().expect("a path").into()).collect()
@@ -165,8 +168,8 @@ impl Testbed {
         self.system(system)["urls"][0]["url"].as_str().expect("a URL").to_owned()
     }
 
-    /// What of a testbed is on this machine, a line each: its folder, mounts, loop devices, network namespace, processes.
-    /// `namespace` is its name, as `status` says it.
+    /// Remains of a testbed on this machine, a line each: its folder, mounts, loop devices, network namespace,
+    /// processes. `namespace` is its name as `status` reports it.
     pub fn left(&self, namespace: &str) -> Vec<String> {
         let mut left = Vec::new();
         let folder = self.folder();
@@ -204,7 +207,7 @@ fn lines_with(text: &str, word: &str, what: &str) -> Vec<String> {
     lines.map(|line| format!("{what}: {line}")).collect()
 }
 
-/// Processes that have a word in their command or in their environment, this one apart.
+/// Processes with a word in their command or their environment, except this one.
 fn processes_with(word: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").expect("processes");
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
@@ -212,7 +215,7 @@ fn processes_with(word: &str) -> Vec<String> {
     others.filter_map(|number| process_with(number, word)).collect()
 }
 
-/// A process ends while it is looked at: then there is nothing to read.
+/// The line for a process, if it has the word. A process may end meanwhile: then there is nothing to read.
 fn process_with(number: u32, word: &str) -> Option<String> {
     let text = |name| fs::read(format!("/proc/{number}/{name}")).unwrap_or_default();
     let command = String::from_utf8_lossy(&text("cmdline")).replace('\0', " ");

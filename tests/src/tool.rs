@@ -1,8 +1,8 @@
-//! Programs of the system that a test has others' work judged by.
+//! Programs of the system with which a test checks the output of others.
 
 use std::process::{Command, Stdio};
 
-/// A program that is there. If it is not, what needs it is skipped with a word, or fails where everything must be tested.
+/// A program of the system. If it is not installed, this says that the test is skipped, or panics in CI.
 pub fn tool(name: &str) -> Option<Command> {
     let mut look = Command::new("sh");
     look.args(["-c", &format!("command -v {name}")]).stdout(Stdio::null());

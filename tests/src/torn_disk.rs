@@ -1,11 +1,11 @@
-//! A disk with a volatile cache. When it loses its power, any part of what was written since the last flush is on it: writes
-//! overtake each other, and each is torn between sectors.
+//! A disk with a volatile cache. When it loses its power, any part of the writes since the last flush is on it.
+//! Writes overtake each other, and each is torn between sectors.
 //!
 //! ```text
 //! ext4 or XFS -> loop device -> file shown by FUSE (this module) -> image, and what was written since the last fsync
 //! ```
 //!
-//! What the file system flushes comes here as `fsync` of the file.
+//! Flushes of the file system arrive here as `fsync` of the file.
 
 use std::{
     ffi::OsStr,
@@ -31,41 +31,41 @@ use crate::{
     file_system::{FileSystem, must, tried},
 };
 
-/// What a disk writes whole.
+/// Smallest unit that a disk writes whole.
 const SECTOR: usize = 512;
 const DISK: INodeNo = INodeNo(2);
-/// The kernel asks each time.
+/// The kernel caches no attributes and asks each time.
 const KEPT: Duration = Duration::ZERO;
 const REQUEST_MAX: u32 = 1 << 20;
 
-/// A file system on such a disk. Unmounted and removed when it is dropped.
+/// A file system on such a disk. Dropping it unmounts and removes it.
 #[derive(Debug)]
 pub struct TornDisk {
     volume: Option<FileSystem>,
     session: Option<BackgroundSession>,
     cache: Arc<Mutex<DiskCache>>,
-    /// Options with which it is mounted while the same file system is mounted elsewhere.
+    /// Mount options for a second mount of the same file system.
     beside: &'static str,
     directory: TempDir,
 }
 
-/// What a disk was like when it lost its power.
+/// A disk after a loss of power.
 #[derive(Debug)]
 pub struct PowerLost {
-    /// The file system as it is found afterwards. Unmounted when it is dropped.
+    /// The file system found on it. Dropping it unmounts it.
     pub found: FileSystem,
-    /// Writes that were not flushed.
+    /// Number of writes that were not flushed.
     pub unflushed: usize,
-    /// Sectors of these that are lost.
+    /// Number of their sectors that are lost.
     pub lost_sectors: usize,
     image: PathBuf,
 }
 
 #[derive(Debug)]
 struct DiskCache {
-    /// What survives in any case.
+    /// Bytes that survive in any case.
     flushed: File,
-    /// What is read.
+    /// Bytes that a read returns.
     latest: File,
     unflushed: Vec<CachedWrite>,
     bytes: u64,
@@ -78,12 +78,12 @@ struct CachedWrite {
 }
 
 impl TornDisk {
-    /// ext4 on such a disk of so many MiB.
+    /// ext4 on such a disk of `mebibytes` MiB.
     pub fn ext4(mebibytes: u64) -> Self {
         TornDisk::with(&["mkfs.ext4", "-q", "-m", "0"], mebibytes, "loop")
     }
 
-    /// XFS on such a disk of so many MiB, at least 300.
+    /// XFS on such a disk of `mebibytes` MiB, at least 300.
     pub fn xfs(mebibytes: u64) -> Self {
         TornDisk::with(&["mkfs.xfs", "-q"], mebibytes, "loop,nouuid")
     }
@@ -114,12 +114,12 @@ impl TornDisk {
         TornDisk { volume: Some(volume), session: Some(session), cache, beside, directory }
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> PathBuf {
         self.directory.path().join("mounted")
     }
 
-    /// The disk as it is found if it loses its power now. The seed decides what of its cache is on it.
+    /// The disk after a loss of power now. The seed selects the cached sectors that reached it.
     pub fn after_power_loss(&self, seed: u64) -> PowerLost {
         let at = |name: String| self.directory.path().join(name);
         let [image, point] = ["image", "found"].map(|name| at(format!("{name}-{seed}")));
@@ -145,7 +145,7 @@ impl Drop for TornDisk {
 }
 
 impl PowerLost {
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> &Path {
         self.found.path()
     }
@@ -153,7 +153,7 @@ impl PowerLost {
 
 impl Drop for PowerLost {
     fn drop(&mut self) {
-        // It is mounted still, and its room is free when it no longer is.
+        // It is still mounted; its space becomes free with the unmount.
         fs::remove_file(&self.image).unwrap_or_default();
     }
 }
@@ -172,7 +172,8 @@ impl DiskCache {
         Ok(())
     }
 
-    /// Makes an image of what is there; how many writes were not flushed, and sectors of them that are lost.
+    /// Makes an image of the disk after a loss of power. Returns the numbers of writes not flushed and of their
+    /// sectors that are lost.
     fn lose_power(&self, seed: Seed, image: &Path) -> (usize, usize) {
         must(Command::new("cp").arg("--sparse=always").arg(image.with_file_name("flushed")).arg(image));
         let file = File::options().write(true).open(image).expect("it was made");

@@ -1,10 +1,12 @@
-//! Fuzzing of what reads bytes from outside, on the toolchain of the repository: inputs that are almost valid, made from a
-//! corpus of valid ones by changes that a decoder may trip over.
+//! Fuzzing of decoders that read bytes from outside, on the repository's own toolchain. Inputs are almost
+//! valid: the fuzzer changes those of a corpus in ways that a decoder may trip over.
 //!
-//! In a run of the tests each target gets a fixed number of inputs that follow from its name, so that a run can be repeated.
-//! With `NILOMETER_FUZZ_SECONDS` it goes on for so long, from another seed each time, which is told if an input fails. A
-//! failing input is made as small as it still fails, and printed: it belongs into the corpus, as a file of its own, when its
-//! cause is mended.
+//! In a run of the tests each target gets a fixed number of inputs that follow from its name, so you can repeat
+//! the run. With `NILOMETER_FUZZ_SECONDS` fuzzing goes on for that time, from another seed each time. If an
+//! input fails, the message states the seed.
+//!
+//! The fuzzer shrinks a failing input as far as it still fails, and prints it. Add it to the corpus, as a file
+//! of its own, when you have fixed its cause.
 
 #![forbid(unsafe_code)]
 
@@ -33,9 +35,10 @@ pub use metadata::with_changed_metadata;
 
 /// Inputs of a target in a run of the tests.
 pub const INPUTS: u32 = 3000;
-/// For so many seconds each target is fuzzed, if this is set.
+/// Environment variable with the seconds for which to fuzz each target. If unset, a target gets [`INPUTS`]
+/// inputs.
 pub const SECONDS: &str = "NILOMETER_FUZZ_SECONDS";
-/// No input takes a decoder so long, on however busy a machine.
+/// Longest time for one input, on any machine: a decoder that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_mins(1);
 
 /// The files of a directory as a corpus, in the order of their names.
@@ -54,12 +57,12 @@ pub fn corpus(directory: &Path) -> Vec<Vec<u8>> {
     corpus
 }
 
-/// Gives a decoder each input of the corpus, and then changed ones. It may refuse an input; it must not panic, and it must come
-/// to an end.
+/// Gives a decoder each input of the corpus, and then changed ones. It may refuse an input, but must not panic,
+/// and must return.
 ///
 /// # Panics
 ///
-/// With the smallest input that fails, and the seed that it was found from.
+/// Panics with the smallest input that fails, and the seed that led to it.
 pub fn fuzz(name: &str, corpus: Vec<Vec<u8>>, decode: impl Fn(&[u8]) + Send + 'static) {
     let (sender, over) = sync_channel(1);
     let last = Arc::<Mutex<(u64, Vec<u8>)>>::default();
@@ -81,7 +84,7 @@ pub fn fuzz(name: &str, corpus: Vec<Vec<u8>>, decode: impl Fn(&[u8]) + Send + 's
     }
 }
 
-/// How many inputs were given, and the last of them.
+/// Number of inputs tried, and the last of them.
 type Last = Mutex<(u64, Vec<u8>)>;
 
 fn run(
@@ -97,11 +100,11 @@ fn run(
         Some(input) => Err(format!("fails on {} of the corpus", shown(input))),
         None => rounds(name, corpus, &given),
     };
-    // Nobody waits any more where it hung.
+    // If an input hung, nobody waits for the result any more.
     drop(over.send(result));
 }
 
-/// Whether the decoder comes to an end with an input. The input is noted before.
+/// Returns true if the decoder returns without a panic. Stores the input first.
 fn survives(input: &[u8], decode: &impl Fn(&[u8]), last: &Last) -> bool {
     let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
     *last = (last.0 + 1, input.to_vec());
@@ -109,7 +112,7 @@ fn survives(input: &[u8], decode: &impl Fn(&[u8]), last: &Last) -> bool {
     catch_unwind(AssertUnwindSafe(|| decode(input))).is_ok()
 }
 
-/// One round in a run of the tests, or as many as there is time for.
+/// Runs one round in a run of the tests, or as many as the time allows.
 fn rounds(name: &str, corpus: Vec<Vec<u8>>, given: &impl Fn(&[u8]) -> bool) -> Result<(), String> {
     let seconds: Option<u64> = std::env::var(SECONDS).ok().and_then(|seconds| seconds.parse().ok());
     let begun = now();
@@ -127,7 +130,7 @@ fn rounds(name: &str, corpus: Vec<Vec<u8>>, given: &impl Fn(&[u8]) -> bool) -> R
     Ok(())
 }
 
-/// Says how many inputs a long run of a target tried.
+/// Prints the number of inputs that a long run of a target tried.
 #[expect(clippy::print_stderr, reason = "how much a long run tried is what it is for")]
 pub fn tell(name: &str, inputs: u64) {
     eprintln!("{name}: {inputs} inputs tried, none failed");
@@ -156,12 +159,12 @@ fn round(
     outcome.map_err(|error| error.to_string())
 }
 
-/// An input as text that can be put into a file with `printf`.
+/// An input as text that `printf` can write to a file.
 fn shown(input: &[u8]) -> String {
     format!("{} bytes: {}", input.len(), input.escape_ascii())
 }
 
-/// One thing that is different.
+/// One change of an input.
 #[derive(Debug, Clone)]
 enum Change {
     Flip(Index, u8),
@@ -169,11 +172,11 @@ enum Change {
     Insert(Index, Vec<u8>),
     Remove(Index, Index),
     Repeat(Index, Index, usize),
-    /// The digits of a number become those of another.
+    /// Replaces the digits of a number by those of another.
     Number(Index, &'static str),
-    /// Eight bytes become a binary number.
+    /// Replaces eight bytes by a binary number.
     Binary(Index, u64),
-    /// What follows is that of another input.
+    /// Replaces the rest by that of another input.
     Splice(Index, Index, Index),
     Cut(Index),
 }

@@ -1,19 +1,19 @@
-//! Files of HDF5 whose metadata are almost right. Most changes hit a block of metadata, and the checksum of the block is mostly made
-//! right again: the library looks no further at a block with a wrong one.
+//! HDF5 files whose metadata are almost right. Most changes hit a block of metadata. In most files the
+//! checksums are then corrected: the library looks no further at a block with a wrong one.
 
 /// Signatures of blocks of metadata (HDF5 File Format Specification, version 3.0).
 const SIGNATURES: [&[u8]; 16] = [
     b"TREE", b"SNOD", b"HEAP", b"GCOL", b"OHDR", b"OCHK", b"FRHP", b"FHDB", b"FHIB", b"BTHD", b"BTLF",
     b"FAHD", b"FADB", b"EAHD", b"EAIB", b"\x89HDF",
 ];
-/// Blocks of one length: the signature, and the place of the checksum.
+/// Blocks of a fixed length: the signature, and the position of the checksum.
 const CHECKED: [(&[u8], usize); 5] =
     [(b"BTHD", 34), (b"FAHD", 24), (b"EAHD", 68), (b"FRHP", 142), (b"\x89HDF", SUPERBLOCK_CHECKED)];
-/// The checksum of a superblock of version 2 or 3.
+/// Position of the checksum in a superblock of version 2 or 3.
 const SUPERBLOCK_CHECKED: usize = 44;
-/// The version of a superblock stands behind its signature.
+/// Position of the version in a superblock, behind its signature.
 const SUPERBLOCK_VERSION: usize = 8;
-/// Bytes behind a signature that a change hits.
+/// Distance behind a signature within which most changes fall.
 const NEAR: u64 = 200;
 /// Numbers that lengths, counts and addresses trip over.
 const NUMBERS: [u64; 12] =
@@ -30,7 +30,7 @@ impl SeededNumbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below this one, which is not 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
@@ -40,7 +40,7 @@ impl SeededNumbers {
     }
 }
 
-/// A file with some of its metadata changed, as follows from the seed.
+/// Changes some of a file's metadata. The seed determines the changes.
 pub fn with_changed_metadata(file: &[u8], seed: u64) -> Vec<u8> {
     let mut numbers = SeededNumbers(seed);
     let mut changed = file.to_vec();
@@ -54,13 +54,13 @@ pub fn with_changed_metadata(file: &[u8], seed: u64) -> Vec<u8> {
     changed
 }
 
-/// The places of all signatures.
+/// The positions of all signatures.
 fn blocks_of(file: &[u8]) -> Vec<usize> {
     let is_block = |at: &usize| SIGNATURES.iter().any(|signature| file[*at..].starts_with(signature));
     (0..file.len()).filter(is_block).collect()
 }
 
-/// One change of some bytes.
+/// Changes some bytes.
 fn change(file: &mut Vec<u8>, blocks: &[usize], numbers: &mut SeededNumbers) {
     if file.is_empty() {
         return;
@@ -91,13 +91,13 @@ fn change(file: &mut Vec<u8>, blocks: &[usize], numbers: &mut SeededNumbers) {
     }
 }
 
-/// Writes bytes over others, as far as the file goes.
+/// Overwrites bytes, up to the end of the file.
 fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
     let room = bytes.len().min(file.len() - at);
     file[at..at + room].copy_from_slice(&bytes[..room]);
 }
 
-/// Makes the checksums right of all blocks whose length is known.
+/// Corrects the checksums of all blocks with a known length.
 fn correct_checksums(file: &mut [u8]) {
     for at in blocks_of(file) {
         let known = CHECKED.iter().find(|(signature, _)| file[at..].starts_with(signature));
@@ -116,7 +116,7 @@ fn correct_checksums(file: &mut [u8]) {
     }
 }
 
-/// Bytes of an object header of version 2 in front of its checksum.
+/// Length of an object header of version 2, up to its checksum.
 fn object_header_length(block: &[u8]) -> Option<usize> {
     let rest = block.strip_prefix(b"OHDR\x02")?;
     let flags = *rest.first()?;
@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// The values that its author gives.
+    /// The values published by the author of lookup3.
     #[test]
     fn the_checksum_is_that_of_lookup3() {
         assert_eq!(lookup3(b""), 0xdead_beef);

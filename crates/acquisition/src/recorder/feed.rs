@@ -1,5 +1,5 @@
-//! What delivers frames to a recorder: an instrument that is simulated in this process, the network, or another recording
-//! that is copied.
+//! Sources of a recorder's frames: an instrument simulated in this process, the network, or another recording
+//! to copy.
 
 use std::{
     sync::{
@@ -34,39 +34,39 @@ use crate::{
 };
 use nilometer_wire::WireFormat;
 
-/// See the module.
+/// Source of a recording's frames.
 #[derive(Debug)]
 pub enum Feed {
-    /// Frames with this content, when they are due.
+    /// A simulated instrument: frames with this content, when they are due.
     Instrument {
-        /// What is in the frames.
+        /// Content of the frames.
         content: Content,
-        /// When they come.
+        /// Schedule of the frames.
         delivery: Delivery,
     },
-    /// Packets.
+    /// Packets from the network.
     Network(Network),
-    /// Frames that come as messages, of a series that has begun.
+    /// Frames that arrive as messages, of a series that has begun.
     Series(SeriesFeed),
-    /// Frames of another recording, as they are acknowledged there.
+    /// Frames of another recording, as the recorder there acknowledges them.
     Recording(Copied),
-    /// Frames of a recording that is there, all of them, as fast as they can be read.
+    /// All frames of an existing recording, as fast as the storage delivers them.
     Recorded(RecordedFrames),
 }
 
-/// A recording that is copied while it is made. The copy ends with it, or when it is stopped.
+/// A recording that is copied while it is made. The copy ends with the recording, or when you stop it.
 #[derive(Debug)]
 pub struct Copied {
-    /// Where it is.
+    /// Storage of the recording to copy.
     pub target: Arc<dyn Target>,
-    /// How its lanes are laid out: one at least.
+    /// Layouts of its lanes, at least one.
     pub lanes: Vec<RawLayout>,
-    /// How it is followed.
+    /// Settings for following it.
     pub following: Following,
 }
 
 impl Copied {
-    /// Follows it into a ring until it is over, or to be; closes the ring.
+    /// Copies the recording into a ring until it ends or `stop` is set, then closes the ring.
     fn run(self, ring: Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> SourceTotals {
         let slots = Follower::slots(self.lanes.len() as u32);
         let options = Options { kind: EngineKind::Sync, depth: 1, slots, clock };
@@ -87,14 +87,14 @@ impl Copied {
     }
 }
 
-/// A series of frames that come as messages.
+/// A series of frames that arrive as messages.
 #[derive(Debug)]
 pub struct SeriesFeed {
-    /// The receiver, to which the start of the series came.
+    /// The receiver that has taken the start of the series.
     pub receiver: LentReceiver,
-    /// How they are stored.
+    /// Size, encoding and order in which its frames are stored.
     pub storage: SeriesStorage,
-    /// Where what images say beside their pixels goes.
+    /// Destination of values that images carry beside their pixels. `None` if nobody stores them.
     pub values: Option<Arc<JoinedValues>>,
 }
 
@@ -110,13 +110,14 @@ impl SeriesFeed {
         let begun = clock.now();
         let receiver = &mut self.receiver;
         let mut intake = RingIntake::new(ring.clone(), self.storage).joining(self.values.take());
-        // A fault of the network is told with the figures.
+        // The receiver's counters report a fault of the network.
         let ending = receiver.run(clock, stop, &mut intake);
         if ending.is_ok_and(|ending| ending != SeriesEnding::Stopped) {
             receiver.look_behind(clock.now(), &mut intake).ok();
         }
         intake.finish(clock.now());
-        // The recording ends behind the last frame: nobody reads blank ones that were announced and did not come.
+        // The recording ends behind the last frame that arrived: blank frames that were announced and did not
+        // arrive have no reader.
         let due = receiver.series().map_or(0, SeriesCheck::came_upto);
         awaited.of(due, stop);
         ring.close(due);
@@ -128,7 +129,7 @@ impl SeriesFeed {
     }
 }
 
-/// What comes from elsewhere, while it comes.
+/// Live counters of packets or messages from outside this process.
 #[derive(Debug, Clone)]
 pub(super) enum LiveTraffic {
     Packets(Arc<Mutex<Traffic>>),
@@ -138,26 +139,26 @@ pub(super) enum LiveTraffic {
 /// Packets that are recorded in blocks.
 #[derive(Debug)]
 pub struct Network {
-    /// Where they come: at one port, or each module at its own. At least one.
+    /// Ports at which packets arrive, at least one: one for all modules, or one for each.
     pub ports: Vec<Port>,
     /// Frames of a block: [`nilometer_model::packets::frames_of_block`].
     pub frames_of_block: u64,
-    /// How far from their place they may come.
+    /// Largest distance of a packet from its expected position.
     pub limits: ReorderWindow,
-    /// What becomes of those that don't.
+    /// Treatment of packets that don't arrive within the limits.
     pub missing: Missing,
-    /// When it ends by itself.
+    /// Condition at which the recording ends by itself.
     pub until: Until,
-    /// The only processor for the thread that puts packets in their place, if it is to have one.
+    /// Processor to which the assembling thread is pinned. `None` leaves it to the scheduler.
     pub cpu: Option<usize>,
 }
 
-/// Where packets come.
+/// A source of packets.
 #[derive(Debug)]
 pub struct Port {
-    /// How they arrive.
+    /// Transport over which packets arrive.
     pub transport: Box<dyn Transport>,
-    /// What stands in them.
+    /// Layout of the packets.
     pub format: Box<dyn WireFormat>,
 }
 
@@ -175,7 +176,7 @@ impl Feed {
         }
     }
 
-    /// Which of the instrument's frames it delivers.
+    /// The instrument's frames that this feed delivers.
     pub(super) fn turn(&self) -> FrameTurn {
         match self {
             Feed::Instrument { delivery, .. } => delivery.turn,
@@ -183,28 +184,29 @@ impl Feed {
         }
     }
 
-    /// Bytes that a slot has at the least, whatever the lanes ask for: what is read may be longer than the frame.
+    /// Smallest size of a slot in bytes, whatever the lanes need: a read may be longer than the frame.
     pub(super) fn slot_size(&self, alignment: Alignment) -> usize {
         match self {
             Feed::Instrument { .. } | Feed::Network(_) => 0,
-            // What is written of it may end with a page.
+            // The write of a frame may end with a page.
             Feed::Series(series) => Arena::distance(series.storage.slot_size(), alignment),
             Feed::Recording(copied) => Follower::room(&copied.lanes) as usize,
             Feed::Recorded(recorded) => recorded.slot_size(),
         }
     }
 
-    /// Touches all slots, so that their memory is there when it is needed; no more of them once the recording is to end.
+    /// Touches all slots, so that their memory is there when the recording needs it. It stops early once `stop`
+    /// is set.
     pub(super) fn prepare_slots(&self, slots: &mut [Buffer], stop: &AtomicBool) {
         match self {
             Feed::Instrument { content, .. } => prepare_all(slots, stop, |slot| content.prepare_slot(slot)),
             Feed::Network(_) | Feed::Series(_) => prepare_all(slots, stop, |slot| slot.fill(0)),
-            // A copy can wait: what it costs is told beside what it copies.
+            // A copy can wait: the cost of its page faults appears in its own figures.
             Feed::Recording(_) | Feed::Recorded(_) => {}
         }
     }
 
-    /// The source of a ring.
+    /// Makes this feed the source of a ring.
     pub(super) fn onto(self, ring: Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> Job {
         let feeding = match self {
             Feed::Instrument { content, delivery } => Feeding::Instrument { content, delivery },
@@ -223,10 +225,11 @@ impl Feed {
     }
 }
 
-/// Threads that touch memory, at the most: more wait for each other in the kernel.
+/// Most threads that touch memory: more of them would only wait for each other in the kernel.
 const TOUCHING: usize = 8;
 
-/// Prepares slots on as many threads as there are processors: most of the time goes into the kernel, which brings the memory.
+/// Prepares slots on several threads, because the kernel takes most of the time to provide the memory. There is
+/// one thread for each processor, at most [`TOUCHING`].
 fn prepare_all(slots: &mut [Buffer], stop: &AtomicBool, prepare: impl Fn(&mut [u8]) + Sync) {
     let threads = processors().len().clamp(1, TOUCHING);
     let share = slots.len().div_ceil(threads).max(1);
@@ -238,25 +241,25 @@ fn prepare_all(slots: &mut [Buffer], stop: &AtomicBool, prepare: impl Fn(&mut [u
     });
 }
 
-/// What a source's thread does.
+/// Work of a source's thread.
 #[derive(Debug)]
 pub(super) struct Job {
     ring: Arc<Ring>,
     stop: Arc<AtomicBool>,
     clock: Clock,
     feeding: Feeding,
-    /// When the first frame of an instrument is due, if not at once.
+    /// Due time of an instrument's first frame. `None` if it is due at once.
     pub(super) starts: Option<Nanos>,
-    /// Before its files are closed.
+    /// Values to wait for before the ring is closed.
     pub(super) awaited: AwaitedValues,
 }
 
-/// Values that come apart from the frames, and are awaited once the last of these came.
+/// Values that arrive apart from the frames. The source waits for them once the last frame has arrived.
 #[derive(Debug, Default)]
 pub(super) struct AwaitedValues(pub(super) Option<Arc<MetadataReader>>);
 
 impl AwaitedValues {
-    /// Waits for those of so many frames.
+    /// Waits for the values of the first `frames` frames.
     fn of(&self, frames: u64, stop: &AtomicBool) {
         if let Some(reader) = &self.0 {
             reader.await_rest(frames, stop);
@@ -273,7 +276,7 @@ enum Feeding {
     Recorded(RecordedFrames),
 }
 
-/// Has all frames of a recording read into a ring, and closes the ring.
+/// Reads all frames of a recording into a ring, and closes the ring.
 fn supply(recorded: RecordedFrames, ring: &Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> SourceTotals {
     let mut engine = Null::new(1, clock);
     ring.seat_source(engine.waker());
@@ -289,11 +292,12 @@ fn supply(recorded: RecordedFrames, ring: &Arc<Ring>, stop: Arc<AtomicBool>, clo
     SourceTotals { frames, begun, ..SourceTotals::default() }
 }
 
-/// Longer than any recording: a copy ends with what it follows, or when it is told to.
+/// Longer than any recording: a copy ends with the recording it follows, or when you stop it.
 const FOR_EVER: Nanos = Nanos(u64::MAX / 4);
 
 impl Job {
-    /// Has the receiver say what these lanes have stored beside what came: both at one moment.
+    /// Makes the receiver report the lanes' stored totals together with its own counts, both taken at one
+    /// moment.
     pub(super) fn count_stored(&mut self, counts: &LaneCounts) {
         match &mut self.feeding {
             Feeding::Network { receiver, .. } => receiver.count_stored(counts.clone()),
@@ -302,10 +306,10 @@ impl Job {
         }
     }
 
-    /// All is ready: what came before is not recorded.
+    /// Discards packets received so far: all lanes are ready, and only later packets are recorded.
     pub(super) fn discard(&mut self) -> std::io::Result<()> {
         match &mut self.feeding {
-            // What comes of a series that has begun is of it.
+            // All frames of a series that has begun are part of it.
             Feeding::Instrument { .. }
             | Feeding::Series(_)
             | Feeding::Recording(_)
@@ -314,17 +318,17 @@ impl Job {
         }
     }
 
-    /// For how long frames come, from the beginning on.
+    /// Time during which frames arrive, counted from the beginning.
     pub(super) fn duration(&self) -> Nanos {
         match &self.feeding {
             Feeding::Instrument { delivery, .. } => delivery.duration,
-            // The time is counted from the first packet.
+            // The receiver counts the duration from the first packet, which may arrive this much later.
             Feeding::Network { until, .. } => until.duration + until.duration,
             Feeding::Series(_) | Feeding::Recording(_) | Feeding::Recorded(_) => FOR_EVER,
         }
     }
 
-    /// What comes from elsewhere, while it comes.
+    /// Live counters of the network, if frames come from there.
     pub(super) fn live(&self) -> Option<LiveTraffic> {
         match &self.feeding {
             Feeding::Instrument { .. } | Feeding::Recording(_) | Feeding::Recorded(_) => None,
@@ -333,7 +337,7 @@ impl Job {
         }
     }
 
-    /// Delivers until it is over.
+    /// Delivers frames until the recording is over.
     pub(super) fn run(self) -> SourceTotals {
         let Job { ring, stop, clock, feeding, starts, awaited } = self;
         let mut engine = Null::new(1, clock);
@@ -357,7 +361,7 @@ impl Job {
             Feeding::Recording(copied) => copied.run(ring, stop, clock),
             Feeding::Recorded(recorded) => supply(recorded, &ring, stop, clock),
             Feeding::Network { mut receiver, cpu, .. } => {
-                // Where it runs is a wish that was checked before.
+                // Pinning is optional; the program checked the processor before.
                 cpu.map(pin_to);
                 let begun = clock.now();
                 let frames = receiver.run(clock, &stop);

@@ -1,5 +1,5 @@
-//! The recorder on threads: a source and a writer for each lane, supervised. Nothing here decides anything about
-//! frames; that is in the workloads, which tests run on a virtual clock.
+//! The recorder on threads: a source and a writer for each lane, supervised. Decisions about frames are made in
+//! the workloads, which tests run on a virtual clock.
 
 mod feed;
 mod outcome;
@@ -39,30 +39,30 @@ use threads::{LaneJob, Report};
 
 use crate::sink::{EncodeStage, FILE_SLOTS, LaneSetup, RingNeeds};
 
-/// A recording to be made.
+/// Settings of a new recording.
 #[derive(Debug)]
 pub struct Setup {
-    /// Where frames go: [`crate::sink::lanes_of`]. At least one.
+    /// The lanes that store frames, at least one: [`crate::sink::lanes_of`].
     pub lanes: Vec<LaneSetup>,
-    /// How the lanes' operations are issued.
+    /// Options of the engine that issues the lanes' operations.
     pub engine: Options,
-    /// Slots of the ring.
+    /// Number of slots in the ring.
     pub slots: usize,
-    /// What delivers frames.
+    /// Source of the frames.
     pub feed: Feed,
-    /// Set from elsewhere to end the recording in order.
+    /// Another thread sets it to end the recording in order.
     pub stop: Arc<AtomicBool>,
-    /// What a stall is longer than, and how late a frame may be.
+    /// A longer pause counts as a stall; also the lateness allowed for a frame.
     pub allowance: Nanos,
-    /// How long a lane may be silent after the last frame.
+    /// Longest silence of a lane after the last frame.
     pub hang_after: Nanos,
 }
 
-/// Operations in flight a lane, where several are of use.
+/// Operations in flight for each lane, if several help.
 const DEPTH: u32 = 4;
 
-/// How a lane's operations are best issued, several at once if that is of use: `RawLayout::is_deep`. Otherwise each is a copy
-/// into the cache, one at a time in a lane.
+/// Chooses the engine for a lane. If `deep` (`RawLayout::is_deep`), several operations are in flight at once.
+/// Otherwise each operation is a copy into the cache, one at a time in a lane.
 pub fn suited_engine(target: &dyn Target, deep: bool, clock: Clock) -> Result<Options, EngineError> {
     let sync = Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock };
     let options = Options { kind: EngineKind::IoUring, depth: DEPTH, ..sync };
@@ -76,21 +76,21 @@ pub fn suited_engine(target: &dyn Target, deep: bool, clock: Clock) -> Result<Op
     }
 }
 
-/// A recording that could not begin.
+/// Reason why a recording could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// A lane could not be set up.
     #[error("lane {lane}: {why}")]
     Lane {
-        /// Which.
+        /// Number of the lane.
         lane: usize,
-        /// What went wrong.
+        /// Cause of the failure.
         why: String,
     },
     /// A lane's storage did not answer while the lane was set up.
     #[error("lane {lane}: hung while it was set up")]
     Hung {
-        /// Which.
+        /// Number of the lane.
         lane: usize,
     },
     /// A thread could not be started, or the network gave up.
@@ -98,7 +98,7 @@ pub enum RecordingError {
     Thread(#[from] std::io::Error),
 }
 
-/// A recording that runs.
+/// A running recording.
 #[derive(Debug)]
 pub struct Recorder {
     ring: Arc<Ring>,
@@ -106,34 +106,34 @@ pub struct Recorder {
     clock: Clock,
     stop: Arc<AtomicBool>,
     hang_after: Nanos,
-    /// When the last frame is due at the latest.
+    /// Latest time at which the last frame is due.
     over: Nanos,
-    /// When a thread reported last, or frames were seen to be settled.
+    /// Time of the last report from a thread, or of the last progress in settled frames.
     heard: Nanos,
-    /// Frames below this were settled when it was looked last.
+    /// Frames below this number were settled at the last check.
     mark: u64,
-    /// Threads that have not reported.
+    /// Number of threads that have not reported.
     open: usize,
     before: Usage,
     source: SourceTotals,
     /// The source has reported.
     fed: bool,
     lanes: Vec<Option<Lane>>,
-    /// The source, until the recording begins.
+    /// The source, until the recording begins, and the sender for its report.
     waits: Option<(feed::Job, SyncSender<Report>)>,
     duration: Nanos,
-    /// What comes from the network.
+    /// Live counters of the network.
     live: Option<LiveTraffic>,
-    /// What lanes do, and what came in the last second.
+    /// Counters and endings of the lanes.
     watched: Vec<LaneWatch>,
     counts: LaneCounts,
     recent: Recent,
     memory: MemoryAccount,
 }
 
-/// How long lanes have to end when a recording does not begin.
+/// Time that lanes have to end if a recording does not begin.
 const LEAVE: Nanos = Nanos::from_millis(2000);
-/// How often it is looked whether the recording was stopped.
+/// Interval at which the recorder checks if it was stopped.
 const LOOK: Nanos = Nanos::from_millis(50);
 
 impl Recorder {
@@ -144,7 +144,8 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Makes all lanes ready. Packets that come from then on are recorded; frames of an instrument come from [`Recorder::begin`] on.
+    /// Makes all lanes ready. Packets received from then on are recorded; an instrument delivers frames from
+    /// [`Recorder::begin`] on.
     pub fn prepare(setup: Setup) -> Result<Self, RecordingError> {
         let Setup { mut lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
         let count = lanes.len();
@@ -153,7 +154,7 @@ impl Recorder {
         let needs = lanes.iter().map(|lane| lane.sink.needs()).reduce(RingNeeds::and);
         let needs = needs.expect("a recording has a lane");
         let slot = needs.slot.max(feed.slot_size(needs.alignment));
-        // What the program takes by itself.
+        // Memory of the program itself.
         let before = resident_memory();
         let (arena, mut slots) = Arena::aligned(setup.slots, slot, needs.alignment);
         feed.prepare_slots(&mut slots, &stop);
@@ -175,7 +176,7 @@ impl Recorder {
         let early = match early {
             Ok(early) => early,
             Err(error) => {
-                // Lanes that are ready end, and what they made may be removed then.
+                // Lanes that are ready end now; the caller may then remove the files they made.
                 ring.close(0);
                 drop(sender);
                 while reports.recv_timeout(LEAVE.duration()).is_ok() {}
@@ -214,7 +215,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// What came since it was prepared is none of the recording: for one that begins later.
+    /// Discards packets received since [`Recorder::prepare`], for a recording that begins later.
     pub fn discard(&mut self) -> Result<(), RecordingError> {
         match &mut self.waits {
             Some((job, _)) => Ok(job.discard()?),
@@ -222,14 +223,14 @@ impl Recorder {
         }
     }
 
-    /// Before its files are closed, values that come apart from the frames are awaited.
+    /// Makes the source wait for values that arrive apart from the frames, before the files are closed.
     pub fn await_values(&mut self, reader: Arc<MetadataReader>) {
         if let Some((job, _)) = &mut self.waits {
             job.awaited = AwaitedValues(Some(reader));
         }
     }
 
-    /// It does not begin: whether all lanes ended in time.
+    /// Ends the lanes of a recording that does not begin. Returns true if all ended in time.
     pub fn cancel(mut self) -> bool {
         self.open -= usize::from(self.waits.take().is_some());
         self.ring.close(0);
@@ -242,12 +243,13 @@ impl Recorder {
         true
     }
 
-    /// The first frame is due now.
+    /// Begins the recording: the first frame is due now.
     pub fn begin(&mut self) -> Result<(), RecordingError> {
         self.begin_at(None)
     }
 
-    /// The first frame of an instrument is due at this time of the recording's clock, or now.
+    /// Begins the recording with an instrument's first frame due at `start`, on the recording's clock. `None`
+    /// means now.
     pub fn begin_at(&mut self, start: Option<Nanos>) -> Result<(), RecordingError> {
         let Some((mut job, sender)) = self.waits.take() else { return Ok(()) };
         job.starts = start;
@@ -257,7 +259,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// What came from the network so far, if frames come from there.
+    /// Packets received from the network so far, if frames come from there.
     pub fn traffic(&self) -> Option<Traffic> {
         match &self.live {
             Some(LiveTraffic::Packets(live)) => {
@@ -267,7 +269,7 @@ impl Recorder {
         }
     }
 
-    /// What came of a series so far, if frames come as one.
+    /// Messages of a series received so far, if frames come as one.
     pub fn series_traffic(&self) -> Option<SeriesTraffic> {
         match &self.live {
             Some(LiveTraffic::Series(live)) => {
@@ -277,22 +279,24 @@ impl Recorder {
         }
     }
 
-    /// The account of its memory, in which other parts of the recorder state what they take and count what they hold.
+    /// The account of the recorder's memory. Other parts of the recorder state their bounds in it and count the
+    /// bytes they hold.
     pub fn memory(&self) -> &MemoryAccount {
         &self.memory
     }
 
-    /// The ring: how far it is.
+    /// The ring, with its progress.
     pub fn ring(&self) -> &Arc<Ring> {
         &self.ring
     }
 
-    /// No more frames come; what is there is stored.
+    /// Ends the recording: no more frames arrive, and the lanes store those in the ring.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// What it came to, if it ends within this time. A thread that does not report in time is given up.
+    /// Returns the outcome if the recording ends within `at_most`. The recorder gives up a thread that does not
+    /// report in time.
     pub fn wait(&mut self, at_most: Nanos) -> Option<Outcome> {
         let until = self.clock.now() + at_most;
         while self.open > 0 {
@@ -306,12 +310,12 @@ impl Recorder {
         Some(self.outcome(false))
     }
 
-    /// What it came to, though somebody did not report: whoever that is is given up.
+    /// Returns the outcome now, and gives up every thread that has not reported.
     pub fn give_up(&mut self) -> Outcome {
         self.outcome(self.open > 0)
     }
 
-    /// What it came to.
+    /// Waits for the end of the recording and returns its outcome.
     pub fn wait_to_end(mut self) -> Outcome {
         loop {
             if let Some(outcome) = self.wait(LOOK) {
@@ -337,8 +341,9 @@ impl Recorder {
         self.heard = self.clock.now();
     }
 
-    /// Until when somebody must report: for so long after the last frame, or after what was heard last if that is later. A
-    /// simulated instrument that is slower than its pace delivers longer than it should: frames are heard as well.
+    /// Returns the time until which the recorder waits for a report: `hang_after` behind the last frame, or
+    /// behind the last report if that is later. A simulated instrument may be slower than its pace and deliver
+    /// for longer, so progress in settled frames counts as a report.
     fn patience(&mut self) -> Nanos {
         let mark = self.ring.mark();
         if std::mem::replace(&mut self.mark, mark) != mark {
@@ -350,7 +355,7 @@ impl Recorder {
         self.over.max(self.heard) + self.hang_after
     }
 
-    /// What this process spent on the recording: all, without what simulates an instrument.
+    /// Processor time that this process spent on the recording, without the simulated instrument.
     fn usage(&self, source: Usage) -> Usage {
         let all = Usage::of_process().since(self.before);
         if self.live.is_some() { all } else { all.since(source) }
@@ -390,7 +395,7 @@ impl Recorder {
     }
 }
 
-/// Lanes that never got a frame end.
+/// Lanes of a recording that never began end without a frame.
 impl Drop for Recorder {
     fn drop(&mut self) {
         if self.waits.is_some() {
@@ -399,7 +404,8 @@ impl Drop for Recorder {
     }
 }
 
-/// The account of a recorder that had so much memory before: its ring has so many slots in this arena, and its lanes have theirs.
+/// Accounts for the recorder's memory: `before` bytes of the program, a ring with `slots` slots in this arena,
+/// and the lanes' buffers.
 fn account_of(before: Bytes, arena: &Arena, slots: usize, lanes: &mut [LaneSetup]) -> MemoryAccount {
     let memory = MemoryAccount::default();
     memory.hold(MemoryPart::Program, before.0);
@@ -412,7 +418,7 @@ fn account_of(before: Bytes, arena: &Arena, slots: usize, lanes: &mut [LaneSetup
     memory
 }
 
-/// The ring of so many lanes whose sinks ask this of it: it gives leases where they write chunks.
+/// Makes a ring for lanes whose sinks have these needs. It gives leases if they write chunks.
 pub fn ring_of(
     needs: RingNeeds,
     slots: Vec<Buffer>,
@@ -423,7 +429,8 @@ pub fn ring_of(
     Ring::in_turn(slots, lanes, chronicle, needs.chunk, turn)
 }
 
-/// Waits until every lane is, or some are and others do not answer. What those reported meanwhile that have failed already.
+/// Waits until every lane is ready, or until some are and the others do not answer. Returns the reports of
+/// lanes that have already ended.
 fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<Vec<Report>, RecordingError> {
     let mut waiting: BTreeSet<usize> = (0..lanes).collect();
     let mut early = Vec::new();
@@ -444,7 +451,7 @@ fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<V
     Ok(early)
 }
 
-/// Where space is reserved before the recording begins, every lane has its own.
+/// Fails if space is reserved before the recording begins and a lane has none.
 fn whole_ring(reserved: bool, early: Vec<Report>) -> Result<Vec<Report>, RecordingError> {
     for report in early.iter().filter(|_| reserved) {
         if let Report::Lane(lane, ended) = report {

@@ -1,4 +1,4 @@
-//! What a recording came to.
+//! The outcome of a recording.
 
 use nilometer_intake::{Traffic, series::SeriesTraffic};
 use nilometer_model::{Histogram, Nanos, ReaderTotals};
@@ -7,62 +7,63 @@ use nilometer_storage::{Errno, process::Usage};
 
 use crate::WriterTotals;
 
-/// What a recording came to.
+/// The outcome of a recording.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What came from the network, if frames came from there.
+    /// Packets received from the network, if frames came from there.
     pub traffic: Option<Traffic>,
-    /// What came of a series, if frames came as one.
+    /// Messages received of a series, if frames came as one.
     pub series: Option<SeriesTraffic>,
-    /// Slots, loss.
+    /// Counters of slots and losses.
     pub books: RingCounters,
-    /// What the ring lived through.
+    /// Stalls, halts and rates that the ring recorded.
     pub chronicle: Chronicle,
     /// Frames that were due.
     pub due: u64,
-    /// A frame found no free slot, and the recording was to end then.
+    /// The source stopped because a frame found no free slot.
     pub stopped: bool,
-    /// When the first frame was due, on the clock of the setup.
+    /// Due time of the first frame, on the clock of the setup.
     pub begun: Nanos,
-    /// From the first frame until the last lane was done.
+    /// Time from the first frame until the last lane was done.
     pub wall: Nanos,
-    /// By lane; none for one that hung or did not start.
+    /// Results by lane. `None` for a lane that hung or did not start.
     pub lanes: Vec<Option<Lane>>,
-    /// Processor time of this process while it recorded, the simulated instrument apart.
+    /// Processor time of this process while it recorded, without the simulated instrument.
     pub usage: Usage,
-    /// Processor time of the simulated instrument, or of what receives packets or reads the recording that is copied.
+    /// Processor time of the simulated instrument, or of the thread that receives packets or reads the copied
+    /// recording.
     pub source: Usage,
-    /// From when frames were due until they were taken in: the recorder's own lateness.
+    /// Time between the due time of frames and their intake: the recorder's own lateness.
     pub lateness: Histogram,
-    /// What was read of the recording that is copied, and how late, if one is.
+    /// Totals and latencies of the reads, if a recording is copied.
     pub reader: Option<(ReaderTotals, Histogram)>,
-    /// The source reported: whoever hangs is a lane.
+    /// The source reported; a thread that hangs is therefore a lane.
     pub fed: bool,
-    /// How long the recorder's threads waited for a processor.
+    /// Time that the recorder's threads waited for a processor.
     pub run_delay: Nanos,
-    /// Why lanes or the source have no result.
+    /// Reasons why lanes or the source have no result.
     pub faults: Vec<String>,
-    /// Somebody did not report in time.
+    /// A thread did not report in time.
     pub hung: bool,
 }
 
-/// What a lane did.
+/// The result of a lane.
 #[derive(Debug)]
 pub struct Lane {
-    /// Frames.
+    /// Counts of frames.
     pub totals: WriterTotals,
-    /// Bytes of frames as they were written: compressed, if the format is.
+    /// Bytes of frames as written: compressed, if the format is.
     pub written: u64,
     /// Processor time of its thread, and of those that encode frames for it.
     pub usage: Usage,
-    /// How long it waited for a processor.
+    /// Time that its thread waited for a processor.
     pub run_delay: Nanos,
-    /// When it was done.
+    /// Time at which the lane was done.
     pub ended: Nanos,
 }
 
 impl Lane {
-    /// How it ended.
+    /// Returns how the lane ended.
     pub fn ending(&self) -> Ending {
         match self.totals {
             WriterTotals { fault: Some(errno), .. } => Ending::Failed(errno),
@@ -75,18 +76,18 @@ impl Lane {
 /// How a lane ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// With the recording.
+    /// At the end of the recording.
     InOrder,
-    /// Before, in order, because its storage was full up to the reserve.
+    /// Early but in order, because its storage was full up to the reserve.
     Full,
-    /// Before, because its storage failed.
+    /// Early, because its storage failed.
     Failed(Errno),
-    /// It did not report in time.
+    /// The lane did not report in time.
     Hung,
 }
 
 impl Outcome {
-    /// How each lane ended, and when.
+    /// Returns how each lane ended, and when.
     pub fn endings(&self) -> impl Iterator<Item = (Ending, Option<Nanos>)> {
         self.lanes.iter().map(|lane| match lane {
             Some(lane) => (lane.ending(), Some(lane.ended.since(self.begun))),
@@ -94,22 +95,22 @@ impl Outcome {
         })
     }
 
-    /// Frames that are acknowledged, also by lanes that hung after it.
+    /// Frames acknowledged, also by lanes that hung later.
     pub fn stored(&self) -> u64 {
         self.chronicle.work.bins().iter().map(|bin| bin.operations).sum()
     }
 
-    /// Frames that are stored as they came, and came damaged: their compressed bytes can't be unpacked.
+    /// Frames stored as they arrived although damaged: their compressed bytes can't be unpacked.
     pub fn damaged(&self) -> u64 {
         self.lanes.iter().flatten().map(|lane| lane.totals.damaged).sum()
     }
 
-    /// Bytes of frames as they were written by lanes that did not hang: compressed, if the format is.
+    /// Bytes of frames as written by lanes that did not hang: compressed, if the format is.
     pub fn written(&self) -> u64 {
         self.lanes.iter().flatten().map(|lane| lane.written).sum()
     }
 
-    /// Frames that were not acknowledged when a lane hung: nobody knows.
+    /// Frames of unknown fate: they were not acknowledged when a lane hung.
     pub fn unknown(&self) -> u64 {
         self.due.saturating_sub(self.stored() + self.books.lost())
     }

@@ -1,4 +1,4 @@
-//! The state of each sender and each thread of a recording while it runs, as an operator asks for it.
+//! The state of each sender and each thread of a recording while it runs, for an operator.
 
 use std::net::SocketAddr;
 
@@ -6,51 +6,51 @@ use nilometer_intake::senders::{SenderCounts, ThreadCounts};
 use nilometer_model::Nanos;
 use serde::Serialize;
 
-/// How a sender goes that numbers its packets by itself.
+/// State of a sender that numbers its own packets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SenderStatus {
-    /// Its address and port, if they are known: of several that send one stream the first.
+    /// Its address and port, or those of the first if several send one stream. `None` if unknown.
     pub sender: Option<SocketAddr>,
-    /// Packets that have their place.
+    /// Packets that have their position in the recording.
     pub received_packets: u64,
-    /// Bytes of them that are kept.
+    /// Bytes kept of them.
     pub received_bytes: u64,
-    /// Packets that should be there and are not.
+    /// Missing packets.
     pub missing_packets: u64,
-    /// Times that packets were missing one after the other.
+    /// Gaps: runs of missing packets.
     pub gaps: u64,
-    /// The most packets missing in a row.
+    /// Longest run of missing packets.
     pub longest_gap: u64,
-    /// Packets that came after one with a higher number.
+    /// Packets that arrived after one with a higher number.
     pub reordered_packets: u64,
-    /// By how many others they were overtaken in all.
+    /// Sum of the packets that overtook each reordered packet.
     pub reordering_sum: u64,
-    /// Packets that were there already.
+    /// Packets that had already arrived.
     pub duplicate_packets: u64,
-    /// Packets that came when their place had been closed.
+    /// Packets that arrived after their position had been closed.
     pub late_packets: u64,
     /// Packets that found the ring full.
     pub ring_full_packets: u64,
-    /// Times that its numbers began anew, or jumped.
+    /// Times that the sender's numbers restarted or jumped.
     pub restarts: u64,
-    /// For how long nothing came of it while others sent; none if it sends.
+    /// Seconds without a packet of this sender while others sent. `None` if it sends.
     pub silent_seconds: Option<f64>,
     /// Its threads, if the format has any.
     pub threads: Vec<ThreadStatus>,
 }
 
-/// How a thread goes.
+/// State of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct ThreadStatus {
     /// The station, as a number.
     pub station: u16,
     /// The thread.
     pub thread: u16,
-    /// Frames that came.
+    /// Frames received.
     pub came_frames: u64,
-    /// Frames that should be there and are not, in blocks that are complete.
+    /// Missing frames in complete blocks.
     pub missing_frames: u64,
-    /// For how long nothing came of it while others of the sender came; none if it comes.
+    /// Seconds without a frame of this thread while others of the sender arrived. `None` if it sends.
     pub silent_seconds: Option<f64>,
 }
 
@@ -74,7 +74,7 @@ impl SenderStatus {
         }
     }
 
-    /// The sender in words; nothing if it is not known.
+    /// The sender's address as text; empty if unknown.
     pub fn name(&self) -> String {
         self.sender.map_or_else(String::new, |sender| sender.to_string())
     }

@@ -3,7 +3,7 @@
 use nilometer_model::{Histogram, Nanos, ReaderTotals};
 use nilometer_storage::process::Usage;
 
-/// Frames delivered, and when.
+/// Number and timing of the frames delivered.
 #[derive(Debug, Default)]
 pub(super) struct SourceTotals {
     pub(super) frames: u64,

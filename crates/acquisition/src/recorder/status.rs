@@ -1,5 +1,5 @@
-//! What an operator asks of a recording while it runs: what came, what was lost and why, how full the ring is, what the
-//! lanes do. Taken from counters only: storage that hangs delays no answer.
+//! The status of a recording while it runs: packets received, packets lost and why, fill level of the ring,
+//! state of the lanes. It comes from counters only, so hanging storage delays no answer.
 
 use std::{
     collections::VecDeque,
@@ -24,148 +24,151 @@ use super::{Ending, Recorder, sender_status::SenderStatus};
 use crate::sink::{Gauge, LaneSetup};
 use nilometer_wire::Ignored;
 
-/// How a recording is, at one moment. Counts are from its beginning on.
+/// Status of a recording at one moment. Counts start at its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Status {
-    /// What all is counted in: `packets`, or `frames` of a series.
+    /// Unit of the counts: `packets`, or `frames` of a series.
     pub counted_in: &'static str,
-    /// Frames that a series has in all, if one is recorded.
+    /// Number of frames that a series has in all. `None` if none is recorded or its length is open.
     pub announced_frames: Option<u64>,
-    /// Since the first packet came; 0 before.
+    /// Seconds since the first packet; 0 before.
     pub seconds: f64,
-    /// What came from the network.
+    /// Everything received from the network.
     pub came: Came,
-    /// Packets of the stream that have their place. They are in memory: what has become of them is said below.
+    /// Packets of the stream that have their position. They are in memory; the counts below show how many are
+    /// stored.
     pub received_packets: u64,
-    /// Bytes of them that are kept.
+    /// Bytes kept of them.
     pub received_bytes: u64,
-    /// Packets that are in the recording also if the recorder is killed now.
+    /// Packets that the recording keeps even if the recorder is killed now.
     pub acknowledged_packets: u64,
-    /// Bytes of them.
+    /// Bytes of the acknowledged packets.
     pub acknowledged_bytes: u64,
-    /// Packets that are in the recording also if the machine loses its power now.
+    /// Packets that the recording keeps even if the machine loses power now.
     pub durable_packets: u64,
-    /// Bytes of them.
+    /// Bytes of the durable packets.
     pub durable_bytes: u64,
-    /// What should be there and is not.
+    /// Missing packets.
     pub lost: Lost,
-    /// Packets that came after one with a higher number (RFC 4737).
+    /// Packets that arrived after one with a higher number (RFC 4737).
     pub reordered_packets: u64,
-    /// By how many others they were overtaken at the most.
+    /// Most packets that overtook a single packet.
     pub reordering_extent: u64,
-    /// And in all.
+    /// Sum of the packets that overtook each reordered packet.
     pub reordering_sum: u64,
-    /// Packets that were there already.
+    /// Packets that had already arrived.
     pub duplicate_packets: u64,
-    /// Of these, packets with other bytes than those that were there: data of another sender, which are lost.
+    /// Duplicates whose bytes differ from the first copy: data of another sender, which are lost.
     pub conflicting_packets: u64,
-    /// Frames of a series that are stored as they came, though their compressed bytes can't be unpacked.
+    /// Frames of a series stored as they arrived, although their compressed bytes can't be unpacked.
     pub damaged_frames: u64,
-    /// Values beside the pixels of a series that can't be read, and are not in its file.
+    /// Values beside the pixels of a series that can't be read and are therefore not in its file.
     pub unread_values: u64,
-    /// Packets that came before the recording began, and are none of it.
+    /// Packets that arrived before the recording began and are not part of it.
     pub early_packets: u64,
-    /// One of the senders whose packets are `not-allowed`, or whose connections are refused.
+    /// One of the senders whose packets are `not-allowed`, or whose connections the receiver refuses.
     pub other_sender: Option<IpAddr>,
-    /// Connections of a series that were not taken or not heard, by reason.
+    /// Connections of a series that the receiver refused or did not read, by reason.
     pub refused_connections: Vec<(&'static str, u64)>,
-    /// Who made them, as far as that is known: the first 16 addresses of each reason.
+    /// Addresses of the refused peers, if known: the first 16 of each reason.
     pub refused_peers: Vec<IpAddr>,
-    /// Packets that are none of the stream, by reason.
+    /// Packets that are not part of the stream, by reason.
     pub ignored_packets: Vec<(&'static str, u64)>,
-    /// Times that the numbers of packets began anew.
+    /// Times that the packet numbers restarted.
     pub restarts: u64,
-    /// Times that they jumped ahead, further than the stream's rate allows in the time: they were set anew, and nothing is
-    /// known to be missing.
+    /// Times that the numbers jumped ahead further than the stream's rate allows. The receiver then restarts
+    /// the numbering and counts no packets as missing.
     pub jumps: u64,
-    /// Over how many numbers.
+    /// Sum of the numbers skipped by jumps.
     pub jumped_numbers: u64,
-    /// Bytes of packets that may wait in the kernel: what it really gave.
+    /// Bytes of packets that may wait in the socket buffer, as granted by the kernel.
     pub socket_buffer_bytes: u64,
-    /// The same by sender: those that number their packets by themselves.
+    /// The same counts for each sender that numbers its own packets.
     pub senders: Vec<SenderStatus>,
-    /// Memory between the network and the storage.
+    /// The ring between the network and the storage.
     pub ring: RingStatus,
     /// The account of the recorder's memory.
     pub memory: MemoryStatus,
-    /// Where it goes.
+    /// The lanes that store the recording.
     pub lanes: Vec<LaneStatus>,
-    /// Why the network gave up, if it did.
+    /// Reason why the receiver gave up, if it did.
     pub fault: Option<String>,
 }
 
-/// What came from the network, whatever it was.
+/// Traffic received from the network, of any kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Came {
-    /// Packets.
+    /// Packets received.
     pub packets: u64,
-    /// Their bytes, without the headers of the network.
+    /// Bytes of them, without the headers of the network.
     pub bytes: u64,
-    /// Over about the last second.
+    /// Packet rate over about the last second.
     pub packets_per_second: f64,
-    /// Over about the last second.
+    /// Byte rate over about the last second.
     pub bytes_per_second: f64,
-    /// From the first packet to the last, without the silence that ended it; 0 if all came at once.
+    /// Mean byte rate from the first packet to the last, without the silence that ended it. 0 if all arrived at
+    /// once.
     pub mean_bytes_per_second: f64,
 }
 
-/// Packets that should be between others and are not, and what is known of why.
+/// Missing packets between received ones, and the known causes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// Missing in the recording.
+    /// Packets missing in the recording.
     pub packets: u64,
-    /// Times that packets were missing one after the other.
+    /// Gaps: runs of missing packets.
     pub gaps: u64,
-    /// The most in a row.
+    /// Longest run of missing packets.
     pub longest_gap: u64,
-    /// Missing as well, and in no gap: nothing came behind them that could say so.
+    /// Also missing, but in no gap: no later packet arrived to reveal one.
     pub unfilled: u64,
-    /// Dropped by the kernel for want of room: see [`Traffic::kernel_dropped`].
+    /// Packets that the kernel dropped because the socket buffer was full: see [`Traffic::kernel_dropped`].
     pub kernel_dropped: u64,
-    /// Dropped by the kernel because their UDP checksum was wrong.
+    /// Packets that the kernel dropped because their UDP checksum was wrong.
     pub bad_checksums: u64,
-    /// At most so many lost an IP fragment on their way: see [`Traffic::incomplete`].
+    /// Most packets that may have lost an IP fragment on their way: see [`Traffic::incomplete`].
     pub incomplete: u64,
-    /// That found the ring full.
+    /// Packets that found the ring full.
     pub ring_full: u64,
-    /// That came when their place had been closed.
+    /// Packets that arrived after their position had been closed.
     pub late: u64,
-    /// Blocks that came together and that no lane was left to take.
+    /// Assembled blocks that no lane was left to store.
     pub blocks_not_stored: u64,
 }
 
-/// Memory between the network and the storage.
+/// The ring between the network and the storage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct RingStatus {
-    /// In all.
+    /// Number of slots.
     pub slots: usize,
-    /// Now.
+    /// Slots in use now.
     pub in_use: usize,
-    /// The most that were in use at once.
+    /// Most slots in use at once.
     pub high_water: usize,
-    /// Times in which blocks waited and none was stored.
+    /// Number of stalls: periods in which blocks waited and none was stored.
     pub stalls: u64,
-    /// All of them together.
+    /// Total length of the stalls.
     pub stalled_seconds: f64,
-    /// The longest.
+    /// Longest stall.
     pub longest_stall_seconds: f64,
-    /// Times in which the recorder itself did not run: it was stopped, or had no processor.
+    /// Number of halts: periods in which the recorder itself did not run, because it was stopped or had no
+    /// processor.
     pub halts: u64,
-    /// All of them together.
+    /// Total length of the halts.
     pub halted_seconds: f64,
-    /// The longest.
+    /// Longest halt.
     pub longest_halt_seconds: f64,
 }
 
 /// The memory of the recorder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryStatus {
-    /// Bytes that all parts take together at the most; 0 if they did not state it.
+    /// Most bytes that all parts take together; 0 if they did not state a bound.
     pub bound_bytes: u64,
-    /// Bytes of the process that are in memory now, as the kernel counts them; 0 if it does not tell. What waits in sockets is not
-    /// among them, pages of the program's file are.
+    /// Resident bytes of the process as the kernel counts them; 0 if it does not report them. Packets in socket
+    /// buffers are not included, pages of the program's file are.
     pub resident_bytes: u64,
-    /// Each part.
+    /// The account of each part.
     pub parts: Vec<MemoryOfPart>,
 }
 
@@ -193,22 +196,22 @@ impl RingStatus {
     }
 }
 
-/// What a lane does.
+/// State of a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LaneStatus {
-    /// The directory that was named.
+    /// The lane's directory, as given by the user.
     pub path: PathBuf,
-    /// `writing`, `ended`, `full`, `failed`, or `hung`: not heard of in time.
+    /// `writing`, `ended`, `full`, `failed`, or `hung`: no report in time.
     pub state: &'static str,
-    /// Bytes written, its journal's too.
+    /// Bytes written, including the journal.
     pub written_bytes: u64,
-    /// Free on its storage when that was read last; none if it is not known.
+    /// Bytes free on its storage at the last reading. `None` if unknown.
     pub free_bytes: Option<u64>,
-    /// Why it failed, if it did.
+    /// Reason of the failure, if the lane failed.
     pub fault: Option<String>,
 }
 
-/// What can be seen of a lane from outside.
+/// The recorder's view of a lane from outside.
 #[derive(Debug)]
 pub(super) struct LaneWatch {
     path: PathBuf,
@@ -216,7 +219,7 @@ pub(super) struct LaneWatch {
     counts: Arc<StoredCounts>,
     gauge: Option<Gauge>,
     is_memory: bool,
-    /// How it ended, also after the recording has told what it came to; none before.
+    /// How the lane ended; it stays after the recorder has returned its outcome. `None` while the lane writes.
     ended: Option<Ending>,
 }
 
@@ -236,27 +239,27 @@ impl LaneWatch {
         }
     }
 
-    /// Where the lane counts.
+    /// The counter of the lane's written bytes.
     pub(super) fn written(&self) -> Arc<AtomicU64> {
         self.written.clone()
     }
 
-    /// The same of what it has stored.
+    /// The counters of its stored frames.
     pub(super) fn counts(&self) -> Arc<StoredCounts> {
         self.counts.clone()
     }
 
-    /// What the lane counts, for those who add up all lanes.
+    /// The lane's counters, for adding up all lanes.
     pub(super) fn lane_count(&self) -> LaneCount {
         LaneCount { counts: self.counts.clone(), is_memory: self.is_memory }
     }
 
-    /// It is over, so. What it reported before stays.
+    /// Notes how the lane ended, unless an earlier report already did.
     pub(super) fn end(&mut self, ending: Ending) {
         self.ended.get_or_insert(ending);
     }
 
-    /// As it is.
+    /// Returns the lane's current state.
     fn status(&self) -> LaneStatus {
         let (state, fault) = match self.ended {
             None => ("writing", None),
@@ -276,14 +279,14 @@ impl LaneWatch {
 }
 
 impl Lost {
-    /// Packets that are not in the recording, in gaps or not.
+    /// Packets missing in the recording, in gaps or not.
     pub fn all(&self) -> u64 {
         self.packets + self.unfilled
     }
 }
 
 impl Recorder {
-    /// How it is now. Rates are those between this and earlier calls, over about a second.
+    /// Returns the current status. Rates compare this call with earlier ones, over about a second.
     pub fn status(&mut self) -> Status {
         Status { memory: MemoryStatus::of(&self.memory), ..self.counted_status() }
     }
@@ -304,13 +307,14 @@ impl Recorder {
         of(now, &traffic, rates, self.ring.glance(now), stored, lanes)
     }
 
-    /// The totals of all lanes at the moment at which the receiver counted; now, if it counts no more.
+    /// Returns the lanes' totals from the moment of the receiver's counts, or the current ones if the receiver
+    /// has ended.
     fn stored_beside(&self, counted: Option<StoredTotals>) -> StoredTotals {
         counted.filter(|_| !self.fed).unwrap_or_else(|| self.counts.get())
     }
 }
 
-/// Everything put together.
+/// Assembles a status from the counters of packets.
 fn of(
     now: Nanos,
     traffic: &Traffic,
@@ -376,7 +380,7 @@ fn of(
     }
 }
 
-/// What is counted of a series stands where packets do, a frame for a packet.
+/// Replaces the counts of packets in a status by those of a series, with frames as the unit.
 fn of_series(now: Nanos, series: &SeriesTraffic, all: Status) -> Status {
     let SeriesTraffic { tally, counted, frames, missing, first, fault, .. } = series;
     let others = SeriesRefusal::ALL
@@ -418,21 +422,21 @@ fn of_series(now: Nanos, series: &SeriesTraffic, all: Status) -> Status {
     }
 }
 
-/// Packets and bytes a second, over about the last second.
+/// Rates over about the last second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct RecentRates {
     packets: f64,
     bytes: f64,
 }
 
-/// What was counted in about the last second: time, packets, bytes.
+/// Counts of about the last second: time, packets, bytes.
 #[derive(Debug, Default)]
 pub(super) struct Recent(VecDeque<(Nanos, u64, u64)>);
 
 impl Recent {
     const OVER: Nanos = Nanos::from_millis(1000);
 
-    /// So much was counted until now; packets and bytes a second since about a second ago.
+    /// Adds the counts at `now`, and returns the rates since about a second ago.
     pub(super) fn see(&mut self, now: Nanos, packets: u64, bytes: u64) -> RecentRates {
         self.0.push_back((now, packets, bytes));
         while self.0.get(1).is_some_and(|second| now.since(second.0) >= Self::OVER) {
@@ -467,7 +471,7 @@ mod tests {
             recent.see(at(500 * step), 5 + 5 * step, 50 + 50 * step);
         }
         assert!(recent.0.len() <= 4, "it keeps no more than it needs");
-        // Nothing more comes.
+        // No more packets arrive.
         assert_eq!(recent.see(at(10_000), 100, 1000), rates(5.0, 50.0));
         assert_eq!(recent.see(at(12_000), 100, 1000), rates(0.0, 0.0));
     }

@@ -1,5 +1,5 @@
-//! The threads of a recording: a source, and a writer for each lane. Nothing here decides anything about frames; that is in
-//! the workloads, which tests run on a virtual clock.
+//! The threads of a recording: a source, and a writer for each lane. Decisions about frames are made in the
+//! workloads, which tests run on a virtual clock.
 
 use std::sync::{
     Arc,
@@ -21,7 +21,7 @@ use crate::{
     sink::{Gauge, LaneSetup, Sink},
 };
 
-/// What a thread says.
+/// A message of a thread to the recorder.
 #[derive(Debug)]
 pub(super) enum Report {
     /// A lane can store frames.
@@ -36,9 +36,9 @@ pub(super) struct LaneJob {
     pub(super) ring: Arc<Ring>,
     pub(super) seat: usize,
     pub(super) lane: LaneSetup,
-    /// Bytes that were written so far.
+    /// Bytes written so far.
     pub(super) written: Arc<AtomicU64>,
-    /// What was stored so far.
+    /// Frames stored so far.
     pub(super) counts: Arc<StoredCounts>,
     pub(super) options: Options,
     pub(super) arena: Arc<Arena>,
@@ -52,13 +52,13 @@ pub(super) fn lane(mut job: LaneJob, reports: &SyncSender<Report>) {
         }
         Err(why) => Report::Refused(seat, why),
     };
-    // A report that nobody waits for any more is dropped.
+    // The send fails if the recorder no longer waits for the report.
     drop(reports.send(report));
 }
 
 fn lane_engine(job: &mut LaneJob) -> Result<Box<dyn Engine>, String> {
     let mut engine = job.lane.target.engine(&job.options).map_err(|error| error.to_string())?;
-    // Without the right to lock memory it is only slower.
+    // Registering fails without the right to lock memory; the engine is then only slower.
     engine.register(&job.arena).ok();
     job.ring.seat_writer(job.seat, engine.waker());
     job.lane.sink.seat(engine.waker());
@@ -68,7 +68,7 @@ fn lane_engine(job: &mut LaneJob) -> Result<Box<dyn Engine>, String> {
     Ok(engine)
 }
 
-/// Writes until the recording is over, and says when it can begin.
+/// Writes until the recording is over, and calls `ready` when the lane can begin.
 fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>, ready: impl FnOnce()) -> Lane {
     let LaneJob { ring, seat, lane, written, counts, options, .. } = job;
     let LaneSetup { target, sink, gauge, encode } = lane;
@@ -97,7 +97,7 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>, ready: impl FnOnce()) -
     }
 }
 
-/// A lane that says once when it is ready, and what its thread had spent by then.
+/// A writer that reports once when it is ready, and notes the processor time its thread had spent by then.
 struct Starting<R> {
     writer: Writer<Box<dyn Sink>>,
     ready: Option<R>,
@@ -136,7 +136,7 @@ impl<R: FnOnce()> Workload for Starting<R> {
 
 pub(super) fn source(job: feed::Job, reports: &SyncSender<Report>) {
     let totals = job.run();
-    // The thread has done nothing else.
+    // The thread has run nothing else.
     let usage = Usage::of_thread();
     let run_delay = process::run_delay();
     drop(reports.send(Report::Source(Box::new(SourceTotals { usage, run_delay, ..totals }))));

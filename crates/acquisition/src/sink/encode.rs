@@ -1,16 +1,16 @@
-//! The encode stage of a lane: between the ring and the sink, frames are encoded on threads of its own, as many as asked for,
-//! so that a lane's thread issues operations and does nothing else. Frames leave it in the order in which they came.
+//! The encode stage of a lane encodes frames on its own threads, between the ring and the sink. The lane's
+//! thread therefore only issues operations. Frames leave the stage in the order in which they arrived.
 //!
 //! ```text
 //! ring -> writer: taken -> [encode stage: threads] -> sink -> operations
 //!                               | wakes the writer when a frame is encoded
 //! ```
 //!
-//! Frames that came as messages and encoded are only looked over there: a damaged one is stored as it came, and not called
-//! whole.
+//! Frames that arrive as messages and already encoded are only checked here. A damaged frame is stored as it
+//! arrived, but not counted as whole.
 //!
-//! A frame keeps its slot of the ring; what is written in its place goes with it ([`Encoded`]), and comes back with it.
-//! Without threads frames are encoded where they are submitted: for virtual time.
+//! A frame keeps its slot of the ring. Its encoded bytes ([`Encoded`]) go with it and come back with it.
+//! Without threads, frames are encoded when they are submitted: for virtual time.
 
 use std::{
     collections::VecDeque,
@@ -23,52 +23,53 @@ use nilometer_model::Nanos;
 use nilometer_ring::{Encoded, Frame, FrameEncoder, FrameMessage};
 use nilometer_storage::{Arena, Buffer, buffer::Alignment, engine::Wake, process::Usage};
 
-/// Encoded frames that wait for the storage, beside those that are being encoded.
+/// Encoded frames that wait for the storage, in addition to those being encoded.
 const READY: usize = 4;
 
-/// Scratch of a thread, in frames: byte offset and LZ4 of bytes that can't be compressed are longer than these.
+/// Scratch of a thread, in frames. It suffices for incompressible bytes: byte offset and LZ4 make them longer
+/// than a frame.
 const SCRATCH_FRAMES: u64 = 2;
 
-/// See the module.
+/// Encodes the frames of a lane on threads.
 pub struct EncodeStage {
     shared: Arc<Shared>,
     threads: usize,
-    /// Free memory for what comes out. Each has room for the longest; what is not used of it is never touched.
+    /// Free memory for encoded frames. Each buffer has room for the longest; unused pages are never touched.
     buffers: Vec<Buffer>,
-    /// The number of the frame that comes in next, and of that which comes out.
+    /// Order of the next frame to enter the stage, and of the next to leave it.
     next: u64,
     first: u64,
     scratch: Vec<u8>,
     encoder: Arc<dyn FrameEncoder>,
 }
 
-/// What the threads have in common.
+/// State that the threads share.
 struct Shared {
     encoder: Arc<dyn FrameEncoder>,
     state: Mutex<State>,
-    /// There is something to be encoded, or the stage is gone.
+    /// Signals that a frame waits to be encoded, or that the stage is gone.
     work: Condvar,
-    /// A frame is encoded.
+    /// Signals that a frame is encoded.
     done: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     jobs: VecDeque<EncodeJob>,
-    /// Encoded, in no order.
+    /// Encoded frames, in no order.
     ready: Vec<(u64, Frame)>,
     waker: Option<Arc<dyn Wake>>,
-    /// What the threads have spent, each by itself.
+    /// Processor time of each thread.
     spent: Vec<Usage>,
     closed: bool,
 }
 
-/// A frame that is to be encoded, or looked over if it came encoded.
+/// A frame to be encoded, or to be checked if it arrived encoded.
 struct EncodeJob {
-    /// By order of arrival.
+    /// Order of arrival.
     order: u64,
     frame: Frame,
-    /// Memory for what comes out. None if it came encoded.
+    /// Memory for the encoded frame. `None` if it arrived encoded.
     into: Option<Buffer>,
 }
 
@@ -88,7 +89,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a thread does until the stage is gone.
+    /// Encodes frames until the stage is gone.
     fn run(&self, thread: usize) {
         let mut scratch = Vec::new();
         let mut state = self.lock();
@@ -123,15 +124,15 @@ fn encoded(encoder: &dyn FrameEncoder, frame: Frame, mut into: Buffer, scratch: 
     Frame { encoded: Some(Box::new(stored)), ..frame }
 }
 
-/// Says of a frame that came encoded whether it is damaged. Only of one that came as a message is that asked for.
+/// Checks a frame that arrived encoded as a message, and notes if it is damaged. Other frames stay as they are.
 fn looked_over(encoder: &dyn FrameEncoder, frame: Frame) -> Frame {
     let (Some(came_as), Some(message)) = (frame.came_as, frame.message) else { return frame };
     let is_damaged = encoder.is_damaged(came_as, &frame.data[..came_as.length as usize]);
     Frame { message: Some(FrameMessage { is_damaged, ..message }), ..frame }
 }
 
-/// Bytes of a stage of so many threads whose frames have `slot` bytes, at the most; so many more encoded frames may wait behind it.
-/// Each thread keeps a frame's worth of scratch.
+/// Most bytes of a stage with `threads` threads for frames with `slot` bytes, if `waiting` more encoded frames
+/// may wait behind it. Each thread also keeps its scratch ([`SCRATCH_FRAMES`]).
 pub(super) fn stage_memory(encoder: &dyn FrameEncoder, slot: u64, threads: usize, waiting: usize) -> u64 {
     let buffer = Arena::distance(encoder.length_max(), Alignment::Page) as u64;
     let buffers = (threads + READY + waiting) as u64;
@@ -139,8 +140,8 @@ pub(super) fn stage_memory(encoder: &dyn FrameEncoder, slot: u64, threads: usize
 }
 
 impl EncodeStage {
-    /// With so many threads, which begin now; none are for virtual time. So many encoded frames may wait beside those that are
-    /// on their way to the storage.
+    /// Starts the stage with `threads` threads; 0 is for virtual time. `waiting` more encoded frames may wait
+    /// in addition to those on their way to the storage.
     ///
     /// # Errors
     /// If a thread can't be started.
@@ -155,7 +156,7 @@ impl EncodeStage {
             work,
             done,
         });
-        // Those that began end with it if another can't.
+        // If a thread can't be started, dropping the stage ends those already running.
         let stage = EncodeStage { shared, threads, buffers, next: 0, first: 0, scratch: Vec::new(), encoder };
         for number in 0..threads {
             let shared = stage.shared.clone();
@@ -169,7 +170,7 @@ impl EncodeStage {
         self.buffers.iter().map(|buffer| buffer.len() as u64).sum()
     }
 
-    /// How the writer is woken when a frame is encoded.
+    /// Gives the stage the waker of the writer, which it wakes when a frame is encoded.
     pub fn seat(&mut self, waker: Arc<dyn Wake>) {
         self.shared.lock().waker = Some(waker);
     }
@@ -179,18 +180,18 @@ impl EncodeStage {
         self.shared.lock().spent.iter().copied().fold(Usage::default(), Usage::and)
     }
 
-    /// Whether it takes another frame now.
+    /// Returns true if the stage takes another frame now.
     pub(crate) fn has_room(&self) -> bool {
         !self.buffers.is_empty()
     }
 
-    /// No frame is in it.
+    /// Returns true if no frame is in the stage.
     pub(crate) fn is_empty(&self) -> bool {
         self.first == self.next
     }
 
-    /// Takes a frame. Only called when there is room. One that came encoded goes by, in its turn: as it is, or looked over if
-    /// it came as a message.
+    /// Takes a frame; only called if there is room. A frame that arrived encoded passes unchanged in its turn,
+    /// except that a message is checked for damage.
     pub(crate) fn submit(&mut self, frame: Frame) {
         let order = self.next;
         self.next += 1;
@@ -223,12 +224,13 @@ impl EncodeStage {
         Some(frame)
     }
 
-    /// What was written in place of a frame, or will not be, is not needed any more.
+    /// Takes back the buffer with a frame's encoded bytes, once they are written or will not be.
     pub(crate) fn strip(&mut self, frame: &mut Frame) {
         self.buffers.extend(frame.encoded.take().map(|encoded| encoded.bytes));
     }
 
-    /// All frames in it, as they came: those that are being encoded are waited for, which is never long.
+    /// Takes back all frames in the stage as they arrived. It waits for those being encoded, which takes little
+    /// time.
     pub(crate) fn abandon(&mut self) -> Vec<Frame> {
         let shared = self.shared.clone();
         let mut state = shared.lock();
@@ -272,7 +274,7 @@ mod tests {
     use nilometer_recording::journal::Encoding;
     use nilometer_ring::StoredAs;
 
-    /// The first byte, twice. The first frames take longest.
+    /// Encodes to the first byte, twice. The first frames take longest.
     #[derive(Debug)]
     struct Twice;
 
@@ -316,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Says of bytes that begin with 9 that they are damaged.
+    /// Marks bytes that begin with 9 as damaged.
     #[derive(Debug)]
     struct Nine;
 
@@ -339,7 +341,7 @@ mod tests {
             let mut stage = EncodeStage::new(Arc::new(Nine), threads, 0).expect("threads");
             for number in 0..20 {
                 let came_as = Some(StoredAs { encoding: Encoding::Cbf, length: 5 });
-                // Every second came as a message; of the others nobody asks.
+                // Every second frame arrived as a message; the stage checks only those.
                 let message = (number % 2 == 1).then_some(FrameMessage { bytes: 5, is_damaged: false });
                 stage.submit(Frame { came_as, message, ..frame(number) });
             }

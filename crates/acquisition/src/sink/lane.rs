@@ -1,4 +1,4 @@
-//! The lanes of a recording, each with the sink that stores its frames: the one place where a sink is chosen.
+//! The lanes of a recording, each with the sink that stores its frames. Only this module chooses sinks.
 
 use std::{io, sync::Arc};
 
@@ -16,20 +16,21 @@ use super::{
     raw::{OPEN, lane_memory},
 };
 
-/// A writer of a recording: where it writes, and what becomes of its frames there.
+/// The settings of a writer: its storage and its sink.
 #[derive(Debug)]
 pub struct LaneSetup {
-    /// Where its operations go.
+    /// The storage for its operations.
     pub target: Arc<dyn Target>,
-    /// What makes operations of frames.
+    /// The sink that turns frames into operations.
     pub sink: Box<dyn Sink>,
-    /// What is known of the free space, where some of it is left free.
+    /// The free space on the storage. `None` unless the lane leaves some of it free.
     pub gauge: Option<Gauge>,
-    /// What encodes frames before the sink gets them, if they are not stored as they are.
+    /// The stage that encodes frames in front of the sink. `None` if they are stored as they are.
     pub encode: Option<EncodeStage>,
 }
 
-/// What encodes the frames of a layout on so many threads, if they are not stored as they are.
+/// Makes the stage that encodes the frames of a layout on `threads` threads. `None` if they are stored as they
+/// are.
 ///
 /// # Errors
 /// If a thread can't be started.
@@ -38,7 +39,7 @@ pub fn encode_stage(layout: &RawLayout, threads: usize) -> io::Result<Option<Enc
     EncodeStage::new(encoder, threads, waiting_encoded(layout)).map(Some)
 }
 
-/// What encodes the frames of a layout, if they are not stored as they are.
+/// The encoder for the frames of a layout. `None` if they are stored as they are.
 fn encoder_of(layout: &RawLayout) -> Option<Arc<dyn FrameEncoder>> {
     match layout.head.format {
         Format::Raw | Format::Vdif | Format::Mark5b => None,
@@ -53,14 +54,15 @@ fn encoder_of(layout: &RawLayout) -> Option<Arc<dyn FrameEncoder>> {
     }
 }
 
-/// Frames that wait for their dataset keep what was made of them.
+/// Number of encoded frames that may wait until their dataset is known.
 fn waiting_encoded(layout: &RawLayout) -> usize {
     let waits = layout.hdf5.as_ref().is_some_and(|hdf5| hdf5.datasets.is_some());
     if waits { layout.waiting as usize } else { 0 }
 }
 
-/// The account of so many lanes that are laid out so: their buffers, their lists, the threads that encode their frames, and the
-/// metadata of files that are open, if so many frames come. Of a number that is not known, which is 0, metadata are not bounded.
+/// Plans the memory of `lanes` lanes with this layout: their buffers, lists, encoding threads, and the metadata
+/// of open files for `frames` frames. If `frames` is 0, their number is unknown and the metadata are not
+/// bounded.
 pub fn lanes_memory(layout: &RawLayout, lanes: usize, options: LaneOptions, frames: u64) -> MemoryPlan {
     let threads = encode_threads(lanes, options);
     let slot = layout.head.stride;
@@ -72,7 +74,7 @@ pub fn lanes_memory(layout: &RawLayout, lanes: usize, options: LaneOptions, fram
         .with(MemoryPart::FileIndex, all(index_memory(layout, frames)))
 }
 
-/// Metadata of the files of a lane that are open at once.
+/// Most bytes for the metadata of those of a lane's files that are open at once.
 fn index_memory(layout: &RawLayout, frames: u64) -> u64 {
     let Some(hdf5) = &layout.hdf5 else { return 0 };
     let many = layout.head.storing.is_many_files();
@@ -81,23 +83,23 @@ fn index_memory(layout: &RawLayout, frames: u64) -> u64 {
     of_frames.saturating_add(hdf5.metadata_memory(0).saturating_mul(if many { OPEN } else { 1 }))
 }
 
-/// Threads that encode the frames of a lane, where they are encoded.
+/// Number of encoding threads for each lane.
 fn encode_threads(lanes: usize, options: LaneOptions) -> usize {
     let encoders = options.encoders.unwrap_or_else(|| processors().len());
     encoders.div_ceil(lanes.max(1)).max(1)
 }
 
-/// What is asked of all lanes of a recording.
+/// Options for all lanes of a recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LaneOptions {
-    /// So much of each storage is left free; if none, a lane writes until there is no space.
+    /// Bytes left free on each storage. `None` lets a lane write until there is no space.
     pub reserve: Option<Bytes>,
-    /// So many threads encode frames, where they are encoded, shared out to the lanes: as many as there are processors, if
-    /// none. Each lane has one at least.
+    /// Encoding threads for all lanes together; each lane has at least one. `None` takes as many as there are
+    /// processors.
     pub encoders: Option<usize>,
 }
 
-/// Lanes that are laid out so, of a recording that begins in this start of the machine.
+/// Sets up lanes with these layouts, for a recording that begins in the current boot of the machine.
 ///
 /// # Errors
 /// If a thread can't be started.
@@ -110,7 +112,7 @@ pub fn lanes_of(
     let boot = BootId::now();
     let threads = encode_threads(lanes.len(), options);
     let lanes = lanes.into_iter().zip(gauges).map(|((target, layout), gauge)| {
-        // Where the storage can't say, there is room until a write fails.
+        // If the storage can't report its free space, there is room until a write fails.
         let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
         let encode = encode_stage(&layout, threads)?;
         let sink = LaneFiles::new(RawLayout { boot, ..layout }, gauging).numbered(numbering.clone());
@@ -119,7 +121,7 @@ pub fn lanes_of(
     lanes.collect()
 }
 
-/// The numbers of a recording's chunks, where it has some.
+/// The numbers of a recording's chunks, if it has chunks.
 fn numbering_of(lanes: &[(Arc<dyn Target>, RawLayout)]) -> Numbering {
     let numbering = lanes.first().map(|(_, layout)| Numbering::of(&layout.head)).unwrap_or_default();
     let mut described = lanes.iter().map(|(target, _)| target.description());
@@ -130,7 +132,7 @@ fn numbering_of(lanes: &[(Arc<dyn Target>, RawLayout)]) -> Numbering {
     }
 }
 
-/// What each lane knows of its storage, if some of that is left free: those on one file system together.
+/// The gauge of each lane, if `reserve` bytes of its storage stay free. Lanes on one file system share a gauge.
 fn gauges(lanes: &[(Arc<dyn Target>, RawLayout)], reserve: Option<Bytes>) -> Vec<Option<Gauge>> {
     let Some(Bytes(reserve)) = reserve else { return vec![None; lanes.len()] };
     let mut gauges: Vec<Gauge> = Vec::new();

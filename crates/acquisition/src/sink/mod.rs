@@ -1,6 +1,6 @@
-//! What becomes of frames: a sink turns them into operations. It has the shape of a workload, one level up: frames go
-//! in, operations come out, completions go in, acknowledged frames come out. So every byte of a recorder passes an
-//! engine, and every sink can be tested on the virtual clock.
+//! Sinks turn frames into operations. A sink has the shape of a workload, one level up: it takes frames and
+//! gives operations, then takes completions and gives acknowledged frames. Every byte of a recorder therefore
+//! passes an engine, and tests can run every sink on the virtual clock.
 
 mod cbf;
 mod encode;
@@ -20,28 +20,28 @@ use nilometer_recording::Due;
 use nilometer_ring::{Frame, FrameCount, MemoryAccount};
 use nilometer_storage::{Completion, Errno, Operation, Wait, buffer::Alignment, engine::Wake};
 
-/// What became of frames.
+/// Frames acknowledged and frames made durable by a completion.
 #[derive(Debug, Default)]
 pub struct Stored {
-    /// They survive the death of the process.
+    /// Frames that survive the death of the process.
     pub acknowledged: Vec<Frame>,
-    /// Those that survive the loss of power now.
+    /// Frames that survive a loss of power from now on.
     pub durable: Vec<FrameCount>,
 }
 
-/// What a sink asks of the ring that it gets frames from.
+/// Requirements of a sink for the ring that feeds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingNeeds {
     /// Bytes of a slot.
     pub slot: usize,
-    /// Where slots begin in memory.
+    /// Alignment of slots in memory.
     pub alignment: Alignment,
-    /// Frames that one writer gets in a row at the most, where each writes chunks of the recording.
+    /// Most frames that one writer gets in a row. `None` unless each writer writes chunks of the recording.
     pub chunk: Option<u64>,
 }
 
 impl RingNeeds {
-    /// What suits both: they are lanes of one recording.
+    /// Combines the needs of two lanes of one recording.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let page = [self.alignment, other.alignment].contains(&Alignment::Page);
@@ -53,63 +53,67 @@ impl RingNeeds {
     }
 }
 
-/// Turns frames into operations. Pure, as a workload is.
+/// Turns frames into operations. A sink is pure, as a workload is.
 pub trait Sink: Debug + Send {
-    /// What it asks of the ring.
+    /// Returns the sink's requirements for the ring.
     fn needs(&self) -> RingNeeds;
-    /// It takes the space of the whole recording before the first frame: a lane without is a recording that can't begin.
+    /// Returns true if the sink takes the space of the whole recording before the first frame. A recording
+    /// can't begin if such a lane has no space.
     fn reserves_all(&self) -> bool {
         false
     }
-    /// How the thread that drives it is woken, by a sink that has threads of its own.
+    /// Gives a sink with threads of its own the waker of the thread that drives it.
     fn seat(&mut self, waker: Arc<dyn Wake>) {
         drop(waker);
     }
-    /// Where it counts the memory that grows with what it stores.
+    /// Gives the sink the account in which it counts the memory that grows with the frames stored.
     fn account(&mut self, account: &MemoryAccount) {
         let _ = account;
     }
-    /// Bytes of acknowledged frames and of those on their way to it, as they were written: encoded, if they are.
+    /// Bytes of frames acknowledged or on their way to it, as written: encoded, if they are.
     fn written(&self) -> u64;
-    /// Whether the first frames can be stored: what they need is made.
+    /// Returns true if the sink can store the first frames: their files exist.
     fn is_ready(&self) -> bool {
         true
     }
-    /// Whether it takes another frame now.
+    /// Returns true if the sink takes another frame now.
     fn has_room(&self) -> bool;
-    /// The next frame, of this number, begins a chunk; the one before is over. Only called when there is room, and only
-    /// where the ring gives leases.
+    /// Begins a chunk with the next frame, numbered `first`, and ends the previous one. Only called if there is
+    /// room and the ring gives leases.
     fn begin(&mut self, first: u64) {
         let _ = first;
     }
-    /// The chunk is over, and what comes next is not known yet. As `begin`.
+    /// Ends the chunk; the next frame is not known yet. Only called if the ring gives leases.
     fn end(&mut self) {}
     /// Takes a frame. Only called when there is room.
     fn submit(&mut self, frame: Frame);
-    /// No frame waits now: what was collected to be written together is to be written.
+    /// Tells the sink that no frame waits now, so it writes the frames it has collected.
     fn flush(&mut self) {}
-    /// No frame comes any more, but those that other lanes give back: none is held until there are more.
+    /// Tells the sink that no more frames arrive, except those that other lanes give back. It then holds no
+    /// frame back to wait for more.
     fn put_open(&mut self) {}
-    /// The next operation, with its due time, if there is one to be issued.
+    /// The next operation with its due time, or `None` if there is none to issue.
     fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)>;
-    /// An operation is done. What became of frames by it is appended; an error means that the sink has failed.
+    /// Takes a completion, and appends the frames it acknowledged or made durable. An error means that the sink
+    /// has failed.
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno>;
-    /// What to wait for when there is no operation to be issued.
+    /// Returns the event to wait for if there is no operation to issue.
     fn wait(&self, now: Nanos) -> Wait {
         let _ = now;
         Wait::ForOne
     }
-    /// When it is to be asked for the next operation, though nothing comes: what is acknowledged has to become durable.
+    /// The time of the next operation if no frame or completion arrives before: acknowledged frames have to
+    /// become durable.
     fn wakes_at(&self) -> Option<Nanos> {
         None
     }
-    /// Its storage has no room for another frame, and will not have.
+    /// Returns true if the storage has no room for another frame, and never will.
     fn is_full(&self) -> bool;
-    /// No frame comes any more: what is open is to be completed. What the whole recording came to, if it ended and not only
-    /// this lane.
+    /// Ends the sink: no more frames arrive, so it completes its open files. `due` holds the totals of the
+    /// recording, or `None` if only this lane ended.
     fn finish(&mut self, due: Option<Due>);
-    /// All is completed after `finish`.
+    /// Returns true if everything is completed after `finish`.
     fn is_finished(&self) -> bool;
-    /// After a failure: every frame that is not acknowledged and not in flight.
+    /// Takes back all frames neither acknowledged nor in flight, after a failure.
     fn abandon(&mut self) -> Vec<Frame>;
 }

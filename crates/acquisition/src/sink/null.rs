@@ -1,4 +1,5 @@
-//! Acknowledges every frame without storing it: what the ring and the stages cost by themselves.
+//! A sink that acknowledges every frame without storing it: it measures the cost of the ring and the stages
+//! alone.
 
 use nilometer_model::Nanos;
 use nilometer_recording::Due;
@@ -7,7 +8,7 @@ use nilometer_storage::{Completion, Errno, InFlightTable, Operation, ROOT, buffe
 
 use super::{RingNeeds, Sink, Stored};
 
-/// See the module. Drive it with a null engine: its operations have no file.
+/// Acknowledges every frame without storing it. Drive it with a null engine: its operations have no file.
 #[derive(Debug, Default)]
 pub struct NullSink {
     slot: usize,
@@ -18,7 +19,7 @@ pub struct NullSink {
 }
 
 impl NullSink {
-    /// Of frames that have slots of so many bytes.
+    /// Makes a sink for frames in slots of `slot` bytes.
     pub fn of_slots(slot: usize) -> Self {
         NullSink { slot, ..NullSink::default() }
     }

@@ -1,6 +1,6 @@
-//! Durability in time: a file is noted as durable when it is full, which may take hours where frames come slowly. So what is in
-//! the file being filled is synced too, when a frame has waited for long, and a checkpoint in the journal says how far that
-//! reaches.
+//! Durability in time: a file is noted as durable when it is full, which may take hours if frames arrive
+//! slowly. If a frame has waited for long, the lane therefore also syncs the file being filled. A checkpoint in
+//! the journal states the last record that this covers.
 //!
 //! ```text
 //! record     0    1    2    3    4    5    6
@@ -16,18 +16,18 @@ use nilometer_ring::{Frame, FrameCount};
 
 use super::{FileStep, LaneFiles, RawLayout};
 
-/// A frame that is written, and its record is not.
+/// A written frame whose record is not yet in the journal.
 #[derive(Debug)]
 pub(super) struct Unlogged {
     pub(super) file: u64,
-    /// Where it ends in the file, with what was written behind it.
+    /// End of the frame in the file, including padding written behind it.
     pub(super) end: u64,
-    /// Which of the journal's records is its.
+    /// Number of its record in the journal.
     pub(super) record: u64,
     pub(super) frame: Frame,
 }
 
-/// A frame that is acknowledged and not durable.
+/// An acknowledged frame that is not yet durable.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Undurable {
     pub(super) file: u64,
@@ -35,17 +35,19 @@ pub(super) struct Undurable {
     pub(super) frame: FrameCount,
 }
 
-/// Frames whose records wait for the journal, at the most: behind a journal that stands still, frames wait in the ring.
+/// Most frames whose records wait for the journal. Behind a journal that stands still, frames wait in the ring.
 const UNLOGGED_MAX: usize = 8192;
-/// So many frames that are not durable are made durable at once, before their time: small ones come a million a second.
+/// If this many frames are not durable, the lane makes them durable early: a million small frames may arrive in
+/// a second.
 const UNDURABLE_MANY: usize = 1 << 17;
-/// More are not taken: their storage syncs more slowly than they come.
+/// Most frames that may wait to be durable; beyond it the lane takes no more, because its storage syncs more
+/// slowly than they arrive.
 const UNDURABLE_MAX: usize = 1 << 19;
-/// Files in which frames wait to be durable: one that is synced, one that is full and one that is being filled.
+/// Files in which frames wait to be durable: one being synced, one full, and one being filled.
 const UNDURABLE_FILES: u64 = 3;
 
-/// Bytes of the lists of frames on their way into the journal and to the device, at the most, in a lane that is laid out so. Lists
-/// grow by doubling.
+/// Most bytes of a lane's lists of frames on their way into the journal and to the device. Lists grow by
+/// doubling.
 pub(super) fn lists_memory(layout: &RawLayout) -> u64 {
     let unlogged = UNLOGGED_MAX * (size_of::<Unlogged>() + size_of::<Entry>());
     let frames = layout.head.frames_per_file.saturating_mul(UNDURABLE_FILES).min(UNDURABLE_MAX as u64);
@@ -53,19 +55,19 @@ pub(super) fn lists_memory(layout: &RawLayout) -> u64 {
 }
 
 impl LaneFiles {
-    /// Whether the lists of frames that are written have room for one more.
+    /// Returns true if the lists of written frames have room for one more.
     pub(super) fn has_room_in_lists(&self) -> bool {
         let indexing = self.index.as_ref().map_or(0, |index| index.waiting());
         self.unlogged.len() + indexing < UNLOGGED_MAX && self.undurable.len() < UNDURABLE_MAX
     }
 
-    /// When the next checkpoint is to be made, if nothing else is being done.
+    /// Time of the next checkpoint, if the lane has nothing else to do.
     pub(super) fn next_checkpoint(&self) -> Option<Nanos> {
         self.checkpoint.filter(|_| self.program.is_done() && self.failed.is_none())
     }
 
-    /// What is acknowledged is made durable after a while, also where the file that it is in takes long to be full. Nothing
-    /// else is to be done then: all files before that are synced.
+    /// Makes acknowledged frames durable after a while, even if their file takes long to fill. It waits until
+    /// all other steps are done: then all files before are synced.
     pub(super) fn make_checkpoint(&mut self, now: Nanos) {
         if self.layout.whole_files {
             return self.put_in_time(now);

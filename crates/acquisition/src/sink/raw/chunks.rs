@@ -1,7 +1,7 @@
-//! A lane's part in a scattered recording: what its files are named, and what of each chunk is acknowledged.
+//! A lane's part in a scattered recording: the names of its files, and the acknowledged frames of each chunk.
 //!
-//! Frames of a chunk are acknowledged in order, so that a lane that fails can cut its chunk behind the last one that is,
-//! and the rest goes on elsewhere.
+//! Frames of a chunk are acknowledged in order. A lane that fails can therefore cut its chunk behind the last
+//! acknowledged frame, and the rest goes on elsewhere.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,32 +13,32 @@ use nilometer_ring::Frame;
 
 use super::{FileOffset, Numbering};
 
-/// See the module.
+/// Names and acknowledged frames of a lane's chunks.
 #[derive(Debug)]
 pub(super) struct Chunks {
     pub(super) numbering: Numbering,
     lane: u32,
-    /// The numbers in the files' names.
+    /// Numbers in the names of the files.
     names: BTreeMap<u64, Option<u32>>,
     /// There is room for files below this.
     roomy: u64,
-    /// Frames that were issued and whose records are not queued yet, in order.
+    /// Frames issued whose records are not yet queued, in order.
     issued: VecDeque<FileOffset>,
-    /// Those of them that are written.
+    /// Issued frames that are written.
     landed: VecDeque<(FileOffset, Frame, u32)>,
-    /// Files that are not closed, and where their last frame ends that is acknowledged.
+    /// Files that are not closed, and the end of the last acknowledged frame of each.
     open: VecDeque<(u64, u64)>,
     /// A file is being renamed.
     moving: bool,
-    /// Until when others are waited for at the end.
+    /// Time until which the lane waits for others at the end.
     until: Option<Nanos>,
-    /// What can still be closed after a failure is being closed.
+    /// After a failure, the lane is closing the files that it still can.
     pub(super) salvaging: bool,
 }
 
-/// How long a lane waits at the end for others to rename their files.
+/// Time that a lane waits at the end for others to rename their files.
 const GRACE: Nanos = Nanos::from_millis(5000);
-/// How often it looks whether they did.
+/// Interval at which it checks if they did.
 const LOOK: Nanos = Nanos::from_millis(5);
 
 impl Chunks {
@@ -66,12 +66,12 @@ impl Chunks {
         self.roomy = file + 1;
     }
 
-    /// The file of a chunk that begins with this frame will be made.
+    /// Begins a chunk with this frame; its file will be made.
     pub(super) fn begin(&self, file: u64, first: u64) {
         self.numbering.begin(self.lane, file, first);
     }
 
-    /// It is made now: with which number in its name.
+    /// Chooses the number in the name of a file that is made now.
     pub(super) fn name(&mut self, file: u64) -> Option<u32> {
         let number = self.numbering.name(self.lane, file);
         self.names.insert(file, number);
@@ -87,17 +87,17 @@ impl Chunks {
         self.names.get(&file).copied().flatten()
     }
 
-    /// It is there.
+    /// Notes that the file exists.
     pub(super) fn made(&self, file: u64) {
         self.numbering.made(self.lane, file);
     }
 
-    /// It is closed.
+    /// Notes that the file is closed.
     pub(super) fn closed(&mut self, file: u64) {
         self.open.retain(|(open, _)| *open != file);
     }
 
-    /// A file that is to be renamed, one at a time.
+    /// The next file to rename and its new number; one rename at a time.
     pub(super) fn next_move(&mut self) -> Option<(u64, u32)> {
         if self.moving {
             return None;
@@ -107,18 +107,18 @@ impl Chunks {
         next
     }
 
-    /// Its name has this number now.
+    /// Notes the new number in the file's name.
     pub(super) fn renamed(&mut self, file: u64, number: u32) {
         self.names.insert(file, Some(number));
     }
 
-    /// It will have it after any crash.
+    /// Notes that the new name will survive any crash.
     pub(super) fn moved(&mut self, file: u64) {
         self.numbering.moved(self.lane, file);
         self.moving = false;
     }
 
-    /// Whether no file is to be renamed any more; not for ever, if that depends on others.
+    /// Returns true if no file needs another name, or if the lane has waited long enough for others.
     pub(super) fn is_settled(&mut self, now: Nanos) -> bool {
         let until = *self.until.get_or_insert(now + GRACE);
         let settled = self.numbering.is_settled(self.lane) || now >= until;
@@ -129,22 +129,22 @@ impl Chunks {
         settled
     }
 
-    /// When to look again whether others renamed their files, if that is waited for.
+    /// Time of the next check on others' renames, if the lane waits for them.
     pub(super) fn look_at(&self, now: Nanos) -> Option<Nanos> {
         self.until.map(|until| until.min(now + LOOK))
     }
 
-    /// No file is renamed any more.
+    /// Ends the renames of this lane.
     pub(super) fn leave(&self) {
         self.numbering.leave(self.lane);
     }
 
-    /// A frame is written to here.
+    /// Notes a frame that is being written at `begin`.
     pub(super) fn issue(&mut self, begin: FileOffset) {
         self.issued.push_back(begin);
     }
 
-    /// It is written, with so many bytes.
+    /// Notes that the frame is written, with `bytes` bytes.
     pub(super) fn land(&mut self, begin: FileOffset, frame: Frame, bytes: u32) {
         self.landed.push_back((begin, frame, bytes));
     }
@@ -157,12 +157,12 @@ impl Chunks {
         self.landed.remove(at)
     }
 
-    /// What is written and not acknowledged: it goes elsewhere.
+    /// Gives up written frames that are not acknowledged: they go elsewhere.
     pub(super) fn abandon(&mut self) -> impl Iterator<Item = Frame> {
         mem::take(&mut self.landed).into_iter().map(|(_, frame, _)| frame)
     }
 
-    /// A frame of this file is acknowledged: where it ends there, and how many bytes of it were written.
+    /// Notes an acknowledged frame of this file: its end there, and the number of bytes written.
     pub(super) fn acknowledge(&mut self, file: u64, end: u64, bytes: u64) {
         if let Some((_, last)) = self.open.iter_mut().find(|(open, _)| *open == file) {
             *last = end.max(*last);
@@ -170,7 +170,7 @@ impl Chunks {
         self.numbering.stored(bytes);
     }
 
-    /// Files that are not closed, and where the last frame ends that is acknowledged of each.
+    /// Files that are not closed, and the end of the last acknowledged frame of each.
     pub(super) fn open(&self) -> &VecDeque<(u64, u64)> {
         &self.open
     }

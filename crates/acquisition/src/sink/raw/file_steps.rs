@@ -1,4 +1,4 @@
-//! What a lane does beside writing frames, in order and one at a time.
+//! Steps of a lane besides writing frames, in order and one at a time.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use nilometer_recording::journal::Entry;
 
-/// How files are opened once more, through the cache.
+/// Options for opening a file a second time, through the cache.
 pub(super) const OPENS: Open = Open::WRITE;
 
 /// A step of the program.
@@ -19,64 +19,65 @@ pub(super) enum FileStep {
     CreateJournal,
     /// A record for the journal.
     Note(Entry),
-    /// Whether there is room for the file, or for another part: if not, nothing is done with it.
+    /// Checks the room for the file or another part. If there is none, its other steps are dropped.
     Room(u64),
     Create(u64),
-    /// The chunk is to have a name.
+    /// Chooses the name of the chunk's file.
     Name(u64),
     Allocate(u64),
-    /// The file once more, through the cache.
+    /// Opens the file a second time, through the cache.
     OpenThrough(u64),
-    /// Once its writes are done.
+    /// Closes the second opening, once its writes are done.
     CloseThrough(u64),
-    /// Frames may go into this file from now on.
+    /// Lets frames go into this file.
     Ready(u64),
-    /// The same, once the records up to the last note are written, and nothing is in flight to what is overwritten by it.
+    /// Lets frames go into this file, in place of an older part. Waits until the records up to the last note
+    /// are written, and no write to the older part is in flight.
     Overwrite(u64, Option<u64>),
-    /// The file's size becomes this many bytes, once its writes are done.
+    /// Sets the file's size to this many bytes, once its writes are done.
     Truncate(u64, u64),
-    /// Once its writes are done.
+    /// Syncs the file, once its writes are done.
     SyncFile(u64),
-    /// Whatever is in flight to it: what was written before is synced.
+    /// Syncs the writes done so far; others may be in flight.
     SyncPart(u64),
     SyncNames,
-    /// Once its writes are done: the slot is used again.
+    /// Closes the file and frees its slot, once its writes are done.
     Close(u64),
-    /// Once the records up to the last note are written.
+    /// Removes the file, once the records up to the last note are written.
     Remove(u64),
-    /// The file still has its name: what was removed under the recorder is not recorded, whatever was written.
+    /// Checks that the file still has its name: a file removed by another program is not recorded.
     CheckFile(u64),
-    /// The same of the journal.
+    /// Checks that the journal still has its name.
     CheckJournal,
-    /// Once the records up to the last note are written.
+    /// Syncs the journal, once the records up to the last note are written.
     SyncJournal,
-    /// Once all records are written.
+    /// Closes the journal, once all records are written.
     CloseJournal,
-    /// The file of a chunk gets this number.
+    /// Renames the file of a chunk to this number.
     Rename(u64, u32),
-    /// It has it now.
+    /// Notes that the file of a chunk has its new number.
     Moved(u64),
-    /// Once no chunk is to be renamed any more.
+    /// Waits until no chunk needs another name.
     Settle,
-    /// The file of a chunk in which nothing is, after a failure.
+    /// Removes the empty file of a chunk after a failure.
     Discard(u64),
-    /// The file of frames once more, through the cache, for its index.
+    /// Opens the file of frames a second time, through the cache, for its index.
     OpenIndex(u64),
-    /// What a file begins with is to be written.
+    /// Prepares the bytes at the beginning of a file.
     BeginIndex(u64),
-    /// Once its writes are done.
+    /// Waits until the file's writes are done.
     AwaitFrames(u64),
-    /// Frames that are written are put into the index of their file.
+    /// Puts written frames into the index of their file.
     FlushIndex(u64),
-    /// The same, once its writes are done, and what the file ends with.
+    /// Completes the index and the end of the file, once its writes are done.
     SealIndex(u64),
-    /// What changed of the index is written, piece by piece.
+    /// Writes the changes of the index, piece by piece.
     WriteIndex(u64),
-    /// Frames that are in the index of this file can be found by readers now.
+    /// Notes that readers now find the frames in the index of this file.
     Indexed(u64),
-    /// Space is reserved up to here.
+    /// Reserves space up to this byte.
     ReserveIndexed(u64, u64),
-    /// The file ends where its index says.
+    /// Sets the file's size to that in its index.
     CutIndexed(u64),
     CloseIndex(u64),
     CreateStreamer,
@@ -85,7 +86,7 @@ pub(super) enum FileStep {
 }
 
 impl FileStep {
-    /// It is about an index, and costs no operation.
+    /// Returns true if the step is about an index and needs no operation.
     pub(super) fn is_of_index(self) -> bool {
         matches!(
             self,
@@ -97,7 +98,7 @@ impl FileStep {
         )
     }
 
-    /// Which file it is about, if one of frames.
+    /// The file of frames that the step is about, if any.
     pub(super) fn file(self) -> Option<u64> {
         match self {
             FileStep::Room(file)
@@ -132,31 +133,31 @@ impl FileStep {
     }
 }
 
-/// What a step is about.
+/// Names and sizes that a step needs.
 #[derive(Debug)]
 pub(super) struct StepSubject {
-    /// The name of its file, or the text to be written.
+    /// Name of its file, or the text to write.
     pub(super) name: String,
-    /// Bytes that its file is to have, where it has an index.
+    /// Size that its file gets, if it has an index.
     pub(super) size: u64,
-    /// The slot by which that is written.
+    /// Slot through which the index is written.
     pub(super) index: Slot,
 }
 
-/// The steps to come, and whether one is being done.
+/// Remaining steps, and the step in progress.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     steps: VecDeque<FileStep>,
     doing: Option<FileStep>,
     journal_is_open: bool,
-    /// A file is open once more, through the cache.
+    /// A file is open a second time, through the cache.
     through: bool,
     /// Records of the journal up to the last note of a file.
     notes: u64,
-    /// The last file noted as durable, and the last for which that note is durable itself.
+    /// Last file noted as durable, and the last file whose note is durable itself.
     noted: Option<u64>,
     durable: Option<u64>,
-    /// Up to which record frames survive, by the last checkpoint that is noted, and by the last that is durable itself.
+    /// Number of records whose frames survive, by the last noted checkpoint and by the last durable one.
     noted_records: u64,
     durable_records: u64,
 }
@@ -166,39 +167,39 @@ impl Program {
         self.steps.extend(steps);
     }
 
-    /// Before all others.
+    /// Adds steps before all others.
     pub(super) fn add_first(&mut self, steps: impl DoubleEndedIterator<Item = FileStep>) {
         steps.rev().for_each(|step| self.steps.push_front(step));
     }
 
-    /// Before all others that don't have to do with this file.
+    /// Adds steps behind the last one for this file, or else before all others.
     pub(super) fn add_behind(&mut self, file: Option<u64>, steps: impl IntoIterator<Item = FileStep>) {
         let last = self.steps.iter().rposition(|step| file.is_some() && step.file() == file);
         let behind = self.steps.split_off(last.map_or(0, |last| last + 1));
         self.steps.extend(steps.into_iter().chain(behind));
     }
 
-    /// These are done in the place of all others, whatever they would wait for.
+    /// Replaces all remaining steps by these.
     pub(super) fn replace(&mut self, steps: impl IntoIterator<Item = FileStep>) {
         self.steps = steps.into_iter().collect();
     }
 
-    /// The next one, if one is left.
+    /// Removes the next step without checking its conditions.
     pub(super) fn pop(&mut self) -> Option<FileStep> {
         self.steps.pop_front()
     }
 
-    /// It could not be started after all.
+    /// Puts back a step that could not be started.
     pub(super) fn put_back(&mut self, step: FileStep) {
         self.steps.push_front(step);
     }
 
-    /// A file will not be made: what was to be done with it is dropped.
+    /// Drops the steps of a file that will not be made.
     pub(super) fn cancel(&mut self, file: u64) {
         self.steps.retain(|step| step.file() != Some(file));
     }
 
-    /// The next step, if none is being done and it may be done now.
+    /// The next step, if none is in progress and its conditions are met.
     pub(super) fn next(&mut self, files: &Files, log: &Log) -> Option<FileStep> {
         let may = match (self.doing, self.steps.front()?) {
             (Some(_), _) => false,
@@ -221,7 +222,7 @@ impl Program {
         if may { self.steps.pop_front() } else { None }
     }
 
-    /// The operation that does a step.
+    /// Starts a step as an operation.
     pub(super) fn start(
         &mut self,
         step: FileStep,
@@ -289,13 +290,13 @@ impl Program {
         }
     }
 
-    /// A step that an operation is now done for, and that is not done with it.
+    /// Repeats a step for another operation, which is now in flight.
     pub(super) fn do_again(&mut self, step: FileStep) {
         self.steps.push_front(step);
         self.doing = Some(step);
     }
 
-    /// The step being done is done: which.
+    /// Completes the step in progress and returns it.
     pub(super) fn completed(&mut self) -> Option<FileStep> {
         let done = self.doing.take();
         match done {
@@ -311,12 +312,12 @@ impl Program {
         done
     }
 
-    /// The step being done failed.
+    /// Drops the step in progress, which failed.
     pub(super) fn failed(&mut self) {
         self.doing = None;
     }
 
-    /// A note is the last of so many records of the journal.
+    /// Counts a note as the last of `records` records in the journal.
     pub(super) fn noted(&mut self, entry: Entry, records: u64) {
         self.notes = records;
         match entry {
@@ -330,7 +331,7 @@ impl Program {
         self.durable
     }
 
-    /// Frames in the first so many records survive the loss of power, in whichever files.
+    /// Number of records whose frames survive a loss of power, in any file.
     pub(super) fn durable_records(&self) -> u64 {
         self.durable_records
     }
@@ -343,7 +344,7 @@ impl Program {
         self.journal_is_open
     }
 
-    /// Nothing is being done.
+    /// Returns true if no step is in progress.
     pub(super) fn is_quiet(&self) -> bool {
         self.doing.is_none()
     }
@@ -362,7 +363,7 @@ fn renamed(from: &str, to: &str, buffer: Buffer) -> Operation {
     operation
 }
 
-/// Writes this text into the file for another reader.
+/// Writes this text into the file for `VLBIstreamer`'s reader.
 fn written(text: &str, mut buffer: Buffer) -> Operation {
     buffer[..text.len()].copy_from_slice(text.as_bytes());
     Operation::write(STREAMER, 0, text.len() as u32, buffer)

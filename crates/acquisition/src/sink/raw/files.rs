@@ -1,13 +1,13 @@
-//! A lane's files of frames, or the parts of its only one: that being filled, that made ahead, and those whose writes are
-//! still in flight.
+//! A lane's files of frames, or the parts of its only file. One is being filled and one is made ahead; earlier
+//! ones may still have writes in flight.
 
 use std::collections::VecDeque;
 
-/// See the module.
+/// The file being filled, the files made ahead, and the writes in flight.
 #[derive(Debug)]
 pub(super) struct Files {
     frames_per_file: u64,
-    /// The file being filled, and how many of its frames were issued.
+    /// The file being filled, and the number of its frames that were issued.
     current: u64,
     issued: u64,
     /// Files below this are made.
@@ -26,12 +26,13 @@ impl Files {
         self.made = file + 1;
     }
 
-    /// The file that the next frame goes into and how many were before it there, if the file is made.
+    /// The file for the next frame and the number of frames before it there. `None` if the file is not made
+    /// yet.
     pub(super) fn next(&self) -> Option<(u64, u64)> {
         (self.current < self.made).then_some((self.current, self.issued))
     }
 
-    /// The next frame was issued; whether that filled its file.
+    /// Counts the next frame as issued. Returns true if that filled its file.
     pub(super) fn roll(&mut self) -> bool {
         match self.flying.back_mut() {
             Some((file, count)) if *file == self.current => *count += 1,
@@ -59,7 +60,7 @@ impl Files {
         self.flying.retain(|(_, count)| *count > 0);
     }
 
-    /// Nothing is in flight to this file, or to one before.
+    /// Returns true if no write is in flight to this file or an earlier one.
     pub(super) fn is_quiet(&self, file: u64) -> bool {
         self.flying.iter().all(|(flying, _)| *flying > file)
     }

@@ -1,4 +1,4 @@
-//! What a write in flight carries, until it is known what became of it.
+//! The frames of a write in flight, kept until it completes.
 
 use nilometer_model::Nanos;
 use nilometer_recording::Packed;
@@ -10,12 +10,12 @@ use super::FileOffset;
 /// A write of frames in flight.
 #[derive(Debug)]
 pub(super) struct FrameWrite {
-    /// Of the first frame.
+    /// Position of the first frame.
     pub(super) begin: FileOffset,
     pub(super) frames: Carried,
 }
 
-/// What a write carries.
+/// The frames of a write.
 #[derive(Debug)]
 pub(super) enum Carried {
     /// A frame.
@@ -24,24 +24,24 @@ pub(super) enum Carried {
         due: Nanos,
         arrived: Nanos,
         packed: Option<Box<Packed>>,
-        /// What is in its slot, if it came encoded.
+        /// Encoding of the bytes in its slot, if it arrived encoded.
         came_as: Option<StoredAs>,
         checksum: Option<u32>,
         message: Option<FrameMessage>,
         stack: Option<Box<[StackedFrame]>>,
-        /// Its slot, where something else is written in its place.
+        /// Its slot, if other bytes are written in place of it.
         slot: Option<EncodedSlot>,
     },
     /// Consecutive frames.
     Group(Vec<Frame>),
 }
 
-/// The slot of a frame in whose place something else is written.
+/// The slot of a frame that is written encoded.
 #[derive(Debug)]
 pub(super) struct EncodedSlot {
     pub(super) data: Buffer,
-    /// What that is, and how many bytes of it are of the frame.
+    /// Encoding of the written bytes, and the number of them that belong to the frame.
     pub(super) stored_as: StoredAs,
-    /// When it was encoded.
+    /// Time at which the frame was encoded.
     pub(super) finished: Nanos,
 }

@@ -1,13 +1,13 @@
-//! How much room a lane's storage has, as last looked at, and how much of that other lanes are about to take.
+//! The free space of a lane's storage at the last reading, and the share that other lanes are about to take.
 //!
-//! A sink is pure and can't ask. Whoever drives it asks after each operation that changes the room ([`Gauge::is_due`]), on
-//! the lane's own thread, so that storage which is slow to answer holds up that lane only.
+//! A sink is pure and can't ask the storage. The lane's own thread asks it after each operation that changes
+//! the space ([`Gauge::is_due`]), so that slow storage delays only that lane.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nilometer_storage::OpKind;
 
-/// Free bytes of a lane's storage, and how many of them are left alone. Clones are the same lane's.
+/// Free bytes of a lane's storage, and the reserve that stays free. Clones belong to the same lane.
 #[derive(Debug, Clone)]
 pub struct Gauge {
     room: Arc<Mutex<Room>>,
@@ -16,26 +16,26 @@ pub struct Gauge {
     lane: usize,
 }
 
-/// What lanes on one storage know of it together.
+/// Free space that all lanes on one storage share.
 #[derive(Debug)]
 struct Room {
     free: u64,
-    /// How often it was asked, and which of these answers is the latest.
+    /// Number of readings begun, and the one that the latest accepted answer belongs to.
     asked: u64,
     answer: u64,
-    /// What each lane was promised and may not have taken when it was asked last.
+    /// Bytes promised to each lane and possibly not yet taken at the last reading.
     claims: Vec<u64>,
 }
 
 impl Gauge {
-    /// Of the first lane on its storage. Nothing is known yet: there is room until a reading says otherwise. So many bytes
-    /// are left alone.
+    /// Makes the gauge of the first lane on its storage, which leaves `reserve` bytes free. Until the first
+    /// reading there is always room.
     pub fn with_reserve(reserve: u64) -> Self {
         let room = Room { free: u64::MAX, asked: 0, answer: 0, claims: vec![0] };
         Gauge { room: Arc::new(Mutex::new(room)), reserve, lane: 0 }
     }
 
-    /// Of another lane on the same storage.
+    /// Makes the gauge of another lane on the same storage.
     #[must_use]
     pub fn beside(&self) -> Self {
         let mut room = self.lock();
@@ -47,14 +47,14 @@ impl Gauge {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether such an operation changes the room by more than a journal's record: space is reserved, a file removed, or
-    /// a full file closed or a part of one synced, which comes just before the next is made.
+    /// Returns true if such an operation changes the free space by more than a journal's record. It reserves
+    /// space, removes a file, closes a full one, or syncs a part, which comes just before the next is made.
     pub fn is_due(kind: OpKind) -> bool {
         matches!(kind, OpKind::Allocate | OpKind::Unlink | OpKind::Close | OpKind::SyncData)
     }
 
-    /// A reading: `free` says how many bytes are free, if that is known. Of answers that overtake each other, that which was
-    /// asked for last counts.
+    /// Takes a reading: `free` returns the free bytes, or `None` if unknown. If answers overtake each other,
+    /// the one to the latest request counts.
     pub fn read(&self, free: impl FnOnce() -> Option<u64>) {
         let asked = {
             let mut room = self.lock();
@@ -68,13 +68,13 @@ impl Gauge {
         }
     }
 
-    /// How many bytes were free when that was read last; none if it is not known.
+    /// Bytes free at the last reading. `None` if unknown.
     pub fn free(&self) -> Option<u64> {
         Some(self.lock().free).filter(|free| *free != u64::MAX)
     }
 
-    /// Whether so many more bytes can be taken, beside what other lanes are about to take. They are then promised to this
-    /// lane, instead of what was before.
+    /// Claims `bytes` for this lane in place of its earlier claim, if they are free beside the other lanes'
+    /// claims. Returns true if they are.
     pub(super) fn claim(&self, bytes: u64) -> bool {
         let mut room = self.lock();
         let others = room.claims.iter().enumerate().filter(|(lane, _)| *lane != self.lane);
@@ -86,7 +86,7 @@ impl Gauge {
         there
     }
 
-    /// What was promised is taken, or will not be.
+    /// Drops the lane's claim: its bytes are taken, or will not be.
     pub(super) fn release(&self) {
         self.lock().claims[self.lane] = 0;
     }

@@ -15,10 +15,10 @@
 //! [16 17 ..   still takes frames
 //! ```
 //!
-//! A group is complete when it is full, when the next frame does not follow its last one, or when the file or
-//! chunk is over. Otherwise it is written as soon as no frame waits and no other write is in flight: at a low
-//! rate each frame is written when it comes, and the more the storage falls behind, the larger the writes
-//! become. A copy of a few KiB costs less than the system call that it saves.
+//! A group is complete when it is full, when the next frame does not follow its last one, or when the file is
+//! over. Otherwise it is written as soon as no frame waits and no other write is in flight. At a low rate each
+//! frame is therefore written when it arrives. The more the storage falls behind, the larger the writes become.
+//! A copy of a few KiB costs less than the system call that it saves.
 
 use std::mem::size_of;
 
@@ -47,14 +47,14 @@ pub(super) struct FrameGroup {
     pub(super) bytes: Buffer,
     /// How many bytes of it are filled.
     pub(super) length: u32,
-    /// They keep their slots of the ring until they are acknowledged, or go elsewhere.
+    /// Frames of the group. They keep their slots of the ring until they are acknowledged, or go elsewhere.
     pub(super) frames: Vec<Frame>,
 }
 
-/// How many groups have memory: one takes frames while others are in flight.
+/// Number of groups with memory: one takes frames while others are in flight.
 const GROUPS: usize = 4;
 
-/// Bytes of all groups of a lane that is laid out so, with their lists of frames.
+/// Bytes of all groups of a lane with this layout, with their lists of frames.
 pub(super) fn memory(layout: &RawLayout) -> u64 {
     let size = u64::from(layout.together);
     let frames = size / layout.head.stride.max(1);
@@ -62,7 +62,7 @@ pub(super) fn memory(layout: &RawLayout) -> u64 {
 }
 
 impl Grouping {
-    /// For the frames of a layout, if they are so small that several are written together.
+    /// Makes groups for a layout whose frames are small enough to be written together.
     pub(super) fn of(layout: &RawLayout) -> Option<Self> {
         (layout.together > 0).then(|| Grouping::new(layout.together, layout.head.stride))
     }
@@ -75,7 +75,7 @@ impl Grouping {
         Grouping { open: None, complete: false, spare: spare.collect() }
     }
 
-    /// Whether another frame can be taken.
+    /// Returns true if another frame can be taken.
     pub(super) fn has_room(&self) -> bool {
         // A complete group that is not issued yet is in the way of the next frame: its write comes first.
         self.is_open() || (self.open.is_none() && !self.spare.is_empty())
@@ -95,10 +95,10 @@ impl Grouping {
         self.complete = self.open.is_some();
     }
 
-    /// Makes sure that a frame of so many bytes, that begins there, can be added: the open group takes it, or
-    /// a new one is opened.
+    /// Makes room for a frame of `bytes` bytes at `begin`: in the open group, or in a new one. Returns false if
+    /// an earlier group has to be written first, or if no group has memory left.
     pub(super) fn make_room(&mut self, begin: FileOffset, file: Slot, bytes: u32) -> bool {
-        // What does not follow would be a hole in the write.
+        // A frame that does not follow the last one would leave a hole in the write.
         if self.open.as_ref().is_some_and(|group| !group.continues_at(begin, file, bytes)) {
             self.complete();
         }
@@ -108,12 +108,11 @@ impl Grouping {
         self.is_open()
     }
 
-    /// Adds a frame of which so many bytes are written, for which there is room.
+    /// Adds a frame with `bytes` bytes to write; `make_room` returned true for it.
     pub(super) fn add(&mut self, frame: Frame, bytes: u32) {
         let group = self.open.as_mut().expect("room was made");
         group.add(frame, bytes);
-        // The next frame is taken to be as large as this one. It is known here that it does not fit, so that
-        // the write need not wait for it.
+        // The next frame is probably as large as this one. If it would not fit, the write need not wait for it.
         if group.length as usize + bytes as usize > group.bytes.len() {
             self.complete = true;
         }
@@ -140,12 +139,12 @@ impl Grouping {
 }
 
 impl FrameGroup {
-    /// Without frames; it has its place when the first one comes.
+    /// Makes a group without frames; its first frame sets its position.
     fn new(bytes: Buffer, frames: Vec<Frame>) -> Self {
         FrameGroup { begin: FileOffset { file: 0, offset: 0 }, file: Slot(0), bytes, length: 0, frames }
     }
 
-    /// Whether a frame that begins there follows the last one here, and its bytes have room.
+    /// Returns true if a frame at `begin` follows the last one here, and its bytes have room.
     fn continues_at(&self, begin: FileOffset, file: Slot, bytes: u32) -> bool {
         let next = FileOffset { offset: self.begin.offset + u64::from(self.length), ..self.begin };
         let room = self.bytes.len() - self.length as usize;

@@ -1,5 +1,5 @@
-//! Files that are put whole: frames in one are held until the storage has it, which is not before it is over. It is over when it
-//! is full; or after a while, where frames come slowly; or when no more come.
+//! Files that are put whole: their frames are held until the storage has the file, which is not before it is
+//! over. A file is over when it is full, after a while if frames arrive slowly, or when no more arrive.
 
 use nilometer_model::Nanos;
 
@@ -9,12 +9,12 @@ use super::LaneFiles;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeldFile {
     file: u64,
-    /// Then it is put, full or not.
+    /// Time at which the file is put, full or not.
     until: Nanos,
 }
 
 impl LaneFiles {
-    /// Ends the file that is being filled, if frames in it wait for long.
+    /// Ends the file being filled, if its frames have waited too long.
     pub(super) fn put_in_time(&mut self, now: Nanos) {
         let (file, frames) = self.files.last();
         if frames == 0 || self.finishing {
@@ -30,7 +30,7 @@ impl LaneFiles {
         }
     }
 
-    /// What comes next goes into another file, or another chunk of the same lease.
+    /// Ends the file: the next frame goes into another file, or into another chunk of the same lease.
     pub(super) fn end_file(&mut self) {
         let (file, frames) = self.files.last();
         if frames == 0 {

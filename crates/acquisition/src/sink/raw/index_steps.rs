@@ -1,4 +1,5 @@
-//! What a lane does for files with an index, beside writing their frames: see [`FileIndex`](nilometer_ring::FileIndex).
+//! Steps of a lane for files with an index, besides writing their frames: see
+//! [`FileIndex`](nilometer_ring::FileIndex).
 
 use nilometer_model::Nanos;
 use nilometer_ring::{FileOffset, Frame, IndexReservation, WrittenFrame};
@@ -7,14 +8,14 @@ use nilometer_storage::{Errno, Operation};
 use super::{LaneFiles, file_steps::FileStep};
 
 impl LaneFiles {
-    /// Whether it is known how many frames a file has places for: that of a chunk that is not full may be the last of the
-    /// recording, and is not if the lane has begun another.
+    /// Returns true if a file's number of places for frames is final. A chunk that is not full may be the last
+    /// of the recording, unless the lane has begun another.
     pub(super) fn may_seal(&self, file: u64) -> bool {
         let is_full = self.index.as_ref().is_none_or(|index| index.is_full(file));
         self.finishing || self.files.last() > (file + 1, 0) || is_full
     }
 
-    /// A step for files with an index that costs no operation.
+    /// Does a step of an index that costs no operation.
     pub(super) fn step_of_index(&mut self, step: FileStep) -> Result<(), Errno> {
         let Some(index) = &mut self.index else { return Ok(()) };
         match step {
@@ -34,7 +35,8 @@ impl LaneFiles {
         Ok(())
     }
 
-    /// What is written gets into the indices, if nothing else is being done; whether there is something to be done for it.
+    /// Adds the steps that put written frames into the indices, if no other steps are left. Returns true if it
+    /// added any.
     pub(super) fn add_flush_of_index(&mut self) -> bool {
         let Some(index) = &mut self.index else { return false };
         if !self.program.is_done() {
@@ -56,7 +58,7 @@ impl LaneFiles {
         !self.program.is_done()
     }
 
-    /// The write of the next piece of an index; the step is done again until there is none.
+    /// The write of the next piece of an index. The step is repeated until no piece is left.
     pub(super) fn write_of_index(&mut self, file: u64) -> Option<Operation> {
         let index = self.index.as_mut()?;
         let mut buffer =
@@ -69,8 +71,8 @@ impl LaneFiles {
         Some(Operation::write(index.slot(file), offset, length, buffer))
     }
 
-    /// Of a piece of an index that was written in part, the rest is written next: half a block is none, and the next pieces
-    /// lead to it. What could not be written at all is a fault of the lane.
+    /// Puts back the rest of a piece of an index that was written in part, as the next to be written. Half a
+    /// block is unusable, and the next pieces refer to it. If nothing of the piece was written, the lane fails.
     pub(super) fn put_back_rest(
         &mut self,
         operation: &Operation,
@@ -90,7 +92,7 @@ impl LaneFiles {
         Err(Errno::EIO)
     }
 
-    /// After a failure too, a piece that is written in part is written whole.
+    /// Completes a piece of an index that was written in part, even after a failure.
     pub(super) fn rest_of_index(&mut self) -> Option<Operation> {
         if !self.program.is_quiet() {
             return None;
@@ -99,7 +101,7 @@ impl LaneFiles {
         self.write_of_index(file)
     }
 
-    /// A frame is written with so many bytes: it goes into the index, or gets its record at once.
+    /// Takes a written frame of `length` bytes: it goes into the index, or gets its record at once.
     pub(super) fn written(&mut self, begin: FileOffset, frame: Frame, length: u32) {
         let written = WrittenFrame { begin, frame, length, place: None };
         match &mut self.index {
@@ -108,12 +110,13 @@ impl LaneFiles {
         }
     }
 
-    /// Frames that are written wait for their places in datasets.
+    /// Returns true if written frames wait for their places in datasets.
     pub(super) fn waits_for_place(&self) -> bool {
         self.index.as_ref().is_some_and(|index| index.has_places())
     }
 
-    /// Frames whose dataset is known get into the index next. A file is not complete before all of its are.
+    /// Puts frames whose dataset is known into the index. A file is complete only when all its frames have
+    /// their place.
     pub(super) fn place_in_datasets(&mut self, now: Nanos) {
         let Some(index) = &mut self.index else { return };
         for file in index.place(now, self.finishing) {

@@ -1,4 +1,4 @@
-//! How a lane's files are laid out, named and synced.
+//! Layout of a lane's files: their names, the position of frames, and syncing.
 
 use nilometer_hdf5_recording::{FrameBoundaries, Hdf5Contents, IndexSlots, IndexedFiles, IndexedLayout};
 use nilometer_model::{Format, Nanos, Picture, Storing, TargetDescription};
@@ -14,54 +14,59 @@ use nilometer_storage::{
     process::BootId,
 };
 
-/// When files are synced.
+/// Times at which files are synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Each when it is full.
+    /// Each file when it is full.
     EachFile,
-    /// Never: frames survive the death of the process, not the loss of power. For files so small that syncing each would
-    /// be all that the storage does.
+    /// Never: frames survive the death of the process, not a loss of power. For files so small that the storage
+    /// would do nothing but sync.
     Never,
 }
 
-/// Of many files, those smaller than this are not synced one by one.
+/// If a lane writes many files, those smaller than this are not synced one by one.
 const SYNCED_MIN: u64 = 64 << 20;
 
 /// Three files can be open at once: one draining, one being filled, one made ahead.
 pub(crate) const OPEN: u64 = 3;
-/// The last block of a recording may end anywhere: it is written through the cache, by another slot of its file.
+/// The last block of a recording may end at any byte. It is written through the cache, by another slot of its
+/// file.
 pub(super) const THROUGH: Slot = Slot(FIRST + OPEN as u32);
-/// What is written for another reader.
+/// The file for `VLBIstreamer`'s reader.
 pub(super) const STREAMER: Slot = Slot(THROUGH.0 + 1);
-/// Slots of files for what their indices are written by: through the cache, as these are no whole pages.
+/// First of the slots through which indices are written. They go through the cache, because they are no whole
+/// pages.
 pub(super) const INDEX: u32 = STREAMER.0 + 1;
 /// File slots that an engine must have for a lane.
 pub const FILE_SLOTS: u32 = INDEX + OPEN as u32;
 /// Slot 0 is the directory, slot 1 the journal.
 pub(super) const FIRST: u32 = 2;
 
-/// Frames smaller than this are written together with their neighbours, in writes of this many bytes at the most: a write
-/// costs the storage about as much for a few KiB as for many.
+/// Frames smaller than this are written together with their neighbours, in writes of at most `TOGETHER` bytes.
+/// A write costs the storage about as much for a few KiB as for many.
 const SMALL: u64 = 64 << 10;
 const TOGETHER: u32 = 1 << 20;
 
-/// Where a frame past the cache would be padded by more than one part in so many, frames lie side by side and go through
-/// the cache: a frame of 1 KiB would otherwise take four times its space, and as much of the rate.
+/// Limit of padding for frames past the cache: one part in `PADDING`. Frames that need more lie side by side
+/// and go through the cache. A frame of 1 KiB would otherwise take four times its space, and as much of the
+/// rate.
 const PADDING: u64 = 16;
 
-/// How frames lie in files and in memory.
+/// Position of frames in files and in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spacing {
-    /// They are written past the cache, in whole pages.
+    /// Frames are written past the cache, in whole pages.
     pub direct: bool,
     /// Bytes from the start of a frame to the start of the next in a file.
     pub stride: u64,
 }
 
 impl Spacing {
-    /// As suits frames of this size on a target. Past the cache where the target can, but for compressed frames, which have
-    /// any length, for chunks of frames that are no whole pages, as there is nothing between frames in chunks, and for
-    /// frames that would be mostly padding.
+    /// Chooses the spacing for frames of this size on a target.
+    ///
+    /// Frames go past the cache if the target can do that and they need little padding. CBF files never do,
+    /// because compressed frames have any length. Frames in chunks, except in HDF5 files, do only if they are
+    /// whole pages: such chunks have nothing between frames.
     pub fn suited(target: &TargetDescription, frame_size: u64, storing: Storing, format: Format) -> Self {
         let paged = frame_size.next_multiple_of(ALIGNMENT as u64);
         let padding = paged - frame_size;
@@ -71,79 +76,80 @@ impl Spacing {
         Spacing { direct, stride: if direct { paged } else { frame_size } }
     }
 
-    /// The same for frames of this size with nothing between them, wherever they go.
+    /// The same spacing for frames of this size with nothing between them, on any storage.
     #[must_use]
     pub fn unpadded(self, frame_size: u64) -> Self {
         if self.stride == frame_size { self } else { Spacing { direct: false, stride: frame_size } }
     }
 
-    /// What each frame is aligned to in memory.
+    /// Alignment of each frame in memory.
     pub fn alignment(self) -> Alignment {
         if self.direct { Alignment::Page } else { Alignment::CacheLine }
     }
 }
 
-/// How a lane's files are laid out.
+/// Layout of a lane's files.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is chosen by itself")]
 pub struct RawLayout {
     /// First part of all file names.
     pub name: String,
-    /// What the journal begins with.
+    /// The head of the journal.
     pub head: Head,
     /// `O_DIRECT` for frames.
     pub direct: bool,
-    /// Reserve a file's space when it is made, and that of an only file part by part. Not where it grows, nor where several
-    /// lanes write it.
+    /// Reserve a file's space when it is made, and that of an only file part by part. Not for files that grow
+    /// or that several lanes write.
     pub preallocate: bool,
-    /// Full files to keep; older ones are removed. All, if none; only where there are many files, and in a ring: there at
-    /// least so many parts stay, and two more are being overwritten.
+    /// Full files to keep; the lane removes older ones. `None` keeps all. It applies to many files and to a
+    /// ring. A ring keeps at least this many parts and overwrites two more.
     pub keep: Option<u64>,
-    /// Frames that follow each other are written together, so many bytes at the most; 0 if each is a write of its own.
+    /// Most bytes of consecutive frames that are written together; 0 if each frame is a write of its own.
     pub together: u32,
-    /// When files are synced.
+    /// Times at which files are synced.
     pub durability: Durability,
-    /// A checksum of each frame into the journal.
+    /// Add a checksum of each frame to the journal.
     pub checksums: bool,
-    /// In files with an index, frames with more bytes begin at a multiple of it: the stripe size of the storage. 0 if it has
-    /// none.
+    /// Stripe size of the storage, or 0 if it has none. In files with an index, larger frames begin at a
+    /// multiple of it.
     pub align: u64,
-    /// What simulated frames are made from, into the journal.
+    /// Origin of simulated frames, for the journal.
     pub origin: Option<Origin>,
-    /// What packets the frames are blocks of, if they are, into the journal.
+    /// Stream whose packets the frames contain, for the journal. `None` if they are no blocks of packets.
     pub stream: Option<Stream>,
-    /// What the CBF file of a frame says of it; needed for that format only.
+    /// Picture in the CBF file of each frame; needed for that format only.
     pub picture: Option<Picture>,
-    /// What HDF5 files have in them; needed for that format only.
+    /// Contents of HDF5 files; needed for that format only.
     pub hdf5: Option<Hdf5Contents>,
-    /// Beside chunks, what `VLBIstreamer`'s own reader wants to know, if it is to read them.
+    /// Values for `VLBIstreamer`'s own reader, if it is to read the chunks.
     pub streamer: Option<Streamer>,
-    /// How long an acknowledged frame waits to be durable, where files are synced: what is in the file being filled is synced
-    /// then too. Where files are put whole, how long a frame waits to be acknowledged: the file is put then, full or not.
+    /// Longest time that an acknowledged frame waits to be durable, if files are synced: then the file being
+    /// filled is synced too. If files are put whole, it is the longest time that a frame waits to be
+    /// acknowledged: then the file is put, full or not.
     pub checkpoint: Nanos,
-    /// In which start of the machine this is recorded, into the journal.
+    /// The machine's boot in which this is recorded, for the journal.
     pub boot: Option<BootId>,
-    /// In HDF5 files with several datasets, so many frames that are written may wait for what says where they go.
+    /// Most written frames that may wait until their dataset is known, in HDF5 files with several datasets.
     pub waiting: u64,
-    /// A write that is done may not have arrived: what is in a file is told when it is synced or closed, and then for all of it.
+    /// A write may complete before its bytes arrive: only a sync or close confirms them, for the whole file.
     pub whole_files: bool,
 }
 
-/// Longer than a file takes that is filled at 25 MB/s and more, and short enough for what comes slowly.
+/// Longer than it takes to fill a file at 25 MB/s and more, and short enough for slow sources.
 const CHECKPOINT: Nanos = Nanos::from_millis(10_000);
 
-/// What `VLBIstreamer`'s reader is told of a recording in `<name>.cfg`, on each disk that has some of it at the end. It
-/// finds the place of a byte by dividing: chunks that were closed short before the last mislead it.
+/// Values for `VLBIstreamer`'s reader, in `<name>.cfg` on each disk that holds part of the recording when it
+/// ends. The reader divides to find the position of a byte; chunks closed short before the last mislead it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Streamer {
-    /// Bytes that are stored of each packet, at least 1.
+    /// Bytes stored of each packet, at least 1.
     pub packet_size: u64,
     /// Bytes in front of them that were received and not stored.
     pub stripped: u32,
 }
 
 impl Streamer {
-    /// The text for libconfig, of so many files with so many bytes.
+    /// The text for libconfig, for `files` files with `bytes` bytes in all.
     pub(super) fn text(self, files: u64, bytes: u64) -> String {
         let Streamer { packet_size, stripped } = self;
         let packets = bytes / packet_size.max(1);
@@ -154,21 +160,21 @@ impl Streamer {
     }
 }
 
-/// How many bytes are written at once, if frames are so small that several are.
+/// Most bytes of a write, if frames are small enough to be written together; 0 otherwise.
 fn together(head: &Head) -> u32 {
     let side_by_side = !matches!(head.format, Format::Cbf | Format::Hdf5);
     let small = head.stride < SMALL && head.frames_per_file > 1 && side_by_side;
     if small { TOGETHER } else { 0 }
 }
 
-/// Whether a lane knows by itself where its files end.
+/// Returns true if a lane alone decides where its files end.
 fn has_own_files(head: &Head) -> bool {
     let kind = head.storing.kind();
     kind.many_files || kind.overwrites || kind.one_for_all && head.lanes == 1
 }
 
 impl RawLayout {
-    /// Keeps the indices of its files, if they have some.
+    /// Makes the index of its files, if they have one.
     pub(super) fn index(&self) -> Option<Box<dyn FileIndex>> {
         let contents = self.hdf5.clone()?;
         let layout = IndexedLayout {
@@ -186,8 +192,10 @@ impl RawLayout {
         Some(Box::new(IndexedFiles::new(contents, layout)))
     }
 
-    /// As suits such files: space is reserved where `direct` and more than one write fills a file, and for a ring always;
-    /// all files are kept, each is synced unless it is one of many small ones; small frames are written together.
+    /// Makes the usual layout for these files.
+    ///
+    /// Space is reserved for a ring always, and otherwise if `direct` and more than one write fills a file. All
+    /// files are kept. Each is synced unless it is one of many small ones. Small frames are written together.
     pub fn suited(name: String, head: Head, direct: bool) -> Self {
         let kind = head.storing.kind();
         let grows = !kind.many_files && !kind.overwrites;
@@ -215,14 +223,14 @@ impl RawLayout {
         }
     }
 
-    /// How its frames lie in files and in memory.
+    /// Position of its frames in files and in memory.
     pub fn spacing(&self) -> Spacing {
         Spacing { direct: self.direct, stride: self.head.stride }
     }
 
-    /// Whether several operations in flight are of use: past the cache they keep the device busy; through it, where small
-    /// frames are written together, a full file is synced while the next one is written; of whole files, several parts are on
-    /// their way.
+    /// Returns true if several operations in flight help. Past the cache they keep the device busy. If small
+    /// frames are written together through the cache, a full file is synced while the next is written. If files
+    /// are whole, several parts are on their way.
     pub fn is_deep(&self) -> bool {
         self.direct || self.together > 0 || self.whole_files
     }
@@ -251,11 +259,11 @@ impl RawLayout {
         std::iter::once(self.journal_name()).chain(files).chain(chunks).collect()
     }
 
-    /// The extent of a frame that was written there with so many bytes.
+    /// The extent of a frame that was written at `begin` with `written` bytes.
     pub(super) fn extent(&self, begin: FileOffset, frame: &Frame, written: u32) -> FrameExtent {
         let FileOffset { file, offset } = begin;
         let size = frame.packed.as_deref().map_or(self.whole(), |packed| packed.length);
-        // What is written behind a frame up to the next one is not of it.
+        // Padding behind a frame, up to the next, is not part of it.
         let own = StoredAs { encoding: Encoding::Raw, length: written };
         let StoredAs { encoding, length } = frame.stored_as().unwrap_or(own);
         let length = if encoding == Encoding::Raw { size } else { length };
@@ -273,7 +281,7 @@ impl RawLayout {
         &frame.data[..length as usize]
     }
 
-    /// Bytes that are written of a frame: up to the next one, or all of the last block of a recording.
+    /// Bytes to write of a frame: up to the next one, or exactly those of a recording's shorter last block.
     pub(super) fn written(&self, packed: Option<&Packed>) -> u32 {
         match packed {
             Some(packed) if packed.length < self.whole() => packed.length,
@@ -281,7 +289,7 @@ impl RawLayout {
         }
     }
 
-    /// Bytes that are written of so many that a frame was encoded to: past the cache whole pages, with zeroes behind it.
+    /// Bytes to write of an encoded frame. Past the cache they are whole pages, with zeroes behind the frame.
     pub(super) fn padded(&self, length: u32, bytes: &mut [u8]) -> u32 {
         if !self.direct {
             return length;
@@ -291,7 +299,8 @@ impl RawLayout {
         padded as u32
     }
 
-    /// Whether so many bytes can't be written past the cache, as all frames but a last, shorter block can.
+    /// Returns true if `length` bytes can't be written past the cache. This applies only to a shorter last
+    /// block.
     pub(super) fn is_odd(&self, length: u32) -> bool {
         let shorter = u64::from(length) < self.head.stride;
         self.direct && shorter && !(length as usize).is_multiple_of(ALIGNMENT)
@@ -352,7 +361,7 @@ mod tests {
         for (storing, frames_per_file, synced) in [
             (Storing::Files, 100, Durability::Never),
             (Storing::Files, 16_384, Durability::EachFile),
-            // On a small disk the parts of a file that grows are small.
+            // On a small disk the parts of a growing file are small.
             (Storing::Growing, 100, Durability::EachFile),
             (Storing::Shared, 100, Durability::EachFile),
         ] {

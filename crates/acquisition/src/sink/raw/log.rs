@@ -1,4 +1,4 @@
-//! The end of a lane's journal: records waiting to be written, in batches of as many as there are.
+//! The end of a lane's journal: records that wait to be written. Each batch takes as many as there are.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use nilometer_storage::{Buffer, Operation, Slot};
 
 use nilometer_recording::journal::{Entry, RECORD};
 
-/// See the module.
+/// Records of a lane's journal that wait or are in flight.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     waiting: VecDeque<Entry>,
@@ -31,7 +31,7 @@ impl Log {
         self.sequence + self.waiting.len() as u64
     }
 
-    /// The first so many records are written.
+    /// Returns true if the first `records` records are written.
     pub(super) fn has_written(&self, records: u64) -> bool {
         self.written >= records
     }
@@ -46,17 +46,17 @@ impl Log {
         self.flying.is_some()
     }
 
-    /// Frames whose records are in it.
+    /// Number of frame records in the write in flight.
     pub(super) fn flying_frames(&self) -> usize {
         self.flying.unwrap_or(0)
     }
 
-    /// Everything is written.
+    /// Returns true if all records are written.
     pub(super) fn is_quiet(&self) -> bool {
         self.waiting.is_empty() && self.flying.is_none()
     }
 
-    /// Writes as many records as the buffer takes.
+    /// Writes as many waiting records as the buffer takes.
     pub(super) fn write(&mut self, mut buffer: Buffer) -> Operation {
         let count = self.waiting.len().min(buffer.len() / RECORD);
         let offset = self.sequence * RECORD as u64;
@@ -70,7 +70,7 @@ impl Log {
         Operation::write(Self::SLOT, offset, (count * RECORD) as u32, buffer)
     }
 
-    /// The write in flight came back: how many frames' records were in it.
+    /// Completes the write in flight, and returns the number of frame records in it.
     pub(super) fn written(&mut self) -> usize {
         self.written = self.sequence;
         self.flying.take().expect("one write was in flight")

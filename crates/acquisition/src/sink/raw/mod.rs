@@ -1,6 +1,7 @@
 //! Frames into plain files, and a journal beside them.
 //!
-//! A lane writes a journal `<name>.<lane>.journal` ([`crate::journal`]) and, by [`Storing`](nilometer_model::Storing):
+//! A lane writes a journal `<name>.<lane>.journal` ([`nilometer_recording::journal`]) and, by
+//! [`Storing`](nilometer_model::Storing):
 //!
 //! - files of N frames, `<name>.<lane>.<file, 8 digits>.raw`;
 //! - a growing file, `<name>.<lane>.raw`: one write at a time, each where the file ends;
@@ -9,20 +10,25 @@
 //! - chunks of N consecutive frames, `<name>.<number among those of all lanes, 8 digits>` ([`Numbering`]);
 //! - a file for each position of a scan, `<name>.<position, 8 digits>.raw`, whichever lane has it.
 //!
-//! Which of these it is, is the placement's: a file each in `placement`.
+//! A [`Placement`] implements each of these, in a file of `placement`.
 //!
-//! Frames of a file lie a stride apart: the frame size, rounded up to the alignment where `O_DIRECT` needs it and little is
-//! lost by that ([`Spacing`]): no two frames share a page then. The journal states the extent of each: nobody has to guess
-//! what is padding. Large frames are a write each; small ones are written together ([`Grouping`]).
+//! Frames of a file lie a stride apart: the frame size, or that size rounded up to the alignment that
+//! `O_DIRECT` needs. It is rounded up only if little space is lost ([`Spacing`]); no two frames share a page
+//! then. The journal states the extent of each frame, so that no reader has to guess the padding. Large frames
+//! are a write each; small ones are written together ([`Grouping`]).
 //!
-//! A frame is written as it is, or what it was encoded to: a CBF file of its own (`.cbf`).
+//! A frame is written as it is, or encoded: as a CBF file of its own (`.cbf`), or in an HDF5 file.
 //!
-//! Data are written at the engine's depth. Everything else is a program of [`FileStep`]s, one at a time and in order: the
-//! next file is made before it is needed, a full one is synced, noted as durable and closed. A frame is acknowledged
-//! when its record is in the journal, and where files are put whole, that is not before its file is. Where the storage has
-//! no room for a next file ([`Gauge`]), none is made, and the lane ends in order with what it has. A growing or a shared
-//! file and a ring are made once, and what is done for each of many files is done for each part of it, without making and
-//! closing.
+//! Data are written at the engine's depth. Everything else is a program of [`FileStep`]s, one at a time and in
+//! order. The lane makes the next file before it is needed; it syncs a full one, notes it as durable, and
+//! closes it.
+//!
+//! A frame is acknowledged when its record is in the journal; if files are put whole, not before its file is.
+//! If the storage has no room for a next file ([`Gauge`]), the lane makes none, and ends in order with those it
+//! has.
+//!
+//! A growing or shared file and a ring are made once. The lane then does the same for each part, except that it
+//! makes and closes no file.
 
 mod checkpoint;
 mod chunks;
@@ -78,36 +84,36 @@ pub struct LaneFiles {
     files: Files,
     log: Log,
     program: Program,
-    /// Where frames go into chunks.
+    /// Chunks of the lane, if its frames go into chunks.
     chunks: Option<Chunks>,
-    /// Where files have an index of their frames.
+    /// Index of the frames, if its files have one.
     index: Option<Box<dyn FileIndex>>,
     waiting: Option<Frame>,
     /// Collects small frames.
     grouping: Option<Grouping>,
-    /// No frame waits: what is collected is to be written.
+    /// No frame waits, so the collected ones are written.
     flush: bool,
     in_flight: InFlightTable<FrameWrite>,
     /// Bytes of frames as they were written.
     written: u64,
-    /// Written into whole files of which the storage has not said that they are there.
+    /// Frames written into whole files that the storage has not yet confirmed.
     unarrived: Vec<WrittenFrame>,
     held: Option<HeldFile>,
-    /// A chunk is over before its lease is: the next frame begins another.
+    /// A chunk ended before its lease did: the next frame begins another.
     lease_goes_on: bool,
-    /// Written to this file, and their records queued for the journal, oldest first.
+    /// Frames written to their file, with records queued for the journal, oldest first.
     unlogged: VecDeque<Unlogged>,
-    /// Acknowledged and not durable yet, oldest first. Empty where nothing is synced.
+    /// Frames acknowledged and not yet durable, oldest first. Empty if files are never synced.
     undurable: VecDeque<Undurable>,
-    /// When what is not durable yet is to be.
+    /// Time at which frames that are not yet durable have to be.
     checkpoint: Option<Nanos>,
-    /// Came back after the sink failed.
+    /// Frames that came back after the sink failed.
     returned: Vec<Frame>,
     scratch: Vec<Buffer>,
     failed: Option<Errno>,
-    /// Where the last frame ends in the file that is there.
+    /// End of the last frame in the current file.
     end: u64,
-    /// The file was asked to be opened once more, for such a block.
+    /// The file is or will be open a second time, for a block that can't go past the cache.
     through: bool,
     /// The first file for which there was no room.
     no_room_for: Option<u64>,
@@ -119,10 +125,10 @@ const JOURNAL_SPARE: u64 = 1 << 16;
 /// Buffers for names and journal records.
 const SCRATCH: usize = 4;
 const SCRATCH_SIZE: usize = 4096;
-/// Where frames come a thousand at a time, so do their records.
+/// Size of such a buffer if frames are grouped: thousands of frames need as many records at once.
 const SCRATCH_OF_GROUPS: usize = 1 << 16;
 
-/// Bytes of the buffers and lists of a lane that is laid out so, at the most, beside the frames in its ring.
+/// Most bytes of the buffers and lists of a lane with this layout, without the frames in its ring.
 pub(crate) fn lane_memory(layout: &RawLayout) -> u64 {
     let scratch = if layout.together > 0 || layout.hdf5.is_some() { SCRATCH_OF_GROUPS } else { SCRATCH_SIZE };
     let groups = grouping::memory(layout);
@@ -130,7 +136,7 @@ pub(crate) fn lane_memory(layout: &RawLayout) -> u64 {
 }
 
 impl LaneFiles {
-    /// A new recording; nothing is made yet.
+    /// Begins a new recording; no file is made yet.
     pub fn new(mut layout: RawLayout, gauge: Gauge) -> Self {
         if layout.head.storing.is_many_files() {
             layout.hdf5 = layout.hdf5.map(Hdf5Contents::of_parts);
@@ -189,7 +195,7 @@ impl LaneFiles {
         sink
     }
 
-    /// Chunks have their numbers from here, together with those of other lanes.
+    /// Takes the numbers of its chunks from here, shared with other lanes.
     #[must_use]
     pub fn numbered(mut self, numbering: Numbering) -> Self {
         if let Some(chunks) = &mut self.chunks {
@@ -203,31 +209,31 @@ impl LaneFiles {
         self.program.durable()
     }
 
-    /// Frames in the first so many records of the journal survive it too, in whichever files.
+    /// Number of journal records whose frames survive a loss of power too, in any file.
     pub fn durable_records(&self) -> u64 {
         self.program.durable_records()
     }
 
-    /// Whether this operation writes a frame.
+    /// Returns true if this operation writes a frame.
     pub fn writes_frame(operation: &Operation) -> bool {
         operation.kind == OpKind::Write && operation.file != Log::SLOT && operation.file != STREAMER
     }
 
-    /// Frames are to go into a file, or into another part of an only one.
+    /// Adds the steps that make a file, or another part of an only file.
     fn add_make(&mut self, file: u64) {
         if self.placement.reserves_all() && self.no_room_for.is_some() {
-            // What is there stays.
+            // Existing parts stay.
             return;
         }
         self.program.add(self.placement.make(file));
     }
 
-    /// What is to be done once all frames of a file are issued.
+    /// Adds the steps for a file whose frames are all issued.
     fn add_complete(&mut self, file: u64) {
         self.program.add(self.placement.complete(file));
     }
 
-    /// The file being filled is the last, or its chunk is over.
+    /// Adds the steps for the last file, or for a chunk that is over.
     fn add_end(&mut self) {
         let (file, frames) = self.files.last();
         let made = self.is_made(file);
@@ -236,13 +242,13 @@ impl LaneFiles {
         self.program.add(self.placement.end(LastFile { file, frames, end, made, next_made }));
     }
 
-    /// There was room for this file, so that it is made or will be.
+    /// Returns true if there was room for this file, so that it is made or will be.
     fn is_made(&self, file: u64) -> bool {
         self.no_room_for.is_none_or(|first| file < first)
     }
 
-    /// Whether the storage takes another file. What was made before and is not full yet has its space reserved, or still
-    /// needs as much as a file.
+    /// Returns true if the storage takes another file. Files made before and not yet full have their space
+    /// reserved, or still need as much as a file.
     fn has_room_for(&mut self, file: u64) -> bool {
         let unfilled = self.placement.unfilled(file, self.files.last().0);
         let room =
@@ -253,7 +259,8 @@ impl LaneFiles {
         room
     }
 
-    /// Whether the journal may grow by what is noted of another part of a ring, which takes no other room.
+    /// Returns true if the journal may grow by the records of another part of a ring; the part takes no other
+    /// space.
     fn has_room_for_records(&mut self, file: u64) -> bool {
         let records = self.layout.head.frames_per_file.saturating_mul(2 * RECORD as u64);
         let room = self.no_room_for.is_none() && self.gauge.claim(records.saturating_add(JOURNAL_SPARE));
@@ -263,7 +270,8 @@ impl LaneFiles {
         room
     }
 
-    /// The next step as an operation, if it may be done now. Notes cost no operation.
+    /// The next step as an operation, if it may be done now. Notes and other steps without an operation are
+    /// done here.
     fn step(&mut self, now: Nanos) -> Option<Operation> {
         self.add_move();
         loop {
@@ -318,7 +326,7 @@ impl LaneFiles {
     fn issue(&mut self, now: Nanos) -> Option<(Operation, Nanos)> {
         let other = self.journal().or_else(|| self.step(now)).or_else(|| self.journal());
         let other = other.map(|operation| (operation, now)).or_else(|| self.write());
-        // A frame may need something to be done first.
+        // A frame may need a step to be done first.
         other.or_else(|| self.step(now).map(|operation| (operation, now)))
     }
 
@@ -405,8 +413,8 @@ impl Sink for LaneFiles {
         if operation.is_some() || self.failed.is_some() || !self.add_flush_of_index() {
             return operation;
         }
-        // The steps before it ended without an operation: what waited for them goes into the index now. Nothing else may be
-        // in flight that would bring us here again.
+        // The steps before ended without an operation, so frames that waited for them go into the index now.
+        // Otherwise nothing might be in flight to call this again.
         self.issue(now)
     }
 
@@ -441,7 +449,7 @@ impl Sink for LaneFiles {
         if self.through {
             self.program.add([FileStep::CloseThrough(self.files.last().0)]);
         }
-        // Nothing more is begun: others may have the room.
+        // The lane begins nothing more: others may have the room.
         self.gauge.release();
         if self.chunks.is_some() {
             self.add_end_of_chunks(due.is_some());
@@ -469,7 +477,8 @@ impl Sink for LaneFiles {
         let unarrived = self.unarrived.drain(..).map(|written| written.frame);
         self.returned.extend(self.waiting.take().into_iter().chain(unarrived));
         self.returned.extend(self.grouping.iter_mut().flat_map(Grouping::abandon));
-        // A chunk is cut behind the last frame that is acknowledged: what becomes of those in flight is awaited.
+        // A chunk is cut behind its last acknowledged frame, so frames with records in flight stay until that
+        // write is back.
         let kept = if self.chunks.is_some() { self.log.flying_frames() } else { 0 };
         self.returned.extend(self.unlogged.drain(kept..).map(|unlogged| unlogged.frame));
         self.returned.extend(self.chunks.iter_mut().flat_map(Chunks::abandon));

@@ -1,11 +1,13 @@
 //! The numbers in the names of chunks, which are files of consecutive frames, of a scattered recording. Other
 //! readers put chunks in the order of their numbers and refuse a recording in which a number is there twice.
 //!
-//! Chunks are numbered from 0 in the order of their frames, when they are begun. Where a lane fails in the
-//! middle of a chunk, the rest becomes a chunk of another lane, between two that have numbers already: those
-//! behind it move up by one. A file gets a number only while no file behind it has that number or a lower
-//! one, so that files are renamed from the end on: at every moment, and after any crash, each number is there
-//! once at the most and all are in order. For example, lane 0 fails behind frame 39 of a chunk of 100 frames:
+//! Chunks are numbered from 0 in the order of their frames, when they are begun. If a lane fails in the middle
+//! of a chunk, the rest becomes a chunk of another lane, between two that have numbers already. Chunks behind
+//! it move up by one.
+//!
+//! A file gets a number only while no file behind it has that number or a lower one. The lanes therefore rename
+//! files from the end on. At every moment, and after any crash, each number exists once at the most and all are
+//! in order. For example, lane 0 fails behind frame 39 of a chunk of 100 frames:
 //!
 //! ```text
 //! first frame of the chunk    0      40     100    200
@@ -18,11 +20,11 @@
 //! lane 2 renames to 1         0      - > 1  2      3        every chunk has the number that is wanted
 //! ```
 //!
-//! A lane that is gone renames nothing. Had lane 1 failed before its rename, its file would keep the number
-//! 1, none would be left between 0 and 1, and the chunk at frame 40 would keep its name without a number
+//! A lane that is gone renames nothing. Had lane 1 failed before its rename, its file would keep the number 1,
+//! and none would be left between 0 and 1. The chunk at frame 40 would keep its name without a number
 //! (`<name>.<lane>.<file>.<suffix>`), which only a journal knows.
 //!
-//! Where the number is that of the position of a scan, it follows from the first frame. The rest of a
+//! If a chunk has the number of its scan position, the number follows from the first frame. The rest of a
 //! position whose lane failed in the middle finds its number taken, and keeps a name without one too.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,10 +40,10 @@ pub struct Numbering(Arc<Mutex<Order>>);
 /// All chunks, in the order of their frames.
 #[derive(Debug, Default)]
 struct Order {
-    /// How many frames a position of the scan has, if the number of a chunk is that of its position.
+    /// Number of frames in a position of the scan. `None` unless chunks are numbered by position.
     position: Option<u64>,
     chunks: Vec<Chunk>,
-    /// Some file has another number than is wanted for it, and its lane can rename it.
+    /// Some file has another number than the wanted one, and its lane can rename it.
     moves: bool,
     /// Bytes of acknowledged frames, of all lanes.
     bytes: u64,
@@ -65,7 +67,7 @@ struct Chunk {
     held: Option<u32>,
     /// The number to which the file is being renamed. After a crash its name has this one or `held`.
     moving: Option<u32>,
-    /// The number that its name is to have in the end, by the chunks that are known now.
+    /// The final number for its name, as far as chunks are known now.
     wanted: Option<u32>,
     /// Its lane is gone: the file keeps the name that it has.
     fixed: bool,
@@ -82,7 +84,7 @@ impl Numbering {
         Numbering(Arc::new(Mutex::new(Order { position, ..Order::default() })))
     }
 
-    /// The same where files can't be renamed: a chunk that is put between two others has no number if none is free.
+    /// The same for storage that can't rename files: a chunk between two others gets no number if none is free.
     #[must_use]
     pub fn without_renames(self) -> Self {
         self.lock().keeps_names = true;
@@ -98,7 +100,7 @@ impl Numbering {
         self.lock().begin(lane, file, first);
     }
 
-    /// The number for the name of a file that is about to be made; none if its number is not free yet.
+    /// The number for the name of a file about to be made. `None` if its number is not free yet.
     pub(super) fn name(&self, lane: u32, file: u64) -> Option<u32> {
         self.lock().name(lane, file)
     }
@@ -119,7 +121,7 @@ impl Numbering {
         self.lock().moved(lane, file);
     }
 
-    /// No file of the lane is to be renamed, as far as that is known now.
+    /// Returns true if no file of the lane needs another name for now.
     pub(super) fn is_settled(&self, lane: u32) -> bool {
         let order = self.lock();
         // A rename that is going on may free a number for a chunk that has none.
@@ -128,17 +130,17 @@ impl Numbering {
         !order.moves || !order.chunks.iter().any(|chunk| chunk.lane == lane && waits(chunk))
     }
 
-    /// The lane ended or failed: it renames nothing any more.
+    /// Ends the lane's part: it renames nothing any more.
     pub(super) fn leave(&self, lane: u32) {
         self.lock().leave(lane);
     }
 
-    /// Frames of so many bytes were acknowledged.
+    /// Counts `bytes` of acknowledged frames.
     pub(super) fn stored(&self, bytes: u64) {
         self.lock().bytes += bytes;
     }
 
-    /// The highest number plus one, and how many bytes of frames are acknowledged.
+    /// The highest number plus one, and the bytes of acknowledged frames.
     pub(super) fn totals(&self) -> (u64, u64) {
         let order = self.lock();
         let last = order.chunks.iter().filter_map(|chunk| chunk.wanted).max();
@@ -175,8 +177,8 @@ impl Order {
         }
     }
 
-    /// The place of a chunk in the order of frames; from the end, as those begun last are asked for most
-    /// often.
+    /// The index of a chunk in the order of frames. It searches from the end, because callers mostly look for
+    /// recent chunks.
     fn find(&self, lane: u32, file: u64) -> Option<usize> {
         self.chunks.iter().rposition(|chunk| (chunk.lane, chunk.file) == (lane, file))
     }
@@ -184,8 +186,8 @@ impl Order {
     /// Settles the number in the name of a file that is about to be made.
     fn name(&mut self, lane: u32, file: u64) -> Option<u32> {
         let at = self.find(lane, file)?;
-        // The file is needed at once and waits for nobody's rename: it gets a name without a number and is
-        // renamed when its number is free.
+        // The lane needs the file at once and can't wait for renames. It gets a name without a number, and a
+        // rename when its number is free.
         let number = self.chunks[at].wanted.filter(|number| self.is_free(at, *number));
         let chunk = &mut self.chunks[at];
         (chunk.named, chunk.held, chunk.fixed) = (true, number, self.keeps_names);
@@ -198,9 +200,9 @@ impl Order {
         self.moves |= self.chunks[at].is_to_move();
     }
 
-    /// Whether every file behind this one has a higher number, or none.
+    /// Returns true if every file behind this one has a higher number, or none.
     fn is_free(&self, at: usize, number: u32) -> bool {
-        // Those behind are in order, so that the first that has a number has the lowest.
+        // Files behind are in order, so the first with a number has the lowest.
         self.chunks[at + 1..].iter().find_map(Chunk::lowest).is_none_or(|behind| behind > number)
     }
 
@@ -209,7 +211,8 @@ impl Order {
             return None;
         }
         // From the end on: the last file of a row has to move before the one in front of it finds a free
-        // number. A file that is being renamed still has another number than is wanted, and is left out.
+        // number. A file in the middle of a rename still has another number than the wanted one, and is left
+        // out.
         let may = |at: &usize| {
             let chunk = &self.chunks[*at];
             let number = chunk.wanted.filter(|_| chunk.lane == lane && chunk.is_to_move());
@@ -231,8 +234,8 @@ impl Order {
     }
 
     fn leave(&mut self, lane: u32) {
-        // What was never named is no file: its number goes to the chunk that takes its frames. A rename that
-        // was going on keeps `moving`: the file has either number for ever.
+        // A chunk never named has no file: its number goes to the chunk that takes its frames. A rename in
+        // progress keeps `moving`: the file has either number for ever.
         self.chunks.retain(|chunk| chunk.lane != lane || chunk.named);
         for chunk in self.chunks.iter_mut().filter(|chunk| chunk.lane == lane) {
             chunk.fixed = true;
@@ -266,9 +269,9 @@ impl Order {
         let mut next = number;
         let mut pushed = Vec::new();
         for (place, chunk) in self.chunks.iter().enumerate().skip(at + 1) {
-            // A file that stays may have the lower of its two numbers, and so that one must be above ours.
+            // A fixed file may have the lower of its two numbers, so that one must be above ours.
             match if chunk.fixed { chunk.lowest() } else { chunk.wanted } {
-                // A gap: what follows need not move.
+                // A gap: chunks behind it need not move.
                 Some(wanted) if wanted > next => break,
                 // It can't move at all, or has to arrive first: then `moved` plans anew.
                 Some(_) if chunk.fixed || chunk.moving.is_some() => return,
@@ -282,7 +285,7 @@ impl Order {
         if next > NUMBER_MAX {
             return;
         }
-        // Only now, when it is known that all of them can move.
+        // Only now are all of them certain to move.
         self.chunks[at].wanted = Some(number);
         for place in pushed {
             self.chunks[place].wanted = self.chunks[place].wanted.map(|wanted| wanted + 1);

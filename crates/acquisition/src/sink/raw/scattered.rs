@@ -1,5 +1,5 @@
-//! What a sink does for chunks: a file is made when its first frame is there, closed when its lease is over, renamed when
-//! another is put before it.
+//! Steps of a sink for chunks. A lane makes a file when its first frame is there, and closes it when its lease is
+//! over. It renames the file when another chunk is put before it.
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Operation, Slot};
@@ -21,12 +21,12 @@ impl LaneFiles {
         let Some(chunks) = &self.chunks else { return };
         let file = self.files.last().0;
         chunks.begin(file, first);
-        // The slot is free when the file that had it is closed.
+        // The slot is free once its previous file is closed.
         self.program.add_behind(file.checked_sub(OPEN), self.placement.make(file));
         self.program.add([FileStep::Room(file + 1)]);
     }
 
-    /// What is in the chunk is all of it.
+    /// Ends the chunk at its last frame.
     pub(super) fn end_chunk(&mut self) {
         if self.chunks.is_none() || self.files.last().1 == 0 {
             return;
@@ -36,7 +36,8 @@ impl LaneFiles {
         self.files.end();
     }
 
-    /// The last chunk is closed; the numbers of others are waited for. Whether the whole recording is over.
+    /// Closes the last chunk and waits for the numbers of others. `whole` is true if the whole recording is
+    /// over, not only this lane.
     pub(super) fn add_end_of_chunks(&mut self, whole: bool) {
         self.end_chunk();
         self.program.add([FileStep::Settle]);
@@ -58,7 +59,7 @@ impl LaneFiles {
         self.program.start(step, &self.layout, self.placement.as_ref(), subject, buffer)
     }
 
-    /// The name that a step needs, or the text.
+    /// The file name that a step needs, or the text it writes.
     fn name_for(&self, step: FileStep) -> String {
         let numbers = self.chunks.as_ref();
         if let (FileStep::WriteStreamer, Some(chunks), Some(streamer)) = (step, numbers, self.layout.streamer)
@@ -91,7 +92,8 @@ impl LaneFiles {
         }
     }
 
-    /// A file is renamed if it is to have another number. The note of it comes first, so that it is found by either name.
+    /// Renames a file whose number changes. The journal's note comes first, so that a reader finds the file by
+    /// either name.
     pub(super) fn add_move(&mut self) {
         let next = self.chunks.as_mut().filter(|_| self.program.journal_is_open());
         let Some((file, number)) = next.and_then(super::Chunks::next_move) else { return };
@@ -121,14 +123,15 @@ impl LaneFiles {
         }
     }
 
-    /// Other lanes go on without this one.
+    /// Lets the other lanes go on without this one.
     pub(super) fn fail(&mut self) {
         if let Some(chunks) = &self.chunks {
             chunks.leave();
         }
     }
 
-    /// After a failure, once nothing is in flight: chunks are cut behind what is acknowledged, if the storage still does so.
+    /// After a failure, once nothing is in flight: cuts each chunk behind its last acknowledged frame, if the
+    /// storage still allows it.
     pub(super) fn salvage(&mut self) -> Option<Operation> {
         if let Some(rest) = self.rest_of_index() {
             return Some(rest);
@@ -138,7 +141,7 @@ impl LaneFiles {
             return None;
         }
         if self.index.is_some() {
-            // The end of a file is where its index says, and readers find what is acknowledged in it as it is.
+            // The index determines the end of a file, and readers find its acknowledged frames as it is.
             self.program.replace([]);
             return None;
         }
@@ -146,7 +149,7 @@ impl LaneFiles {
             let whole_files = self.layout.whole_files;
             self.program.replace(chunks.open().iter().filter_map(|&(file, bytes)| match bytes {
                 0 => Some(FileStep::Discard(file)),
-                // It is there as a whole, or nothing of it.
+                // The storage has the whole file or nothing of it.
                 _ if whole_files => None,
                 bytes => Some(FileStep::Truncate(file, bytes)),
             }));

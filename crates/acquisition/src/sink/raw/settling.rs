@@ -1,5 +1,5 @@
-//! Completions of a sink's operations. A frame whose write is done gets a record in the journal, and is
-//! acknowledged when that record is written; it is durable when its file, or a checkpoint, is synced.
+//! Completions of a sink's operations. A frame whose write is done gets a record in the journal. It is
+//! acknowledged when that record is written, and durable when its file or a checkpoint is synced.
 //!
 //! Writes come back in any order. In files of a fixed number of frames each is recorded at once. In chunks
 //! frames are acknowledged in order, so that a chunk can be cut behind the last of them. For example, three
@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Had the write of 6 failed while record 2 was in flight, 6 and 7 would go to another lane. When the journal
-//! came back, 5 would be acknowledged and the file cut behind it, so that a chunk has no frame of which the
-//! journal does not know.
+//! came back, 5 would be acknowledged and the file cut behind it. Every frame of a chunk is therefore in the
+//! journal.
 
 use nilometer_model::Nanos;
 use nilometer_recording::journal::Entry;
@@ -38,7 +38,7 @@ impl LaneFiles {
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         match frames {
             Carried::One { number, due, arrived, packed, came_as, checksum, message, stack, slot } => {
-                // The operation's buffer is the slot itself, or what was written in place of its bytes.
+                // The operation's buffer is the slot itself, or the frame's encoded bytes.
                 let (data, encoded) = match slot {
                     Some(EncodedSlot { data, stored_as, finished }) => {
                         let encoded = Encoded { bytes: operation.buffer, stored_as, finished };
@@ -67,7 +67,7 @@ impl LaneFiles {
         }
     }
 
-    /// Takes a frame whose write came back, with so many bytes written if its write was whole.
+    /// Takes a frame whose write came back, with `length` bytes written if `whole`.
     fn landed(&mut self, begin: FileOffset, frame: Frame, length: u32, whole: bool) {
         if whole && self.layout.whole_files && self.failed.is_none() {
             self.files.landed(begin.file);
@@ -75,8 +75,8 @@ impl LaneFiles {
             return;
         }
         if self.chunks.is_none() || self.index.is_some() {
-            // The file may be closed and synced when no write is in flight to it; a chunk not before its
-            // frames are acknowledged, as it may have to be cut, unless it has an index.
+            // The file may be closed and synced when no write is in flight to it. A chunk without an index
+            // waits until its frames are acknowledged, because it may have to be cut.
             if !whole || !self.waits_for_place() {
                 self.files.landed(begin.file);
             }
@@ -84,7 +84,7 @@ impl LaneFiles {
         self.arrived(WrittenFrame { begin, frame, length, place: None }, whole);
     }
 
-    /// The file of this number is there as a whole, with the frames that were written into it, and so are those before.
+    /// Takes the frames of this file and of earlier ones: the storage has these files as a whole.
     fn file_arrived(&mut self, file: u64) {
         let (arrived, waiting) = self.unarrived.drain(..).partition(|written| written.begin.file <= file);
         self.unarrived = waiting;
@@ -110,7 +110,7 @@ impl LaneFiles {
         }
     }
 
-    /// Queues the record of a frame that is written with so many bytes: it is acknowledged when that is
+    /// Queues the record of a frame written with `length` bytes. The frame is acknowledged when the record is
     /// written.
     pub(super) fn queue_record(&mut self, written: WrittenFrame) {
         let WrittenFrame { begin, frame, length, place } = written;
@@ -121,7 +121,7 @@ impl LaneFiles {
         for &gap in frame.packed.iter().flat_map(|packed| &packed.gaps) {
             self.log.add(Entry::Gap { number, gap });
         }
-        // Gaps stand before their frame, and so does its place: who finds its record knows all of it.
+        // Gaps and the place stand before their frame: a reader that finds its record knows all of it.
         if let Some(place) = place {
             self.log.add(Entry::Placed { number, place });
         }
@@ -146,17 +146,17 @@ impl LaneFiles {
             return Err(Errno::EIO);
         }
         if self.failed.is_some() && self.chunks.is_none() {
-            // Its frames were given back meanwhile.
+            // Its frames were given back in the meantime.
             return Ok(());
         }
-        // Records are queued in the order of `unlogged`, so that those of this write are the first of it.
+        // Records are queued in the order of `unlogged`, so the first of that list belong to this write.
         let synced = self.layout.durability == Durability::EachFile;
         for Unlogged { file, end, record, frame } in self.unlogged.drain(..frames) {
             let undurable =
                 Undurable { file, record, frame: FrameCount::of(&frame, self.layout.head.frame_size) };
             self.undurable.extend(synced.then_some(undurable));
             if let Some(chunks) = &mut self.chunks {
-                // Until then a failure may cut the file.
+                // Before this, a failure could have cut the file.
                 if self.index.is_none() && !self.layout.whole_files {
                     self.files.landed(file);
                 }
@@ -167,8 +167,8 @@ impl LaneFiles {
         Ok(())
     }
 
-    /// A file step is done: frames of files up to the last durable one, or below a durable checkpoint, are
-    /// durable now.
+    /// Takes a completed file step. Frames are now durable if their file is the last durable one or an earlier
+    /// one, or if a durable checkpoint covers them.
     fn step_completed(&mut self, stored: &mut Stored, now: Nanos) {
         let done = self.program.completed();
         if let (Some(index), Some(FileStep::SyncFile(file) | FileStep::SyncPart(file))) =
@@ -185,8 +185,8 @@ impl LaneFiles {
         let is_durable = |undurable: &Undurable| {
             last.is_some_and(|last| undurable.file <= last) || undurable.record < records
         };
-        // Writes of one file may land after those of the next, so that any of them may be durable, not only
-        // the first. But where the oldest is not, it is not worth looking: this is done after every step.
+        // Writes of one file may land after those of the next, so that any frame may be durable, not only the
+        // first. But this runs after every step, and a search rarely pays if the oldest is not durable.
         if self.undurable.front().is_some_and(is_durable) {
             self.undurable.retain(|undurable| {
                 let durable = is_durable(undurable);
@@ -196,7 +196,7 @@ impl LaneFiles {
         }
     }
 
-    /// Takes any operation that came back. An error is one of the lane, which fails by it.
+    /// Takes any operation that came back. An error makes the lane fail.
     pub(super) fn settle(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
         let Completion { operation, result, finished, .. } = completion;
         match (operation.kind, operation.file) {
@@ -208,9 +208,9 @@ impl LaneFiles {
                 }
                 self.scratch.push(operation.buffer);
                 match result {
-                    // Where space can't be reserved, files grow as they are written.
+                    // If space can't be reserved, files grow as they are written.
                     Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => {}
-                    // Of an only file more is reserved than it may need, but not of a ring.
+                    // An only file reserves more than it may need; a ring does not.
                     Err(Errno::ENOSPC)
                         if kind == OpKind::Allocate
                             && (self.index.is_some() || !self.placement.is_many_files())

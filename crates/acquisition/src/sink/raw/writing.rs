@@ -1,4 +1,4 @@
-//! Frames into writes: which place each has, and which of them are written together.
+//! Frames into writes: the position of each frame, and the grouping of small ones.
 
 use nilometer_model::Nanos;
 use nilometer_ring::{Encoded, Frame, StoredAs};
@@ -14,18 +14,18 @@ impl LaneFiles {
     pub(super) fn write(&mut self) -> Option<(Operation, Nanos)> {
         self.collect();
         if self.placement.appends() && !self.in_flight.is_empty() {
-            // What is behind the end of the file can't be appended.
+            // A write behind the end of the file can't be appended.
             return None;
         }
         self.group().or_else(|| self.frame())
     }
 
-    /// Puts the frame that waits to those that are written together, if it may be.
+    /// Adds the waiting frame to the group, if it may be grouped.
     fn collect(&mut self) {
         let (Some(grouping), Some(frame)) = (&mut self.grouping, &self.waiting) else { return };
         let bytes = self.layout.written(frame.packed.as_deref());
         if self.layout.is_odd(bytes) {
-            // By another slot of the file.
+            // The last block goes through another slot of the file.
             return grouping.complete();
         }
         let Some((file, issued)) = self.files.next() else { return };
@@ -39,14 +39,14 @@ impl LaneFiles {
         }
     }
 
-    /// What is collected is a write of its own.
+    /// Completes the group: its frames become a write of their own.
     pub(super) fn complete_group(&mut self) {
         if let Some(grouping) = &mut self.grouping {
             grouping.complete();
         }
     }
 
-    /// The write of frames that were collected, if it is time for it.
+    /// The write of the group, if it is time for it.
     fn group(&mut self) -> Option<(Operation, Nanos)> {
         let any = self.finishing || self.flush && self.in_flight.is_empty();
         let FrameGroup { begin, file, bytes, length, frames } = self.grouping.as_mut()?.take(any)?;
@@ -55,7 +55,7 @@ impl LaneFiles {
         Some((Operation::write(file, begin.offset, length, bytes).tagged(tag), due))
     }
 
-    /// The write of the frame that waits, if it is one of its own.
+    /// The write of the waiting frame, if it is a write of its own.
     fn frame(&mut self) -> Option<(Operation, Nanos)> {
         let (file, issued) = self.files.next()?;
         let written = self.layout.written(self.waiting.as_ref()?.packed.as_deref());
@@ -86,7 +86,7 @@ impl LaneFiles {
         Some((Operation::write(file_slot, begin.offset, length, buffer).tagged(tag), due))
     }
 
-    /// A frame of so many bytes is put there; whether its file is full by that.
+    /// Counts a frame of `written` bytes as put at `begin`. Returns true if that filled its file.
     fn put(&mut self, begin: FileOffset, written: u32) -> bool {
         let begins = self.placement.is_many_files() && self.files.last().1 == 0;
         let before = if begins { 0 } else { self.end };
@@ -104,7 +104,8 @@ impl LaneFiles {
         full
     }
 
-    /// Whether the file is open once more, through the cache; if not yet, it will be.
+    /// Returns true if the file is open a second time, through the cache. If it isn't, this adds the step that
+    /// opens it.
     fn opens_through(&mut self, file: u64) -> bool {
         if !std::mem::replace(&mut self.through, true) {
             self.program.add([FileStep::OpenThrough(file)]);

@@ -1,24 +1,25 @@
-//! Chunks of consecutive frames: a file is made when its first frame is there, since its name follows from that.
+//! Chunks of consecutive frames. A file is made when its first frame is there, because its name depends on that
+//! frame.
 
 use nilometer_model::ChunkNumber;
 use nilometer_storage::Slot;
 
 use super::{FileStep, LastFile, Placement, Rules};
 
-/// See the module.
+/// Placement in chunks of consecutive frames.
 #[derive(Debug)]
 pub(super) struct Chunked {
     pub(super) rules: Rules,
-    /// What is in the names of its files.
+    /// Numbering in the names of its files.
     pub(super) number: ChunkNumber,
 }
 
 impl Placement for Chunked {
     fn offset(&self, _file: u64, issued: u64, number: u64) -> u64 {
         let frames = match self.number {
-            // There is nothing between the frames of a stream.
+            // A stream has nothing between its frames.
             ChunkNumber::InOrder => issued,
-            // A frame that is missing leaves its place empty.
+            // A missing frame leaves its place empty.
             ChunkNumber::Position => number % self.rules.head.frames_per_file,
         };
         frames * self.rules.head.stride
@@ -52,7 +53,7 @@ impl Placement for Chunked {
         self.rules.complete_file(file)
     }
 
-    /// The end of a chunk is that of its file.
+    /// Ends the file with the chunk.
     fn end(&self, last: LastFile) -> Vec<FileStep> {
         let LastFile { file, frames, end, .. } = last;
         if frames == 0 {

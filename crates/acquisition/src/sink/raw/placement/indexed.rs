@@ -1,10 +1,11 @@
-//! Files with an index inside, whatever way of storing they follow: the steps of that, and those of the index between them.
+//! Files with an index inside, for any way of storing. The steps of the index come between those of the plain
+//! placement.
 
 use nilometer_storage::{Open, Slot};
 
 use super::{FileStep, LastFile, Placement};
 
-/// Around the placement of files that have none.
+/// Adds an index to the placement of plain files.
 #[derive(Debug)]
 pub(super) struct Indexed {
     pub(super) plain: Box<dyn Placement>,
@@ -12,8 +13,8 @@ pub(super) struct Indexed {
     pub(super) synced: bool,
 }
 
-/// The index is there before the first frame, complete before a file is synced or closed, and says itself where the
-/// file ends.
+/// Adds the steps of the index. It exists before the first frame, is complete before a file is synced or
+/// closed, and determines the end of the file.
 fn with_index(steps: &[FileStep], synced: bool) -> Vec<FileStep> {
     let closes = |of: u64| steps.contains(&FileStep::Close(of));
     let mut all = Vec::new();
@@ -27,13 +28,13 @@ fn with_index(steps: &[FileStep], synced: bool) -> Vec<FileStep> {
                     FileStep::WriteIndex(file),
                 ]);
             }
-            // The index is behind the frames too.
+            // The index may lie behind the last frame.
             FileStep::Truncate(..) | FileStep::Allocate(_) => {}
             FileStep::SyncFile(file) if !closes(file) => {
                 all.extend(flushed(file));
                 all.push(step);
             }
-            // Synced before too, so that it says of its frames since when they are durable.
+            // A first sync lets the index state when its frames became durable.
             FileStep::SyncFile(file) => {
                 all.extend(flushed(file));
                 all.push(step);
@@ -44,7 +45,7 @@ fn with_index(steps: &[FileStep], synced: bool) -> Vec<FileStep> {
                 if !steps.contains(&FileStep::SyncFile(file)) {
                     all.extend(flushed(file));
                     all.extend(sealed(file));
-                    // What is removed next need not be.
+                    // A file that is removed next need not be synced.
                     let stays = synced && !steps.contains(&FileStep::Remove(file));
                     all.extend(stays.then_some(FileStep::SyncFile(file)));
                 }
@@ -75,7 +76,7 @@ fn sealed(file: u64) -> [FileStep; 4] {
 }
 
 impl Placement for Indexed {
-    /// Frames go where there is room: see [`super::super::indexed`].
+    /// Fallback only: frames go to the position that the index allocates.
     fn offset(&self, file: u64, issued: u64, number: u64) -> u64 {
         self.plain.offset(file, issued, number)
     }

@@ -1,4 +1,4 @@
-//! Where frames go among a lane's files, and what is to be done around them: pure, a file for each way of storing.
+//! Positions of frames in a lane's files, and the steps around them. Pure; a file for each way of storing.
 //!
 //! | storing | where | |
 //! |---|---|---|
@@ -26,44 +26,46 @@ use super::{
 };
 use nilometer_recording::journal::{Entry, Head};
 
-/// See the module.
+/// Positions of frames in a lane's files, and the steps for each file.
 pub(super) trait Placement: Debug + Send {
-    /// Where the frame of this number begins that is the `issued`th of a file, in bytes in the file that is there.
+    /// Offset in bytes at which frame `number` begins, the `issued`th of `file`. It counts from the start of
+    /// the file on the storage.
     fn offset(&self, file: u64, issued: u64, number: u64) -> u64;
     /// The slot of a file while it is open.
     fn slot(&self, file: u64) -> Slot {
         let _ = file;
         Slot(FIRST)
     }
-    /// How a file is made.
+    /// Options for making a file.
     fn opens(&self) -> Open {
         Open::CREATE
     }
-    /// Each has a name of its own.
+    /// Returns true if each file has a name of its own.
     fn is_many_files(&self) -> bool {
         false
     }
-    /// Files are made before their first frame is there: two of them when a lane begins.
+    /// Returns true if files are made before their first frame is there: two of them when a lane begins.
     fn makes_ahead(&self) -> bool {
         true
     }
-    /// One write at a time, where the file ends: what is behind the end can't be appended.
+    /// Returns true if the lane appends, one write at a time: a write behind the end of the file can't be
+    /// appended.
     fn appends(&self) -> bool {
         false
     }
-    /// The space of all that is ever written is taken before the first frame.
+    /// Returns true if the space of the whole recording is taken before the first frame.
     fn reserves_all(&self) -> bool {
         false
     }
-    /// Up to where space is reserved in the file that is there when this one is made.
+    /// End of the reserved space in the file on the storage, once this one is made.
     fn reserved(&self, file: u64) -> u64;
-    /// How many files need room when this one is to be made, while another is being filled.
+    /// Number of files that need room when this one is made, while another is being filled.
     fn unfilled(&self, file: u64, filling: u64) -> u64;
-    /// What makes a file.
+    /// Steps that make a file.
     fn make(&self, file: u64) -> Vec<FileStep>;
-    /// What is to be done once all frames of a file are issued.
+    /// Steps for a file whose frames are all issued.
     fn complete(&self, file: u64) -> Vec<FileStep>;
-    /// What is to be done once no frame comes any more.
+    /// Steps for the end of the recording or chunk.
     fn end(&self, last: LastFile) -> Vec<FileStep>;
 }
 
@@ -73,14 +75,14 @@ pub(super) struct LastFile {
     pub(super) file: u64,
     /// Frames in it.
     pub(super) frames: u64,
-    /// Where the last of them ends.
+    /// End of the last frame.
     pub(super) end: u64,
-    /// It is made, and so is the one behind it.
+    /// The file is made; `next_made` says the same of the one behind it.
     pub(super) made: bool,
     pub(super) next_made: bool,
 }
 
-/// What placements go by.
+/// Settings that placements share.
 #[derive(Debug, Clone, Copy)]
 struct Rules {
     head: Head,
@@ -90,7 +92,7 @@ struct Rules {
     preallocate: bool,
     /// Full files to keep.
     keep: Option<u64>,
-    /// Files are put whole: there is nothing behind what was written, and nothing can be cut off.
+    /// Files are put whole: nothing lies behind the written bytes, and nothing can be cut off.
     whole_files: bool,
 }
 
@@ -100,7 +102,7 @@ impl Rules {
         self.head.frames_per_file.saturating_mul(self.head.stride)
     }
 
-    /// Steps that are done where files are synced.
+    /// Steps that apply only if files are synced.
     fn if_synced<const N: usize>(&self, steps: [FileStep; N]) -> impl Iterator<Item = FileStep> {
         steps.into_iter().filter(|_| self.synced)
     }
@@ -109,23 +111,23 @@ impl Rules {
         self.preallocate.then_some(step)
     }
 
-    /// The file ends behind its last frame.
+    /// Cuts the file behind its last frame.
     fn cut(&self, file: u64, end: u64) -> Option<FileStep> {
         (!self.whole_files).then_some(FileStep::Truncate(file, end))
     }
 
-    /// How many files need room for this one: those before have their space if any has.
+    /// Number of files that need room for this one. If space is reserved, earlier files have theirs.
     fn unfilled(&self, file: u64, filling: u64) -> u64 {
         if self.preallocate { 1 } else { file + 1 - filling.min(file) }
     }
 
-    /// A file may be filled when these steps are done and its space is reserved.
+    /// Adds the steps that reserve the file's space and let frames go into it.
     fn make(&self, steps: impl IntoIterator<Item = FileStep>, file: u64) -> Vec<FileStep> {
         let allocate = self.if_preallocated(FileStep::Allocate(file));
         steps.into_iter().chain(allocate).chain([FileStep::Ready(file)]).collect()
     }
 
-    /// The only file is as long as what is in it; space that was reserved behind that is free again.
+    /// Cuts the only file behind its last frame, and frees space reserved behind it.
     fn end_of_only_file(&self, last: LastFile) -> Vec<FileStep> {
         let LastFile { file, frames, end, .. } = last;
         // All parts are made with the first.
@@ -136,21 +138,21 @@ impl Rules {
         cut.into_iter().chain(complete).chain(close).collect()
     }
 
-    /// A full file that stays open: it is synced, and noted as durable.
+    /// Steps for a full part of a file that stays open: it is synced, and noted as durable.
     fn complete_part(&self, file: u64) -> Vec<FileStep> {
         let noted = [FileStep::Note(Entry::Durable { file }), FileStep::SyncJournal];
         let synced = [FileStep::SyncFile(file), FileStep::CheckFile(file)];
         self.if_synced(synced).chain(self.if_synced(noted)).collect()
     }
 
-    /// A full file that is closed.
+    /// Steps for a full file, which is closed.
     fn complete_file(&self, file: u64) -> Vec<FileStep> {
         let synced = [FileStep::SyncFile(file), FileStep::CheckFile(file), FileStep::SyncNames];
         let noted = [FileStep::Note(Entry::Durable { file }), FileStep::SyncJournal];
         self.if_synced(synced).chain([FileStep::Close(file)]).chain(self.if_synced(noted)).collect()
     }
 
-    /// A note that what is in a file is gone, which is there before it is.
+    /// Steps that note a file as removed, before it is.
     fn note_removed(&self, file: u64) -> impl Iterator<Item = FileStep> {
         let noted = [FileStep::Note(Entry::Removed { file })];
         noted.into_iter().chain(self.if_synced([FileStep::SyncJournal]))
@@ -162,7 +164,7 @@ impl Rules {
     }
 }
 
-/// How a layout places frames.
+/// Makes the placement of a layout.
 pub(super) fn of(layout: &RawLayout) -> Box<dyn Placement> {
     let RawLayout { head, preallocate, keep, durability, whole_files, .. } = *layout;
     let rules = Rules { head, synced: durability == Durability::EachFile, preallocate, keep, whole_files };
@@ -215,11 +217,11 @@ mod tests {
         let offset = |storing, keep| of(&layout(storing, keep)).offset(4, 2, 30);
         assert_eq!(offset(Storing::Files, None), 2 * 128);
         assert_eq!(offset(Storing::Scattered, None), 2 * 128);
-        // The third frame of the position that it is in.
+        // The third frame of its position.
         assert_eq!(offset(Storing::Positions, None), (30 % 4) * 128);
         assert_eq!(offset(Storing::Growing, None), (4 * 4 + 2) * 128);
         assert_eq!(offset(Storing::Shared, None), 30 * 128);
-        // Of three parts it is the second.
+        // The second of three parts.
         assert_eq!(offset(Storing::Ring, Some(1)), (4 + 2) * 128);
     }
 

@@ -4,13 +4,14 @@ use nilometer_storage::Open;
 
 use super::{FileStep, LastFile, Placement, Rules};
 
-/// See the module.
+/// Placement in one file, by parts of N frames.
 #[derive(Debug)]
 pub(super) struct OnlyFile {
     pub(super) rules: Rules,
-    /// It is that of all lanes, each frame at its number, whoever writes it. Otherwise the lane appends to its own.
+    /// All lanes share the file, with each frame at its number. Otherwise the lane appends to a file of its
+    /// own.
     pub(super) shared: bool,
-    /// One write at a time, where the file ends.
+    /// Writes go to the end of the file, one at a time.
     pub(super) appends: bool,
 }
 
@@ -28,7 +29,7 @@ impl Placement for OnlyFile {
         self.appends
     }
 
-    /// Part by part, as they are made.
+    /// Reserves part by part, as the parts are made.
     fn reserved(&self, file: u64) -> u64 {
         self.rules.file_size().saturating_mul(file.saturating_add(1))
     }

@@ -1,5 +1,5 @@
-//! The latest frames: a file of a fixed size, whose oldest part is written again. Its space is taken at once, and what is
-//! overwritten is noted before.
+//! The latest frames: a file of a fixed size, whose oldest part is overwritten. Its space is taken at once. The
+//! lane notes a part as removed before it overwrites it.
 //!
 //! ```text
 //! keep 2 of        | part 0 | part 1 | part 2 | part 3 |
@@ -10,12 +10,12 @@
 use super::{FileStep, LastFile, Placement, Rules};
 use crate::sink::raw::layout::OPEN;
 
-/// See the module.
+/// Placement of the latest frames in a ring of parts.
 #[derive(Debug)]
 pub(super) struct Overwritten(pub(super) Rules);
 
 impl Overwritten {
-    /// How many parts there are: those that are to stay, that being filled, and the next.
+    /// Number of parts: those to keep, the one being filled, and the next.
     fn parts(&self) -> u64 {
         self.0.keep.unwrap_or(1).max(1).saturating_add(OPEN - 1)
     }

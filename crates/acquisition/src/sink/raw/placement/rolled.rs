@@ -4,7 +4,7 @@ use nilometer_storage::Slot;
 
 use super::{FileStep, LastFile, Placement, Rules};
 
-/// See the module.
+/// Placement in files of N frames, one after the other.
 #[derive(Debug)]
 pub(super) struct Rolled(pub(super) Rules);
 
