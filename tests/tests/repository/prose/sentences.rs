@@ -41,6 +41,8 @@ fn add_line(blocks: &mut Vec<String>, line: &str) {
     let (begins, rest) = without_marker(line);
     if begins || line.is_empty() || blocks.is_empty() {
         blocks.push(rest.to_owned());
+        // Nothing goes on with a heading.
+        blocks.extend(line.starts_with('#').then(String::new));
     } else if let Some(last) = blocks.last_mut() {
         last.push(' ');
         last.push_str(line);
