@@ -26,7 +26,7 @@ impl Baseline {
         self.0.fetch_min(dirty, Ordering::Relaxed).saturating_add(CALM) >= dirty
     }
 
-    /// `dirty` bytes did not go away in time: they are the usual number from now on.
+    /// Makes `dirty` bytes the usual number: they did not go away in time.
     pub(crate) fn stays(&self, dirty: u64) {
         self.0.store(dirty, Ordering::Relaxed);
     }
