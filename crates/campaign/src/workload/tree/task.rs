@@ -11,7 +11,7 @@ use super::super::{WorkerPlace, name::Name};
 pub(super) struct Task {
     /// The name of the tree's first directory.
     pub(super) root: Name,
-    /// The handling of directories in this phase.
+    /// The effect of the phase on the tree. It decides when the first directory is made or removed.
     pub(super) around: Around,
     /// The number of levels that are entered below the first directory; `None` if not even the first is.
     pub(super) levels: Option<u32>,
