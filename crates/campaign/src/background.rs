@@ -275,7 +275,7 @@ impl LoadWorker {
         }
     }
 
-    /// Runs the preparing phases, once for the rest of the campaign, and as fast as possible.
+    /// Runs the preparing phases, each once and as fast as possible, unless the campaign ends.
     fn prepare(&self, run: &Run) -> Result<(), Invalid> {
         let reached = self.reached();
         let cell = WorkloadRun { offered: OfferedRate::None, stonewall: false, ..self.cell.clone() };

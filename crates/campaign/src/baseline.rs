@@ -10,8 +10,8 @@ use nilometer_storage::process;
 /// Dirty bytes beyond the usual that do not disturb a measurement.
 const CALM: u64 = 32 << 20;
 
-/// The usual number of dirty bytes on this machine: those that were dirty or under write-back before the campaign, or
-/// that did not go away while it waited. Others wrote them; waiting for them before each phase is useless.
+/// The usual number of dirty bytes on this machine. They were dirty or under write-back before the campaign, or
+/// did not go away while it waited. Others wrote them; waiting for them before each phase is useless.
 #[derive(Debug, Clone)]
 pub(crate) struct Baseline(Arc<AtomicU64>);
 

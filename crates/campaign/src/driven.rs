@@ -97,8 +97,8 @@ impl<'a> Measuring<'a> {
             began: self.part.late,
             tally,
             usage: Usage::of_thread().since(self.usage),
-            // A worker that is done waits once more for a processor, to report. That is not part of the
-            // measurement.
+            // A worker that is done waits once more for a processor, to report. The measurement excludes this
+            // wait.
             run_delay: process::run_delay().since(self.run_delay).min(self.last.since(self.part.start)),
             cut_short,
         }

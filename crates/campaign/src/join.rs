@@ -57,8 +57,8 @@ pub(crate) fn own_clients(cluster: &dyn Cluster, targets: &[Option<Arc<dyn Targe
 
 /// The client through which a process reaches a target, and which may cache its data.
 ///
-/// For a mounted file system it is the kernel's boot and the device number: each mount of a network file system
-/// or of FUSE has its own. For a URL each process is a client. `None` if neither is known.
+/// For a mounted file system it is the kernel's boot and the device number; each mount of a network file system
+/// or of FUSE has its own number. For a URL each process is a client. `None` if neither can be found.
 fn client(target: &TargetDescription, rank: u32) -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let boot = boot.trim();

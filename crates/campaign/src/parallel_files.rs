@@ -1,5 +1,5 @@
-//! Cells whose files are written and read by MPI-IO: the processes that support it, those that open a file
-//! together, and the handling of a call that does not return.
+//! Cells that write and read their files by MPI-IO: which processes support it, which of them open a file
+//! together, and how a call that does not return is handled.
 //!
 //! One thread at a time calls MPI, and a call on a file lasts as long as the storage takes. If one hangs, this
 //! process can't tell the others. Rank 0 then brings the record to its end by itself, and the others end.

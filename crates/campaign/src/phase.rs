@@ -164,8 +164,8 @@ fn done_beside(begun: &Begun, loads: &Loads, number: usize, task: &Task<'_>) -> 
 /// phase.
 ///
 /// If other threads work for them (those of a pool, or the kernel's for `io_uring`), it is that of the whole
-/// process. That includes some work from before and after. If several targets were measured at once, or a load
-/// ran, it is that of each target's own threads only.
+/// process, with some work from before and after. If several targets were measured at once, or a load ran, it
+/// is that of each target's own threads only.
 fn settle_accounts(
     surroundings: &mut Surroundings,
     clock: &Clock,

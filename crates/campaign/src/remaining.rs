@@ -170,7 +170,7 @@ mod tests {
         let left = |remaining: &Remaining| remaining.time(&turn(9, 9), Nanos(0));
         assert_eq!(left(&remaining), None, "nothing is known of two cells");
         remaining.done(&turns[0], Some(seconds(2)));
-        // The same cell, on both targets, a cell of which only the mean is known, and the recording.
+        // The same cell on both targets, then a cell that has only the mean, and the recording.
         assert_eq!(left(&remaining), Some(seconds(2 + 2 + 2 + 40)));
         remaining.done(&turns[3], Some(seconds(8)));
         assert_eq!(left(&remaining), Some(seconds(2 + 2 + 40)));

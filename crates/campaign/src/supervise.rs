@@ -253,7 +253,7 @@ impl Crew {
         self.sample = Sample { filling: self.sample.filling, ..Sample::invalid(why) };
     }
 
-    /// Returns true if it can go on, as far as is known. A failed preallocation is no fault.
+    /// Returns true if it can go on; a failed preallocation is no fault.
     pub(crate) fn is_sound(&self) -> bool {
         matches!(self.sample.invalid, None | Some(Invalid::NotPreallocated))
     }
@@ -288,7 +288,7 @@ impl Crew {
         self.cut_short |= work.cut_short;
     }
 
-    /// Ends a worker's unmeasured rest. If the rest failed, its measurement counts for nothing.
+    /// Ends a worker's unmeasured rest. Errors in it spoil the sample, since the files are then not complete.
     fn end_rest(&mut self, work: Work) {
         self.unfinished -= 1;
         self.cut_short |= work.cut_short;

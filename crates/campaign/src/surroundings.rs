@@ -25,11 +25,11 @@ pub(crate) struct Moment {
 #[derive(Debug, Clone)]
 pub(crate) struct Spent {
     pub(crate) activity: Activity,
-    /// Those of this process.
+    /// Resources of this process.
     pub(crate) ours: Usage,
-    /// Those of the kernel's threads.
+    /// Processor time of the kernel's threads.
     kernel: Nanos,
-    /// Those of the daemons of each target.
+    /// Processor time of the daemons of each target.
     daemons: Vec<Nanos>,
     /// The time for which a quota on processor time kept this process from running.
     pub(crate) throttled: Nanos,

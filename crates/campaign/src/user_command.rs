@@ -36,9 +36,9 @@ const OUTPUT_MOST: u64 = 64 << 10;
 
 /// Runs a command of the user to its end, or until its time limit, and returns its output.
 ///
-/// An interrupt from the terminal does not stop it: that ends the campaign, which then takes back what it has
-/// begun. Processes left in the background are not waited for. A command that takes too long is ended with all
-/// of them.
+/// An interrupt from the terminal does not stop the command. It ends the campaign, which then takes back all it
+/// has begun. Processes left in the background are not waited for. A command that takes too long is ended with
+/// all of them.
 pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
     let UserCommand { command, target, time_limit, variable, is_read } = asked;
     let failed = |error: io::Error| format!("`{command}` can't be started: {error}");
@@ -78,7 +78,7 @@ fn text_of(file: &mut File) -> io::Result<String> {
 
 /// How often `ended` checks if a command has ended.
 const STEP: Nanos = Nanos::from_millis(5);
-/// The time that a command has to end after a signal.
+/// The time that a command has to end after SIGTERM.
 const GRACE: Nanos = Nanos::from_millis(2000);
 
 /// The exit status of a command, if it ends within this time.
@@ -93,7 +93,7 @@ fn ended(run: &mut Child, limit: Nanos) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// Ends a command and all that it started, first by a polite signal. Returns the result in words.
+/// Ends a command and all that it started, first with SIGTERM, then with SIGKILL. Returns the result in words.
 fn put_an_end(run: &mut Child) -> &'static str {
     let group = Pid::from_child(run);
     for signal in [Signal::TERM, Signal::KILL] {

@@ -88,7 +88,8 @@ impl RecorderLoad {
         self.recorders.iter().for_each(Recorder::stop);
     }
 
-    /// Waits for their end. Returns an error if the tool itself, and not the storage, caused their results.
+    /// Waits for their end. Returns an error if one hung or failed, or if the tool itself, and not the storage,
+    /// caused a loss.
     pub(super) fn ended(&mut self) -> Result<(), Invalid> {
         let patience = self.run.hang_after + GLANCE + GLANCE;
         let mut outcomes = Vec::new();

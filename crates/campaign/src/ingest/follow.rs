@@ -131,8 +131,8 @@ impl LiveReaders {
         }
     }
 
-    /// Collects all reports, if the readers end within `patience` or soon after they were asked to. Returns
-    /// true as well if one hangs while it reads.
+    /// Collects all reports, if the readers end within `patience`, or soon after the flag `over` is set.
+    /// Returns true as well if one hangs while it reads.
     ///
     /// A copy's writer that hangs proves nothing about the target: only its report mentions that.
     pub(super) fn gather(mut self, patience: Nanos) -> (Vec<Report>, bool) {

@@ -77,7 +77,8 @@ const STALL_PART: u64 = 10;
 const NOISE_PART: u64 = 1000;
 
 impl Loss {
-    /// The longest time that the recorder may have waited if the loss is still the storage's. Of
+    /// The longest time that the recorder may have waited if the loss is still the storage's. Each of these is reason
+    /// enough:
     ///
     /// ```text
     /// missing / 2    more was lost than the waiting can have cost
@@ -85,8 +86,8 @@ impl Loss {
     /// wall / 1000    what is usual
     /// ```
     ///
-    /// each is reason enough. Example: 60 frames of 14 ms are lost in a stall of 2.5 s, which is 0.84 s of
-    /// frames. A recorder that waited for 0.1 s can have cost at most 0.2 s of them: the storage lost the rest.
+    /// Example: 60 frames of 14 ms are lost in a stall of 2.5 s, which is 0.84 s of frames. A recorder that waited for
+    /// 0.1 s can have cost at most 0.2 s of them: the storage lost the rest.
     fn allowed(&self) -> Nanos {
         let missing = Nanos(self.missing.0 / CATCH_UP);
         let stall = Nanos(self.stall.0 / STALL_PART);
@@ -95,7 +96,8 @@ impl Loss {
 }
 
 /// A source is slower than its pace if, in the median, frames come late by more than this share of the
-/// recording's time and by more than [`SLOW_LEAST`]. It makes up for a moment without a processor.
+/// recording's time. They must also be late by more than [`SLOW_LEAST`]: a source makes up for a moment without
+/// a processor.
 const SLOW_SHARE: f64 = GRID / 4.0;
 const SLOW_LEAST: Nanos = Nanos::from_millis(10);
 

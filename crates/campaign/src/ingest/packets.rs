@@ -26,7 +26,7 @@ pub(super) struct Packets {
 
 /// A packet that waits takes up to twice its bytes in the kernel.
 const BOOKKEEPING: u64 = 2;
-/// A receiver that waits for a processor for less than 1 / `WAITED_PART` of the time loses nothing by it: the
+/// A receiver that waits for a processor for less than 1 / `WAITED_PART` of the time loses nothing by it. The
 /// kernel keeps the packets of a moment.
 const WAITED_PART: u64 = 5;
 /// A wait costs at most `CATCH_UP` times the packets that arrive meanwhile.

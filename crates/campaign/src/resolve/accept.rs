@@ -51,7 +51,7 @@ fn online() -> usize {
     stat.lines().filter(is_processor).count().max(1)
 }
 
-/// Checks that the work of the target's client can be told apart from that of this program.
+/// Checks that the target's client does not run within this program, where its work could not be separated.
 fn check_client(of: CoresOf, target: &TargetDescription) -> Result<(), String> {
     if of != CoresOf::Client || target.address.url().is_none() {
         return Ok(());
@@ -80,8 +80,8 @@ fn check_flushes(target: &TargetDescription) -> Result<(), String> {
     }
 }
 
-/// Returns true if a device counts flushes itself. Devices that only pass requests on do not, and those of a
-/// partition count with those of others.
+/// Returns true if the kernel counts the flushes of this layer, or if the layer has no volatile write cache.
+/// Devices that only pass requests on do not count them, and those of a partition count with those of others.
 fn counts_flushes(layer: &BlockLayer) -> bool {
     let passes_on = matches!(
         layer.kind,

@@ -151,7 +151,7 @@ fn has(which: MpiIoImplementation, counts: &[u32]) -> String {
     format!("{which} in {all} process{}", if all == 1 { "" } else { "es" })
 }
 
-/// Checks that a load has a single process: it must be the one that runs the cell beside it.
+/// Checks that a campaign with a load has a single process: the load works within it, beside the cells.
 pub(super) fn check_background(plan: &ResolvedPlan, cell: &Cell) -> Result<(), ResolveError> {
     let has_load = cell.background().is_some_and(|load| !load.is_none());
     if !has_load || plan.ranks < 2 {
@@ -169,7 +169,7 @@ pub(super) fn check_background(plan: &ResolvedPlan, cell: &Cell) -> Result<(), R
 pub(super) fn check_machines(plan: &ResolvedPlan) -> Result<(), ResolveError> {
     let refused = |stage: &str, why| Err(ResolveError::Lacking { stage: stage.to_owned(), why });
     for run in &plan.network {
-        // A plan from a record was not checked when a file was read.
+        // A plan from a record was not read from a file, and so not checked.
         if let Err(why) = run.clone().checked() {
             return refused(&run.stage, why);
         }
@@ -197,7 +197,8 @@ pub(super) fn check_siblings(stage: &str, run: &WorkloadRun, targets: usize) -> 
     Err(ResolveError::Lacking { stage: stage.to_owned(), why: why.into() })
 }
 
-/// Checks that settings apply on all machines in use. Their commands run on the first machine only.
+/// Checks that a plan with settings runs on one machine. Their commands run on the first machine only, and
+/// would not be in force elsewhere.
 pub(super) fn check_settings(plan: &ResolvedPlan, cell: &Cell) -> Result<(), ResolveError> {
     if cell.settings().is_empty() || plan.node_ranks.len() < 2 {
         return Ok(());

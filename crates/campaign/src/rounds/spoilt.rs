@@ -18,7 +18,7 @@ use crate::{
 
 /// The most repetitions of a turn in its round.
 const ATTEMPTS_MOST: u32 = 2;
-/// After this number of repetitions in vain in a row a cell is not repeated again: the machine is too small for
+/// A cell with this number of repetitions in vain in a row is not repeated again. The machine is too small for
 /// it, or will not calm down.
 const IN_VAIN_MOST: u32 = 2;
 /// Repetitions take at most 1 / `PART` of the time that the planned measurements took so far.
@@ -246,7 +246,7 @@ access = "buffered"
         let sample = |bytes, invalid| Sample { bytes, invalid, ..Sample::new(Nanos(0)) };
         let attempts = [
             (sample(1, Some(starved(2))), 1),
-            // As spoilt as before: the first stays.
+            // This attempt is spoilt, too: the first stays.
             (sample(2, Some(starved(3))), 1),
             (sample(3, None), 3),
             (sample(4, Some(starved(2))), 3),

@@ -42,8 +42,10 @@ fn mark(seed: Seed, number: u64) -> [u8; 8] {
 }
 
 /// Pieces of one size from a pool of random bytes, from its beginning to its end and again. Each piece gets a
-/// number in its first bytes when its turn comes, so no two are the same. The pool is longer than the unit that
-/// file systems compress at a time. Beside the copy this costs one store of 8 bytes for each piece.
+/// number in its first bytes when its turn comes, so no two are the same.
+///
+/// The pool is longer than the unit that file systems compress at a time. Beside the copy this costs one store
+/// of 8 bytes for each piece.
 #[derive(Debug)]
 pub struct Pieces {
     pool: Buffer,

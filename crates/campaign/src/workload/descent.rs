@@ -90,7 +90,7 @@ impl Descent {
         Operation { file: slot, ..operation }
     }
 
-    /// The slot in which a directory is looked up: its parent's, or for the first the run's directory.
+    /// The slot that a directory is opened from: its parent's, or for the first the run's directory.
     fn parent_of(&self, directory: u32) -> Slot {
         if directory == 0 { ROOT } else { Slot(self.tree.directory(directory).level) }
     }

@@ -255,8 +255,8 @@ pub fn counted(phase: Phase) -> Counted {
 /// The number of files that a worker may have open.
 pub const SLOTS: u32 = 1024;
 
-/// The block size for laying out a file that a later phase needs: the largest multiple of its blocks, up to 1
-/// MiB, that divides the file.
+/// The block size for laying out a file that a later phase needs. It is the largest multiple of its blocks, up
+/// to 1 MiB, that divides the file.
 fn laid_out(file: Bytes, Bytes(block): Bytes) -> Bytes {
     let blocks = file.0 / block;
     let whole = (1..=(1 << 20) / block).rev().find(|&count| blocks.is_multiple_of(count));

@@ -87,8 +87,8 @@ impl Workload for Publish {
     }
 }
 
-/// The latest time at which a file was missing, short or stale, by the time of the open; and when it was seen
-/// to be right.
+/// The latest time at which the file was missing, short or stale, by the time of the open; and the time at
+/// which it was right.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sight {
     missing: Option<Nanos>,
@@ -102,8 +102,8 @@ struct Sight {
 
 /// Looks for files until each was read whole and right.
 ///
-/// Of two files it first looks for the second, which was made after the first was closed. As soon as the second
-/// is there it looks at the first at once, which must be whole and right.
+/// With two files it first looks for the second, which was made after the first was closed. Once the second is
+/// there, it looks at the first without delay; the first must then be whole and right.
 #[derive(Debug)]
 pub struct LookFor {
     files: Vec<PublishedFile>,

@@ -1,7 +1,7 @@
 //! `small_writes`: turns its parameters into the workload of a worker.
 //!
-//! Either way a program makes its output piece by piece and copies each piece: into the buffer of the write
-//! itself, or to the end of the collected output. The baseline, which writes all at once, copies no pieces.
+//! A program makes its output piece by piece and copies each piece, into the buffer of the write itself or to
+//! the end of the collected output. The baseline, which writes all at once, copies no pieces.
 
 use nilometer_model::Bytes;
 use nilometer_plan::{SmallWritesCell, Way};

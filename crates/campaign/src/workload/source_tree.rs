@@ -1,6 +1,6 @@
-//! Trees of directories and files as users have them: with the spread of real source trees, from a seed, and
-//! with exact numbers of directories, files and bytes. The trees that workloads unpack, list, search and build
-//! are laid out here, and nowhere else.
+//! Trees of directories and files as users have them. They have the spread of real source trees, follow from a
+//! seed, and have exact numbers of directories, files and bytes. The trees that workloads unpack, list, search
+//! and build are laid out here, and nowhere else.
 //!
 //! Directories are numbered depth first, as in an archive: each comes after its parent and before its next
 //! sibling. Files are numbered in the order of their directories:
@@ -13,11 +13,11 @@
 //! ```
 //!
 //! The spread is that of real files. `/usr/include` of Debian 12 has 22 920 files in 2083 directories, with a
-//! mean of 11 kB and a median of 3.2 kB; the logarithms of their sizes have a deviation of 1.3. The sources of
+//! mean of 11 kB and a median of 3.2 kB. The logarithms of their sizes have a deviation of 1.3. The sources of
 //! 400 crates of Rust have a mean of 24 kB, a median of 4.2 kB and a deviation of 2.1.
 //!
-//! Here the deviation is 1.5, and the median a third of the mean. There, and here, most directories are three
-//! to six levels below the first, and the numbers of files in directories spread with a deviation of 1.1.
+//! Here the deviation is 1.5, and the median a third of the mean. In these, and here, most directories are
+//! three to six levels below the first. The numbers of files in directories spread with a deviation of 1.1.
 
 use nilometer_model::{RandomStream, Seed};
 use nilometer_plan::TreeShape;

@@ -97,7 +97,7 @@ fn order_of(cell: &StreamCell, writer: u32, workers: u32) -> Order {
     }
 }
 
-/// The first worker to come makes a shared file, and its first worker reserves the space of all.
+/// The first worker to open a shared file makes it; the worker with number 0 reserves the space of all.
 fn writing(cell: &StreamCell, phase: Phase, part: &WorkerPart) -> Writing {
     if phase == Phase::Rewrite {
         return Writing { open: Open::WRITE, reserve: None, sync: cell.sync };

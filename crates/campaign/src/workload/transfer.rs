@@ -22,7 +22,7 @@ const FILE: Slot = Slot(1);
 pub enum Direction {
     /// Into files.
     Write(Writing),
-    /// Over what the worker has written to them.
+    /// Over the blocks that the worker has written to them.
     Rewrite(Writing),
     /// From existing ones.
     Read,

@@ -1,7 +1,7 @@
 //! Maps each operation of a worker to a piece of a file: arithmetic only.
 //!
-//! A file of three dimensions holds frame after frame, each at a multiple of the frame's stride, in it module after
-//! module, in it row after row. With a file a frame, each begins at 0.
+//! A file of three dimensions holds frame after frame, each at a multiple of the frame's stride. A frame holds
+//! module after module, and a module row after row. With a file for each frame, each frame begins at 0.
 
 use nilometer_model::Phase;
 use nilometer_plan::{FrameFile, FrameRead, FramesCell, Split};

@@ -129,7 +129,7 @@ impl Task {
 const SHARED: &str = "n_tree";
 
 /// The letter of a phase's items, the operations on them, and the number of shifts to the worker that made
-/// them. As in mdtest, the rename (of directories) takes the items that were looked at.
+/// them. The rename (of directories) takes the items of the stat phase, like that of mdtest.
 fn work(cell: &TreeCell, phase: Phase) -> Option<(char, Item, u32)> {
     let bytes = cell.file_size.0 as u32;
     Some(match phase {
