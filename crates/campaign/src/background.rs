@@ -1,6 +1,6 @@
-//! Load beside what is measured: a workload that workers do over and over on the same target, or recorders of an instrument,
-//! in a directory of its own, from before a measured phase begins until it has ended. What it needs is laid out once a cell,
-//! before.
+//! Load beside the measurements: a workload that workers repeat on the same target, or recorders of an
+//! instrument. It works in a directory of its own, from before a measured phase begins until it has ended. Its
+//! files are laid out once for each cell, before.
 
 mod recorders;
 
@@ -27,12 +27,12 @@ use crate::{
 };
 use recorders::RecorderLoad;
 
-/// Workers show what they did this often, so that what falls into a phase is known to within it.
+/// Workers publish their counts this often, which bounds the error of the work done within a phase.
 const BEAT: Nanos = Nanos::from_millis(1);
-/// How often it is looked whether the load has begun.
+/// How often `awaited` checks if the load has begun.
 const LOOK_EVERY: Nanos = Nanos::from_millis(2);
 
-/// The loads of a cell, by the numbers of their targets; none where there is none.
+/// The loads of a cell, by the numbers of their targets; a target without one has no entry.
 #[derive(Debug, Default)]
 pub(crate) struct Loads(BTreeMap<usize, Load>);
 
@@ -47,18 +47,18 @@ enum Load {
 #[derive(Debug)]
 struct WorkerLoad {
     worker: LoadWorker,
-    /// What its thread ended with, while it works.
+    /// The result of its thread, while it works.
     ending: Option<Receiver<Result<(), Invalid>>>,
-    /// What it had done when it was let work.
+    /// The counts when it was last started.
     before: DoneSinceBeat,
-    /// It has worked since all was laid out.
+    /// True if it has worked since its files were laid out.
     is_used: bool,
 }
 
-/// What the thread of a load works with.
+/// The context of a load's thread.
 #[derive(Debug, Clone)]
 struct LoadWorker {
-    /// With a flag of its own that ends it.
+    /// The run, with a stop flag of its own.
     run: Run,
     target: [(usize, Arc<dyn Target>); 1],
     cell: WorkloadRun,
@@ -69,7 +69,7 @@ struct LoadWorker {
 }
 
 impl Loads {
-    /// Lays out what a load needs on a target.
+    /// Lays out the files of a load on a target.
     pub(crate) fn prepare(
         &mut self,
         run: &Run,
@@ -94,13 +94,14 @@ impl Loads {
         Ok(())
     }
 
-    /// Lays out anew what was left half done when they ended the last time; of those for which that does not work, why.
+    /// Lays out again any files that were half done when the loads last ended. Returns the reasons of those
+    /// that fail.
     pub(crate) fn renew(&mut self, run: &Run) -> BTreeMap<usize, Invalid> {
         let renewed = self.0.iter_mut().map(|(number, load)| (*number, load.renew(run)));
         renewed.filter_map(|(number, renewed)| Some((number, renewed.err()?))).collect()
     }
 
-    /// Lets all work, and waits until each has done something; of those that don't, why.
+    /// Starts all loads, and waits until each has done something. Returns the reasons of those that don't.
     pub(crate) fn begin(&mut self) -> BTreeMap<usize, Invalid> {
         let begun: Vec<_> = self.0.iter_mut().map(|(number, load)| (*number, load.begin())).collect();
         let refused = begun.into_iter().filter_map(|(number, begun)| Some((number, begun.err()?)));
@@ -109,7 +110,7 @@ impl Loads {
             .collect()
     }
 
-    /// What a load did so far; none where there is none.
+    /// The work of a load so far; `None` if there is none.
     pub(crate) fn done(&self, number: usize) -> Option<BackgroundDone> {
         Some(match self.0.get(&number)? {
             Load::Workers(load) => load.done(),
@@ -117,7 +118,7 @@ impl Loads {
         })
     }
 
-    /// Ends all; of those that had ended before, or don't end, why.
+    /// Ends all loads. Returns the reasons of those that had ended before, or don't end.
     pub(crate) fn end(&mut self) -> BTreeMap<usize, Invalid> {
         for load in self.0.values() {
             match load {
@@ -128,14 +129,14 @@ impl Loads {
         self.0.iter_mut().filter_map(|(number, load)| Some((*number, load.ended().err()?))).collect()
     }
 
-    /// Removes what they left.
+    /// Removes the files of the loads.
     pub(crate) fn clear(self, hang_after: Nanos) {
         for load in self.0.into_values() {
             let target = match &load {
                 Load::Workers(load) => &load.worker.target[0].1,
                 Load::Recorders(load) => load.target(),
             };
-            // What stays is removed with the directory, at the end.
+            // Any files left are removed with the directory, at the end.
             drop(within(hang_after, target, |target| target.clear()));
         }
     }
@@ -186,7 +187,7 @@ impl WorkerLoad {
 
     fn stop(&self) {
         self.worker.run.stop.store(true, Ordering::Relaxed);
-        // Its supervisor looks up a few times a second only.
+        // Its supervisor checks for the end only a few times a second.
         self.worker.pulse.ceasing().store(true, Ordering::Relaxed);
     }
 
@@ -204,13 +205,13 @@ impl WorkerLoad {
         self.ending = Some(ending);
         self.before = worker.pulse.done();
         self.is_used = true;
-        // Nobody may wait for what it ended with any more.
+        // The receiver of the result may be gone.
         let work = move || drop(sender.send(worker.work_on()));
         let spawned = thread::Builder::new().name("background".into()).spawn(work);
         spawned.map(drop).map_err(|error| not_lasting(&format!("no thread for it: {error}")))
     }
 
-    /// Waits until it has done something.
+    /// Waits until the load has done something.
     fn awaited(&mut self) -> Result<(), Invalid> {
         let LoadWorker { run, pulse, .. } = &self.worker;
         let before = self.before;
@@ -231,7 +232,7 @@ impl WorkerLoad {
         }
     }
 
-    /// Waits for its end; why it had come to it before, if so.
+    /// Waits for the end of the load. Returns an error with the reason if it had ended before.
     fn ended(&mut self) -> Result<(), Invalid> {
         let Some(ending) = self.ending.take() else { return Ok(()) };
         // Its own supervisor gives up a worker that hangs.
@@ -247,7 +248,7 @@ fn not_lasting(why: &str) -> Invalid {
     Invalid::NoBackground(why.to_owned())
 }
 
-/// What the phases of a pass share.
+/// The values that the phases of a pass share.
 #[derive(Clone, Copy)]
 struct Shared<'a> {
     reached: &'a Reached,
@@ -274,11 +275,11 @@ impl LoadWorker {
         }
     }
 
-    /// What is done once, for as long as the campaign goes on, and as fast as it can be.
+    /// Runs the preparing phases, each once and as fast as possible, unless the campaign ends.
     fn prepare(&self, run: &Run) -> Result<(), Invalid> {
         let reached = self.reached();
         let cell = WorkloadRun { offered: OfferedRate::None, stonewall: false, ..self.cell.clone() };
-        // What is laid out is none of what the load does.
+        // Laying out is not part of the load's work.
         let pulse = Arc::default();
         for phase in &self.prepared {
             if run.is_over() {
@@ -289,7 +290,7 @@ impl LoadWorker {
         Ok(())
     }
 
-    /// Works until it is told to end.
+    /// Works until it is stopped.
     fn work_on(&self) -> Result<(), Invalid> {
         let reached = self.reached();
         loop {
@@ -323,14 +324,14 @@ impl LoadWorker {
         Reached::new(&[self.target[0].0], self.cell.workers)
     }
 
-    /// A phase, by workers that begin together.
+    /// Runs a phase, with workers that begin together.
     fn pass(&self, run: &Run, cell: &WorkloadRun, phase: Phase, shared: Shared<'_>) -> Result<(), Invalid> {
         let Shared { reached, pulse } = shared;
         let [(number, target)] = &self.target;
         let ranks = CampaignRanks::alone();
         let (targets, seed, attempt) = (&self.target, self.seed, 0);
         let task = Task { targets, cell, phase, seed, attempt, reached, cluster: &Alone, ranks: &ranks };
-        // Caches of the whole machine are also those of what is measured.
+        // The caches of the whole machine are also those of the measurement.
         if !task.drops_caches() {
             chilled(run, *number, target, &task)?;
         }
@@ -344,7 +345,7 @@ impl LoadWorker {
         watch.crews[0].gate.open(begun);
         watch.await_all(begun, &mut |_, _| {});
         let sample = &watch.crews[0].sample;
-        // Who is told to end leaves things half done, and may find them so.
+        // A worker that is stopped leaves files half done, and may find them in that state.
         if run.is_over() {
             return Ok(());
         }
@@ -360,7 +361,7 @@ impl LoadWorker {
     }
 }
 
-/// What the workers of a load do. When one is done with its part all begin anew, so that none is idle.
+/// The cell of a load. When one worker is done with its part all begin again, so that none is idle.
 fn cell(load: &BackgroundLoad, workload: &WorkloadCell) -> WorkloadRun {
     WorkloadRun {
         workers: load.workers,

@@ -1,4 +1,5 @@
-//! Where workers wait until all are ready, so that a phase begins for all at once. The supervisor never waits here.
+//! A barrier at which workers wait until all are ready, so that a phase begins for all at once. The supervisor
+//! never waits here.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -10,7 +11,7 @@ enum State {
     Closed,
     /// The phase began at this time.
     Open(Nanos),
-    /// There will be no phase.
+    /// There is no phase.
     Cancelled,
 }
 
@@ -27,7 +28,7 @@ impl Barrier {
         self.set(State::Open(start));
     }
 
-    /// Sends all home.
+    /// Releases all workers without a phase.
     pub(crate) fn cancel(&self) {
         self.set(State::Cancelled);
     }
@@ -37,7 +38,7 @@ impl Barrier {
         self.changed.notify_all();
     }
 
-    /// Waits until the gate opens; none if there is nothing to wait for any more.
+    /// Waits until the gate opens, and returns the start. Returns `None` if the phase is cancelled.
     pub(crate) fn pass(&self) -> Option<Nanos> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -10,8 +10,8 @@ use nilometer_storage::process;
 /// Dirty bytes beyond the usual that do not disturb a measurement.
 const CALM: u64 = 32 << 20;
 
-/// The usual number of dirty bytes on this machine: those that were dirty or under write-back before the campaign, or
-/// that did not go away while it waited. Others wrote them; waiting for them before each phase is useless.
+/// The usual number of dirty bytes on this machine. They were dirty or under write-back before the campaign, or
+/// did not go away while it waited. Others wrote them; waiting for them before each phase is useless.
 #[derive(Debug, Clone)]
 pub(crate) struct Baseline(Arc<AtomicU64>);
 
@@ -26,7 +26,7 @@ impl Baseline {
         self.0.fetch_min(dirty, Ordering::Relaxed).saturating_add(CALM) >= dirty
     }
 
-    /// `dirty` bytes did not go away in time: they are the usual number from now on.
+    /// Makes `dirty` bytes the usual number: they did not go away in time.
     pub(crate) fn stays(&self, dirty: u64) {
         self.0.store(dirty, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The beginning of a campaign: what stands at the head of its record, and the places that it makes on its targets.
+//! The beginning of a campaign: the head of its record, and the places that it makes on its targets.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn titled(plan: &ResolvedPlan) -> String {
     format!("{} (at scale {})", plan.title, ShownScale(plan.scale))
 }
 
-/// What stands at the head of the record of a campaign, which this version of the program runs.
+/// The head of the record of a campaign run by this `version` of the program.
 pub fn record_head(resolved: &PlannedCampaign, version: &str) -> Results {
     let mut targets = Vec::new();
     for description in &resolved.targets {
@@ -57,7 +57,8 @@ pub fn record_head(resolved: &PlannedCampaign, version: &str) -> Results {
     }
 }
 
-/// Where recordings are copied to, a directory as on a target. The record knows of it with the first target's.
+/// Makes the place to which recordings are copied, a directory as on a target. The record lists it with that of
+/// the first target.
 ///
 /// # Errors
 /// If it can't be made, or the record not be written.
@@ -71,7 +72,7 @@ pub fn make_archive(
     Ok(Some(open(archive, id, None)?))
 }
 
-/// Makes a place of its own on each target that is used for the loads beside what is measured; none where there are none.
+/// Makes a separate place for loads on each target in use; `None` for a target without a load.
 ///
 /// # Errors
 /// If one can't be made, or the record not be written.
@@ -100,8 +101,8 @@ pub fn make_load_places(
     Ok(places)
 }
 
-/// Makes the run's place on each target that is used; none of others. The record knows of all before it is made, so that a
-/// resumed campaign finds it.
+/// Makes the run's place on each target in use; `None` for others. The record lists each before it is made, so
+/// that a resumed campaign finds it.
 ///
 /// # Errors
 /// If one can't be made, or the record not be written.
@@ -118,7 +119,7 @@ pub fn make_targets(
         .filter(|(index, target)| in_use[*index] && !target.is_joined())
         .collect();
     let run = |index: usize| id.part(index as u64);
-    // Sources are one for each target, since several may be written at the same time.
+    // There is a source for each target, since several targets may be written at the same time.
     let origin = |index: usize| {
         let description = resolved.source.clone()?;
         Some(CopySource { description, run: run(index).named("source").0 })
@@ -142,7 +143,7 @@ pub fn make_targets(
     Ok(targets)
 }
 
-/// Several of the targets that were opened as one; none if one of them is not used.
+/// Opens several of the made targets as one; `None` if one of them is not used.
 fn joined(
     resolved: &PlannedCampaign,
     opened: &[Option<Arc<dyn Target>>],

@@ -1,5 +1,5 @@
-//! The calendar's clock may be set while a campaign runs. Nothing that is measured uses it, but the times of day in the
-//! record then do not compare, and the record says so.
+//! Watches the calendar's clock, which may be set while a campaign runs. No measurement uses it, but the times
+//! of day in the record then do not compare, and the record notes it.
 
 use nilometer_model::Nanos;
 use nilometer_storage::Calendar;
@@ -12,12 +12,12 @@ const STEP: Nanos = Nanos::from_millis(100);
 pub(crate) struct Watched(Calendar);
 
 impl Watched {
-    /// From now on.
+    /// Watches from now on.
     pub(crate) fn begin() -> Self {
         Watched(Calendar::now())
     }
 
-    /// What to say of a step since the last look, if there was one.
+    /// Describes a step since the last look, if there was one.
     pub(crate) fn look(&mut self, now: Calendar) -> Option<String> {
         said(now.stepped_since(std::mem::replace(&mut self.0, now)))
     }

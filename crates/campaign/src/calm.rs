@@ -7,14 +7,14 @@ use nilometer_storage::process;
 
 use crate::task::Run;
 
-/// So many looks in a row must find a processor free.
+/// A processor must be free in this number of looks in a row.
 const LOOKS: u32 = 5;
 const LOOK_EVERY: Nanos = Nanos::from_millis(20);
-/// A machine that is always busy is not waited for any longer.
+/// The longest wait for a machine that is always busy.
 const AT_MOST: Nanos = Nanos::from_millis(2000);
 
-/// Waits until this program would have had a processor for a while, but no longer than what is then measured takes, and at
-/// most for two seconds.
+/// Waits until a processor would have been free for a while. Waits no longer than the measurement takes, and at
+/// most two seconds.
 pub(crate) fn await_calm(run: &Run, takes: Nanos) {
     let processors = thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let start = run.clock.now();
@@ -28,12 +28,13 @@ pub(crate) fn await_calm(run: &Run, takes: Nanos) {
     }
 }
 
-/// How many looks in a row found a processor free.
+/// The number of looks in a row that found a processor free.
 #[derive(Debug, Default)]
 struct Streak(u32);
 
 impl Streak {
-    /// So many tasks can run, the one that looks included; whether that was few enough for long enough.
+    /// Adds a look that found `tasks` tasks able to run, this one included. Returns true if a processor was
+    /// free for long enough.
     fn see(&mut self, tasks: u64, processors: u64) -> bool {
         self.0 = if tasks <= processors { self.0 + 1 } else { 0 };
         self.0 >= LOOKS

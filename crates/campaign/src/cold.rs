@@ -1,5 +1,6 @@
-//! What a phase reads is cold: files are dropped from the cache one by one, and where names and inodes are read, all caches of
-//! this machine are. Whether a file is gone the kernel tells; of names and inodes what the device or the network delivers.
+//! Makes the reads of a phase cold. Files are dropped from the cache one by one; for names and inodes all
+//! caches of this machine are dropped. The kernel tells if a file is gone. For names and inodes the bytes that
+//! the device or the network delivers decide.
 
 use std::{io::ErrorKind, sync::Arc};
 
@@ -12,7 +13,7 @@ use crate::{
     workload,
 };
 
-/// Drops from the cache what will be read, and may be there.
+/// Drops the phase's files from the cache.
 pub(crate) fn chilled(
     run: &Run,
     number: usize,
@@ -38,7 +39,8 @@ pub(crate) fn chilled(
     .map_err(|_| Invalid::Hung)
 }
 
-/// Drops the phase's files from the cache; the worst of what was found. A time limit may have kept some from being made.
+/// Drops the phase's files from the cache and returns the worst result. Some may not exist, because of a time
+/// limit.
 fn chill(target: &dyn Target, files: impl Iterator<Item = String>) -> Option<Coldness> {
     let state = |name: String| match target.chill(&name) {
         Err(TargetError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
@@ -47,7 +49,8 @@ fn chill(target: &dyn Target, files: impl Iterator<Item = String>) -> Option<Col
     files.filter_map(state).max_by_key(|coldness| coldness.severity())
 }
 
-/// All caches of this machine; that it was so cold is to be proved by what the device or the network delivers.
+/// Drops all caches of this machine. The bytes that the device or the network delivers must then prove the
+/// coldness.
 fn dropped(target: &dyn Target) -> Coldness {
     match target.drop_caches() {
         Ok(true) => Coldness::Proved,
@@ -55,7 +58,7 @@ fn dropped(target: &dyn Target) -> Coldness {
     }
 }
 
-/// How cold the phase was, in the light of what was delivered in it, where caches were dropped before.
+/// The coldness of the phase. If all caches were dropped before, the bytes delivered in the phase decide.
 pub(crate) fn delivered(sample: &Sample, target: &dyn Target, task: &Task<'_>) -> Option<Coldness> {
     if sample.coldness != Some(Coldness::Proved) || !task.drops_caches() {
         return sample.coldness;
@@ -65,12 +68,12 @@ pub(crate) fn delivered(sample: &Sample, target: &dyn Target, task: &Task<'_>) -
     Some(judged_by_traffic(least, sample, target.description()))
 }
 
-/// A file system over a network is judged by all that this machine received: if that was less, or over its loopback device, nothing
-/// is said.
+/// Judges coldness by the bytes delivered. For a network file system these are all bytes that this machine
+/// received. If they were too few, or came over its loopback device, nothing can be proved.
 fn judged_by_traffic(Bytes(least): Bytes, sample: &Sample, of: &TargetDescription) -> Coldness {
     match sample.device {
         Some(traffic) if traffic.read < least => Coldness::Contradicted,
-        // What is below the device may lie in memory all the same, and what works beside reads too.
+        // Storage below the device may still have the data in memory, and a load also reads.
         _ if sample.background.is_some() => Coldness::NotProvable,
         Some(_) if of.has_a_cache_of_its_own() => Coldness::NotProvable,
         Some(_) => Coldness::Proved,

@@ -1,5 +1,6 @@
-//! A state that the user's own commands bring a target into while it is measured, and take back: also after a failure, and
-//! after a kill when the campaign is resumed, which knows from the record's events that it was entered.
+//! A condition: a state into which the user's own commands bring a target while it is measured. The campaign
+//! takes it back in any case: after a failure, and after a kill when the campaign is resumed. The record's
+//! events show that the condition was entered.
 
 use nilometer_model::{Nanos, TargetAddress};
 use nilometer_plan::{Condition, Event, PlannedCampaign};
@@ -10,12 +11,12 @@ use crate::{
     user_command::{UserCommand, output_of},
 };
 
-/// What is noted before a condition is entered.
+/// The note before a condition is entered.
 pub(crate) fn entered(condition: &Condition, at: &TargetAddress) -> String {
     format!("condition `{}` on {}: entered", condition.name, at)
 }
 
-/// What is noted when it was left.
+/// The note when it was left.
 pub(crate) fn left(condition: &Condition, at: &TargetAddress) -> String {
     format!("condition `{}` on {}: left", condition.name, at)
 }
@@ -35,13 +36,13 @@ pub(crate) fn enter(
     Ok(())
 }
 
-/// Takes it back.
+/// Takes a condition back.
 pub(crate) fn leave(condition: &Condition, at: &TargetAddress) -> Result<(), String> {
     shell(&condition.leave, at, condition.time_limit)
 }
 
-/// Leaves every condition that a killed campaign left a target in, and takes its settings back: the target, and what is to be noted, as an error if it
-/// could not be left.
+/// Leaves every condition in which a killed campaign left a target, and takes its settings back. Returns the
+/// targets with the notes to make; a note is an error if a condition could not be left.
 pub fn leave_conditions(
     resolved: &PlannedCampaign,
     events: &[Event],
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(leave(&kill, &directory.path().into()), Ok(()), "it still ran");
     }
 
-    /// Enters a condition that takes an hour, with this limit: what it starts, if it came so far.
+    /// Enters a condition that takes an hour, with this limit. Returns the started process, if it came to that.
     fn started_within(limit: u64) -> Option<String> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let long = "sleep 3600 & echo $! > \"$NILOMETER_TARGET/pid\"; trap '' TERM; while :; do wait; done";
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
-        // A busy machine may not start it within the first of these times.
+        // A busy machine may not start the command within the first of these times.
         let pid = [500, 5000, 50_000].into_iter().find_map(started_within).expect("it was started");
         let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let runs = || state().rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']));

@@ -1,4 +1,5 @@
-//! Phases in which processes speak to each other while they work on files in turn: none is a measurement of throughput.
+//! Phases in which processes exchange messages while they work on files in turn: none is a measurement of
+//! throughput.
 
 use nilometer_cluster::RankReport;
 use nilometer_model::{RankSample, Sample};
@@ -12,13 +13,13 @@ use crate::{
     visibility::Conversation,
 };
 
-/// Whether the cell's phase is such a one.
+/// Returns true if the phase is such a one.
 pub(crate) fn is_conversation(task: &Task<'_>) -> bool {
     matches!(task.cell.workload, WorkloadCell::Visibility(_) | WorkloadCell::Locks(_))
 }
 
-/// Takes part in the phase, also where this process is not used by the cell; what it saw on each target, and whether it went
-/// on to its end.
+/// Takes part in the phase, even if the cell does not use this process. Returns the samples of each target, and
+/// if it went on to its end.
 pub(crate) fn converse(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>) -> RankReport {
     let start = task.cluster.agree_start(&run.clock);
     run.clock.sleep_until(start);
@@ -34,7 +35,8 @@ pub(crate) fn converse(run: &Run, surroundings: &mut Surroundings, task: &Task<'
     RankReport::Measured { whole: true, samples }
 }
 
-/// One target after the other: how long a process waits for another is what is looked at.
+/// Runs the phase on one target. Targets come one after the other, because the phase measures how long a
+/// process waits for another.
 fn on_target(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>, number: usize) -> Option<Sample> {
     let (moment, before) = surroundings.begin(&run.clock);
     let started = Calendar::now().time;

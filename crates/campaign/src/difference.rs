@@ -1,19 +1,19 @@
-//! Whether what is asked for is the campaign of a record, or another one.
+//! Compares the requested campaign with that of a record.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Where two values of a type differ first, with both; none if they are the same.
+/// Returns the first difference between two values of a type, with both values; `None` if they are the same.
 pub fn difference<T: Serialize>(recorded: &T, given: &T) -> Option<String> {
     let value = |of: &T| serde_json::to_value(of).unwrap_or_default();
     first(&value(recorded), &value(given), "").map(|(place, recorded, given)| {
-        // Of what kind a cell is goes without saying: its keys tell.
+        // Leave out the kind of a cell: its keys show it.
         let place = KINDS.iter().fold(place, |place, kind| place.replace(kind, ""));
         format!("{place} is {recorded} there and {given} here")
     })
 }
 
-/// On the way to the parameters of a cell.
+/// The parts of a path that lead to a cell's parameters.
 const KINDS: [&str; 2] = [".measurement.workload", ".measurement.recording"];
 
 fn first(recorded: &Value, given: &Value, place: &str) -> Option<(String, String, String)> {
@@ -45,7 +45,7 @@ mod tests {
     use nilometer_plan::{Cell, PlannedCampaign, RecordingRun, ResolvedPlan, parse_with};
     use std::fs;
 
-    /// Every built-in plan, with every instrument of the catalogue to be recorded.
+    /// Every built-in plan, which records every instrument of the catalogue.
     fn built_in() -> Vec<ResolvedPlan> {
         let texts = |directory: &str| {
             let entries = fs::read_dir(format!("../../{directory}")).expect("it is there");

@@ -1,5 +1,5 @@
-//! A worker drives its part of a phase to its end. Where the phase has a time limit and must be made whole for later ones, only what is
-//! done within the time is measured, and the rest follows unmeasured.
+//! Drives a worker's part of a phase to its end. If the phase has a time limit but must be complete for later
+//! ones, only the work within the limit is measured. The rest follows unmeasured.
 
 use std::{mem, ops::ControlFlow};
 
@@ -11,19 +11,19 @@ use nilometer_storage::{
 
 use crate::supervise::{DoneSinceBeat, Heartbeat, Report, Work};
 
-/// What a worker is told of its part of a phase.
+/// The conditions under which a worker runs its part of a phase.
 pub(crate) struct DrivenPart<'a> {
     pub(crate) start: Nanos,
-    /// When the measurement ends though the worker goes on; never, if none.
+    /// The end of the measurement, if the worker goes on after it; else `None`.
     pub(crate) measured_until: Option<Nanos>,
     pub(crate) pulse: &'a Heartbeat,
-    /// Where it reports what was measured, if it goes on after that.
+    /// Takes the report of the measurement, if the worker goes on after that.
     pub(crate) report: &'a dyn Fn(Report),
-    /// How long after the phase it began.
+    /// The time between the start of the phase and its own.
     pub(crate) late: Nanos,
 }
 
-/// Drives a worker's part to its end, and shows from time to time how far it is. The last report is returned.
+/// Drives a worker's part to its end, and publishes its progress from time to time. Returns the last report.
 pub(crate) fn driven(drive: Drive<'_>, part: &DrivenPart<'_>, tally: Tally) -> Report {
     let mut measuring = Measuring::begin(part, tally);
     let ended = drive.run_while(|completion| {
@@ -35,11 +35,11 @@ pub(crate) fn driven(drive: Drive<'_>, part: &DrivenPart<'_>, tally: Tally) -> R
     measuring.end(ended == Ended::BrokenOff)
 }
 
-/// What is counted of a worker's part.
+/// The counts of a worker's part.
 struct Measuring<'a> {
     part: &'a DrivenPart<'a>,
     tally: Tally,
-    /// What was measured is reported, and what is counted now is the rest.
+    /// True if the measurement was reported; the counts are then of the rest.
     is_over: bool,
     usage: Usage,
     run_delay: Nanos,
@@ -72,14 +72,15 @@ impl<'a> Measuring<'a> {
         if self.beat() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Whether the worker must stop.
+    /// Publishes progress. Returns true if the worker must stop.
     fn beat(&mut self) -> bool {
         let done = DoneSinceBeat::in_all(&self.tally);
         let since = done.since(mem::replace(&mut self.told, done));
         self.part.pulse.beat(self.beat, since)
     }
 
-    /// The time is over: from now on the rest is counted, of which only errors are of use.
+    /// Reports the measurement when the time is over. From now on the counts are of the rest, of which only
+    /// errors are of use.
     fn report_measured(&mut self) {
         if mem::replace(&mut self.is_over, true) {
             return;
@@ -96,7 +97,8 @@ impl<'a> Measuring<'a> {
             began: self.part.late,
             tally,
             usage: Usage::of_thread().since(self.usage),
-            // Who has done all waits for a processor once more, to say so: that is no part of what was measured.
+            // A worker that is done waits once more for a processor, to report. The measurement excludes this
+            // wait.
             run_delay: process::run_delay().since(self.run_delay).min(self.last.since(self.part.start)),
             cut_short,
         }

@@ -1,4 +1,5 @@
-//! What the measurement ran on: facts that explain a figure years later. What this machine does not tell is left out.
+//! The environment of the measurement: facts that explain a figure years later. Facts that this machine does
+//! not reveal are left out.
 
 use nilometer_model::{TargetDescription, observed::ClockState};
 use nilometer_plan::{Onto, PlannedCampaign};
@@ -51,7 +52,7 @@ pub(crate) fn layouts(campaign: &PlannedCampaign) -> Vec<Fact> {
     facts
 }
 
-/// Which processors the queues of each card wake.
+/// The processors that the queues of each card interrupt.
 fn interrupts() -> impl Iterator<Item = Fact> {
     let of = |name: String| Some((format!("interrupts of {name}"), InterruptSpread::of(&name)?.to_string()));
     interfaces().into_iter().filter_map(of)
@@ -65,12 +66,12 @@ fn program() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The command line. A path that is no UTF-8 is given as far as it is.
+/// The command line. A path that is not UTF-8 is given as far as possible.
 fn arguments() -> impl Iterator<Item = String> {
     std::env::args_os().map(|argument| quoted(&argument.to_string_lossy()))
 }
 
-/// An argument as a shell reads it back.
+/// Quotes an argument, as a shell would read it back.
 fn quoted(argument: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=+@%".contains(letter);
     if !argument.is_empty() && argument.chars().all(is_plain) {
@@ -110,7 +111,7 @@ fn processors() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What the kernel's word for it means.
+/// The meaning of the kernel's word for hyper-threading.
 fn hyper_threading(control: &str) -> &str {
     match control {
         "forceoff" => "off, and can't be turned on",
@@ -125,7 +126,7 @@ fn hypervisor() -> String {
     if product.is_empty() { "yes".into() } else { format!("yes: {product}") }
 }
 
-/// What costs time to keep the processor's secrets: `name: what is done`, where something is.
+/// The mitigations that cost processor time: `name: mitigation`, for each that is in force.
 fn mitigations(directory: &Path) -> String {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<String> = entries
@@ -165,9 +166,10 @@ fn limits() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What the kernel does with a block device, under its name in `/sys/class/block`. A partition has the queue of its disk.
+/// The kernel's settings for a block device, by its name in `/sys/class/block`. A partition has the queue of
+/// its disk.
 fn block_device(name: &str) -> Vec<Fact> {
-    // Resolved: the link leads to the device, and `..` behind it to the disk of a partition.
+    // Resolve the link: it leads to the device, and `..` behind it to the disk of a partition.
     let device = Path::new("/sys/class/block").join(name).canonicalize().unwrap_or_default();
     let queue = [device.join("queue"), device.join("../queue")].into_iter().find(|queue| queue.exists());
     let queue = queue.unwrap_or_default();
@@ -191,7 +193,7 @@ fn block_device(name: &str) -> Vec<Fact> {
     facts.into_iter().map(|(key, value)| (format!("{name}: {key}"), value)).collect()
 }
 
-/// The word in brackets, which is the one in force; all if none is.
+/// The word in brackets, which is the one in force; the whole line if there is none.
 fn chosen(line: &str) -> &str {
     let inside = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or(line, |(word, _)| word)

@@ -1,4 +1,4 @@
-//! A process of a campaign that is not rank 0: it decides nothing, and has no record.
+//! A process of a campaign that is not rank 0. It decides nothing, and has no record.
 
 use std::{
     sync::{Arc, atomic::AtomicBool, mpsc::sync_channel},
@@ -23,15 +23,17 @@ use crate::{
     task::{Reached, Run, Task},
 };
 
-/// Takes part in what rank 0 decides, to the end of the campaign, and leaves the targets then, before rank 0 removes what
-/// it made there. `version` is that of this program, and has to be that of rank 0.
+/// Takes part in a campaign that rank 0 leads, to its end. Then it leaves the targets, before rank 0 removes
+/// its files there. `version` must be the same as that of rank 0.
 ///
-/// What this rank can't join is told to rank 0, which ends the campaign before it begins, and says why.
+/// If this rank can't join, it reports the reason to rank 0, which ends the campaign before it begins.
 ///
-/// Rank 0 decides when the campaign is over; `stop` ends a phase on this rank alone, which then counts for none.
+/// Rank 0 decides when the campaign is over. `stop` ends a phase on this rank alone, which then counts for
+/// none.
 ///
 /// # Errors
-/// If the storage keeps this process from going on, in words: the campaign ends with it, after rank 0 had some time to tell.
+/// If the storage keeps this process from continuing, with the reason in words. The campaign ends with this
+/// process, after rank 0 had some time to report.
 pub fn follow(
     cluster: &dyn Cluster,
     version: &str,
@@ -60,7 +62,7 @@ pub fn follow(
     Ok(())
 }
 
-/// What comes first, but for what it takes to decide it.
+/// Returns rank 0's first decision, after any exchange that rank 0 needs to make it.
 fn begun(cluster: &dyn Cluster) -> ClusterDecision {
     match cluster.broadcast(None) {
         ClusterDecision::MpiIo => {
@@ -71,7 +73,7 @@ fn begun(cluster: &dyn Cluster) -> ClusterDecision {
     }
 }
 
-/// The same with all targets, in the order of the plan's; rank 0 measures none that this rank has not joined.
+/// Takes part with all targets, in the order of the plan. Rank 0 measures none that this rank has not joined.
 fn follow_joined(
     cluster: &dyn Cluster,
     targets: Vec<Option<Arc<dyn Target>>>,
@@ -84,7 +86,8 @@ fn follow_joined(
     let served_by = |target: &Option<Arc<dyn Target>>| {
         target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
     };
-    // Rank 0 looks for longer if the campaign is long. This rank waits for it meanwhile, and counts the wait as a gap too.
+    // In a long campaign rank 0 looks for longer. This rank waits for it meanwhile, and counts the wait as a
+    // gap too.
     let surroundings =
         Surroundings::look(&clock, targets.iter().map(served_by).collect(), first_look(Nanos(0)));
     let mut follower = Follower { cluster, targets, ranks, run, surroundings, repeat: None };
@@ -123,14 +126,14 @@ fn follow_joined(
     Ok(())
 }
 
-/// Leaves the targets; one that hangs is not waited for longer than this.
+/// Leaves the targets. Waits at most `hang_after` for one that hangs.
 fn leave(targets: Vec<Option<Arc<dyn Target>>>, hang_after: Nanos) {
     let (left, is_left) = sync_channel(1);
     let leaves = move || {
         drop(targets);
         left.send(()).ok();
     };
-    // Where no thread can be started they are left when this process ends.
+    // If no thread can be started, the end of this process leaves them.
     if thread::Builder::new().name("leave".into()).spawn(leaves).is_ok() {
         is_left.recv_timeout(hang_after.duration()).ok();
     }
@@ -145,7 +148,7 @@ struct Follower<'a> {
     repeat: Option<Repeat>,
 }
 
-/// The repeat of a cell that runs.
+/// The current repeat of a cell.
 struct Repeat {
     cell: WorkloadRun,
     seed: Seed,
@@ -159,7 +162,7 @@ impl Follower<'_> {
         self.repeat = Some(Repeat { cell, seed, attempt, reached });
     }
 
-    /// Records its part of these instruments.
+    /// Records this rank's part of these cells.
     fn record(&mut self, cells: &[(RecordingRun, Seed)], attempt: u32, number: usize) {
         let target = self.targets[number].clone().expect("what rank 0 measures was joined");
         let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks, attempt };
@@ -168,7 +171,7 @@ impl Follower<'_> {
         run_ingest(&self.run, &mut self.surroundings, &job, &mut Loads::default(), &mut |_| {});
     }
 
-    /// A phase; or why this process can't go on behind it.
+    /// Runs a phase. Returns an error if this process can't continue after it.
     fn take(&mut self, phase: Phase, targets: &[usize]) -> Result<(), String> {
         let repeat = self.repeat.as_ref().expect("a repeat comes before its phases");
         let Repeat { cell, reached, .. } = repeat;
@@ -181,7 +184,7 @@ impl Follower<'_> {
         if !is_stuck(&task) {
             return Ok(());
         }
-        // The launcher ends all when this process does: rank 0 tells first.
+        // The launcher ends all processes when this one ends: give rank 0 time to report first.
         thread::sleep(self.run.hang_after.duration());
         Err(stuck(&task))
     }

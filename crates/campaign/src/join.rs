@@ -1,4 +1,5 @@
-//! The beginning of a campaign of several processes: all join what rank 0 made on the targets, or nothing begins.
+//! The beginning of a campaign of several processes: all join the run that rank 0 made on the targets, or
+//! nothing begins.
 
 use std::{os::unix::fs::MetadataExt, sync::Arc};
 
@@ -8,10 +9,11 @@ use nilometer_plan::RankNodes;
 use nilometer_remote::join;
 use nilometer_storage::{Target, TargetError};
 
-/// How a target is described: without an end where it hangs, or in a child that is given up.
+/// Describes a target. If it hangs, the function never returns, or a child process does the work and is given
+/// up.
 pub type Describe<'a> = &'a dyn Fn(&TargetAddress) -> Result<TargetDescription, TargetError>;
 
-/// At rank 0, what comes first: on which node each process is.
+/// At rank 0, the first exchange: finds the node of each process.
 pub fn all_present(cluster: &dyn Cluster) -> RankNodes {
     let reports = cluster.gather(RankReport::Present(cluster.node()));
     let name = |report| match report {
@@ -21,10 +23,12 @@ pub fn all_present(cluster: &dyn Cluster) -> RankNodes {
     RankNodes::of(&reports.into_iter().map(name).collect::<Vec<_>>())
 }
 
-/// At rank 0, has all join what it made on these targets, in the order of the plan. `nodes` is what [`all_present`] found.
+/// At rank 0, has all processes join the run on these targets, in the order of the plan. `nodes` is the result
+/// of [`all_present`].
 ///
 /// # Errors
-/// What some can't join, in words, a line each: then all others have ended, and the campaign must not begin.
+/// If some can't join, with the reasons in words, a line each. All others have then ended, and the campaign
+/// must not begin.
 pub fn joined_by_all(
     cluster: &dyn Cluster,
     version: &str,
@@ -46,14 +50,15 @@ pub fn joined_by_all(
     Ok(ranks)
 }
 
-/// What this process reaches each target by.
+/// The client through which this process reaches each target.
 pub(crate) fn own_clients(cluster: &dyn Cluster, targets: &[Option<Arc<dyn Target>>]) -> Vec<Option<String>> {
     targets.iter().map(|target| client(target.as_deref()?.description(), cluster.rank())).collect()
 }
 
-/// What a process reaches a target by, and has a cache with: a file system that is mounted here is known by its kernel's boot
-/// and its device number, of which each mount of a network file system or of FUSE has one of its own; of a URL each process has
-/// a client. None where neither can be told.
+/// The client through which a process reaches a target, and which may cache its data.
+///
+/// For a mounted file system it is the kernel's boot and the device number; each mount of a network file system
+/// or of FUSE has its own number. For a URL each process is a client. `None` if neither can be found.
 fn client(target: &TargetDescription, rank: u32) -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let boot = boot.trim();
@@ -70,7 +75,7 @@ pub fn dismiss(cluster: &dyn Cluster) {
     cluster.barrier();
 }
 
-/// What each rank reaches the targets by; or why some can't, a line each: what several say alike is said once.
+/// The clients of each rank; or the reasons why some can't join, a line each, without repetition.
 fn clients(reports: Vec<RankReport>) -> Result<Vec<Vec<Option<String>>>, String> {
     let mut clients = Vec::new();
     let mut refused = Vec::new();
@@ -84,7 +89,7 @@ fn clients(reports: Vec<RankReport>) -> Result<Vec<Vec<Option<String>>>, String>
     if refused.is_empty() { Ok(clients) } else { Err(refused.join("\n")) }
 }
 
-/// What others need to join.
+/// The data that other processes need to join.
 fn shared_runs(targets: &[Option<Arc<dyn Target>>]) -> Result<Vec<Option<JoinedRun>>, String> {
     targets.iter().map(|target| target.as_deref().map(shared_run).transpose()).collect()
 }
@@ -104,7 +109,8 @@ fn shared_run(target: &dyn Target) -> Result<JoinedRun, String> {
     Ok(JoinedRun { description, run })
 }
 
-/// All that rank 0 made, as this process sees it; or why it does not.
+/// Compares this process's view with the run that rank 0 made. Returns the joined targets, or the reason why it
+/// can't join.
 pub(crate) fn joined(
     theirs: &str,
     ours: &str,

@@ -1,5 +1,6 @@
-//! Several targets as one, which a recording lies on: its writers are on each of them, and whoever reads it finds its files on
-//! any. What it consists of are the campaign's targets, with the places that the campaign made on these.
+//! Several targets as one, for a recording that is striped over them. Its writers are on each of them, and a
+//! reader finds its files on any. The members are the campaign's targets, with the places that the campaign
+//! made on them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +10,7 @@ use nilometer_storage::{
     engine::Options,
 };
 
-/// Several targets, two at least.
+/// Several targets as one; at least two.
 #[derive(Debug)]
 pub(crate) struct JoinedTarget {
     description: TargetDescription,
@@ -31,7 +32,7 @@ impl Target for JoinedTarget {
         &self.members
     }
 
-    /// For reading alone, one operation at a time.
+    /// For reading only, one operation at a time.
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
         let members = self.members.iter().map(|member| member.engine(options));
         let members = members.collect::<Result<Vec<_>, _>>()?;
@@ -47,7 +48,7 @@ impl Target for JoinedTarget {
         Ok(TargetDescription::joined(&now).space)
     }
 
-    /// Of all their devices, each once; none if one of them has no device here.
+    /// The traffic of all their devices, each counted once; `None` if one of them has no device here.
     fn traffic(&self) -> Option<DeviceTraffic> {
         let mut seen = Vec::new();
         let mut sum: Option<DeviceTraffic> = None;
@@ -63,30 +64,30 @@ impl Target for JoinedTarget {
     }
 
     fn clear(&self) -> Result<(), TargetError> {
-        // All of them, whatever one says.
+        // Clear all of them, even if one fails.
         let cleared: Vec<_> = self.members.iter().map(|member| member.clear()).collect();
         cleared.into_iter().collect()
     }
 
-    /// Nothing here is its own: each of the targets is removed by itself.
+    /// Does nothing: each of the members is removed by itself.
     fn remove(&self) -> Result<(), TargetError> {
         Ok(())
     }
 }
 
-/// Reads files wherever they are: each is opened on the first member that has it.
+/// Reads files on any member: it opens each on the first member that has it.
 struct JoinedEngine {
-    /// In the order of the targets.
+    /// The engines, in the order of the targets.
     members: Vec<Box<dyn Engine>>,
-    /// On which of them a slot's file is.
+    /// For each slot, the member that has its file.
     open: BTreeMap<Slot, usize>,
-    /// What is done and was not reaped.
+    /// Operations that are done and not yet reaped.
     done: Vec<Completion>,
     last: Nanos,
 }
 
 impl JoinedEngine {
-    /// Does an operation on one member, to its end.
+    /// Runs an operation on one member, to its end.
     fn carried_out(&mut self, member: usize, operation: Operation, due: Nanos) -> Completion {
         let engine = &mut self.members[member];
         engine.tick();
@@ -98,7 +99,7 @@ impl JoinedEngine {
         done.pop().expect("one operation is in flight")
     }
 
-    /// Opens a file on the first member that has it. The name is in the buffer still where one has none.
+    /// Opens a file on the first member that has it. If a member has none, the name is still in the buffer.
     fn opened(&mut self, mut operation: Operation, due: Nanos) -> Completion {
         for member in 0..self.members.len() {
             let file = operation.file;

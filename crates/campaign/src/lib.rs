@@ -1,4 +1,5 @@
-//! From a plan to samples: resolve it against the targets, run every cell in rounds, put each sample into the record.
+//! Runs a campaign: resolves a plan against the targets, runs every cell in rounds, and puts each sample into
+//! the record.
 
 #![forbid(unsafe_code)]
 

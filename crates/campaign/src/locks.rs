@@ -1,5 +1,5 @@
-//! The phase of `locks`: processes take the lock of a file in turn, and say to each other when. It is no measurement of
-//! throughput, so that they may speak to each other while it lasts.
+//! The phase of `locks`: processes take the lock of a file in turn, and tell each other when. It is no
+//! measurement of throughput, so they may exchange messages during it.
 //!
 //! ```text
 //! who has it            all others               the next of them
@@ -31,17 +31,17 @@ use crate::{
     task::{Run, Task},
 };
 
-/// What a process does with the lock on one target.
+/// The turns of a process with the lock on one target.
 pub(crate) struct LockTurns<'a> {
     run: &'a Run,
     speech: Speech<'a>,
     target: &'a Arc<dyn Target>,
     cell: LocksCell,
-    /// The ranks that have it in turn.
+    /// The ranks that take the lock in turn.
     ranks: Vec<u32>,
-    /// In the run's directory.
+    /// The file's name in the run's directory.
     name: String,
-    /// One description for the whole phase: closing any would give the lock back.
+    /// The file, opened once for the whole phase: closing any descriptor of it would release the lock.
     file: Option<Arc<File>>,
     talk: TalkSample,
     seen: LocksSeen,
@@ -62,7 +62,7 @@ impl<'a> LockTurns<'a> {
         }
     }
 
-    /// All turns; none if the campaign ended first.
+    /// Runs all turns. Returns `None` if the campaign ended first.
     pub(crate) fn hold(&mut self) -> Option<()> {
         let makes_it = self.ranks.first() == Some(&self.speech.cluster.rank());
         if makes_it {
@@ -81,12 +81,13 @@ impl<'a> LockTurns<'a> {
         Some(())
     }
 
-    /// What was seen since the phase began.
+    /// The observations since the phase began, as a sample.
     pub(crate) fn sample(self, start: Nanos) -> Sample {
         Sample { locks: Some(self.seen), ..self.talk.sample(&self.run.clock, start) }
     }
 
-    /// The file is made by one, and opened by the others when it is there: not every file system lets several make one at once.
+    /// Opens the file. One process makes it, and the others open it when it is there: not every file system
+    /// lets several make one at once.
     fn open(&mut self, create: bool) {
         if !self.talk.goes_on() {
             return;
@@ -135,7 +136,7 @@ impl<'a> LockTurns<'a> {
         Some(())
     }
 
-    /// Who has it has it for a while.
+    /// Lets the holder keep the lock for a while.
     fn pause(&self, holds: bool) {
         if holds {
             thread::sleep(self.cell.hold.duration());
@@ -143,7 +144,7 @@ impl<'a> LockTurns<'a> {
         self.speech.cluster.barrier();
     }
 
-    /// All others try, and must not get it.
+    /// Lets all others try to take the lock, which must fail.
     fn try_in_vain(&mut self, tries: bool) {
         if tries && self.talk.goes_on() {
             self.seen.tries += 1;
@@ -155,23 +156,24 @@ impl<'a> LockTurns<'a> {
         self.speech.cluster.barrier();
     }
 
-    /// Waits for the lock; when it came.
+    /// Waits for the lock. Returns the time at which it was taken.
     fn take(&mut self) -> Option<Nanos> {
         self.asked(FlockOperation::LockExclusive)
     }
 
-    /// When that was asked for.
+    /// Releases the lock. Returns the time of the request.
     fn give_back(&mut self) -> Option<Nanos> {
         let at = self.run.clock.now();
         self.asked(FlockOperation::Unlock).map(|_| at)
     }
 
-    /// When the lock was as asked; none if another has it, which only who doesn't wait for it is told, or that failed.
+    /// Runs a lock operation and returns its time. Returns `None` if it failed, or if another process has the
+    /// lock and `operation` does not wait.
     fn asked(&mut self, operation: FlockOperation) -> Option<Nanos> {
         let file = self.file.clone()?;
         let clock = self.run.clock;
         let path = self.target.description().address.to_string().into();
-        // Who waits may wait for as long as another has it.
+        // A waiting process may wait for as long as another has the lock.
         let limit = self.run.hang_after + self.cell.hold;
         let only_tries = matches!(operation, FlockOperation::NonBlockingLockExclusive);
         match in_time(limit, path, move || lock(&file, operation, &clock)) {

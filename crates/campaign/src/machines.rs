@@ -1,5 +1,5 @@
-//! The machines that a campaign's processes are on: what each is, for the record, and the network between them, which stages
-//! of a plan measure.
+//! The machines of a campaign's processes: a description of each for the record, and the network between them,
+//! which stages of a plan measure.
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport, node_name};
 use nilometer_model::{CampaignMachine, NetworkMachine, NetworkResults, NetworkStage, Seed, Subnet};
@@ -9,7 +9,7 @@ use nilometer_storage::network::links::links;
 
 use crate::{environment::environment, join::dismiss};
 
-/// This machine, with what the record's environment does not say of it.
+/// This machine, with the facts that the record's environment lacks.
 pub(crate) fn this_machine() -> CampaignMachine {
     CampaignMachine { name: node_name(), facts: Vec::new(), links: links() }
 }
@@ -19,12 +19,12 @@ pub(crate) fn describe_machine(cluster: &dyn Cluster, ranks: &CampaignRanks) {
     cluster.gather(RankReport::Machine(own_machine(cluster, ranks)));
 }
 
-/// The first rank of a machine speaks for it. Rank 0's machine is in the record from the start.
+/// The description of this machine, from its first rank. Rank 0's machine is in the record from the start.
 fn own_machine(cluster: &dyn Cluster, ranks: &CampaignRanks) -> Option<CampaignMachine> {
     if cluster.rank() == 0 || !ranks.nodes.is_first_on_node(cluster.rank()) {
         return None;
     }
-    // The command is that of all.
+    // The command is the same on all machines.
     let facts = environment(&[]).into_iter().filter(|(key, _)| key != "command").collect();
     Some(CampaignMachine { name: cluster.node(), facts, ..this_machine() })
 }
@@ -43,11 +43,12 @@ pub(crate) fn described(cluster: &dyn Cluster, ranks: &CampaignRanks) -> Vec<Cam
     machines.collect()
 }
 
-/// The stages of a plan that measure the network, ready to begin or to go on from what a record has of them.
+/// Prepares the stages of a plan that measure the network. They begin, or continue from the results in a
+/// record.
 ///
 /// # Errors
-/// In words, if machines can't be reached, or are not those of the record: then all others have ended, and the campaign must
-/// not begin.
+/// If machines can't be reached, or are not those of the record, with the reason in words. All others have then
+/// ended, and the campaign must not begin.
 pub fn network_stages(
     cluster: &dyn Cluster,
     plan: &ResolvedPlan,
@@ -69,7 +70,7 @@ pub fn network_stages(
     Ok(leads)
 }
 
-/// Machines that send packets to each other reach each other, each at an address of its own.
+/// Checks that machines which exchange packets reach each other, each at an address of its own.
 fn reach_for_packets(cluster: &dyn Cluster, plan: &ResolvedPlan) -> Result<(), String> {
     let mut networks: Vec<Option<Subnet>> = Vec::new();
     for (_, run) in plan.recordings().filter(|(_, run)| run.route == Route::Network) {
@@ -82,7 +83,7 @@ fn reach_for_packets(cluster: &dyn Cluster, plan: &ResolvedPlan) -> Result<(), S
     Ok(())
 }
 
-/// Figures of other machines are not those of these.
+/// Checks that these are the machines of the record: figures of other machines do not apply.
 fn are_those_of(recorded: Option<&NetworkResults>, found: &[NetworkMachine]) -> Result<(), String> {
     let Some(recorded) = recorded.filter(|results| !results.samples.is_empty()) else { return Ok(()) };
     let names = recorded.names();

@@ -1,8 +1,8 @@
-//! Cells whose files are written and read by MPI-IO: which processes have it, which open a file together, and what is done when
-//! a call does not come back.
+//! Cells that write and read their files by MPI-IO: which processes support it, which of them open a file
+//! together, and how a call that does not return is handled.
 //!
-//! MPI is called by one thread at a time, and a call on a file lasts as long as the storage takes. One that hangs keeps this
-//! process from telling the others: rank 0 then brings the record to its end by itself, and the others end.
+//! One thread at a time calls MPI, and a call on a file lasts as long as the storage takes. If one hangs, this
+//! process can't tell the others. Rank 0 then brings the record to its end by itself, and the others end.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -13,10 +13,10 @@ use nilometer_storage::{Engine, Target, engine::Options};
 
 use crate::task::Task;
 
-/// At rank 0, behind [`crate::all_present`]: which implementation of MPI-IO each process has.
+/// At rank 0, after [`crate::all_present`]: finds the MPI-IO implementation of each process.
 ///
 /// # Errors
-/// Which processes have none, in words.
+/// If processes have no MPI-IO, with their list in words.
 pub fn with_mpi_io(cluster: &dyn Cluster, nodes: RankNodes) -> Result<RankNodes, String> {
     if cluster.size() < 2 {
         return Ok(nodes);
@@ -30,24 +30,24 @@ pub fn with_mpi_io(cluster: &dyn Cluster, nodes: RankNodes) -> Result<RankNodes,
     Ok(nodes.with_mpi_io(reports.into_iter().map(found).collect::<Result<_, _>>()?))
 }
 
-/// What this process has.
+/// The MPI-IO implementation of this process.
 pub(crate) fn own_mpi_io(cluster: &dyn Cluster) -> RankReport {
     let found: Result<MpiIoImplementation, String> = cluster.files().and_then(|files| files.implementation());
     RankReport::MpiIo(found.map_err(|why| format!("{}: {why}", cluster.node())))
 }
 
-/// How the worker of a process opens the files of a phase.
+/// The way in which the worker of a process opens the files of a phase.
 #[derive(Debug)]
 pub(crate) struct ParallelFiles {
     files: Arc<MpiFiles>,
     directory: PathBuf,
-    /// The processes that open each file together; none where each has files of its own.
+    /// The processes that open each file together; `None` if each has files of its own.
     together: Option<Vec<u32>>,
     mpi_io: MpiIo,
 }
 
 impl ParallelFiles {
-    /// Of a cell that asks for MPI-IO, on a target that keeps what is written; none else.
+    /// The files of a phase, if its cell asks for MPI-IO and the target keeps data; otherwise `None`.
     pub(crate) fn of(task: &Task<'_>, target: &dyn Target) -> Result<Option<Self>, String> {
         let Some(mpi_io) = task.cell.mpi_io.clone().filter(|_| target.description().keeps()) else {
             return Ok(None);
@@ -58,7 +58,8 @@ impl ParallelFiles {
         Ok(Some(ParallelFiles { files, directory: directory.into(), together, mpi_io }))
     }
 
-    /// All processes of a file make the same calls, whatever comes of them: one that made fewer would leave the others waiting.
+    /// True if several processes share a file. All then make the same calls, whatever their results: one that
+    /// made fewer would leave the others waiting.
     pub(crate) fn keeps_step(&self) -> bool {
         self.together.is_some()
     }
@@ -77,19 +78,19 @@ impl ParallelFiles {
 }
 
 impl Task<'_> {
-    /// What the files of the phase were really opened by and with, where that is MPI-IO.
+    /// The MPI-IO implementation and the hints in force for the files of the phase; `None` without MPI-IO.
     pub(crate) fn mpi_io_in_force(&self) -> Option<MpiIoInForce> {
         self.cell.mpi_io.as_ref()?;
         self.cluster.files().ok()?.take_in_force()
     }
 }
 
-/// Whether a call of MPI has not come back, so that this process must not call it again.
+/// Returns true if an MPI call has not returned, so that this process must not call MPI again.
 pub(crate) fn is_stuck(task: &Task<'_>) -> bool {
     task.cell.mpi_io.is_some() && task.cluster.files().is_ok_and(|files| files.is_stuck())
 }
 
-/// The same, and whether this process can therefore say no more: rank 0 goes on by itself.
+/// Returns true if, in addition, this process can send no messages. Rank 0 continues by itself.
 pub(crate) fn is_silenced(task: &Task<'_>) -> bool {
     if !is_stuck(task) {
         return false;
@@ -98,7 +99,7 @@ pub(crate) fn is_silenced(task: &Task<'_>) -> bool {
     task.cluster.rank() > 0
 }
 
-/// What a process that is not rank 0 says of it.
+/// The message of a process other than rank 0 about a call that does not return.
 pub(crate) fn stuck(task: &Task<'_>) -> String {
     let targets: Vec<_> =
         task.targets.iter().map(|(_, target)| target.description().address.to_string()).collect();

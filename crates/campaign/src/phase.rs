@@ -1,5 +1,5 @@
-//! One phase of one cell, on one target or on several at the same time: workers on threads of their own, begun together,
-//! watched by a supervisor.
+//! One phase of one cell, on one target or on several at the same time. Workers run on threads of their own and
+//! begin together; a supervisor watches them.
 
 use std::sync::mpsc::sync_channel;
 
@@ -27,8 +27,8 @@ use crate::{
     worker::muster,
 };
 
-/// Runs a phase and says, at rank 0, what came of it on each target. Never fails: what goes wrong is in the samples.
-/// None if the campaign ended before the phase did, and at other ranks.
+/// Runs a phase and returns, at rank 0, a sample for each target. Never fails: a sample records any fault.
+/// Returns `None` if the campaign ended before the phase did, and at other ranks.
 pub(crate) fn run_phase(
     run: &Run,
     surroundings: &mut Surroundings,
@@ -87,7 +87,7 @@ pub(crate) fn run_phase(
     united(task.cluster, task.cluster.gather(report))
 }
 
-/// The same for a phase in which processes speak to each other.
+/// Runs a phase in which processes exchange messages.
 fn run_conversation(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>) -> Option<Vec<Sample>> {
     let settling = settle(run);
     let load = process::load_average();
@@ -101,7 +101,7 @@ fn run_conversation(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>)
     united(task.cluster, task.cluster.gather(report))
 }
 
-/// Whether the phase begins, as rank 0 decides.
+/// Returns true if rank 0 decides that the phase begins.
 fn all_begin(watch: &mut Watch<'_>, task: &Task<'_>) -> bool {
     let cluster = task.cluster;
     let failed = |crew: &Crew| if crew.is_sound() { None } else { crew.sample.invalid.clone() };
@@ -116,29 +116,30 @@ fn all_begin(watch: &mut Watch<'_>, task: &Task<'_>) -> bool {
     true
 }
 
-/// When a phase began, and what was known then.
+/// The start of a phase, and the readings taken then.
 struct Begun {
     calendar: Nanos,
     moment: Moment,
     before: Activity,
-    /// At each target's device.
+    /// The traffic of each target's device.
     traffic: Vec<Option<DeviceTraffic>>,
-    /// By each target's load.
+    /// The work that each target's load had done.
     beside: Vec<Option<BackgroundDone>>,
 }
 
-/// Opens the gates for the agreed time and waits for all workers of this process; whether all came to their end.
+/// Opens the gates for the agreed time and waits for all workers of this process. Returns true if all came to
+/// their end.
 fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'_>, loads: &Loads) -> bool {
     let clock = watch.run.clock;
     let traffic = task.targets.iter().map(|(_, target)| task.at_work(target).traffic()).collect();
-    // A start is agreed upon when all listen, so that it can be near.
+    // The processes agree on a start only when all listen, to make it near.
     task.cluster.barrier();
     let (moment, before) = surroundings.begin(&clock);
     let at = task.cluster.agree_start(&clock);
     let calendar = Calendar::now().time + at.since(clock.now());
     let beside = task.targets.iter().map(|(number, _)| loads.done(*number)).collect();
     let begun = Begun { calendar, moment, before, traffic, beside };
-    // Workers sleep until then by themselves: who is woken by another thread is woken later.
+    // Workers sleep until the start by themselves: a worker that another thread wakes begins later.
     for crew in watch.crews.iter_mut().filter(|crew| crew.is_sound()) {
         crew.sample = Sample { filling: crew.sample.filling, ..Sample::new(at) };
         crew.gate.open(at);
@@ -153,16 +154,18 @@ fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'
     whole
 }
 
-/// What the load on a target did since a phase began.
+/// The work of a target's load since the phase began.
 fn done_beside(begun: &Begun, loads: &Loads, number: usize, task: &Task<'_>) -> Option<BackgroundDone> {
     let is = loads.done(task.targets[number].0)?;
     Some(is.since(begun.beside[number]?))
 }
 
-/// What was spent while a crew worked goes into its sample. Processor time is that of its workers' threads in the
-/// phase; where other threads work for them, the kernel's for `io_uring` or those of a pool, that of the whole process,
-/// which has some of what comes before and after. Where several targets were measured at once, it is that of each one's
-/// own threads only, as beside a load.
+/// Puts the resources that a crew used into its sample. Processor time is that of the workers' threads in the
+/// phase.
+///
+/// If other threads work for them (those of a pool, or the kernel's for `io_uring`), it is that of the whole
+/// process, with some work from before and after. If several targets were measured at once, or a load ran, it
+/// is that of each target's own threads only.
 fn settle_accounts(
     surroundings: &mut Surroundings,
     clock: &Clock,
@@ -176,7 +179,7 @@ fn settle_accounts(
     let all = task.targets.len();
     // A client's library has threads of its own.
     let by_library = task.at_work(&target.1).description().address.url().is_some();
-    // Threads of a load are of the same process.
+    // The threads of a load belong to the same process.
     let by_threads = crew.sample.background.is_some();
     let alone = by_threads || task.cell.engine == EngineKind::Sync && !by_library;
     let Usage { user, system, switches } = if all == 1 && !alone { spent.ours } else { crew.usage };
@@ -187,7 +190,7 @@ fn settle_accounts(
     spent.put(sample, target.0, all as u64, surroundings.idle_cores());
 }
 
-/// Why the figure must not be used, if so.
+/// Returns why the figure must not be used, or `None` if it may be.
 fn judge(sample: &Sample, target: &dyn Target, task: &Task<'_>) -> Option<Invalid> {
     if !sample.errors.is_empty() {
         return Some(Invalid::Errors);
@@ -195,7 +198,7 @@ fn judge(sample: &Sample, target: &dyn Target, task: &Task<'_>) -> Option<Invali
     if sample.invalid.is_some() {
         return sample.invalid.clone();
     }
-    // A source is read through the cache, however the copy is written.
+    // A source is read through the cache, even if the copy is written past it.
     let direct = task.cell.access() == Some(Access::Direct) && task.phase != Phase::Source;
     if direct && target.description().direct == DirectIo::Buffered {
         return Some(Invalid::NotDirect);

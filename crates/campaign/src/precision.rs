@@ -1,15 +1,16 @@
-//! Whether what was measured is known well enough: the interval of each figure against what the plan asks for. Pure.
+//! Decides if the measured rates are precise enough: compares the interval of each figure with the plan's
+//! precision. Pure.
 
 use std::collections::BTreeMap;
 
 use nilometer_model::{Phase, Sample, statistics::Summary};
 use nilometer_plan::{Key, PlannedCampaign, ResolvedPlan, Results};
 
-/// The rates of valid repeats, by what they are of.
+/// The rates of valid repeats, by cell, target and phase.
 #[derive(Debug, Clone, Default)]
 pub struct MeasuredRates(BTreeMap<RateOf, Vec<f64>>);
 
-/// What repeats are of.
+/// The key of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct RateOf {
     cell: usize,
@@ -17,7 +18,7 @@ struct RateOf {
     phase: Phase,
 }
 
-/// Those of the repeats of workloads that a record has, the warm-up apart.
+/// The rates of the repeats of workloads in a record, without the warm-up.
 pub fn recorded_rates(results: &Results, plan: &ResolvedPlan) -> MeasuredRates {
     let mut rates = MeasuredRates::default();
     for measured in &results.samples {
@@ -27,7 +28,7 @@ pub fn recorded_rates(results: &Results, plan: &ResolvedPlan) -> MeasuredRates {
 }
 
 impl MeasuredRates {
-    /// A sample; it counts if it is a valid repeat of a workload.
+    /// Adds a sample, which counts if it is a valid repeat of a workload.
     pub fn add(&mut self, plan: &ResolvedPlan, key: Key, sample: &Sample) {
         let counts = key.repeat >= plan.warm_up && sample.invalid.is_none();
         if !counts || sample.ingest.is_some() {
@@ -38,8 +39,8 @@ impl MeasuredRates {
         self.0.entry(of).or_default().push(rate);
     }
 
-    /// Whether some phase of a cell is not known as well as is asked, on one of these targets. Where no repeat is valid, more
-    /// of them say nothing.
+    /// Returns true if some phase of a cell is less precise than the plan asks, on one of these targets. If no
+    /// repeat is valid, more repeats would not help.
     pub fn is_wide(&self, resolved: &PlannedCampaign, cell: usize, targets: &[usize]) -> bool {
         let Some(precision) = resolved.plan.precision else { return false };
         let phases = resolved.plan.cells[cell].measured_phases();
@@ -50,14 +51,17 @@ impl MeasuredRates {
     }
 }
 
-/// The last repeats of a figure, which do not decide when the campaign stops. Whoever stops at the first narrow interval
-/// prefers repeats that are close to each other by chance, and such an interval at 95 % holds the truth in 88 to 95 % of
-/// cases. With three more repeats, whatever they are, it does in 93 to 95 % (`nilometer-bench aa-simulated`).
+/// The last repeats of a figure, which do not decide when the campaign stops.
+///
+/// A campaign that stops at the first narrow interval prefers repeats that are close to each other by chance.
+/// Such an interval at 95 % holds the truth in 88 to 95 % of cases. With three more repeats, whatever they are,
+/// it does in 93 to 95 % (`nilometer-bench aa-simulated`).
 const UNCHOSEN: usize = 3;
 /// The interval of two repeats is narrow by chance too often.
 const CHOSEN_LEAST: usize = 3;
 
-/// Whether half of the interval of their mean at 95 % was more than so many percent of it before the last three repeats.
+/// Returns true if half of the 95 % interval of the mean was more than `precision` percent of it, before the
+/// last three repeats.
 fn is_wide(rates: &[f64], precision: f64) -> bool {
     let Some(chosen) = rates.len().checked_sub(UNCHOSEN).filter(|chosen| *chosen >= CHOSEN_LEAST) else {
         return rates.iter().any(|rate| *rate > 0.0);
@@ -91,7 +95,7 @@ mod tests {
             let key = Key { target, cell: 0, repeat, phase: Phase::Write };
             rates.add(&resolved.plan, key, sample);
         };
-        // The warm-up and what is INVALID count for nothing.
+        // The warm-up and INVALID samples count for nothing.
         add(0, 0, &sample(1));
         add(0, 1, &Sample { invalid: Some(Invalid::Errors), ..sample(1) });
         for (repeat, rate) in (1..).zip([1000, 1001, 999, 1000, 1001, 999]) {

@@ -1,4 +1,4 @@
-//! How long the rest of a campaign will take, from what was measured so far.
+//! Estimates the rest of a campaign's time from the measurements so far.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use nilometer_plan::RecordingRun;
 
 use crate::turns::ScheduledRepeat;
 
-/// What takes about as long each time: a cell on the same targets.
+/// A kind of turns that take about the same time: a cell on the same targets.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     cell: usize,
     targets: Vec<usize>,
 }
 
-/// Turns of a kind.
+/// The turns of a kind.
 #[derive(Debug, Clone, Default)]
 struct Seen {
     left: u64,
@@ -23,25 +23,25 @@ struct Seen {
     planned: Option<Planned>,
 }
 
-/// What a recording is expected to take, before one like it was made.
+/// The expected time of a recording, before one like it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Planned {
     goal: Goal,
     pub(crate) time: Nanos,
 }
 
-/// The machine settles, files are made and removed.
+/// The time to let the machine settle, and to make and remove files.
 const BESIDES: f64 = 2.0;
-/// Memory is touched at this rate, and what was kept is read back at that one, in bytes a second.
+/// Memory is touched at this rate, and kept frames are read back at the next one, in bytes a second.
 const PREPARED: f64 = 1e9;
 const READ: f64 = 1e9;
-/// No longer is read back.
+/// Reading back takes at most this time.
 const READ_BACK: f64 = 30.0;
-/// Readers read on at the end.
+/// The time that readers have at the end.
 const READ_ON: f64 = 2.0;
-/// Of three passes at full speed the first takes its 40 s, and most others end soon after 15 s.
+/// The mean time of three passes at full speed: the first takes its 40 s, and most others end soon after 15 s.
 const PASS: f64 = 23.0;
-/// So many trials the median search for a rate makes, and one for a buffer.
+/// The number of trials in the median search for a rate, and for a buffer.
 const RATE_TRIALS: f64 = 43.0;
 const BUFFER_TRIALS: f64 = 8.0;
 
@@ -75,7 +75,7 @@ impl Seen {
 pub(crate) struct Remaining(BTreeMap<Kind, Seen>);
 
 impl Remaining {
-    /// All these turns are left; `planned` says what one takes, where that can be said.
+    /// All these turns are left. `planned` returns the expected time of a turn, if there is one.
     pub(crate) fn new(
         turns: &[ScheduledRepeat],
         planned: impl Fn(&ScheduledRepeat) -> Option<Planned>,
@@ -89,7 +89,7 @@ impl Remaining {
         remaining
     }
 
-    /// A turn is over; none if it was left out.
+    /// Records that a turn is over; `took` is `None` if it was left out.
     pub(crate) fn done(&mut self, turn: &ScheduledRepeat, took: Option<Nanos>) {
         let seen = self.0.entry(kind(turn)).or_default();
         seen.left = seen.left.saturating_sub(1);
@@ -99,8 +99,9 @@ impl Remaining {
         }
     }
 
-    /// How long all that is left will take, the turn that runs included, which has run for so long: where that takes longer
-    /// than expected, what comes behind it takes no less. None before anything is known.
+    /// The time that all remaining turns will take, the running one included, which has run for the time
+    /// `passed`. If it takes longer than expected, the turns after it take no less. `None` before anything was
+    /// measured.
     pub(crate) fn time(&self, running: &ScheduledRepeat, passed: Nanos) -> Option<Nanos> {
         let (mut seconds, mut of_running) = (0.0, 0.0);
         for (of, seen) in self.0.iter().filter(|(_, seen)| seen.left > 0) {
@@ -113,8 +114,9 @@ impl Remaining {
         Some(Nanos::from_seconds(seconds - passed.seconds().min(of_running)))
     }
 
-    /// A turn of a kind: as the same cell took on the same targets, else as it took on others, else as it was planned, with
-    /// what others for the same goal took of their plan; else as all took on average.
+    /// The expected time of a turn of a kind. It is the mean of this cell on the same targets, else on others.
+    /// Otherwise it is the planned time, scaled by the ratio that others for the same goal took; else the mean
+    /// of all.
     fn each(&self, of: &Kind, seen: &Seen) -> Option<f64> {
         let elsewhere = || mean(self.0.iter().filter(|(kind, _)| kind.cell == of.cell).map(|(_, seen)| seen));
         let planned = || seen.planned.map(|planned| planned.time.seconds() * self.times(planned.goal));
@@ -122,7 +124,7 @@ impl Remaining {
         seen.mean().or_else(elsewhere).or_else(planned).or_else(others)
     }
 
-    /// How many times longer than planned recordings for a goal took so far.
+    /// The ratio of the actual to the planned time of the recordings for a goal so far.
     fn times(&self, goal: Goal) -> f64 {
         let (mut planned, mut took) = (0.0, 0.0);
         for seen in self.0.values() {
@@ -135,7 +137,7 @@ impl Remaining {
     }
 }
 
-/// Of all turns of these kinds.
+/// The mean time of all turns of these kinds.
 fn mean<'a>(kinds: impl Iterator<Item = &'a Seen>) -> Option<f64> {
     let (done, took) =
         kinds.fold((0, 0.0), |(done, took), seen| (done + seen.done, took + seen.took.seconds()));
@@ -168,7 +170,7 @@ mod tests {
         let left = |remaining: &Remaining| remaining.time(&turn(9, 9), Nanos(0));
         assert_eq!(left(&remaining), None, "nothing is known of two cells");
         remaining.done(&turns[0], Some(seconds(2)));
-        // The same cell, here and there, a cell of which only the mean is known, and the recording.
+        // The same cell on both targets, then a cell that has only the mean, and the recording.
         assert_eq!(left(&remaining), Some(seconds(2 + 2 + 2 + 40)));
         remaining.done(&turns[3], Some(seconds(8)));
         assert_eq!(left(&remaining), Some(seconds(2 + 2 + 40)));
@@ -200,7 +202,7 @@ mod tests {
         };
         let [pace, limit, search] =
             [Goal::Pace, Goal::Limit, Goal::Search].map(|goal| Planned::of(&cell(goal)));
-        // Settling, memory, frames, and 1 GB that is read back; a pass at full speed may end before its time is up.
+        // Settling, memory, frames, and 1 GB to read back; a pass at full speed may end before its time is up.
         assert_eq!([pace, limit].map(|planned| planned.time), [24, 23].map(seconds));
         assert_eq!(search.time, seconds(43 * 23), "a median search, trial by trial");
         let turns = [turn(0, 0), turn(1, 0), turn(2, 0)];

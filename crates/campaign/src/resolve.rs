@@ -1,4 +1,4 @@
-//! A plan against its targets: what can't work is said before anything starts.
+//! Checks a plan against its targets, and reports problems before anything starts.
 
 mod accept;
 mod error;
@@ -18,7 +18,7 @@ use crate::{ingest::Shape, turns, workload};
 
 /// Checks every cell against every target.
 pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<PlannedCampaign, ResolveError> {
-    // Those of a record are resolved again when it goes on.
+    // The targets of a record are resolved again when its campaign continues.
     let campaign = PlannedCampaign::new(plan, targets);
     check_named(&campaign)?;
     let campaign = joined::with_joined(campaign)?;
@@ -30,7 +30,7 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
     Ok(campaign)
 }
 
-/// The plan, and its workloads, against the targets that the user named.
+/// Checks the plan, and its workloads, against the targets that the user named.
 fn check_named(campaign: &PlannedCampaign) -> Result<(), ResolveError> {
     let plan = &campaign.plan;
     let targets = named(campaign);
@@ -68,13 +68,13 @@ fn named(campaign: &PlannedCampaign) -> Vec<TargetDescription> {
     campaign.named().map(|target| campaign.targets[target].clone()).collect()
 }
 
-/// Something of the plan can be measured there.
+/// Checks that the target can measure something of the plan.
 fn check_able(campaign: &PlannedCampaign, target: usize) -> Result<(), ResolveError> {
     let cells = 0..campaign.plan.cells.len();
     if cells.clone().any(|cell| campaign.applies(cell, target)) || cells.is_empty() {
         return Ok(());
     }
-    // It has a part of what is recorded over several.
+    // The target has a part of a recording over several.
     if (0..campaign.targets.len()).any(|joined| campaign.members(joined).contains(&target)) {
         return Ok(());
     }
@@ -149,11 +149,11 @@ fn check_source(plan: &ResolvedPlan, stage: &str, run: &WorkloadRun) -> Result<(
     Ok(())
 }
 
-/// A scale, in one digit, at which what is `needed` now fits into what there is.
+/// The largest scale, in one digit, at which the bytes now `needed` fit into `room`.
 fn fitting(scale: f64, needed: Bytes, room: Bytes) -> f64 {
     let whole = (scale * room.0 as f64 / needed.0.max(1) as f64).max(1e-9);
     let digit = 10_f64.powf(whole.log10().floor());
-    // Written and read again, so that it is the decimal number a person would write.
+    // Format and parse it, to get the decimal number that a person would write.
     format!("{:.9}", (whole / digit).floor() * digit).parse().unwrap_or(scale)
 }
 
@@ -172,7 +172,7 @@ fn check_space(
         let scale = Some(scale).filter(|_| reserve < free && needed > free);
         return Err(ResolveError::Space { stage, path, needed, free, reserve, scale });
     }
-    // The run's directory and its marker are two more.
+    // The run's directory and its marker are two more entries.
     let needed = entries.saturating_add(2);
     match free_inodes {
         Some(free) if needed > free => Err(ResolveError::Inodes { stage, path, needed, free }),
@@ -180,7 +180,7 @@ fn check_space(
     }
 }
 
-/// How many of the targets have their files on the file system of this one at the same time.
+/// The number of targets that have files on the file system of this one at the same time.
 fn sharing(run: &WorkloadRun, targets: &[TargetDescription], on: &TargetDescription) -> u64 {
     let needs = run.needs();
     let able: Vec<_> =
@@ -195,15 +195,15 @@ fn sharing(run: &WorkloadRun, targets: &[TargetDescription], on: &TargetDescript
     }
 }
 
-/// What recorders that are a load need on a target.
+/// The needs of recorders that are a load, on a target.
 #[derive(Debug, Clone, Copy, Default)]
 struct LoadNeeds {
-    /// Bytes.
+    /// Memory in bytes.
     memory: u64,
     footprint: Footprint,
 }
 
-/// Of the instruments beside a cell; nothing where there are none.
+/// The needs of the instruments beside a cell; zero if there are none.
 fn of_recorders(load: Option<&BackgroundLoad>, target: &TargetDescription) -> LoadNeeds {
     let Some(run) = load.and_then(BackgroundLoad::recording) else { return LoadNeeds::default() };
     let shape = Shape::of(&run, target);
@@ -212,7 +212,7 @@ fn of_recorders(load: Option<&BackgroundLoad>, target: &TargetDescription) -> Lo
     LoadNeeds { memory: count * shape.memory().0, footprint }
 }
 
-/// All that is recorded at the same time, wherever it is.
+/// Checks all recordings that run at the same time, on each target.
 fn check_recording(campaign: &PlannedCampaign, cell: usize) -> Result<(), ResolveError> {
     let plan = &campaign.plan;
     let members: Vec<_> = turns::company(plan, cell).into_iter().map(|(_, run)| run).collect();
@@ -232,7 +232,8 @@ fn check_recording(campaign: &PlannedCampaign, cell: usize) -> Result<(), Resolv
     Ok(())
 }
 
-/// There is room for what is recorded at the same time onto a target, or over several, each of which has a part of it.
+/// Checks the room for recordings that run at the same time onto one target, or over several, each of which has
+/// a part.
 fn check_recorded_onto(
     plan: &ResolvedPlan,
     members: &[&RecordingRun],
@@ -257,7 +258,7 @@ fn check_recorded_onto(
             footprint.entries += count * shape.files();
         }
     }
-    // What lies in memory counts there too.
+    // Targets in memory count as memory, too.
     let in_memory = onto.iter().filter(|on| on.is_memory()).count() as u64;
     check_memory(name, Bytes(memory + in_memory * footprint.bytes.0))?;
     for on in onto {
@@ -272,7 +273,7 @@ fn check_recorded_onto(
     Ok(())
 }
 
-/// Each of several writers finds lines of a scan to write, and the storage takes such files.
+/// Checks that each of several writers finds lines of a scan to write, and that the storage takes such files.
 fn check_lines(cell: &RecordingRun, shape: &Shape, onto: &[TargetDescription]) -> Result<(), ResolveError> {
     let checked = shape.plan.check_lines().and_then(|()| shape.plan.check_storage(onto));
     let names = || onto.iter().map(|on| on.address.to_string()).collect::<Vec<_>>();
@@ -288,7 +289,7 @@ fn check_keeps(storage: &TargetDescription, way: &'static str) -> Result<(), Res
     if storage.keeps() { Ok(()) } else { Err(ResolveError::KeepsNothing { path, way }) }
 }
 
-/// A campaign with the storage that copies come from, if what is copied has room there.
+/// Adds the storage that copies come from, if it has room for the sources.
 pub fn with_source(
     campaign: PlannedCampaign,
     source: TargetDescription,
@@ -308,8 +309,8 @@ pub fn with_source(
     Ok(PlannedCampaign { source: Some(source), ..campaign })
 }
 
-/// A campaign with a target behind the others that keeps nothing: what the tool itself can do in each workload. None is
-/// added where the user named one, or where nothing would be measured on it.
+/// Adds a target after the others that discards all data, to measure the tool itself in each workload. Adds
+/// none if the user named one, or if it would measure nothing.
 pub fn with_ceiling(mut campaign: PlannedCampaign) -> PlannedCampaign {
     let null = NullTarget::new().description().clone();
     if campaign.targets.iter().any(|target| target.address == null.address) {
@@ -325,7 +326,7 @@ pub fn with_ceiling(mut campaign: PlannedCampaign) -> PlannedCampaign {
     campaign
 }
 
-/// A campaign with the storage that recordings are copied to, if they have room there.
+/// Adds the storage that recordings are copied to, if they have room there.
 pub fn with_archive(
     campaign: PlannedCampaign,
     archive: TargetDescription,

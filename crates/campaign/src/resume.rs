@@ -1,4 +1,5 @@
-//! A campaign that goes on from its record: what the killed one left is removed, what was left out is used again.
+//! Continues a campaign from its record: removes the files of the killed one, and uses targets again that were
+//! left out.
 
 use nilometer_model::{Nanos, RunHandle, TargetDescription};
 use nilometer_plan::{Event, PlannedCampaign, Results};
@@ -8,7 +9,7 @@ use nilometer_storage::{Calendar, TargetError, in_time, target::Cleaned};
 
 use crate::turns::Trials;
 
-/// The trials of searches in a record: each of them follows from those before.
+/// The trials of searches in a record; each follows from those before.
 pub fn recorded_trials(results: &Results) -> Trials {
     let mut trials = Trials::default();
     for measured in &results.samples {
@@ -19,20 +20,20 @@ pub fn recorded_trials(results: &Results) -> Trials {
     trials
 }
 
-/// Removes those of the runs that a killed campaign left which are in a place; whether there was anything. `tell` is told what
-/// stays, and why.
+/// Removes the runs in a place that a killed campaign left. Returns true if there was one. `tell` receives a
+/// message about each run that stays.
 pub fn remove_left_runs(place: &TargetDescription, left: &[&RunHandle], tell: &mut dyn FnMut(&str)) -> bool {
     let there = left.iter().filter(|handle| is_run_at(handle, place));
     there.filter(|handle| remove(handle, tell)).count() > 0
 }
 
-/// How long the removal of what a killed campaign left may take.
+/// The longest time for removing the files of a killed campaign.
 const PATIENCE: Nanos = Nanos::from_millis(600_000);
-/// A process that was killed lets go a moment later.
+/// The number of tries: a killed process releases its files only a moment later.
 const TRIES: u32 = 40;
 const STEP: Nanos = Nanos::from_millis(50);
 
-/// Removes what a killed campaign made; whether it was there, and is gone.
+/// Removes a run of a killed campaign. Returns true if it existed and is gone.
 fn remove(run: &RunHandle, tell: &mut dyn FnMut(&str)) -> bool {
     let held = run.clone();
     let why = match in_time(PATIENCE, run.0.clone().into(), move || cleaned(&held)) {
@@ -45,7 +46,7 @@ fn remove(run: &RunHandle, tell: &mut dyn FnMut(&str)) -> bool {
     false
 }
 
-/// Whether there was something, which is gone.
+/// Returns true if the run existed and is gone.
 fn cleaned(run: &RunHandle) -> Result<bool, TargetError> {
     let mut held = None;
     for _ in 0..TRIES {
@@ -60,7 +61,8 @@ fn cleaned(run: &RunHandle) -> Result<bool, TargetError> {
     held.map_or(Ok(true), Err)
 }
 
-/// Notes that the campaign goes on, by this version of the program, and gives targets that were left out another chance.
+/// Notes that this version of the program continues the campaign, and gives targets that were left out another
+/// chance.
 ///
 /// # Errors
 /// If the record can't be written.

@@ -1,30 +1,31 @@
-//! Settings outside of the program that the user's own commands apply for a repeat, and take back: also after a failure, and
-//! after a kill when the campaign is resumed, which knows from the record's events that they were applied.
+//! Settings outside of the program, which the user's own commands apply for a repeat. The campaign takes them
+//! back in any case: after a failure, and after a kill when the campaign is resumed. The record's events show
+//! that they were applied.
 
 use nilometer_model::TargetAddress;
 use nilometer_plan::{AppliedSetting, Event, PlannedCampaign};
 
 use crate::user_command::{UserCommand, output_of};
 
-/// The variable of a command that has the value.
+/// The environment variable that passes the value to a command.
 const VALUE: &str = "NILOMETER_VALUE";
 
-/// What is noted before a setting is applied.
+/// The note before a setting is applied.
 pub(crate) fn applied(setting: &AppliedSetting, at: &TargetAddress) -> String {
     format!("{}: applied {}", of(setting, at), setting.value)
 }
 
-/// What is noted when it was taken back.
+/// The note when a setting was taken back.
 pub(crate) fn undone(setting: &AppliedSetting, at: &TargetAddress) -> String {
     format!("{}: undone", of(setting, at))
 }
 
-/// Two stages may have settings of one name that are taken back otherwise.
+/// A setting in words. Two stages may have settings of one name that are taken back in different ways.
 fn of(setting: &AppliedSetting, at: &TargetAddress) -> String {
     format!("setting `{}` on {at}, undone by `{}`", setting.name, setting.undo.escape_debug())
 }
 
-/// Applies a setting, and holds what is in force against what was asked for.
+/// Applies a setting, and compares the value in force with the requested one.
 pub(crate) fn apply(setting: &AppliedSetting, at: &TargetAddress) -> Result<(), String> {
     run(setting, &setting.apply, at, false)?;
     let Some(read_back) = &setting.read_back else { return Ok(()) };
@@ -32,15 +33,15 @@ pub(crate) fn apply(setting: &AppliedSetting, at: &TargetAddress) -> Result<(), 
     if found.trim() == setting.value {
         return Ok(());
     }
-    // What a command prints may be anything, and of any length.
+    // A command may print anything, of any length.
     let found: String = found.trim().chars().take(FOUND_MOST).collect();
     Err(format!("`{read_back}` says {found:?}, not {:?}", setting.value))
 }
 
-/// So much of what a command prints is told.
+/// The longest part of a command's output that a message quotes.
 const FOUND_MOST: usize = 80;
 
-/// Takes it back.
+/// Takes a setting back.
 pub(crate) fn undo(setting: &AppliedSetting, at: &TargetAddress) -> Result<(), String> {
     run(setting, &setting.undo, at, false).map(drop)
 }
@@ -56,8 +57,8 @@ fn run(setting: &AppliedSetting, command: &str, at: &TargetAddress, is_read: boo
     })
 }
 
-/// Takes back every setting that a killed campaign left on a target: the target, and what is to be noted, as an error if it
-/// could not be taken back.
+/// Takes back every setting that a killed campaign left on a target. Returns the targets with the notes to
+/// make; a note is an error if a setting could not be taken back.
 pub(crate) fn undo_left(
     resolved: &PlannedCampaign,
     events: &[Event],

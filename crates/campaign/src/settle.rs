@@ -1,5 +1,5 @@
-//! Before a phase the machine is let come to rest: what was written before, by this program or by others, is written back
-//! before anything is measured.
+//! Lets the machine come to rest before a phase: dirty data of this program and of others reach the storage
+//! before a measurement begins.
 
 use std::thread;
 
@@ -11,7 +11,7 @@ use crate::task::Run;
 const AT_MOST: Nanos = Nanos::from_millis(10_000);
 const LOOK_EVERY: Nanos = Nanos::from_millis(10);
 
-/// Waits until no more is dirty than usual; how long that took.
+/// Waits until no more bytes are dirty than usual. Returns the time that took.
 pub(crate) fn settle(run: &Run) -> Nanos {
     let start = run.clock.now();
     loop {

@@ -1,18 +1,19 @@
-//! Whether the tool waited for a processor for longer than its figures allow.
+//! Checks if the tool waited for a processor for longer than its figures allow.
 
 use nilometer_model::{Invalid, Nanos, Waited};
 
-/// Workers that wait for a processor for more than this part of their time are measured, not the storage. Less makes a
-/// figure at most so much too low, and shows in the spread of its repeats.
+/// If workers wait for a processor for more than 1 / `WAITED_PART` of their time, the figure measures them and
+/// not the storage. A shorter wait makes a figure too low by at most that part, and shows in the spread of its
+/// repeats.
 const WAITED_PART: u64 = 5;
 
-/// The workers waited for too long of all their time together.
+/// Returns the reason if the workers waited for too much of all their time together.
 pub(crate) fn starved(waited: Nanos, of: Nanos) -> Option<Invalid> {
     let allowed = Nanos(of.0 / WAITED_PART);
     starved_beyond(waited, of, allowed)
 }
 
-/// The tool waited longer for a processor than is allowed.
+/// Returns the reason if the tool waited longer for a processor than `allowed`.
 pub(crate) fn starved_beyond(waited: Nanos, of: Nanos, allowed: Nanos) -> Option<Invalid> {
     (waited > allowed).then_some(Invalid::Starved(Some(Waited { waited, of, allowed, throttled: Nanos(0) })))
 }

@@ -1,6 +1,8 @@
-//! The supervisor of a phase: waits for its workers, of one target or of several at once, without ever waiting for ever.
+//! The supervisor of a phase: waits for its workers, of one target or of several at once, but never without a
+//! limit.
 //!
-//! A worker reports by channel and is never joined: one that misses the time limit is given up where it hangs.
+//! A worker reports by channel and is never joined. The supervisor gives up one that misses the time limit and
+//! leaves it where it hangs.
 
 use std::{
     sync::{
@@ -16,48 +18,48 @@ use nilometer_storage::{Tally, process::Usage};
 
 use crate::{barrier::Barrier, task::Run};
 
-/// What a worker sends.
+/// A message from a worker.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// Its buffers are filled, which took so long.
+    /// Its buffers are filled; this took the time given.
     Ready(Nanos),
-    /// It did its part.
+    /// It completed its part.
     Done(Box<Work>),
-    /// Its time is over and it goes on, unmeasured.
+    /// Its time is over and it continues, unmeasured.
     Measured(Box<Work>),
-    /// After that: it did the rest.
+    /// It completed the unmeasured rest.
     Whole(Box<Work>),
     /// It could not begin.
     Refused(String),
 }
 
-/// What a worker did.
+/// The work of a worker.
 #[derive(Debug)]
 pub(crate) struct Work {
-    /// How long after the phase its first operation was about to be issued.
+    /// The time from the start of the phase until it was about to issue its first operation.
     pub(crate) began: Nanos,
     pub(crate) tally: Tally,
-    /// Of its thread, in the phase.
+    /// The resources that its thread used in the phase.
     pub(crate) usage: Usage,
-    /// How long it waited for a processor.
+    /// The time for which it waited for a processor.
     pub(crate) run_delay: Nanos,
-    /// It stopped before it was done, because the campaign ends.
+    /// True if it stopped before it was done, because the campaign ends.
     pub(crate) cut_short: bool,
 }
 
-/// What the workers on a target show while they run, to within a beat.
+/// The progress that the workers on a target publish while they run, to within a beat.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
-    /// When any of them last completed an operation.
+    /// The latest time at which any of them completed an operation.
     last: AtomicU64,
     bytes: AtomicU64,
     operations: AtomicU64,
-    /// Nanoseconds.
+    /// In nanoseconds.
     latency_sum: AtomicU64,
     errors: AtomicU64,
-    /// The campaign ends: no more operations.
+    /// Set when the campaign ends: no more operations.
     cease: Arc<AtomicBool>,
-    /// A worker shows that it lives this often.
+    /// The interval at which a worker publishes its progress.
     every: Nanos,
 }
 
@@ -68,10 +70,10 @@ impl Default for Heartbeat {
 }
 
 impl Heartbeat {
-    /// Rarely enough to cost nothing.
+    /// Long enough to cost nothing.
     const BEAT: Nanos = Nanos::from_millis(50);
 
-    /// Of workers that show so often that they live.
+    /// The heartbeat of workers that publish at this interval.
     pub(crate) fn every(every: Nanos) -> Self {
         Heartbeat {
             last: AtomicU64::default(),
@@ -84,17 +86,17 @@ impl Heartbeat {
         }
     }
 
-    /// Whether it is time for another beat.
+    /// Returns true if it is time for another beat.
     pub(crate) fn is_due(&self, last: Nanos, now: Nanos) -> bool {
         now.since(last) > self.every
     }
 
-    /// What tells workers that no more is to be issued.
+    /// The flag that stops all workers.
     pub(crate) fn ceasing(&self) -> &Arc<AtomicBool> {
         &self.cease
     }
 
-    /// What all did so far.
+    /// The work of all workers so far.
     pub(crate) fn done(&self) -> DoneSinceBeat {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         DoneSinceBeat {
@@ -105,7 +107,7 @@ impl Heartbeat {
         }
     }
 
-    /// A worker lives, and did so much since its last beat. Whether it must stop.
+    /// Adds the work of a worker since its last beat. Returns true if it must stop.
     pub(crate) fn beat(&self, now: Nanos, done: DoneSinceBeat) -> bool {
         self.last.fetch_max(now.0, Ordering::Relaxed);
         self.bytes.fetch_add(done.bytes, Ordering::Relaxed);
@@ -116,7 +118,7 @@ impl Heartbeat {
     }
 }
 
-/// What a worker did between two beats.
+/// The work of a worker between two beats.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DoneSinceBeat {
     pub(crate) bytes: u64,
@@ -126,7 +128,7 @@ pub(crate) struct DoneSinceBeat {
 }
 
 impl DoneSinceBeat {
-    /// All that a worker did since it began.
+    /// All work of a worker since it began.
     pub(crate) fn in_all(tally: &Tally) -> Self {
         let totals = tally.totals();
         DoneSinceBeat {
@@ -137,7 +139,7 @@ impl DoneSinceBeat {
         }
     }
 
-    /// What is more than at the beat before.
+    /// The work since an earlier beat.
     pub(crate) fn since(self, before: DoneSinceBeat) -> Self {
         DoneSinceBeat {
             bytes: self.bytes - before.bytes,
@@ -148,51 +150,51 @@ impl DoneSinceBeat {
     }
 }
 
-/// What a phase that runs did so far, on all its targets.
+/// The progress of a running phase, on all its targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SoFar {
     /// Bytes moved.
     pub bytes: u64,
     /// Operations finished.
     pub operations: u64,
-    /// The latencies of these operations, added up; nothing of a recording, whose frames are counted otherwise.
+    /// The sum of the latencies of these operations; zero for a recording, which counts its frames elsewhere.
     pub latency_sum: Nanos,
-    /// Errors of the storage, of all kinds; those of a recording are counted when it is over.
+    /// Errors of the storage, of all kinds; those of a recording count when it is over.
     pub errors: u64,
-    /// Of a recording, frames that found no free memory.
+    /// In a recording, frames that found no free memory.
     pub frames_lost: u64,
-    /// Of a recording, how full the memory is that frames wait in.
+    /// In a recording, the fill level of the memory in which frames wait.
     pub buffer: Option<BufferLevel>,
-    /// Since the barrier; nothing while it is still prepared.
+    /// The time since the barrier; zero while the phase is being prepared.
     pub elapsed: Nanos,
-    /// What is done besides, where that takes seconds.
+    /// A step in which nothing is measured and which takes seconds.
     pub step: CampaignStep,
 }
 
-/// How full the memory is that the frames of a recording wait in.
+/// The fill level of the memory in which the frames of a recording wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BufferLevel {
     /// Frames that wait, or are being written.
     pub frames: u64,
-    /// The most at once so far.
+    /// The highest number of these so far.
     pub most: u64,
-    /// Frames there is room for.
+    /// The number of frames that fit.
     pub room: u64,
 }
 
-/// Part of a recording in which no frames come.
+/// A part of a recording in which no frames arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CampaignStep {
     /// None of these.
     #[default]
     Working,
-    /// What was written before is written back.
+    /// Dirty data of earlier work reach the storage.
     Settling,
-    /// Memory for frames is got, and all of it touched.
+    /// Memory for frames is allocated and touched; this is its size.
     Preparing(Bytes),
-    /// Readers get what is left of their time to come to the end.
+    /// Readers use the remaining time to come to the end.
     ReadingOn,
-    /// What was kept is read and checked: so many frames.
+    /// Readers read and check the kept frames; this is their number.
     ReadingBack(u64),
 }
 
@@ -202,20 +204,21 @@ pub(crate) struct Crew {
     pub(crate) gate: Arc<Barrier>,
     pub(crate) pulse: Arc<Heartbeat>,
     workers: u32,
-    /// Of which no report came yet since it was last waited for.
+    /// The number of workers without a report since the supervisor last began to wait.
     awaited: u32,
-    /// When something was last heard, but for the pulse.
+    /// The latest time of a report; the heartbeat does not count.
     heard: Nanos,
     pub(crate) sample: Sample,
-    /// The same of the last worker.
+    /// The time from the start of the phase until the last worker began.
     pub(crate) began: Nanos,
-    /// Of all workers' threads.
+    /// The resources of all workers' threads.
     pub(crate) usage: Usage,
-    /// Its workers are not broken off: those of other processes make the same calls, and would wait for them.
+    /// True if its workers must not be stopped early: those of other processes make the same calls, and would
+    /// wait for them.
     pub(crate) keeps_step: bool,
-    /// For how long a quota kept this process from running meanwhile.
+    /// The time for which a quota kept this process from running meanwhile.
     pub(crate) throttled: Nanos,
-    /// Workers that go on after they were measured.
+    /// The number of workers that continue after the measurement.
     unfinished: u32,
     cut_short: bool,
 }
@@ -225,7 +228,7 @@ impl Crew {
         Crew::with(workers, Arc::default())
     }
 
-    /// Of workers that show what they do here.
+    /// A crew of workers that publish their progress in `pulse`.
     pub(crate) fn with(workers: u32, pulse: Arc<Heartbeat>) -> Self {
         Crew {
             gate: Arc::default(),
@@ -250,7 +253,7 @@ impl Crew {
         self.sample = Sample { filling: self.sample.filling, ..Sample::invalid(why) };
     }
 
-    /// Can go on, as far as is known: not to have preallocated is no fault.
+    /// Returns true if it can go on; a failed preallocation is no fault.
     pub(crate) fn is_sound(&self) -> bool {
         matches!(self.sample.invalid, None | Some(Invalid::NotPreallocated))
     }
@@ -275,7 +278,7 @@ impl Crew {
         }
     }
 
-    /// What a worker measured.
+    /// Adds the measured work of a worker.
     fn add(&mut self, work: Work) {
         self.awaited -= 1;
         work.tally.add_to(&mut self.sample);
@@ -285,7 +288,7 @@ impl Crew {
         self.cut_short |= work.cut_short;
     }
 
-    /// A worker did the rest. What can't be made whole spoils what was measured of it.
+    /// Ends a worker's unmeasured rest. Errors in it spoil the sample, since the files are then not complete.
     fn end_rest(&mut self, work: Work) {
         self.unfinished -= 1;
         self.cut_short |= work.cut_short;
@@ -296,12 +299,12 @@ impl Crew {
         }
     }
 
-    /// Something is still to come of it.
+    /// Returns true if a report of it is still missing.
     fn is_awaited(&self) -> bool {
         self.awaited > 0 || self.unfinished > 0
     }
 
-    /// How long it may stay silent from now on.
+    /// The time for which it may stay silent from now on.
     fn patience(&self, now: Nanos, hang_after: Nanos) -> Nanos {
         let last = self.heard.max(Nanos(self.pulse.last.load(Ordering::Relaxed)));
         (last + hang_after).since(now)
@@ -311,18 +314,18 @@ impl Crew {
 /// All workers of a phase.
 pub(crate) struct Watch<'a> {
     pub(crate) run: &'a Run,
-    /// With the crew's number.
+    /// The reports, each with the crew's number.
     pub(crate) reports: Receiver<(usize, Report)>,
     pub(crate) crews: Vec<Crew>,
     pub(crate) tell: &'a mut dyn FnMut(SoFar),
 }
 
-/// How often the supervisor looks up while nothing is reported.
+/// How often the supervisor checks while no report arrives.
 pub(crate) const GLANCE: Nanos = Nanos::from_millis(200);
 
 impl Watch<'_> {
-    /// Waits for a report of every worker of every sound crew. `ended` sees each crew that is then complete, with its
-    /// number. Whether the campaign goes on; if not, what was measured is cut short.
+    /// Waits for a report of every worker of every sound crew. Calls `ended` for each crew that is then
+    /// complete, with its number. Returns true if the campaign goes on; if not, the measurement is incomplete.
     pub(crate) fn await_all(&mut self, begun: Nanos, ended: &mut dyn FnMut(usize, &mut Crew)) -> bool {
         let now = self.run.clock.now();
         for crew in self.crews.iter_mut().filter(|crew| crew.is_sound()) {
@@ -331,7 +334,7 @@ impl Watch<'_> {
         self.await_while(begun, |crew| crew.awaited > 0, ended)
     }
 
-    /// Waits for those that go on after they were measured. Whether the campaign goes on.
+    /// Waits for the workers that continue after the measurement. Returns true if the campaign goes on.
     pub(crate) fn await_rest(&mut self) -> bool {
         let begun = self.run.clock.now();
         self.await_while(begun, Crew::is_awaited, &mut |_, _| {})
@@ -387,7 +390,7 @@ impl Watch<'_> {
         patience.unwrap_or(GLANCE).min(GLANCE).duration()
     }
 
-    /// Hung: neither a report nor a completed operation for too long.
+    /// Gives up the crews that hang: neither a report nor a completed operation for too long.
     fn give_up(&mut self, now: Nanos) {
         let hang_after = self.run.hang_after;
         for crew in self.crews.iter_mut().filter(|crew| crew.is_awaited()) {

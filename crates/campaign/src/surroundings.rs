@@ -1,5 +1,5 @@
-//! What else the machine does, looked at when a phase begins and when it ends: what is recorded beside every figure, and
-//! the idle level that a figure's processor time stands above.
+//! Observes the rest of the machine when a phase begins and when it ends. The record has these readings beside
+//! every figure; they also give the idle level above which a figure's processor time stands.
 
 use std::collections::VecDeque;
 
@@ -15,30 +15,30 @@ pub(crate) struct Moment {
     machine: Machine,
     pub(crate) ours: Usage,
     kernel: Served,
-    /// By target.
+    /// The daemons of each target.
     daemons: Vec<Served>,
-    /// For how long a quota kept this process from running.
+    /// The time for which a quota kept this process from running.
     throttled: Nanos,
 }
 
-/// What was spent between two moments.
+/// The resources used between two moments.
 #[derive(Debug, Clone)]
 pub(crate) struct Spent {
     pub(crate) activity: Activity,
-    /// By this process.
+    /// Resources of this process.
     pub(crate) ours: Usage,
-    /// By the kernel's threads.
+    /// Processor time of the kernel's threads.
     kernel: Nanos,
-    /// By the daemons of each target.
+    /// Processor time of the daemons of each target.
     daemons: Vec<Nanos>,
-    /// For how long a quota on processor time kept this process from running.
+    /// The time for which a quota on processor time kept this process from running.
     pub(crate) throttled: Nanos,
 }
 
 impl Moment {
-    /// Now; `daemons` are those of each target.
+    /// Reads all counters; `daemons` are those of each target.
     pub(crate) fn now(clock: &Clock, daemons: &[Vec<i32>]) -> Self {
-        // Before what looking at all others costs: at the end of a phase that is none of it.
+        // Read this first: the other readings have a cost, which at the end of a phase must not count.
         let ours = Usage::of_process();
         Moment {
             ours,
@@ -62,14 +62,14 @@ impl Moment {
 }
 
 impl Spent {
-    /// By all but this process and what serves it.
+    /// The processor time of all except this process and those that serve it.
     fn by_others(&self) -> Nanos {
         let served = self.daemons.iter().fold(self.kernel, |sum, &daemon| sum + daemon);
         self.activity.busy.since(self.ours.total() + served)
     }
 
-    /// Puts what was spent during a phase on a target into its sample. What is of the whole machine is shared evenly
-    /// where `sharing` targets were measured at once, so that their sum is right.
+    /// Puts the resources used during a phase on a target into its sample. If `sharing` targets were measured
+    /// at once, each gets an even share of the whole machine's, so that their sum is right.
     pub(crate) fn put(&self, sample: &mut Sample, target: usize, sharing: u64, idle_cores: f64) {
         let idle = Nanos::from_seconds(idle_cores * self.activity.over.seconds());
         sample.during = self.activity;
@@ -78,17 +78,18 @@ impl Spent {
     }
 }
 
-/// What was seen so far.
+/// The observations so far.
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     daemons: Vec<Vec<i32>>,
-    /// When the last phase ended.
+    /// The counters when the last phase ended.
     last: Moment,
     idle: Idle,
 }
 
-/// How long to look at the machine before the first phase of a campaign that will take about `campaign`: a tenth of that, at
-/// least the shortest gap that [`Idle`] counts, at most its whole window. Longer gaps between phases add to the idle level.
+/// The time to look at the machine before the first phase of a campaign that will take about `campaign`. It is
+/// a tenth of that, at least the shortest gap that [`Idle`] counts, and at most its whole window. Longer gaps
+/// between phases add to the idle level.
 pub(crate) fn first_look(campaign: Nanos) -> Nanos {
     Nanos(campaign.0 / 10).clamp(Idle::GAP, Idle::WINDOW)
 }
@@ -104,39 +105,39 @@ impl Surroundings {
         Surroundings { daemons, last, idle }
     }
 
-    /// A phase begins now: the moment, and what the machine did since the last one ended.
+    /// Begins a phase. Returns the moment, and the machine's activity since the last phase ended.
     pub(crate) fn begin(&mut self, clock: &Clock) -> (Moment, Activity) {
         let now = Moment::now(clock, &self.daemons);
         let spent = now.since(&self.last);
         self.idle.see(spent.by_others(), spent.activity.over);
-        // What this look cost is none of the phase: it may be more than all of a short one.
+        // The cost of this look does not belong to the phase: it may be more than all of a short one.
         (Moment { ours: Usage::of_process(), ..now }, spent.activity)
     }
 
-    /// A phase ends now, for one target at least: what was spent in it.
+    /// Ends a phase, on at least one target. Returns the resources used in it.
     pub(crate) fn end(&mut self, clock: &Clock, begun: &Moment) -> Spent {
         self.last = Moment::now(clock, &self.daemons);
         self.last.since(begun)
     }
 
-    /// What was done since the last phase ended is of no phase, and says nothing of others either.
+    /// Skips the time since the last phase ended: it belongs to no phase, and does not count as a gap.
     pub(crate) fn pass(&mut self, clock: &Clock) {
         self.last = Moment::now(clock, &self.daemons);
     }
 
-    /// What others spend, as cores.
+    /// The processor time of others, as a number of cores.
     pub(crate) fn idle_cores(&self) -> f64 {
         self.idle.cores()
     }
 }
 
-/// What others spent in the latest gaps between phases, half a second of them at least: a gap alone is too short for the
-/// kernel's ticks of 10 ms.
+/// The processor time of others in the latest gaps between phases, half a second of them at least. A single gap
+/// is too short for the kernel's ticks of 10 ms.
 #[derive(Debug, Clone, Default)]
 struct Idle(VecDeque<(Nanos, Nanos)>);
 
 impl Idle {
-    /// Gaps that are shorter say nothing.
+    /// Shorter gaps do not count.
     const GAP: Nanos = Nanos::from_millis(50);
     const WINDOW: Nanos = Nanos::from_millis(500);
 
@@ -176,7 +177,7 @@ mod tests {
         assert!(idle.cores().abs() < 1e-9, "nothing was seen");
         for (gap, expected) in [
             (millis(500, 500), 1.0),
-            // Too short to say anything.
+            // Too short to count.
             (millis(10, 10), 1.0),
             (millis(0, 100), 500.0 / 600.0),
             (millis(0, 300), 500.0 / 900.0),

@@ -1,4 +1,4 @@
-//! The words by which processes of a campaign agree on times, and the sample of a phase in which they do.
+//! The messages by which processes of a campaign agree on times, and the sample of a phase with such messages.
 
 use nilometer_cluster::{CloseTime, Cluster, ClusterDecision, RankReport};
 use nilometer_model::{Histogram, Invalid, Nanos, Sample, WorkerTotals};
@@ -6,34 +6,35 @@ use nilometer_storage::Clock;
 
 use crate::task::Run;
 
-/// What one of all said; none if it had nothing to say.
+/// The time that one of all processes reported; `None` if it had none to report.
 pub(crate) struct SaidTime(pub(crate) Option<CloseTime>);
 
-/// What processes say to each other.
+/// The exchange of messages between processes.
 pub(crate) struct Speech<'a> {
     pub(crate) run: &'a Run,
     pub(crate) cluster: &'a dyn Cluster,
 }
 
 impl Speech<'_> {
-    /// Returns when all have come here, with clocks compared anew: they drift. Who is early sleeps first; while clocks are
-    /// compared nobody does.
+    /// Returns when all processes have called it. Their clocks, which drift, are compared again. Early
+    /// processes sleep first; during the comparison none does.
     pub(crate) fn begin_step(&self) {
         self.cluster.barrier();
         self.cluster.agree_start(&self.run.clock);
     }
 
-    /// How far this process's clock may be wrong.
+    /// The uncertainty of this process's clock.
     pub(crate) fn uncertainty(&self) -> Nanos {
         Nanos(self.cluster.clock_uncertainty())
     }
 
-    /// A time of rank 0's clock on this process's.
+    /// Converts a time of rank 0's clock to this process's.
     pub(crate) fn here(&self, there: Nanos) -> Nanos {
         Nanos(there.0.saturating_add_signed(self.cluster.clock_offset()))
     }
 
-    /// One says when something was done, by its clock, and all hear it; none if the campaign has ended.
+    /// One process reports the time of an event, by its clock, and all receive it. Returns `None` if the
+    /// campaign has ended.
     pub(crate) fn said(&self, at: Option<Nanos>) -> Option<SaidTime> {
         let there = at.map(|at| CloseTime {
             at: Nanos(at.0.saturating_add_signed(-self.cluster.clock_offset())),
@@ -54,7 +55,7 @@ impl Speech<'_> {
     }
 }
 
-/// What a process gathers of such a phase on one target.
+/// The results of a process in such a phase on one target.
 pub(crate) struct TalkSample {
     sample: Sample,
     latency: Histogram,
@@ -62,33 +63,33 @@ pub(crate) struct TalkSample {
 }
 
 impl TalkSample {
-    /// Nothing yet; of a process that the cell does not use there will be nothing.
+    /// Begins with no results. A process that the cell does not use never gets any.
     pub(crate) fn new(clock: &Clock, used: bool) -> Self {
         TalkSample { sample: Sample::new(clock.now()), latency: Histogram::default(), used }
     }
 
-    /// Whether this process still has a part in it.
+    /// Returns true if this process still has a part in the phase.
     pub(crate) fn goes_on(&self) -> bool {
         self.used && self.sample.invalid.is_none()
     }
 
-    /// This process has no part in it any more.
+    /// Ends this process's part in the phase.
     pub(crate) fn end(&mut self, why: Invalid) {
         self.sample.invalid = Some(why);
     }
 
-    /// An operation failed.
+    /// Records a failed operation.
     pub(crate) fn failed(&mut self, errno: i32) {
         *self.sample.errors.entry(errno).or_default() += 1;
     }
 
-    /// One that was waited for came, after so long.
+    /// Records an awaited event that came after this time.
     pub(crate) fn add(&mut self, after: Nanos) {
         self.sample.operations += 1;
         self.latency.add(after.0);
     }
 
-    /// All of it, since the phase began.
+    /// The results since the phase began, as a sample.
     pub(crate) fn sample(self, clock: &Clock, start: Nanos) -> Sample {
         let TalkSample { mut sample, latency, .. } = self;
         let wall = clock.now().since(start);

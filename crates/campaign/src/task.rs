@@ -1,4 +1,4 @@
-//! What a phase works on: the campaign that goes on, and the cell and the targets that are measured.
+//! The context of a phase: the running campaign, and the cell and the targets that the phase measures.
 
 use std::{
     collections::BTreeMap,
@@ -18,88 +18,90 @@ use crate::{
     workload::{self},
 };
 
-/// What stays the same throughout a campaign.
+/// State that stays the same throughout a campaign.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
-    /// All engines' clock.
+    /// The clock of all engines.
     pub(crate) clock: Clock,
-    /// How long a worker may be silent beyond its time limit.
+    /// How long a worker may be silent beyond its time limit before it counts as hung.
     pub(crate) hang_after: Nanos,
-    /// Set from elsewhere to end the campaign.
+    /// Another thread sets it to end the campaign.
     pub(crate) stop: Arc<AtomicBool>,
-    /// When it ends at the latest.
+    /// The latest time at which the campaign ends.
     pub(crate) ends: Nanos,
-    /// What the machine has to write back anyway.
+    /// The number of dirty bytes that the machine has anyway.
     pub(crate) usual: Baseline,
 }
 
-/// How many blocks each worker wrote in a repeat of a cell, by target and worker: what is read back goes no further.
+/// The number of blocks that each worker wrote in a repeat of a cell, by target and worker. Reading back goes
+/// no further.
 #[derive(Debug)]
 pub(crate) struct Reached(BTreeMap<(usize, u32), Arc<AtomicU64>>);
 
 impl Reached {
-    /// Nothing is known to be missing.
+    /// Begins with every block of every worker as written.
     pub(crate) fn new(targets: &[usize], workers: u32) -> Self {
         let places = targets.iter().flat_map(|&target| (0..workers).map(move |worker| (target, worker)));
         Reached(places.map(|place| (place, Arc::new(AtomicU64::new(workload::EVERY_BLOCK)))).collect())
     }
 
-    /// The blocks of one worker on one target.
+    /// The number of blocks of one worker on one target.
     pub(crate) fn of(&self, target: usize, worker: u32) -> Arc<AtomicU64> {
         self.0[&(target, worker)].clone()
     }
 }
 
 impl Run {
-    /// No more operations are to be issued.
+    /// True if no more operations may be issued.
     pub(crate) fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.clock.now() >= self.ends
     }
 }
 
-/// What is measured.
+/// A phase of a cell on its targets, as this process runs it.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
-    /// With their numbers in the plan.
+    /// The targets, with their numbers in the plan.
     pub(crate) targets: &'a [(usize, Arc<dyn Target>)],
     pub(crate) cell: &'a WorkloadRun,
     pub(crate) phase: Phase,
     pub(crate) seed: Seed,
-    /// Which repeat it is of all that several processes make together; 0 where there is one.
+    /// The number of this repeat among all that several processes make together; 0 if there is one process.
     pub(crate) attempt: u32,
-    /// How far the workers of this process came in the phases before.
+    /// How far the workers of this process came in the earlier phases.
     pub(crate) reached: &'a Reached,
     /// The processes of the campaign.
     pub(crate) cluster: &'a dyn Cluster,
-    /// Where they are.
+    /// The nodes that the processes run on.
     pub(crate) ranks: &'a CampaignRanks,
 }
 
 impl Task<'_> {
-    /// What a later phase needs is made whole.
+    /// True if the phase may end before its work is complete. A phase whose files a later phase needs may not.
     pub(crate) fn may_end_early(&self) -> bool {
         self.cell.workload.parameters().may_end_early(self.phase)
     }
 
-    /// Names and inodes are to come from the storage too.
+    /// True if the phase must get names and inodes from the storage too, and not from a cache.
     pub(crate) fn drops_caches(&self) -> bool {
         self.cell.workload.parameters().drops_caches(self.phase)
     }
 
-    /// Where the phase works: what copies come from is made and read where it lies.
+    /// The target that the phase works on. The phases that lay out or read the source of a copy work on the
+    /// source itself.
     pub(crate) fn at_work<'a>(&self, target: &'a Arc<dyn Target>) -> &'a Arc<dyn Target> {
         let elsewhere = self.cell.copies() && matches!(self.phase, Phase::LayOut | Phase::Source);
         target.source().filter(|_| elsewhere).unwrap_or(target)
     }
 
-    /// What the phase reads: a copy is written to one target and read from another.
+    /// The target that the phase reads: a copy is written to one target and read from another.
     pub(crate) fn read_from<'a>(&self, target: &'a Arc<dyn Target>) -> &'a Arc<dyn Target> {
         let copied = self.cell.copies() && matches!(self.phase, Phase::Write | Phase::Rewrite);
         target.source().filter(|_| copied).unwrap_or_else(|| self.at_work(target))
     }
 }
 
-/// What came to the device below since `was`.
+/// The traffic at the device below the target since `was`.
 pub(crate) fn traffic_since(was: Option<DeviceTraffic>, target: &dyn Target) -> Option<DeviceTraffic> {
     let (was, is) = was.zip(target.traffic())?;
     Some(is.since(was))

@@ -1,4 +1,4 @@
-//! Which processes and workers take part in a phase, and what follows from whose files they read.
+//! Selects the processes and workers that take part in a phase, and derives how cold their reads are.
 
 use nilometer_cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all};
 use nilometer_model::{Coldness, Nanos, RankSample, Sample};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Task<'_> {
-    /// Where the workers of this process stand among all; it has none in a cell of fewer processes.
+    /// The places of this process's workers among all; none if the cell uses fewer processes.
     pub(crate) fn places(&self) -> impl Iterator<Item = WorkerPlace> + use<> {
         let used = self.ranks.nodes.used_by(self.cell);
         let ours = used.iter().position(|rank| *rank == self.cluster.rank());
@@ -23,36 +23,36 @@ impl Task<'_> {
         places.map(move |place| place.with_nodes_of(like).in_attempt(attempt))
     }
 
-    /// What something that all processes share is called in this repeat.
+    /// The name in this repeat of a file or directory that all processes share.
     pub(crate) fn shared_name(&self, stem: &str) -> String {
         WorkerPlace::alone(0, 1).in_attempt(self.attempt).shared(stem)
     }
 
-    /// Other processes run it, and this one sleeps.
+    /// Returns true if only other processes run the phase, and this one sleeps.
     pub(crate) fn is_idle(&self) -> bool {
         !self.ranks.nodes.used_by(self.cell).contains(&self.cluster.rank())
     }
 
-    /// Whether nothing that this phase reads on a target can be in a cache of the client here: another client wrote all of it,
-    /// and no process of this node has touched it since.
+    /// Returns true if no file that this phase reads on a target can be in the cache of the client here.
+    /// Another client then wrote all of it, and no process of this node has touched it since.
     pub(crate) fn never_saw(&self, target: usize) -> bool {
         let takes = self.cell.workload.parameters().reads_what_others_wrote(self.phase);
         let nodes = self.ranks.nodes.counts().len().min(self.cell.nodes.unwrap_or(u32::MAX) as usize);
         takes && nodes > 1 && self.ranks.apart.get(target).is_some_and(|apart| *apart)
     }
 
-    /// What this process measured, as rank 0 is told.
+    /// The sample of this process, as a report to rank 0.
     pub(crate) fn of_rank(&self, sample: Sample, began: Nanos) -> RankSample {
         of_rank(self.cluster, sample, began)
     }
 
-    /// How cold what is read is, by what its chill found.
+    /// The coldness of the files to read; `chilled` is the result of dropping them from the cache.
     pub(crate) fn coldness(&self, target: usize, chilled: Option<Coldness>) -> Option<Coldness> {
         if self.never_saw(target) { Some(Coldness::NeverSeen) } else { chilled }
     }
 }
 
-/// What a process measured or recorded, as rank 0 is told.
+/// The sample of a process, as a report to rank 0.
 pub(crate) fn of_rank(cluster: &dyn Cluster, sample: Sample, began: Nanos) -> RankSample {
     RankSample {
         rank: cluster.rank(),
@@ -64,28 +64,29 @@ pub(crate) fn of_rank(cluster: &dyn Cluster, sample: Sample, began: Nanos) -> Ra
     }
 }
 
-/// Processes of a cell from one to its like on the next node; with nodes of different numbers of processes there is none, and
-/// with one node it is the next process.
+/// The number of processes from one to its match on the next node. With different numbers of processes on nodes
+/// there is no match; with one node it is the next process.
 fn processes_to_next_node(cell: &WorkloadRun, used: u32, counts: &[u32]) -> u32 {
     let nodes = cell.nodes.unwrap_or(u32::MAX).min(counts.len() as u32);
     if nodes > 1 { used.div_ceil(nodes) } else { 1 }
 }
 
-/// Whether a phase begins, and on which targets not, as rank 0 decides; nothing elsewhere. A target on which a rank is not ready
-/// is measured by none.
+/// At rank 0, decides if a phase begins, and on which targets not; `None` elsewhere. If a rank is not ready on
+/// a target, none measures it.
 pub(crate) fn decided(run: &Run, cluster: &dyn Cluster, reports: Vec<RankReport>) -> Option<ClusterDecision> {
     let begins = || ClusterDecision::Begin(failed_on_any(reports));
     (cluster.rank() == 0).then(|| if run.is_over() { ClusterDecision::Cancel } else { begins() })
 }
 
-/// What all measured of a phase, at rank 0, a sample for each target; none if it was cut short, and elsewhere.
+/// Merges the samples of all ranks, at rank 0, into one for each target. `None` elsewhere, and if the phase was
+/// interrupted.
 pub(crate) fn united(cluster: &dyn Cluster, reports: Vec<RankReport>) -> Option<Vec<Sample>> {
     let by_target = measured_by_all(reports).filter(|_| cluster.rank() == 0)?;
     Some(by_target.into_iter().map(Sample::united).collect())
 }
 
-/// A process that has no part in a phase says no more than it must, and touches neither the targets nor, while others measure,
-/// the processor. What it has of the phase is what [`united`] says.
+/// The part of a process without workers in a phase. It sends only the messages it must. It touches neither the
+/// targets nor, while others measure, the processor. Returns the result of [`united`].
 pub(crate) fn sleep_through(run: &Run, task: &Task<'_>) -> Option<Vec<Sample>> {
     let Task { cluster, targets, .. } = task;
     let ready = cluster.gather(RankReport::Ready(vec![None; targets.len()]));

@@ -1,4 +1,4 @@
-//! Which cell is measured when, on which targets: pure, and the same whether a campaign runs at once or in parts.
+//! Schedules the cells on their targets. Pure: the schedule is the same if a campaign runs at once or in parts.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +14,24 @@ use crate::ingest::Pass;
 /// One repeat of one cell, all its phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScheduledRepeat {
-    /// One, or all that are measured at the same time.
+    /// The targets: one, or all that are measured at the same time.
     pub(crate) targets: Vec<usize>,
-    /// Of recordings that are made at the same time, the first.
+    /// The cell; for recordings that run at the same time, the first.
     pub(crate) cell: usize,
-    /// The rounds of the warm-up come first.
+    /// The number of the repeat; the rounds of the warm-up come first.
     pub(crate) repeat: u32,
 }
 
-/// The samples of a record, and why they must not be used, if so.
+/// The samples of a record, each with the reason why it must not be used, if there is one.
 pub(crate) type Done = BTreeMap<Key, Option<Invalid>>;
 
 impl ScheduledRepeat {
-    /// Where a sample of this turn belongs.
+    /// The key of a sample of this turn.
     pub(crate) fn key(&self, target: usize, phase: Phase) -> Key {
         Key { target, cell: self.cell, repeat: self.repeat, phase }
     }
 
-    /// The cells that are measured in this turn.
+    /// The cells of this turn.
     pub(crate) fn cells(&self, plan: &ResolvedPlan) -> Vec<usize> {
         match plan.cells[self.cell].measurement {
             Measurement::Recording(_) => company(plan, self.cell).into_iter().map(|(cell, _)| cell).collect(),
@@ -44,7 +44,7 @@ impl ScheduledRepeat {
         plan.cells[self.cell].as_recording().filter(|run| run.goal.searches())
     }
 
-    /// Where its samples on a target belong.
+    /// The keys of its samples on a target.
     pub(crate) fn keys(&self, plan: &ResolvedPlan, target: usize) -> Vec<Key> {
         let phases = plan.cells[self.cell].measured_phases();
         let of_cell = |cell: usize| {
@@ -54,8 +54,8 @@ impl ScheduledRepeat {
         self.cells(plan).into_iter().flat_map(of_cell).collect()
     }
 
-    /// Whether nothing is to be measured any more: on each target every phase has its sample, or one failed and the rest
-    /// was given up.
+    /// Returns true if nothing is left to measure: on each target every phase has its sample, or one failed and
+    /// ended the rest.
     pub(crate) fn is_done(&self, plan: &ResolvedPlan, done: &Done, trials: &Trials) -> bool {
         let phases = plan.cells[self.cell].measured_phases();
         let turns: Vec<ScheduledRepeat> =
@@ -66,7 +66,7 @@ impl ScheduledRepeat {
         })
     }
 
-    /// Whether these phases of the one cell have their samples on a target, or one failed.
+    /// Returns true if these phases of the one cell have their samples on a target, or one failed.
     fn has_all(&self, phases: &[Phase], done: &Done, target: usize) -> bool {
         let first = self.key(target, Phase::ALL[0]);
         let last = self.key(target, Phase::Ingest);
@@ -75,24 +75,25 @@ impl ScheduledRepeat {
     }
 }
 
-/// The trials of searches, in the order in which they were made, and what earlier passes at full speed say to later ones.
+/// The trials of searches, in the order in which they were made, and the results of passes at full speed, which
+/// later passes use.
 #[derive(Debug, Clone, Default)]
 pub struct Trials {
     made: BTreeMap<Key, Trial>,
-    /// Of each target and instrument, where that was measured.
+    /// The measured limit of each target and instrument.
     limits: Vec<(LimitOf, Limit)>,
 }
 
-/// What passes at full speed are of.
+/// The setup of passes at full speed.
 #[derive(Debug, Clone, PartialEq)]
 struct LimitOf {
     target: usize,
     instrument: RecordedInstrument,
-    /// The state that the target is in.
+    /// The condition of the target.
     condition: Option<Condition>,
-    /// What works on it meanwhile.
+    /// The load on the target.
     background: Option<Box<BackgroundLoad>>,
-    /// What is tuned.
+    /// The settings in force.
     settings: Vec<AppliedSetting>,
 }
 
@@ -109,17 +110,17 @@ impl LimitOf {
     }
 }
 
-/// What the passes at full speed told so far.
+/// The results of the passes at full speed so far.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
-    /// How fast the target took frames, the last time.
+    /// The rate at which the target took frames in the latest pass.
     rate: ByteRate,
-    /// What went into its cache, the most of all passes.
+    /// The number of bytes that went into its cache, the most of all passes.
     cache: Bytes,
 }
 
 impl Trials {
-    /// A sample of a recording; it counts if it is a trial, or says how fast the target is.
+    /// Adds a sample of a recording. It counts if it is a trial, or a pass at full speed.
     pub fn add(&mut self, run: &RecordingRun, key: Key, sample: &Sample) {
         let Some(ingest) = &sample.ingest else { return };
         if ingest.goal == Goal::Limit && sample.invalid.is_none() && ingest.readers.is_empty() {
@@ -138,7 +139,7 @@ impl Trials {
         self.limits.iter().find(|(known, _)| known == of).map(|(_, limit)| limit)
     }
 
-    /// When a pass of a cell at full speed may end, by what earlier ones on the target told.
+    /// Returns when a pass of a cell at full speed may end, from earlier ones on the target.
     pub(crate) fn pass(&self, cell: &RecordingRun, target: usize) -> Pass {
         match self.limit(&LimitOf::new(cell, target)) {
             None => Pass::Whole,
@@ -146,8 +147,8 @@ impl Trials {
         }
     }
 
-    /// The next trial of a search, a cell and a target, and how many were before; none if it has come to its end, or if a
-    /// trial could not begin: the next would be the same.
+    /// The next trial of a search, and the number of trials before. `None` if the search is over, or if a trial
+    /// could not begin: the next would be the same.
     pub(crate) fn next(
         &self,
         done: &Done,
@@ -165,7 +166,7 @@ impl Trials {
         }
     }
 
-    /// What a search found, a cell and a target, if it has come to its end.
+    /// The result of a search, if it is over.
     pub(crate) fn found(&self, run: &RecordingRun, cell: usize, target: usize) -> Option<Found> {
         match self.advise(run, cell, target) {
             Advice::Next(_) => None,
@@ -173,7 +174,7 @@ impl Trials {
         }
     }
 
-    /// How many trials of a search were made.
+    /// The number of trials of a search so far.
     pub(crate) fn count(&self, cell: usize, target: usize) -> u32 {
         self.made.keys().filter(|key| (key.cell, key.target) == (cell, target)).count() as u32
     }
@@ -188,13 +189,14 @@ impl Trials {
     }
 }
 
-/// After such a sample the rest of a cell can't be measured.
+/// Returns true if the rest of a cell can't be measured after such a sample.
 pub(crate) fn is_broken(invalid: &Invalid) -> bool {
     matches!(invalid, Invalid::Hung | Invalid::Errors | Invalid::Refused(_))
 }
 
-/// Every repeat of every cell on every target, in the order in which they run: in rounds, in each in the order of a hash
-/// of seed, round, cell and target. Recordings come last: they are long, and each reads against what was measured before.
+/// Every repeat of every cell on every target, in the order in which they run. They run in rounds, each in the
+/// order of a hash of seed, round, cell and target. Recordings come last: they are long, and the other results
+/// help to interpret them.
 pub(crate) fn turns(resolved: &PlannedCampaign) -> Vec<ScheduledRepeat> {
     let plan = &resolved.plan;
     let round: Vec<ScheduledRepeat> =
@@ -204,7 +206,8 @@ pub(crate) fn turns(resolved: &PlannedCampaign) -> Vec<ScheduledRepeat> {
         let seed = Seed(plan.seed).named("order").part(u64::from(repeat));
         let mut round: Vec<ScheduledRepeat> =
             round.iter().map(|turn| ScheduledRepeat { repeat, ..turn.clone() }).collect();
-        // The tool by itself does the same each time: once is enough, behind the first round that counts.
+        // The tool by itself gives the same result each time: once is enough, behind the first round that
+        // counts.
         round.retain(|turn| !is_ceiling(resolved, turn) || repeat == plan.warm_up);
         round.sort_by_key(|turn| {
             (is_ceiling(resolved, turn), seed.part(turn.cell as u64).part(turn.targets[0] as u64).0)
@@ -215,21 +218,21 @@ pub(crate) fn turns(resolved: &PlannedCampaign) -> Vec<ScheduledRepeat> {
     turns
 }
 
-/// Whether it measures the tool by itself.
+/// Returns true if the turn measures the tool by itself.
 pub(crate) fn is_ceiling(resolved: &PlannedCampaign, turn: &ScheduledRepeat) -> bool {
     turn.targets.iter().any(|&target| resolved.ceiling == Some(target))
 }
 
-/// What recordings are for, in the order in which they are made: what ends early has lost the least.
+/// The purposes of recordings, in their order: a campaign that ends early has then lost the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// Whether the instrument is carried: its own pace.
+    /// Can the storage record the instrument at its own pace?
     Answer,
-    /// By what margin, and what readers cost: as fast as the storage takes frames.
+    /// By what margin, and what is the cost of readers? Frames come as fast as the storage takes them.
     Limit,
-    /// Where loss begins. Searches begin at the limit.
+    /// Where does loss begin? Searches begin at the limit.
     Search,
-    /// What becomes of both in a state that the user's commands bring about, and may not be able to take back.
+    /// How do both change in a condition? The user's commands make the condition, and may fail to take it back.
     Condition,
 }
 
@@ -246,8 +249,8 @@ impl Purpose {
     }
 }
 
-/// The recordings for a purpose, in rounds: a repeat of each on each target. What is made once stands in the plan's order,
-/// what is repeated is compared, and its order is drawn anew in each round: drift hits all alike.
+/// The recordings for a purpose, in rounds: a repeat of each on each target. Single recordings keep the plan's
+/// order. Repeated ones are compared, so each round draws their order anew: drift then affects all alike.
 fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<ScheduledRepeat> {
     let plan = &resolved.plan;
     let is_first = |cell: usize| company(plan, cell).first().is_some_and(|(first, _)| *first == cell);
@@ -273,7 +276,7 @@ fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<ScheduledRepe
     turns
 }
 
-/// A repeat of a recording, and of those that are made at the same time, on each target that all of them apply to.
+/// A repeat of a recording, and of those that run at the same time, on each target that all of them apply to.
 fn on_each_target(resolved: &PlannedCampaign, cell: usize, repeat: u32) -> Vec<ScheduledRepeat> {
     let members = company(&resolved.plan, cell);
     let applies = |target: &usize| members.iter().all(|(member, _)| resolved.applies(*member, *target));
@@ -281,7 +284,7 @@ fn on_each_target(resolved: &PlannedCampaign, cell: usize, repeat: u32) -> Vec<S
     targets.map(|target| ScheduledRepeat { targets: vec![target], cell, repeat }).collect()
 }
 
-/// The recordings that are made at the same time as this one, itself included: one turn, that of the first.
+/// The recordings that run at the same time as this one, itself included. They are one turn, that of the first.
 pub(crate) fn company(plan: &ResolvedPlan, cell: usize) -> Vec<(usize, &RecordingRun)> {
     let Some(run) = plan.cells[cell].as_recording() else { return Vec::new() };
     match run.company {
@@ -290,8 +293,8 @@ pub(crate) fn company(plan: &ResolvedPlan, cell: usize) -> Vec<(usize, &Recordin
     }
 }
 
-/// The turns of a workload in the first round: each target by itself, or those that are measured at once. The tool by itself
-/// is measured apart from all of them.
+/// The turns of a workload in the first round: each target by itself, or those that are measured at once. The
+/// tool by itself is measured separately.
 fn of_workload(resolved: &PlannedCampaign, cell: usize, volumes: Volumes) -> Vec<ScheduledRepeat> {
     let turn = |targets| ScheduledRepeat { targets, cell, repeat: 0 };
     let alone = (0..resolved.targets.len()).filter(|&target| resolved.applies(cell, target));

@@ -1,4 +1,4 @@
-//! Commands of the user's, which a plan names for its conditions and settings.
+//! Runs the user's own commands, which a plan names for its conditions and settings.
 
 use std::{
     ffi::OsString,
@@ -15,31 +15,34 @@ use rustix::{
     process::{Pid, Signal, kill_process_group},
 };
 
-/// A command of the user's.
+/// A command of the user.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UserCommand<'a> {
-    /// For a shell.
+    /// The command line for a shell.
     pub(crate) command: &'a str,
-    /// What is in `NILOMETER_TARGET`.
+    /// The value of `NILOMETER_TARGET`.
     pub(crate) target: &'a TargetAddress,
-    /// It is ended when it takes longer.
+    /// The command is ended when it takes longer.
     pub(crate) time_limit: Nanos,
-    /// One more variable, with its value.
+    /// One more environment variable, with its value.
     pub(crate) variable: Option<(&'static str, &'a str)>,
-    /// What it prints is wanted. Of others it goes nowhere: what they leave in the background may print for ever.
+    /// True if the caller reads the output. Other output is discarded: processes that the command leaves in the
+    /// background may print for ever.
     pub(crate) is_read: bool,
 }
 
-/// So much of what a command prints is kept.
+/// The most bytes of a command's output that are kept.
 const OUTPUT_MOST: u64 = 64 << 10;
 
-/// Runs a command of the user's to its end or for so long, and gives what it printed; an interrupt from the terminal notwithstanding: that ends the
-/// campaign, and what was begun is then taken back. What it leaves running in the background is not waited for; one that
-/// takes too long is ended with all of that.
+/// Runs a command of the user to its end, or until its time limit, and returns its output.
+///
+/// An interrupt from the terminal does not stop the command. It ends the campaign, which then takes back all it
+/// has begun. Processes left in the background are not waited for. A command that takes too long is ended with
+/// all of them.
 pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
     let UserCommand { command, target, time_limit, variable, is_read } = asked;
     let failed = |error: io::Error| format!("`{command}` can't be started: {error}");
-    // A pipe would be open for as long as anything in the background holds it.
+    // A pipe would stay open for as long as a background process holds it.
     let said = memfd_create("condition", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
     let mut said = File::from(said);
     let printed = memfd_create("printed", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
@@ -65,7 +68,7 @@ pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
     Err(format!("`{command}` failed ({status}): {}", text.trim()))
 }
 
-/// The beginning of what was written to a file.
+/// The beginning of a file's text.
 fn text_of(file: &mut File) -> io::Result<String> {
     let mut text = Vec::new();
     file.rewind()?;
@@ -73,12 +76,12 @@ fn text_of(file: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// How often it is looked whether a command has ended.
+/// How often `ended` checks if a command has ended.
 const STEP: Nanos = Nanos::from_millis(5);
-/// What a command is given to end when it is told to.
+/// The time that a command has to end after SIGTERM.
 const GRACE: Nanos = Nanos::from_millis(2000);
 
-/// How a command ended, if it did within this time.
+/// The exit status of a command, if it ends within this time.
 fn ended(run: &mut Child, limit: Nanos) -> io::Result<Option<ExitStatus>> {
     let clock = Clock::start();
     loop {
@@ -90,11 +93,11 @@ fn ended(run: &mut Child, limit: Nanos) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// Ends a command and all that it started, first by asking; what came of it.
+/// Ends a command and all that it started, first with SIGTERM, then with SIGKILL. Returns the result in words.
 fn put_an_end(run: &mut Child) -> &'static str {
     let group = Pid::from_child(run);
     for signal in [Signal::TERM, Signal::KILL] {
-        // Its process stays until it is waited for, so that the group is still this one.
+        // The process exists until it is waited for, so the group is still this one.
         kill_process_group(group, signal).ok();
         if signal == Signal::TERM {
             std::thread::sleep(GRACE.duration());

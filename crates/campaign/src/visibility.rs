@@ -1,5 +1,5 @@
-//! The phase of `visibility`: a conversation of all processes about files that one of them writes. It is no measurement of
-//! throughput, so that they may speak to each other while it lasts.
+//! The phase of `visibility`: all processes exchange messages about files that one of them writes. It is no
+//! measurement of throughput, so they may exchange messages during it.
 //!
 //! ```text
 //!             who writes                            all others
@@ -25,14 +25,14 @@ use crate::{
     workload::{LookFor, Looked, Publish, PublishedFile},
 };
 
-/// What a process says and sees about the files on one target.
+/// The messages and observations of a process about the files on one target.
 pub(crate) struct Conversation<'a> {
     run: &'a Run,
     speech: Speech<'a>,
     target: &'a Arc<dyn Target>,
     cell: VisibilityCell,
     seed: Seed,
-    /// What the names of files begin with.
+    /// The stem of the files' names.
     stem: String,
     /// The ranks that write in turn.
     writers: Vec<u32>,
@@ -40,7 +40,7 @@ pub(crate) struct Conversation<'a> {
     seen: FilesSeen,
 }
 
-/// What this process does in a step.
+/// The part of this process in a step.
 enum Part {
     Writes,
     Looks,
@@ -67,7 +67,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// All turns; none if the campaign ended first.
+    /// Runs all turns. Returns `None` if the campaign ended first.
     pub(crate) fn hold(&mut self) -> Option<()> {
         for round in 0..self.cell.rounds {
             for turn in 0..self.writers.len() {
@@ -78,7 +78,7 @@ impl<'a> Conversation<'a> {
         Some(())
     }
 
-    /// Two new files of a writer, and the first of them written over.
+    /// Publishes two new files of a writer, and then overwrites the first of them.
     fn turn(&mut self, number: u64, writer: u32) -> Option<()> {
         let file = |name: &str, generation: &str, open| PublishedFile {
             name: format!("{}_{number}_{name}", self.stem),
@@ -104,7 +104,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Who looks up a name before it is there may keep in mind that it is not.
+    /// Looks up the names before the files exist. A client may cache that a name does not exist.
     fn look_up_in_vain(&mut self, files: &[PublishedFile], writer: u32) {
         if matches!(self.part(writer), Part::Looks) {
             let once = VisibilityCell { patience: Nanos(1), ..self.cell };
@@ -114,7 +114,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Files are written and closed by one, and looked for by all others.
+    /// One process writes and closes files, and all others look for them.
     fn step(&mut self, files: &[PublishedFile], writer: u32) -> Option<()> {
         self.speech.begin_step();
         let part = self.part(writer);
@@ -161,7 +161,8 @@ impl<'a> Conversation<'a> {
         self.cell.file_size.0 as u32
     }
 
-    /// A workload at its end; none if the target hung or has no engine, which ends this process's part.
+    /// Runs a workload to its end. Returns `None` if the target hung or has no engine, which ends this
+    /// process's part.
     fn driven<W: Workload + Send + 'static>(
         &mut self,
         longer: Nanos,
@@ -194,7 +195,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// All that was seen since the phase began.
+    /// The observations since the phase began, as a sample.
     pub(crate) fn sample(self, start: Nanos) -> Sample {
         Sample { seen: Some(self.seen), ..self.talk.sample(&self.run.clock, start) }
     }
@@ -208,7 +209,7 @@ fn drive<W: Workload>(
 ) -> Result<W, String> {
     let options = Options { kind: EngineKind::Sync, depth: 1, slots: 2, clock };
     let mut engine = target.engine(&options).map_err(|error| error.to_string())?;
-    // A name must have room too.
+    // The buffer must have room for a name, too.
     let (_arena, mut buffers) = Arena::shared_out(1, (size.0 as usize).max(512));
     let mut workload = workload(buffers.pop().expect("one was asked for"));
     Drive::new(&mut workload, engine.as_mut()).run(|_| {});

@@ -67,10 +67,10 @@ pub(crate) fn muster(
     }
 }
 
-/// What a worker is told.
+/// The task of one worker.
 struct Job {
     target: Arc<dyn Target>,
-    /// In the place of the target's engine, where MPI-IO is asked for.
+    /// Replaces the target's engine if the cell asks for MPI-IO.
     files: Option<Arc<ParallelFiles>>,
     cell: WorkloadRun,
     phase: Phase,
@@ -79,18 +79,18 @@ struct Job {
     pulse: Arc<Heartbeat>,
     gate: Arc<Barrier>,
     clock: Clock,
-    /// When the phase ends at the latest.
+    /// The longest time that the phase may take.
     time_limit: Option<Nanos>,
-    /// How long it is measured at the most, where it goes on to its end all the same.
+    /// The longest time that is measured, if the phase then continues to its end.
     measured_for: Option<Nanos>,
-    /// What ends the phase for all workers, if one of them may.
+    /// Ends the phase for all workers, if the first to finish may do so.
     wall: Option<Arc<AtomicBool>>,
-    /// What the workers of a process have together.
+    /// Data that the workers of a process share.
     share: CrewShare,
     reached: Arc<AtomicU64>,
 }
 
-/// A worker's thread. A report that nobody waits for any more is dropped.
+/// The thread of a worker. It drops a report that nobody waits for any more.
 fn work(job: &Job, report: &dyn Fn(Report)) {
     report(run_worker(job, report).unwrap_or_else(Report::Refused));
 }
@@ -109,7 +109,7 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     for buffer in buffers.iter_mut().filter(|_| cell.data == BufferData::Random) {
         content.fill(buffer);
     }
-    // Without the right to lock memory it is only slower, and the figure is that of this user.
+    // Without the right to lock memory, I/O is only slower, and the figure is that of this user.
     engine.register(&arena).ok();
     report(Report::Ready(clock.now().since(begun)));
     let start = job.gate.pass().ok_or("another worker could not start")?;
@@ -152,7 +152,8 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let part = DrivenPart { start, measured_until, pulse: &job.pulse, report, late };
     let mut last = driven(drive, &part, tally);
     if let Report::Done(work) = &mut last {
-        // Who waited for its next operation to be due was not broken off, but told that there is none.
+        // A worker that waited for its next operation to be due was not interrupted: it learned that there is
+        // none.
         work.cut_short |= is_paced && job.pulse.ceasing().load(Ordering::Relaxed);
     }
     Ok(last)

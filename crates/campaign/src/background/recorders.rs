@@ -1,5 +1,5 @@
-//! An instrument as the load: the shipped recorder with a simulated instrument in front of it, made ready before a phase, and
-//! ended behind it. What it lost meanwhile is what the phase cost the instrument.
+//! An instrument as the load: the shipped recorder with a simulated instrument in front of it. It is made ready
+//! before a phase, and ended after it. Its losses meanwhile are the cost of the phase to the instrument.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct RecorderLoad {
     target: Arc<dyn Target>,
     instruments: RecordingRun,
     seed: Seed,
-    /// How often they were made ready: what they write has other names each time.
+    /// The number of times they were made ready; each time their files have other names.
     times: u64,
     recorders: Vec<Recorder>,
 }
@@ -43,7 +43,7 @@ impl RecorderLoad {
         &self.target
     }
 
-    /// Makes recorders ready, where nothing is left of those before.
+    /// Makes the recorders ready, if none is left from before.
     pub(super) fn renew(&mut self) -> Result<(), Invalid> {
         self.recorders.clear();
         let cleared = within(self.run.hang_after, &self.target, |target| target.clear());
@@ -76,7 +76,7 @@ impl RecorderLoad {
         Ok(())
     }
 
-    /// Of all recorders together, since they began.
+    /// The counts of all recorders together, since they began.
     pub(super) fn done(&self) -> BackgroundDone {
         let now = self.run.clock.now();
         let none = BackgroundDone { frames: Some(FramesBeside::default()), ..BackgroundDone::default() };
@@ -88,7 +88,8 @@ impl RecorderLoad {
         self.recorders.iter().for_each(Recorder::stop);
     }
 
-    /// Waits for their end; why what they showed is not what the storage did, if so.
+    /// Waits for their end. Returns an error if one hung or failed, or if the tool itself, and not the storage,
+    /// caused a loss.
     pub(super) fn ended(&mut self) -> Result<(), Invalid> {
         let patience = self.run.hang_after + GLANCE + GLANCE;
         let mut outcomes = Vec::new();
@@ -102,7 +103,7 @@ impl RecorderLoad {
     }
 }
 
-/// Whether it is known of a frame what became of it.
+/// Returns true if a first frame was stored or lost.
 fn has_begun(recorder: &Recorder, now: Nanos) -> bool {
     let done = done(recorder, now);
     done.operations > 0 || done.frames.is_some_and(|frames| frames.lost > 0)
@@ -126,7 +127,8 @@ fn done(recorder: &Recorder, now: Nanos) -> BackgroundDone {
     BackgroundDone { bytes, operations, frames: Some(frames), ..BackgroundDone::default() }
 }
 
-/// A recording that failed, that hung, or of which the tool itself is the reason for what was lost, is no load.
+/// Checks that the recordings are a valid load. A failed recording is none, nor one that hung, nor one whose
+/// losses the tool itself caused.
 fn lasted(instruments: &RecordingRun, outcomes: Vec<Outcome>) -> Result<(), Invalid> {
     let sample: Sample = sample_of_all(instruments, outcomes);
     match sample.invalid {

@@ -1,5 +1,5 @@
-//! Who reads a recording while it is made: readers that check every frame, on threads of their own that report by channel
-//! and are never joined; and a copy onto a second target, which is a recording itself.
+//! Readers of a recording in progress. Live readers check every frame, on threads of their own that report by
+//! channel and are never joined. A copy onto a second target is a recording itself.
 
 use std::{
     sync::{
@@ -25,31 +25,31 @@ use nilometer_storage::{Clock, Drive, Target, TargetError, engine::Options, proc
 
 use crate::task::Run;
 
-/// What is followed.
+/// The recording that readers follow.
 #[derive(Debug, Clone)]
 pub(super) struct Followed {
     pub(super) target: Arc<dyn Target>,
     pub(super) lanes: Vec<RawLayout>,
     pub(super) expected: Expected,
-    /// Where copies go.
+    /// The target that copies go to.
     pub(super) archive: Option<Arc<dyn Target>>,
 }
 
-/// What came of a reader or a copy.
+/// The result of a reader or a copy.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Report {
-    /// Whose recording it read.
+    /// The member whose recording it read.
     pub(super) member: usize,
-    /// None if it did not get so far.
+    /// The totals and the lateness; `None` if it did not get that far.
     pub(super) reader: Option<(ReaderTotals, Histogram)>,
     pub(super) usage: Usage,
-    /// Why it did not work, if so.
+    /// The reason why it failed, if it did.
     pub(super) fault: Option<String>,
-    /// It did not report in time, and was given up.
+    /// True if it did not report in time and was given up.
     pub(super) hung: bool,
 }
 
-/// All that read.
+/// All readers and copies.
 #[derive(Debug)]
 pub(super) struct LiveReaders {
     clock: Clock,
@@ -57,21 +57,21 @@ pub(super) struct LiveReaders {
     over: Arc<AtomicBool>,
     sender: SyncSender<Report>,
     reports: Receiver<Report>,
-    /// Whose recording each reader that has not reported reads.
+    /// For each reader that has not reported, the member whose recording it reads.
     open: Vec<usize>,
-    /// Copies that are not complete, and of whose recordings.
+    /// Copies that are not complete, each with the member whose recording it copies.
     copies: Vec<(usize, Recorder)>,
-    /// What came of those that could not begin.
+    /// The reports of those that could not begin.
     early: Vec<Report>,
 }
 
-/// Memory between reading and writing a copy.
+/// Memory between the reading and the writing of a copy.
 const COPY_BUFFER: u64 = 64 << 20;
-/// Slots of a copy's ring, at the least.
+/// The least number of slots in a copy's ring.
 const COPY_SLOTS_MIN: usize = 4;
-/// More reports than there can be threads.
+/// The capacity of the channel, more than the possible number of threads.
 const REPORTS: usize = 4096;
-/// How often it is looked whether copies are complete.
+/// How often `wait` checks if copies are complete.
 const LOOK: Nanos = Nanos::from_millis(20);
 
 impl LiveReaders {
@@ -112,14 +112,14 @@ impl LiveReaders {
         let target = what.target.clone();
         let sender = self.sender.clone();
         let mut work = move || run_reader(member, target.as_ref(), &options, &mut follower);
-        // A report that nobody waits for any more is dropped.
+        // The thread drops a report that nobody waits for any more.
         let spawned = thread::Builder::new().name("reader".into()).spawn(move || drop(sender.send(work())));
         spawned.map_err(|error| format!("can't start a thread: {error}"))?;
         self.open.push(member);
         Ok(())
     }
 
-    /// A second recording of what is recorded. One that can't begin is none of the first one's faults.
+    /// Starts a copy of the recording as a second recording. If it can't begin that is no fault of the first.
     fn copy(&mut self, member: usize, what: &Followed, archive: &Arc<dyn Target>, following: Following) {
         let stop = self.over.clone();
         let begun = copy_setup(what, archive, following, self.clock, self.hang_after, stop);
@@ -131,8 +131,10 @@ impl LiveReaders {
         }
     }
 
-    /// What came of all of them, if they end within this time or soon after they are told to; whether one that reads hangs.
-    /// A writer of a copy that hangs says nothing of the target: its report is that it does.
+    /// Collects all reports, if the readers end within `patience`, or soon after the flag `over` is set.
+    /// Returns true as well if one hangs while it reads.
+    ///
+    /// A copy's writer that hangs proves nothing about the target: only its report mentions that.
     pub(super) fn gather(mut self, patience: Nanos) -> (Vec<Report>, bool) {
         let mut reports = std::mem::take(&mut self.early);
         for limit in [patience, self.hang_after] {
@@ -151,7 +153,7 @@ impl LiveReaders {
         (reports, hangs)
     }
 
-    /// What is reported next, if anything is.
+    /// Waits for the next reports, if there are any.
     fn wait(&mut self, until: Nanos) -> Vec<Report> {
         let left = until.since(self.clock.now());
         let left = if self.copies.is_empty() { left } else { left.min(LOOK) };
@@ -174,7 +176,7 @@ impl LiveReaders {
     }
 }
 
-/// A reader's thread: reads and checks to the end.
+/// The thread of a reader: reads and checks to the end.
 fn run_reader(member: usize, target: &dyn Target, options: &Options, follower: &mut Follower) -> Report {
     let mut engine = match target.engine(options) {
         Ok(engine) => engine,
@@ -185,7 +187,7 @@ fn run_reader(member: usize, target: &dyn Target, options: &Options, follower: &
     Report { member, reader, usage: Usage::of_thread(), ..Report::default() }
 }
 
-/// A recording of one lane, on the archive, of what is recorded.
+/// Sets up a recording of one lane, on the archive, that copies the recording.
 fn copy_setup(
     what: &Followed,
     archive: &Arc<dyn Target>,
@@ -214,7 +216,7 @@ fn copy_setup(
     })
 }
 
-/// How a copy is laid out on the archive: as much stays there as of what is copied.
+/// Plans the layout of a copy on the archive, which keeps as much as the original.
 fn plan_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RecordingPlan {
     let first = lanes.first().expect("a recording has a lane");
     let Head { frame_size, frames_per_file, storing, format, .. } = first.head;
@@ -222,7 +224,7 @@ fn plan_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RecordingPl
         size: frame_size,
         format,
         storing,
-        // Files that are put whole are as large as they have room in memory.
+        // Files that are put as a whole are as large as their room in memory.
         per_file: (storing.is_many_files() && archive.capabilities.has(Capability::WriteAnywhere))
             .then_some(frames_per_file),
         together: 1,
@@ -253,7 +255,7 @@ fn layout_of_copy(plan: &RecordingPlan, lanes: &[RawLayout]) -> RawLayout {
     }
 }
 
-/// What kept a copy from beginning.
+/// The reason why a copy could not begin.
 #[derive(Debug)]
 enum NoCopy {
     /// Its storage did not answer in time.

@@ -1,5 +1,5 @@
-//! Whether the figures of a recording may be used: the tool itself must not have caused what they say. Thresholds are
-//! explained for people in `docs/invalid.md`.
+//! Judges if the figures of a recording may be used: the tool itself must not have caused them.
+//! `docs/invalid.md` explains the thresholds to users.
 
 use nilometer_acquisition::Outcome;
 use nilometer_model::{Ingest, Invalid, Nanos, ReaderTotals, Sample, SourceLag};
@@ -8,20 +8,23 @@ use nilometer_plan::search::GRID;
 use super::packets::Packets;
 use crate::starvation::starved_beyond;
 
-/// A recording, and what is to be known of it beside its figures.
+/// A recording, with the facts beside its figures that decide if it is valid.
 #[derive(Debug)]
 pub(super) struct Recording<'a> {
     pub(super) sample: &'a Sample,
     pub(super) ingest: &'a Ingest,
-    /// Why lanes or sources have no result.
+    /// The reasons why lanes or sources have no result.
     pub(super) faults: &'a [String],
     pub(super) packets: Option<Packets>,
-    /// How long a recorder waited for a processor; of several the one that waited longest.
+    /// The time for which a recorder waited for a processor; of several the longest.
     pub(super) waited: Nanos,
 }
 
-/// A loss that the recorder's own waiting for a processor may explain says nothing about the storage; nor does it that
-/// nothing was lost where frames came more slowly than they were due. Where nothing was lost, waiting has changed nothing.
+/// Returns why the figures must not be used, or `None`.
+///
+/// If the recorder's own wait for a processor can explain a loss, the loss says nothing about the storage. Nor
+/// does a recording without loss whose frames came more slowly than they were due. If nothing was lost, the
+/// wait has changed nothing.
 pub(super) fn judge(recording: &Recording<'_>) -> Option<Invalid> {
     let Recording { sample, ingest, faults, packets, waited } = recording;
     if !faults.is_empty() {
@@ -46,34 +49,36 @@ pub(super) fn judge(recording: &Recording<'_>) -> Option<Invalid> {
     starved_beyond(*waited, sample.wall, loss.allowed())
 }
 
-/// How long a recorder waited for a processor: what feeds it, and its lanes in the mean, for while one of them waits the
-/// others write.
+/// The time for which a recorder waited for a processor: that of its source, plus the mean of its lanes. While
+/// one lane waits, the others write.
 pub(super) fn waited(outcome: &Outcome) -> Nanos {
     let lanes = || outcome.lanes.iter().flatten();
     let all = lanes().fold(Nanos(0), |all, lane| all + lane.run_delay);
     outcome.run_delay.since(all) + Nanos(all.0 / (lanes().count() as u64).max(1))
 }
 
-/// What a recording without packets lost.
+/// The loss of a recording without packets.
 #[derive(Debug, Clone, Copy)]
 struct Loss {
-    /// The time in which as many frames come as were lost.
+    /// The time in which as many frames arrive as were lost.
     missing: Nanos,
-    /// The longest time for which a frame waited.
+    /// The longest time that a frame waited.
     stall: Nanos,
     wall: Nanos,
 }
 
-/// Waiting costs at most so many times the frames that come meanwhile: lanes that are behind catch up at so many times the
-/// instrument's pace, where storage is worth asking about.
+/// A wait costs at most `CATCH_UP` times the frames that arrive meanwhile. Lanes that are behind catch up at
+/// this multiple of the instrument's pace, on any storage worth testing.
 const CATCH_UP: u64 = 2;
-/// Waiting that is less than this part of the longest stall changes neither stall nor buffer beyond what they are good for.
+/// A wait shorter than 1 / `STALL_PART` of the longest stall does not noticeably change stall or buffer.
 const STALL_PART: u64 = 10;
-/// On an idle machine too, threads wait for a few microseconds whenever they wake: less than this part of the time.
+/// Even on an idle machine threads wait for a few microseconds whenever they wake: less than 1 / `NOISE_PART`
+/// of the time.
 const NOISE_PART: u64 = 1000;
 
 impl Loss {
-    /// How long the recorder may have waited, and the loss is still the storage's. Of
+    /// The longest time that the recorder may have waited if the loss is still the storage's. Each of these is reason
+    /// enough:
     ///
     /// ```text
     /// missing / 2    more was lost than the waiting can have cost
@@ -81,8 +86,8 @@ impl Loss {
     /// wall / 1000    what is usual
     /// ```
     ///
-    /// each is reason enough. Example: 60 frames of 14 ms are lost in a stall of 2.5 s. Of these 0.84 s the recorder can
-    /// have cost at most 0.2 s where it waited for 0.1 s: the storage lost the rest.
+    /// Example: 60 frames of 14 ms are lost in a stall of 2.5 s, which is 0.84 s of frames. A recorder that waited for
+    /// 0.1 s can have cost at most 0.2 s of them: the storage lost the rest.
     fn allowed(&self) -> Nanos {
         let missing = Nanos(self.missing.0 / CATCH_UP);
         let stall = Nanos(self.stall.0 / STALL_PART);
@@ -90,12 +95,13 @@ impl Loss {
     }
 }
 
-/// Frames come late by more than this share of the recording's time, and by more than this time, in the middle of it, if
-/// their source is slower than its pace; a moment without a processor is made up for.
+/// A source is slower than its pace if, in the median, frames come late by more than this share of the
+/// recording's time. They must also be late by more than [`SLOW_LEAST`]: a source makes up for a moment without
+/// a processor.
 const SLOW_SHARE: f64 = GRID / 4.0;
 const SLOW_LEAST: Nanos = Nanos::from_millis(10);
 
-/// Half of the frames were made so late that the pace was not kept.
+/// The lag of the source, if half of the frames were too late for it to have kept its pace.
 fn lag(sample: &Sample, ingest: &Ingest) -> Option<SourceLag> {
     let of = Nanos(ingest.due.saturating_mul(ingest.period.0));
     let late = Nanos(sample.lateness.quantile(0.5));
@@ -111,7 +117,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A recording of 10 s whose source takes so much of the period for a frame.
+    /// A recording of 10 s whose source takes `share` of the period for a frame.
     fn made(share: f64) -> (Sample, Ingest) {
         let (mut sample, period) = (Sample::new(Nanos(0)), Nanos::from_millis(10));
         let ingest = Ingest { due: 1000, stored: 1000, period, ..Ingest::default() };
@@ -125,7 +131,7 @@ mod tests {
         judge(&Recording { sample, ingest, faults: &[], packets: None, waited })
     }
 
-    /// A recording of frames every 10 ms that waited for so long, lost so many frames, and stalled for so long.
+    /// A recording of frames every 10 ms, with this wait, number of lost frames and longest stall.
     fn lossy(wall: Nanos, waited: Nanos, lost: u64, stall: Nanos) -> Option<Invalid> {
         let (_, ingest) = made(0.5);
         let due = wall.0 / ingest.period.0;
@@ -160,8 +166,8 @@ mod tests {
         }
     }
 
-    /// The case that was INVALID whatever the storage did: it stands still for 2.5 s of each 12 s, behind a buffer that
-    /// covers 1.5 s of them, on a busy machine.
+    /// This case was once INVALID whatever the storage did. The storage stands still for 2.5 s of each 12 s,
+    /// behind a buffer that covers 1.5 s of them, on a busy machine.
     #[test]
     fn a_loss_that_waiting_does_not_explain_is_the_storage_s() {
         let millis = Nanos::from_millis;

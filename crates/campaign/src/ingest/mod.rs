@@ -1,5 +1,5 @@
-//! The ingest phase: the shipped recorder with a simulated instrument in front of it. What is measured is what will
-//! run: recorders that work at the same time, and who reads what they record.
+//! The ingest phase: the shipped recorder with a simulated instrument in front of it. It measures the setup
+//! that will run: recorders that work at the same time, and the readers of their recordings.
 
 mod follow;
 mod judge;
@@ -43,29 +43,30 @@ use setup::{PacketsIn, Ready, descriptions_of, setup};
 use streams::{OwnStreams, awaited};
 pub(crate) use together::RecordingRanks;
 
-/// What the names of a recording's files begin with: its cell among those of a job, and its number. Where several processes
-/// record, also by the process that makes them and by the repeat: another machine may still believe in a file that was removed.
+/// The stem of a recording's file names: its cell among those of a job, and its number. If several processes
+/// record, the stem also has the process and the repeat: another machine may still have a removed file in its
+/// cache.
 fn name_of(together: Option<&RecordingRanks<'_>>, cell: usize, number: u64) -> String {
     let several = together.filter(|together| together.cluster.size() > 1);
     let of_repeat = several.map(|together| format!("{}.{}.", together.attempt, together.cluster.rank()));
     format!("n_{}{cell}.{number}", of_repeat.unwrap_or_default())
 }
 
-/// What is recorded at once, and where.
+/// The recordings that run at once on a target.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     /// The target's number in the plan.
     pub(crate) number: usize,
     pub(crate) target: &'a Arc<dyn Target>,
-    /// Where copies go.
+    /// The target that copies go to.
     pub(crate) archive: Option<&'a Arc<dyn Target>>,
-    /// A sample each.
+    /// The recordings; each gives a sample.
     pub(crate) cells: &'a [(RecordingRun, Seed)],
-    /// When it may end, if frames come as fast as they are taken.
+    /// When a pass may end, if frames come as fast as they are taken.
     pub(crate) pass: Pass,
-    /// How much later than the agreed start each cell begins: its frames come in turn with those of other processes.
+    /// The delay of each cell after the agreed start. Its frames take turns with those of other processes.
     pub(crate) turns: &'a [Nanos],
-    /// Who records it.
+    /// The processes that record the job together.
     pub(crate) together: RecordingRanks<'a>,
 }
 
@@ -76,21 +77,21 @@ struct Member {
     cell: usize,
     recorder: Recorder,
     followed: Followed,
-    /// What is known of its packets, if it is of packets, and what became of them.
+    /// The packets that the recorder awaits, if it records packets.
     packets: Option<PacketsIn>,
     went: Option<Went>,
     outcome: Option<Outcome>,
 }
 
 impl Member {
-    /// Who sends its packets, if that is this process.
+    /// Returns the sender of its packets, if this process sends them.
     fn sends(&mut self) -> Option<&mut Sends> {
         self.packets.as_mut()?.sends.as_mut()
     }
 }
 
-/// Records the job's instruments, together with other processes; at rank 0 a sample for each cell. What goes wrong is in the
-/// samples. None if the campaign ended before the recordings did, and at other ranks.
+/// Records the job's instruments, together with other processes. At rank 0 returns a sample for each cell,
+/// which records any fault. Returns `None` if the campaign ended before the recordings did, and at other ranks.
 pub(crate) fn run_ingest(
     run: &Run,
     surroundings: &mut Surroundings,
@@ -111,16 +112,16 @@ pub(crate) fn run_ingest(
     together.united(job.cells, &parts, samples, began)
 }
 
-/// What this process recorded.
+/// The part of a job that this process recorded.
 #[derive(Debug, Default)]
 struct PartRecorded {
-    /// A sample for each cell; none if the campaign ended first.
+    /// A sample for each cell; `None` if the campaign ended first.
     samples: Option<Vec<Sample>>,
-    /// How long after the agreed start the last of its recorders began.
+    /// The time from the agreed start until the last of its recorders began.
     began: Nanos,
 }
 
-/// Records this process's part of the whole job.
+/// Records the part of the job that belongs to this process.
 fn record_part(
     run: &Run,
     surroundings: &mut Surroundings,
@@ -138,7 +139,7 @@ fn record_part(
     let traffic = job.target.traffic();
     let members = prepared(run, job);
     let Some(ready) = all_ready(run, whole, members) else { return PartRecorded::default() };
-    // A load takes its time to begin: frames are due from the start that is agreed upon.
+    // A load takes some time to begin, and frames are due from the agreed start on.
     without_load.append(&mut loads.begin());
     let at = ready.is_ok().then(|| job.together.agreed_start(&run.clock));
     let (moment, before) = surroundings.begin(&run.clock);
@@ -173,13 +174,14 @@ fn record_part(
     PartRecorded { samples, began: begun.late }
 }
 
-/// All that is needed.
+/// The recorders and the streams, ready to begin.
 struct Prepared {
     members: Vec<Member>,
     streams: OwnStreams,
 }
 
-/// Whether all processes are ready, and this one's recorders and streams. None if the campaign is over before they begin.
+/// Agrees with the other processes that all are ready, and returns this one's recorders and streams. Returns
+/// `None` if the campaign is over before they begin.
 fn all_ready(
     run: &Run,
     whole: &Job<'_>,
@@ -196,21 +198,21 @@ fn all_ready(
     Some(streams.map(|streams| Prepared { members, streams }))
 }
 
-/// With what was sent from other machines, in the order of those members that await it.
+/// Adds the packet counts that other machines sent, in the order of the members that await packets from there.
 fn with_sent(mut recorded: Recorded, sent: Vec<Result<SentPackets, Invalid>>) -> Result<Recorded, Invalid> {
     let from_others = recorded.members.iter_mut().filter(|member| member.went.is_none());
     for (member, sent) in from_others.filter(|member| member.packets.is_some()).zip(sent) {
         let shape = member.packets.as_ref().map(|packets| packets.shape);
         member.went = shape.zip(Some(sent?)).map(|(shape, sent)| Went { sent, shape });
         if let Some(outcome) = &mut member.outcome {
-            // The silence by which the end was known is no part of it.
+            // The recorder noticed the end by a silence, which is not part of the recording.
             outcome.wall = outcome.wall.min(outcome.chronicle.work.last_work());
         }
     }
     Ok(recorded)
 }
 
-/// When recorders begin, as all processes agreed, and when they did.
+/// The time at which recorders begin, as all processes agreed, and their lateness.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     at: Nanos,
@@ -218,7 +220,7 @@ struct Begun {
     late: Nanos,
 }
 
-/// All recorders, ready.
+/// Makes all recorders ready.
 fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
     let mut members = Vec::new();
     for (index, (cell, seed)) in job.cells.iter().enumerate() {
@@ -236,7 +238,7 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
     Ok(members)
 }
 
-/// A recorder of one instrument that makes its frames itself, ready to begin.
+/// Makes a recorder of one instrument that generates its own frames, ready to begin.
 pub(crate) fn ready_recorder(
     run: &Run,
     target: &Arc<dyn Target>,
@@ -248,7 +250,7 @@ pub(crate) fn ready_recorder(
     Recorder::prepare(setup).map_err(|error| invalid(&error))
 }
 
-/// A recorder that is ready.
+/// Makes a recorder from its setup.
 fn member(job: &Job<'_>, cell: usize, ready: Ready) -> Result<Member, Invalid> {
     let Ready { setup, layouts, expected, packets } = ready;
     let followed =
@@ -257,7 +259,7 @@ fn member(job: &Job<'_>, cell: usize, ready: Ready) -> Result<Member, Invalid> {
     Ok(Member { cell, recorder, followed, packets, went: None, outcome: None })
 }
 
-/// Why there is no recording.
+/// The reason why there is no recording.
 fn invalid(error: &RecordingError) -> Invalid {
     match error {
         RecordingError::Hung { .. } => Invalid::Hung,
@@ -265,23 +267,23 @@ fn invalid(error: &RecordingError) -> Invalid {
     }
 }
 
-/// What came of recorders and readers.
+/// The results of recorders and readers.
 struct Recorded {
     members: Vec<Member>,
     readers: Vec<Report>,
-    /// What was kept, read when the recordings were over.
+    /// The reports of reading the kept frames back, after the recordings.
     read_back: Vec<Report>,
-    /// A reader hangs.
+    /// True if a reader hangs.
     hung: bool,
-    /// The campaign ended first.
+    /// True if the campaign ended first.
     cut: bool,
-    /// What it cost to send packets to other machines.
+    /// The resources that sending packets to other machines took.
     sending: Usage,
 }
 
-/// Readers may finish what was recorded.
+/// Readers have this time to finish after the recording.
 const READ_ON: Nanos = Nanos::from_millis(2000);
-/// What is kept is read back in this time, or as much of it as that allows.
+/// Reading back takes at most this time. It stops there, even if frames are left.
 const READ_BACK: Nanos = Nanos::from_millis(30_000);
 
 /// Records and reads to the end.
@@ -298,7 +300,7 @@ fn recorded(
         let readers = job.cells[member.cell].0.readers;
         crowd.follow(index, &member.followed, readers).map_err(Invalid::Refused)?;
     }
-    // Each waits for its first frame by itself: who is begun by another one then begins later.
+    // Each recorder waits for its first frame by itself: one that another thread starts begins later.
     for member in &mut members {
         let at = begun.at + job.turns[member.cell];
         member.recorder.begin_at(Some(at)).map_err(|error| invalid(&error))?;
@@ -326,7 +328,8 @@ fn recorded(
     Ok(Recorded { members, readers, read_back: Vec::new(), hung, cut, sending: Usage::default() })
 }
 
-/// How long after it was due the first frame was taken in, of those that are made here; of packets, when the first could leave.
+/// The lateness of the first frame made in this process, the longest of all recorders. For packets it is the
+/// lateness of the first that could leave.
 fn late(begun: &Begun, job: &Job<'_>, members: &[Member]) -> Nanos {
     let made_here = members.iter().filter(|member| member.packets.is_none());
     let late = made_here.filter_map(|member| {
@@ -336,7 +339,7 @@ fn late(begun: &Begun, job: &Job<'_>, members: &[Member]) -> Nanos {
     late.max().unwrap_or(begun.late)
 }
 
-/// Waits for all recorders; whether the campaign ended first.
+/// Waits for all recorders. Returns true if the campaign ended first.
 fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMut(SoFar)) -> bool {
     let begun = run.clock.now();
     let mut cut = false;
@@ -349,7 +352,7 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
         for member in members.iter() {
             work.merge(member.recorder.ring().chronicle().work);
         }
-        // Recorders that work at the same time end together: what one leaves the others would take.
+        // Recorders that work at the same time end together: if one left early the others would take its share.
         if over || is_limit(job) && job.pass.may_end(elapsed, &work) {
             for member in members.iter_mut() {
                 member.recorder.stop();
@@ -364,7 +367,7 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
     cut
 }
 
-/// How full the memory of all recorders together is, and how many frames they lost.
+/// Returns how full the memory of all recorders together is, and how many frames they lost.
 fn buffers(members: &[Member], now: Nanos) -> (BufferLevel, u64) {
     let mut level = BufferLevel::default();
     let mut lost = 0;
@@ -378,7 +381,7 @@ fn buffers(members: &[Member], now: Nanos) -> (BufferLevel, u64) {
     (level, lost)
 }
 
-/// All frames come as fast as they are taken.
+/// True if all frames come as fast as they are taken.
 fn is_limit(job: &Job<'_>) -> bool {
     job.cells.iter().all(|(cell, _)| cell.goal == Goal::Limit)
 }
@@ -386,20 +389,21 @@ fn is_limit(job: &Job<'_>) -> bool {
 /// When a pass at full speed may end before its time is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pass {
-    /// Never: it is the first one, and a cache is only found by filling it.
+    /// Never: only the first pass can find a cache, and only if it fills it.
     #[default]
     Whole,
-    /// When its rate is known well enough, but not before it took so much: more than a cache that was found before.
+    /// Once its rate is precise enough and it has taken more than the cache that an earlier pass found.
     Precise {
-        /// Bytes.
+        /// The least number of bytes before the end.
         behind: Bytes,
     },
 }
 
-/// A later pass goes on to so many times what went into the cache in an earlier one: it may drain meanwhile.
+/// A later pass takes at least this multiple of the bytes that went into the cache in an earlier one: the cache
+/// may drain meanwhile.
 const BEHIND: f64 = 1.5;
 
-/// A pass at full speed lasts at least so long.
+/// The least duration of a pass at full speed.
 const PASS_LEAST: Nanos = Nanos::from_millis(15_000);
 
 impl Pass {
@@ -410,7 +414,7 @@ impl Pass {
         Pass::Precise { behind }
     }
 
-    /// Whether it may end after this time with this work.
+    /// Returns true if the pass may end after this time with this work.
     pub fn may_end(self, elapsed: Nanos, work: &Series) -> bool {
         let Pass::Precise { behind } = self else { return false };
         let taken: u64 = work.bins().iter().map(|bin| bin.bytes).sum();
@@ -418,24 +422,24 @@ impl Pass {
     }
 }
 
-/// Memory of all rings.
+/// The memory of all rings.
 fn memory(job: &Job<'_>) -> Bytes {
     let onto = descriptions_of(job.target);
     let all = job.cells.iter().map(|(cell, _)| u64::from(cell.count) * Shape::over(cell, &onto).memory().0);
     Bytes(all.sum())
 }
 
-/// Whether what is kept of a recording is read when it is over.
+/// Returns true if the kept frames of a recording are read back when it is over.
 fn is_read_back(job: &Job<'_>, cell: &RecordingRun) -> bool {
     cell.goal == Goal::Pace && cell.onto == Onto::Target && job.target.description().keeps()
 }
 
-/// Frames that are there to be read back: as many as came, or as are kept.
+/// The number of frames to read back: those stored, or at most those kept.
 fn kept(job: &Job<'_>, recorded: &Recorded) -> u64 {
     recorded.members.iter().map(|member| kept_of(job, member)).sum()
 }
 
-/// Those of one recording.
+/// The number of frames to read back of one recording.
 fn kept_of(job: &Job<'_>, member: &Member) -> u64 {
     let (cell, _) = &job.cells[member.cell];
     let stored = member.outcome.as_ref().map_or(0, Outcome::stored);
@@ -444,8 +448,8 @@ fn kept_of(job: &Job<'_>, member: &Member) -> u64 {
     if is_read_back(job, cell) { stored.min(room) } else { 0 }
 }
 
-/// Reads what is kept of recordings at the instrument's pace, and checks it. The recording is over: what this costs is none
-/// of its figures.
+/// Reads the kept frames back at the instrument's pace, and checks them. The recording is over, so the cost is
+/// not part of its figures.
 fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, Invalid> {
     if recorded.hung || recorded.cut {
         return Ok(recorded);
@@ -460,7 +464,8 @@ fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, I
     }
     let (mut read_back, hung) = crowd.gather(READ_BACK);
     for (totals, _) in read_back.iter_mut().filter_map(|report| report.reader.as_mut()) {
-        // What was removed before it began was not missed; what is gone without that has failed.
+        // Frames that were removed before the reader began do not count as missed; other missing frames count
+        // as failed.
         *totals = ReaderTotals { after: true, missed: 0, ..*totals };
     }
     Ok(Recorded { read_back, hung, ..recorded })

@@ -1,5 +1,5 @@
-//! An instrument's packets over a network: this machine's own, or that between machines. Who sends them, and what was to be
-//! recorded of them.
+//! An instrument's packets over a network: this machine's own, or that between machines. Here are the sender of
+//! the packets, and the expected recording.
 
 use std::{
     io,
@@ -35,19 +35,19 @@ pub(super) struct Incoming {
     pub(super) awaited: StreamSent,
 }
 
-/// Which stream of packets is sent, and where to: the same at both ends.
+/// The stream of packets and its destination: the same at both ends.
 #[derive(Debug, Clone)]
 pub(super) struct StreamSent {
-    /// Of one stream.
+    /// The instrument, reduced to one stream.
     pub(super) instrument: Instrument,
-    /// How long.
+    /// The duration of the stream.
     pub(super) duration: Nanos,
     pub(super) seed: Seed,
-    /// The first port.
+    /// The address, with the first port.
     pub(super) to: SocketAddr,
-    /// When the first frame is, in seconds since 2000-01-01 00:00 UTC.
+    /// The time of the first frame, in seconds since 2000-01-01 00:00 UTC.
     pub(super) begins: u64,
-    /// Packets that make up what is recorded at once.
+    /// The number of packets that are recorded together.
     pub(super) lot: u64,
 }
 
@@ -56,27 +56,27 @@ pub(super) struct StreamSent {
 pub(super) struct Sends {
     sender: Option<Sender>,
     clock: Clock,
-    /// Ends it.
+    /// Set to end the instrument.
     cease: Arc<AtomicBool>,
-    /// All is sent.
+    /// Set when all packets are sent.
     over: Arc<AtomicBool>,
     task: Option<DetachedTask<io::Result<Left>>>,
 }
 
-/// What is known of packets beside what became of them.
+/// Properties of the packets that do not depend on the recording.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// The longest packet.
+    /// The size of the longest packet.
     pub(super) size: Bytes,
-    /// Packets of a block.
+    /// The number of packets in a block.
     pub(super) of_block: u64,
-    /// How many bytes of packets may wait in the kernel, at each port.
+    /// The bytes of packets that may wait in the kernel, at each port.
     pub(super) room: Bytes,
-    /// Ports that packets come to.
+    /// The number of ports that receive packets.
     pub(super) ports: usize,
 }
 
-/// What was sent.
+/// The packets sent.
 #[derive(Debug)]
 pub(super) struct Went {
     pub(super) sent: SentPackets,
@@ -86,7 +86,7 @@ pub(super) struct Went {
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
 const YEAR_2000: u64 = 946_684_800;
 
-/// One stream of an instrument, for so long, that comes to an address of this machine.
+/// Prepares one stream of an instrument that lasts `duration` and arrives at an address of this machine.
 pub(super) fn incoming(
     instrument: &Instrument,
     duration: Nanos,
@@ -144,7 +144,7 @@ impl StreamSent {
         .in_lots(self.lot)
     }
 
-    /// Who sends it. When all is sent, it sets `over`.
+    /// Makes the sender. It sets `over` when all is sent.
     pub(super) fn sends(&self, clock: Clock, over: Arc<AtomicBool>) -> Result<Sends, Invalid> {
         let sender = self.simulation().and_then(|it| it.sender());
         let sender = sender.map_err(|error| refused(&error.to_string()))?;
@@ -159,7 +159,7 @@ fn inlets(address: IpAddr, ports: u16) -> io::Result<(SocketAddr, Vec<UdpInlet>)
     Ok((inlets[0].address()?, inlets))
 }
 
-/// What is known of packets at each port.
+/// The packet parameters at each port.
 fn ports(packets: &Packets, known: Known, inlets: Vec<UdpInlet>) -> Result<Vec<Port>, String> {
     let known = learning(packets, known);
     let port = |(port, inlet): (u16, UdpInlet)| {
@@ -169,14 +169,15 @@ fn ports(packets: &Packets, known: Known, inlets: Vec<UdpInlet>) -> Result<Vec<P
     (0..).zip(inlets).map(port).collect()
 }
 
-/// What a recorder knows beforehand: it learns the frames of a second where packets have serial numbers.
+/// The recorder's knowledge before it begins. If packets have serial numbers it learns the frames of a second
+/// instead.
 fn learning(packets: &Packets, known: Known) -> Known {
     let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
     Known { frames_per_second, ..known }
 }
 
 impl Sends {
-    /// The first packet is due now.
+    /// Starts the sender: the first packet is due now.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         let Some(sender) = self.sender.take() else { return Ok(()) };
         let clock = self.clock;
@@ -191,17 +192,17 @@ impl Sends {
         Ok(())
     }
 
-    /// No more packets are due.
+    /// Ends the sender: no more packets are due.
     pub(super) fn cease(&self) {
         self.cease.store(true, Ordering::Relaxed);
     }
 
-    /// It was begun, and has not sent all.
+    /// True if it was begun and has not sent all.
     pub(super) fn is_busy(&self) -> bool {
         self.task.is_some() && !self.over.load(Ordering::Relaxed)
     }
 
-    /// What was sent, if it ends within this time; or why it could not be.
+    /// Returns the counts of packets sent, if the sender ends within `at_most`; or the reason why it could not.
     pub(super) fn went(&mut self, at_most: Nanos) -> Result<SentPackets, Invalid> {
         self.cease();
         match self.task.take().and_then(|task| task.outcome_within(at_most).ok()) {
@@ -212,7 +213,7 @@ impl Sends {
     }
 }
 
-/// What a sender says of it.
+/// The counts in a sender's report.
 fn sent(left: &Left) -> SentPackets {
     SentPackets {
         due: left.counts.iter().map(|counts| counts.due).sum(),

@@ -1,4 +1,5 @@
-//! What became of packets that were sent over a network, and whether what was lost says something of the recorder.
+//! Counts the packets that went over a network, and judges if the loss of some says anything about the
+//! recorder.
 
 use nilometer_acquisition::Outcome;
 use nilometer_intake::Traffic;
@@ -13,24 +14,26 @@ use crate::starvation::starved_beyond;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Packets {
     pub(super) totals: PacketTotals,
-    /// So many were lost at once that the stream began anew: from then on blocks are not those that were sent.
+    /// The stream restarted after too many packets were lost at once. From then on its blocks differ from those
+    /// sent.
     anew: bool,
-    /// Some were left out: who reads at the same time may not know of all of them yet.
+    /// The recorder left some packets out. A reader that works at the same time may not know of all of them
+    /// yet.
     left_out: bool,
-    /// An instrument was late, and then sent more at once than may wait in the kernel: the most of these.
+    /// The largest burst of an instrument that was late and then sent more at once than may wait in the kernel.
     bursts: Option<SentAtOnce>,
 }
 
 /// A packet that waits takes up to twice its bytes in the kernel.
 const BOOKKEEPING: u64 = 2;
-/// A receiver that waits for a processor for less than this part of the time loses nothing by it: the kernel keeps what
-/// comes in a moment.
+/// A receiver that waits for a processor for less than 1 / `WAITED_PART` of the time loses nothing by it. The
+/// kernel keeps the packets of a moment.
 const WAITED_PART: u64 = 5;
-/// Waiting costs at most so many times the packets that come meanwhile.
+/// A wait costs at most `CATCH_UP` times the packets that arrive meanwhile.
 const CATCH_UP: u64 = 2;
 
 impl Packets {
-    /// Those of another recorder too.
+    /// Adds the packets of another recorder.
     pub(super) fn add(&mut self, sample: &mut Sample, ingest: &Ingest, outcome: &Outcome, went: &Went) {
         let traffic = outcome.traffic.clone().unwrap_or_default();
         sample.filling += went.sent.processor();
@@ -44,12 +47,14 @@ impl Packets {
         self.totals = self.totals.and(totals);
     }
 
-    /// Whether blocks can be compared with what was sent, by who reads afterwards or at the same time.
+    /// Returns true if a reader can compare blocks with those sent; `after` is false for one that reads at the
+    /// same time.
     pub(super) fn are_in_place(&self, after: bool) -> bool {
         !self.anew && (after || !self.left_out)
     }
 
-    /// Why the figures say nothing of the recorder, if so. It waited for a processor for so long, of the wall time.
+    /// Returns why the figures say nothing about the recorder, or `None`. The recorder waited for a processor
+    /// for the time `waited` out of `wall`.
     pub(super) fn judge(&self, waited: Nanos, wall: Nanos) -> Option<Invalid> {
         let PacketTotals { unsent, due, .. } = self.totals;
         if unsent > 0 {
@@ -59,7 +64,7 @@ impl Packets {
         if lost == 0 {
             return None;
         }
-        // What is lost in the ring is the storage's, whatever the kernel lost.
+        // A loss in the ring is the storage's, whatever the kernel lost.
         let in_kernel = self.totals.in_kernel() > 0 && self.totals.ring == 0;
         if let Some(burst) = self.bursts.filter(|_| in_kernel) {
             return Some(Invalid::Bursts(Some(burst)));
@@ -70,14 +75,14 @@ impl Packets {
     }
 }
 
-/// What an instrument sends at once after it was late by so much, if that is more than may wait in the kernel.
+/// The burst that an instrument sends after it was `late`, if that is more than may wait in the kernel.
 fn burst(rate: ByteRate, late: Nanos, room: Bytes) -> Option<SentAtOnce> {
     #[expect(clippy::cast_sign_loss, reason = "rates and times are not negative")]
     let at_once = Bytes((rate.0 * late.seconds()) as u64 * BOOKKEEPING);
     (at_once > room).then_some(SentAtOnce { late, at_once, room })
 }
 
-/// What came to each socket.
+/// The rate of packets at each socket.
 fn at_one_socket(went: &Went, duration: Nanos) -> ByteRate {
     ByteRate(ByteRate::of(went.sent.bytes, duration).0 / went.shape.ports as f64)
 }
@@ -142,7 +147,7 @@ mod tests {
         assert_eq!(burst.map(|burst| burst.at_once), Some(Bytes(20_000_000)), "each takes twice its bytes");
         let late = Packets { bursts: burst, ..packets(in_kernel) };
         assert_eq!(late.judge(Nanos(0), WALL), Some(Invalid::Bursts(burst)));
-        // What came and found the ring full was not lost by the bursts, whatever else was.
+        // The bursts did not cause the loss of packets that found the ring full, whatever else was lost.
         assert_eq!(Packets { totals: lost, ..late }.judge(Nanos(0), WALL), None);
     }
 }

@@ -1,5 +1,5 @@
-//! What was recorded in HDF5 is read in a way of its own, once it is recorded: a phase behind the ingest, of the same cell. Its
-//! operations are frames, its bytes those of the pixels that were asked for.
+//! Reads a recording in HDF5 after it was made, as a phase of the same cell behind the ingest. Its operations
+//! are frames, and its bytes are those of the requested pixels.
 
 use std::{
     path::Path,
@@ -16,18 +16,18 @@ use nilometer_storage::{Calendar, Clock, DetachedTask, NoOutcome, Target, proces
 use super::name_of;
 use crate::task::Run;
 
-/// The files of a recording that is over.
+/// The files of a finished recording.
 #[derive(Debug)]
 pub(crate) struct RecordedFiles<'a> {
     pub(crate) target: &'a Arc<dyn Target>,
-    /// Of the cell among those that were recorded at once.
+    /// The index of its cell among those recorded at once.
     pub(crate) index: usize,
     pub(crate) cell: &'a RecordingRun,
-    /// It hung: nothing of it is read.
+    /// True if the recording hung; then nothing of it is read.
     pub(crate) hung: bool,
 }
 
-/// What reading came to, and what it cost.
+/// The results of reading, and the resources it took.
 #[derive(Debug, Clone, Copy)]
 struct ReadFiles {
     totals: ReadingTotals,
@@ -36,10 +36,10 @@ struct ReadFiles {
 }
 
 impl RecordedFiles<'_> {
-    /// Reads them as the cell asks for, if it does.
+    /// Reads the files in the way that the cell asks for, if it does.
     pub(crate) fn read(&self, run: &Run, seed: Seed) -> Option<Sample> {
         let way = self.cell.read?;
-        // What is cut short is no figure.
+        // An interrupted read gives no figure.
         if run.is_over() {
             return None;
         }
@@ -93,7 +93,7 @@ impl RecordedFiles<'_> {
         }
     }
 
-    /// What the target says, unless it hangs.
+    /// Calls the target on another thread, and gives up if it hangs.
     fn asked<T: Send + 'static>(
         &self,
         run: &Run,
@@ -119,7 +119,7 @@ impl Default for ReadFiles {
     }
 }
 
-/// A file of a recording that is read.
+/// A file of a recording that is being read.
 struct FileReading {
     target: Arc<dyn Target>,
     file: String,
@@ -131,7 +131,7 @@ struct FileReading {
 }
 
 impl FileReading {
-    /// From a cold cache.
+    /// Reads the file from a cold cache.
     fn read(&self) -> Result<ReadFiles, FrameReadError> {
         let directory = self.target.directory().ok_or(FrameReadError::NoFrames)?;
         let mut reader = Hdf5FrameReader::open(&directory.join(&self.file), &self.contents)?;
@@ -141,8 +141,8 @@ impl FileReading {
         Ok(ReadFiles { totals, cold, usage: Usage::of_thread().since(before) })
     }
 
-    /// On a thread that is left to itself when no frame comes for too long: storage that is slow does not hang. It reads no further
-    /// when the campaign is over.
+    /// Reads on a separate thread, which is abandoned if no frame comes for too long: slow storage does not
+    /// count as hung. It stops reading when the campaign is over.
     fn watched(self, run: &Run) -> Result<ReadFiles, Invalid> {
         let watch = self.watch.clone();
         let task = DetachedTask::begin("reader", move || self.read())
@@ -169,14 +169,14 @@ impl FileReading {
     }
 }
 
-/// How often it is looked how reading goes.
+/// How often `watched` checks the progress of reading.
 const LOOK: Nanos = Nanos::from_millis(20);
 
 fn refused(error: &FrameReadError) -> Invalid {
     Invalid::Refused(format!("can't be read: {error}"))
 }
 
-/// Files in HDF5 of these recordings, in order.
+/// Lists the HDF5 files of these recordings, in order.
 fn files_of(target: &dyn Target, names: &[String]) -> Result<Vec<String>, FrameReadError> {
     let directory = target.directory().ok_or(FrameReadError::NoFrames)?;
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! What a recording came to, as a sample.
+//! Turns the result of a recording into a sample.
 
 use nilometer_acquisition::Outcome;
 use nilometer_model::{Bytes, Histogram, Ingest, Invalid, Nanos, ReaderTotals, Sample, Seed, SentPackets};
@@ -15,14 +15,14 @@ use super::{
     setup::PacketsIn,
 };
 
-/// A recording and, if it was of packets, what was sent to it.
+/// A recording and, if it was of packets, the packets sent to it.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) outcome: Outcome,
     pub(super) went: Option<Went>,
 }
 
-/// One sample of all recordings of a cell and those who read them.
+/// Makes one sample from all recordings of a cell and their readers.
 pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, readers: Vec<Report>) -> Sample {
     let mut sample = Sample::new(Nanos(0));
     let recorded = cell.recorded();
@@ -59,7 +59,7 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
     ingest.slots *= cell.rings();
     ingest.slots_high *= cell.rings();
     for report in readers {
-        // What fails at a reader or a copy is not the recording's fault.
+        // A failure of a reader or a copy is not the recording's fault.
         let failed = u64::from(report.fault.is_some());
         match report.reader {
             Some((totals, late)) => {
@@ -123,7 +123,7 @@ fn add_chronicle(sample: &mut Sample, ingest: &mut Ingest, chronicle: Chronicle)
     }
 }
 
-/// A sample for each cell; none if the campaign ended first and nothing hangs.
+/// Makes a sample for each cell. Returns `None` if the campaign ended first and nothing hangs.
 pub(super) fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<Vec<Sample>> {
     let Recorded { members, readers, read_back, hung, cut, sending } = recorded;
     let hangs = |member: &Member| member.outcome.as_ref().is_none_or(|outcome| outcome.hung);
@@ -140,7 +140,7 @@ pub(super) fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<
     let mut reports: Vec<Vec<Report>> = job.cells.iter().map(|_| Vec::new()).collect();
     for mut report in readers.into_iter().chain(read_back) {
         let cell = cells[report.member];
-        // How late frames were read is asked of those who read meanwhile.
+        // The lateness of reads matters only for readers that read during the recording.
         if let Some((_, late)) = report.reader.as_mut().filter(|(totals, _)| totals.after) {
             *late = Histogram::default();
         }
@@ -159,7 +159,7 @@ pub(super) fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<
     Some(samples.collect())
 }
 
-/// A sample of a recording that was made by other means than a campaign's: in virtual time.
+/// Makes a sample of a recording that no campaign made: one in virtual time.
 pub fn sample_of(cell: &RecordingRun, outcome: Outcome, readers: Vec<ReaderTotals>) -> Sample {
     let mut sample = sample(cell, String::new(), vec![Made { outcome, went: None }], Vec::new());
     if let Some(ingest) = &mut sample.ingest {
@@ -168,25 +168,26 @@ pub fn sample_of(cell: &RecordingRun, outcome: Outcome, readers: Vec<ReaderTotal
     sample
 }
 
-/// A sample of recordings that are no cell of a campaign: those that are a load.
+/// Makes a sample of recordings that are no cell of a campaign but a load.
 pub(crate) fn sample_of_all(cell: &RecordingRun, outcomes: Vec<Outcome>) -> Sample {
     let made = outcomes.into_iter().map(|outcome| Made { outcome, went: None }).collect();
     sample(cell, String::new(), made, Vec::new())
 }
 
-/// All that was recorded at the same time, if it was more than one.
+/// The names of all recordings that run at the same time, if there is more than one.
 pub(super) fn company(cells: &[(RecordingRun, Seed)]) -> String {
     let all: Vec<String> = cells.iter().map(|(cell, _)| cell.who()).collect();
     if all.len() > 1 { all.join(" + ") } else { String::new() }
 }
 
-/// What this process spent, without the simulated instruments and the readers: with the kernel's workers for `io_uring`.
+/// The resources that this process used, with the kernel's workers for `io_uring`, but without the simulated
+/// instruments and the readers.
 fn by_recorders(members: &[Member], readers: &[Report], ours: Usage) -> Usage {
     let sources = members.iter().filter_map(instrument);
     sources.chain(readers.iter().map(|report| report.usage)).fold(ours, Usage::since)
 }
 
-/// What the instrument cost this process: nothing if it sends from another machine.
+/// The resources that the instrument used in this process; none if another machine sends.
 fn instrument(member: &Member) -> Option<Usage> {
     match (&member.packets, &member.went) {
         (Some(PacketsIn { sends: None, .. }), _) => None,
@@ -195,14 +196,14 @@ fn instrument(member: &Member) -> Option<Usage> {
     }
 }
 
-/// What the lanes' threads spent, and those that receive packets.
+/// The resources of the threads of the lanes, and of those that receive packets.
 fn by_threads(made: &[Made]) -> Usage {
     let lanes = made.iter().flat_map(|made| made.outcome.lanes.iter().flatten()).map(|lane| lane.usage);
     let receive = made.iter().filter(|made| made.went.is_some()).map(|made| made.outcome.source);
     lanes.chain(receive).fold(Usage::default(), Usage::and)
 }
 
-/// What sending cost.
+/// The resources that sending used.
 pub(super) fn usage_of(sent: &SentPackets) -> Usage {
     Usage { user: sent.user, system: sent.system, switches: sent.switches }
 }

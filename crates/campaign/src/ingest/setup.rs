@@ -1,4 +1,4 @@
-//! A recording set up: how an instrument's frames lie in memory and in files, and what delivers them.
+//! Sets up a recording: the layout of an instrument's frames in memory and in files, and their source.
 
 use std::{
     net::Ipv4Addr,
@@ -22,28 +22,28 @@ use nilometer_storage::{Calendar, Target, TargetError, engine::Options, within};
 use super::over_network::{self, Incoming, Sends, StreamSent, incoming};
 use crate::task::Run;
 
-/// A recording that can be made.
+/// A recording that is ready to begin.
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) setup: Setup,
-    /// How its lanes are laid out.
+    /// The layouts of its lanes.
     pub(super) layouts: Vec<RawLayout>,
-    /// What is then on the target.
+    /// The expected content of the target afterwards.
     pub(super) expected: Expected,
-    /// What is known of its packets, if it is of packets.
+    /// The packets that it awaits, if it records packets.
     pub(super) packets: Option<PacketsIn>,
 }
 
-/// The packets that come to a recorder.
+/// The packets that a recorder receives.
 #[derive(Debug)]
 pub(super) struct PacketsIn {
     pub(super) shape: over_network::Shape,
     pub(super) awaited: StreamSent,
-    /// Who sends them, if that is this process.
+    /// The sender, if it is in this process.
     pub(super) sends: Option<Sends>,
 }
 
-/// What comes to a recorder.
+/// The source of a recorder's frames.
 #[derive(Debug)]
 struct Source {
     feed: Feed,
@@ -52,7 +52,8 @@ struct Source {
     packets: Option<PacketsIn>,
 }
 
-/// The recorder of a cell's instrument, or of a stream of it, `name` being the first part of its files' names.
+/// Sets up the recorder of a cell's instrument, or of a stream of it. `name` is the first part of its files'
+/// names.
 pub(super) fn setup(
     run: &Run,
     target: &Arc<dyn Target>,
@@ -90,10 +91,10 @@ pub(super) fn setup(
     Ok(Ready { setup, layouts, expected, packets })
 }
 
-/// Packets from another machine are over when none came for so long, or so long after their time.
+/// Packets from another machine are over after this silence, or if they arrive this long after their time.
 const SILENCE: Nanos = Nanos::from_millis(2000);
 
-/// The instrument: in this process, or at the other end of a network.
+/// Makes the instrument, in this process or at the other end of a network.
 fn source(
     run: &Run,
     cell: &RecordingRun,
@@ -113,12 +114,12 @@ fn source(
     Ok(Source { feed, expected: Expected::Frames(content), stream: None, packets: None })
 }
 
-/// A stream of the instrument's packets, over this machine's own network or that between machines.
+/// Makes a stream of the instrument's packets, over this machine's own network or that between machines.
 fn packets_of(run: &Run, cell: &RecordingRun, seed: Seed, stop: &Arc<AtomicBool>) -> Result<Source, Invalid> {
     let is_own = cell.route == Route::Loopback;
     let address = if is_own { Ok(Ipv4Addr::LOCALHOST.into()) } else { own_address(cell.network) };
     let address = address.map_err(Invalid::Refused)?;
-    // From another machine nothing tells that all is sent.
+    // Another machine does not signal that it has sent all.
     let pause = cell.instrument.burst.map_or(Nanos(0), |burst| burst.pause);
     let silence = SILENCE + pause + cell.recorded().period();
     let ends = Until { silence, duration: cell.duration + silence + SILENCE, ..Until::default() };
@@ -130,18 +131,19 @@ fn packets_of(run: &Run, cell: &RecordingRun, seed: Seed, stop: &Arc<AtomicBool>
     Ok(Source { feed: Feed::Network(network), expected, stream: Some(stream), packets })
 }
 
-/// A target, or each of those that one recording lies on.
+/// The members of a target that a recording is striped over; else the target itself.
 fn members_of(target: &Arc<dyn Target>) -> Vec<Arc<dyn Target>> {
     let members = target.members();
     if members.is_empty() { vec![target.clone()] } else { members.to_vec() }
 }
 
-/// What these are.
+/// The descriptions of these.
 pub(super) fn descriptions_of(target: &Arc<dyn Target>) -> Vec<TargetDescription> {
     members_of(target).iter().map(|member| member.description().clone()).collect()
 }
 
-/// How the lanes' operations are best issued, which each target is asked: one at a time if one of them can't do more.
+/// Chooses the engine for the lanes. It asks each target; if one supports only one operation at a time, all run
+/// that way.
 fn engine(run: &Run, onto: &[Arc<dyn Target>], deep: bool) -> Result<Options, Invalid> {
     let suited = onto.iter().map(|target| engine_on(run, target, deep)).collect::<Result<Vec<_>, _>>()?;
     let least = suited.into_iter().min_by_key(|options| options.depth);
@@ -158,27 +160,27 @@ fn engine_on(run: &Run, target: &Arc<dyn Target>, deep: bool) -> Result<Options,
     }
 }
 
-/// What recorders of a cell's instrument do on a target, each like the others.
+/// The layout of the recorders of a cell's instrument on a target. All are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) plan: RecordingPlan,
-    /// Frames at the most of each, where nothing makes room for what comes.
+    /// The number of frames after which each recorder ends, if nothing makes room for new ones.
     frames: u64,
-    /// As many recorders as streams that have one each.
+    /// The number of recorders: one for each stream that has its own.
     rings: u64,
 }
 
 impl Shape {
-    /// On a target that is described so.
+    /// The shape on a target with this description.
     pub(crate) fn of(cell: &RecordingRun, target: &TargetDescription) -> Self {
         Shape::over(cell, std::slice::from_ref(target))
     }
 
-    /// Of one recording over targets that are described so, one at least.
+    /// The shape of one recording over targets with these descriptions, one at least.
     pub(crate) fn over(cell: &RecordingRun, onto: &[TargetDescription]) -> Self {
         let recorded = cell.recorded();
         let rings = cell.rings();
-        // What comes over a network is recorded in blocks, with nothing between them.
+        // Packets from a network are recorded in blocks, with nothing between them.
         let padded = !cell.route.has_packets();
         let frames = StoredFrames { padded, ..StoredFrames::of(&recorded) };
         let options = LayoutOptions {
@@ -191,24 +193,24 @@ impl Shape {
         Shape { plan, frames: if plan.is_bounded() { u64::MAX } else { bound }, rings }
     }
 
-    /// The most that lies on a target at once: of several on each.
+    /// The largest space that the recordings take at once; with several targets, on each.
     pub(crate) fn footprint(&self) -> Bytes {
         Bytes(self.plan.space(self.frames).0.saturating_mul(self.rings))
     }
 
-    /// Files that lie there at once, the journals included.
+    /// The number of files that exist at once, the journals included.
     pub(crate) fn files(&self) -> u64 {
         self.rings * self.plan.files(self.frames)
     }
 
-    /// All rings.
+    /// The memory of all rings.
     pub(crate) fn memory(&self) -> Bytes {
         Bytes(self.rings * self.plan.memory().0)
     }
 }
 
-/// What stays of each recording. Packets at their own pace are recorded as the recorder does it by itself, into one growing
-/// file, if all of them may stay; else, as it does with `--keep`, only the latest are.
+/// Decides which part of each recording stays. Packets at their own pace are recorded as the recorder does by
+/// default, into one growing file, if all may stay. Otherwise only the latest stay, as with `--keep`.
 fn retention(cell: &RecordingRun, onto: &[TargetDescription], recorded: &Instrument) -> Retention {
     let filled = |fill: Fill| {
         let each = onto.iter().map(|on| fill.keep(on.space.usable(), on.space.free).0);
@@ -221,7 +223,8 @@ fn retention(cell: &RecordingRun, onto: &[TargetDescription], recorded: &Instrum
     Retention::Latest(Bytes(keep.0 / cell.rings()))
 }
 
-/// Frames of an instrument of which all stay: at its pace what comes in its time, else as much as is kept.
+/// The number of frames if all stay. At the instrument's pace these are the frames of its duration, else those
+/// that fit into the kept space.
 fn frames_at_the_most(cell: &RecordingRun, stride: u64) -> u64 {
     if cell.goal == Goal::Limit {
         return (cell.keep.0 / stride).max(1);

@@ -1,5 +1,6 @@
-//! Streams of packets between machines: each process says which it awaits, each sends those that another machine awaits of it, and
-//! what was sent is told to who recorded it. Nothing is said while they come.
+//! Streams of packets between machines. Each process lists the streams that it awaits, and sends those that
+//! other machines await of it. Afterwards the sender reports its counts to the recorder. The processes exchange
+//! no messages while packets flow.
 
 use std::{sync::Arc, thread};
 
@@ -17,16 +18,17 @@ use nilometer_storage::process::Usage;
 
 use crate::{supervise::GLANCE, task::Run};
 
-/// The streams of a recording, of which this process sends some.
+/// The streams of a recording, some of which this process sends.
 #[derive(Debug, Default)]
 pub(super) struct OwnStreams {
-    /// All that are awaited anywhere.
+    /// All streams that any process awaits.
     all: Vec<AwaitedStream>,
-    /// With their numbers among them.
+    /// The streams that this process sends, with their numbers among all.
     sends: Vec<(usize, Result<Sends, Invalid>)>,
 }
 
-/// What members await from other machines; `cells` are the numbers of this process's cells among all.
+/// The streams that members await from other machines. `cells` has the numbers of this process's cells among
+/// all.
 pub(super) fn awaited(by: u32, members: &[Member], cells: &[usize]) -> Vec<AwaitedStream> {
     let of_member = |member: &Member| {
         let packets = member.packets.as_ref().filter(|packets| packets.sends.is_none())?;
@@ -37,8 +39,8 @@ pub(super) fn awaited(by: u32, members: &[Member], cells: &[usize]) -> Vec<Await
 }
 
 impl RecordingRanks<'_> {
-    /// The streams between machines, once all are ready to record: nothing where no cell has any. None if the campaign is over; an
-    /// error if some can't be sent.
+    /// Agrees on the streams between machines, once all are ready to record; there are none if no cell has any.
+    /// Returns `None` if the campaign is over, and an error if some can't be sent.
     pub(super) fn streams(
         &self,
         run: &Run,
@@ -83,8 +85,8 @@ impl RecordingRanks<'_> {
         Ok(OwnStreams { all, sends })
     }
 
-    /// What was sent of each stream that this process awaited, in order, and what it cost to send others. Waits until all that it
-    /// sends is sent.
+    /// Returns the packet counts of each stream that this process awaited, in order, and the resources that its
+    /// own sending took. Waits until it has sent everything.
     pub(super) fn sent(&self, run: &Run, streams: OwnStreams) -> (Vec<Result<SentPackets, Invalid>>, Usage) {
         if streams.all.is_empty() {
             return (Vec::new(), Usage::default());
@@ -118,7 +120,7 @@ impl RecordingRanks<'_> {
 }
 
 impl OwnStreams {
-    /// The first packets are due now.
+    /// Starts the senders: the first packets are due now.
     pub(super) fn begin(&mut self) {
         for (_, sends) in &mut self.sends {
             let begun = sends.as_mut().map_or(Ok(()), Sends::begin);
@@ -128,7 +130,7 @@ impl OwnStreams {
         }
     }
 
-    /// No more packets are due.
+    /// Ends the senders: no more packets are due.
     pub(super) fn cease(&self) {
         self.sends.iter().filter_map(|(_, sends)| sends.as_ref().ok()).for_each(Sends::cease);
     }

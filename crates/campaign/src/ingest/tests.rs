@@ -1,4 +1,4 @@
-//! Recordings on targets made for the purpose.
+//! Tests recordings on targets made for the purpose.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -31,7 +31,7 @@ pixel = "uint8"
 frame_rate = "500 Hz"
 "#;
 
-/// Memory that counts what passes, as a device does.
+/// Memory that counts its traffic, as a device does.
 #[derive(Debug)]
 struct Counted(Memory, Arc<Meter>);
 
@@ -63,7 +63,7 @@ impl Target for Counted {
     }
 }
 
-/// Memory that takes so many bytes a second.
+/// Memory that takes a limited number of bytes a second.
 #[derive(Debug)]
 struct Slow(Memory, ByteRate);
 
@@ -92,7 +92,7 @@ impl Target for Slow {
     }
 }
 
-/// Storage on which from the engine of this number on nothing comes back.
+/// Storage that hangs from the engine of this number on.
 #[derive(Debug)]
 struct Stuck(Arc<dyn Target>, AtomicUsize, TargetDescription);
 
@@ -101,7 +101,7 @@ impl Stuck {
         Stuck::described(engine, |_| {})
     }
 
-    /// It says that writes go past the cache.
+    /// Makes storage that reports direct writes.
     fn direct(engine: usize) -> Arc<dyn Target> {
         Stuck::described(engine, |description| description.direct = DirectIo::Real { alignment: 4096 })
     }
@@ -152,7 +152,7 @@ fn cell(readers: Readers) -> RecordingRun {
 
 fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell: RecordingRun) -> Sample {
     let (clock, usual) = (Clock::start(), Baseline::now());
-    // What others write is not waited for.
+    // The test does not wait until other programs' dirty bytes are written.
     usual.stays(u64::MAX);
     let run =
         Run { clock, hang_after: Nanos::from_millis(4000), stop: Arc::default(), ends: Nanos::MAX, usual };
@@ -202,7 +202,7 @@ fn a_target_that_hangs_while_a_recorder_is_set_up_is_hung() {
     // The second lane.
     let sample = recorded_on(&Stuck::from(1), None, cell(Readers::default()));
     assert_eq!(sample.invalid, Some(Invalid::Hung));
-    // Past the cache the target is asked before there are lanes.
+    // With direct writes the target is probed before there are lanes.
     let sample = recorded_on(&Stuck::direct(0), None, cell(Readers::default()));
     assert_eq!(sample.invalid, Some(Invalid::Hung));
 }
@@ -250,7 +250,7 @@ fn packets_over_loopback_are_recorded_and_are_what_was_sent() {
     assert_eq!(packets.stored + packets.lost(), packets.due, "{packets:?}");
     assert_eq!((ingest.frame_size, ingest.stored + ingest.lost), (Bytes(128 * 8032), ingest.due));
     assert!(packets.room.0 > 0 && packets.receiving.0 > 0 && packets.sending.0 > 0, "{packets:?}");
-    // Whether a busy machine loses some is not the question; what is there is right.
+    // A busy machine may lose some packets; all frames stored must be right.
     assert!(
         ingest.readers.iter().all(|reader| reader.wrong == 0 && reader.failed == 0),
         "{:?}",
@@ -266,7 +266,7 @@ fn storage_that_is_too_slow_loses_packets_in_the_ring() {
     let sample = recorded_on(&slow, None, telescope);
     let ingest = sample.ingest.expect("a recording");
     let packets = ingest.packets.expect("it was of packets");
-    // 24 MB came, a ring of 4 MiB and two lanes that take 2 MB a second each.
+    // 24 MB arrived, for a ring of 4 MiB and two lanes that take 2 MB a second each.
     assert!(packets.ring >= 1000 && packets.lost() >= packets.ring, "{packets:?}");
     assert_eq!(ingest.losses(), packets.lost());
     assert!(packets.losses > 0 && packets.longest_loss >= packets.losses, "{packets:?}");

@@ -1,5 +1,5 @@
-//! A recording by several processes: who records which part, and how they begin and end together. Of one process alone nothing of
-//! this takes any time.
+//! A recording by several processes: how they split it, and how they begin and end together. With one process
+//! none of this takes any time.
 //!
 //! ```text
 //! rank 0   Record ->        Ready -> Begin ->  start agreed ...........  Recorded -> one sample a cell
@@ -22,11 +22,11 @@ use crate::{task::Run, together::of_rank};
 pub(crate) struct RecordingRanks<'a> {
     pub(crate) cluster: &'a dyn Cluster,
     pub(crate) ranks: &'a CampaignRanks,
-    /// Which repeat it is of all that the campaign makes together.
+    /// The number of this repeat among all that the campaign makes together.
     pub(crate) attempt: u32,
 }
 
-/// What this process records of each cell; none where others do.
+/// The parts of each cell that this process records; `None` for a cell that others record.
 pub(super) type OwnParts = Vec<Option<(RecordingRun, Seed)>>;
 
 impl RecordingRanks<'_> {
@@ -42,8 +42,8 @@ impl RecordingRanks<'_> {
         Some((cell.part(number, recorders.len() as u32), seed))
     }
 
-    /// How much later than the others this process begins each of its parts: where frames are dealt out in turn, by so many frames
-    /// as others take before.
+    /// The delay of each of this process's parts. If processes record frames in turn, the delay is one frame
+    /// period for each process before this one.
     pub(super) fn own_turns(&self, cells: &[(RecordingRun, Seed)]) -> Vec<Nanos> {
         cells.iter().filter_map(|(cell, _)| self.own_turn(cell)).collect()
     }
@@ -56,7 +56,8 @@ impl RecordingRanks<'_> {
         Some(if in_turn { Nanos(number * cell.instrument.frame_rate.period().0) } else { Nanos(0) })
     }
 
-    /// Whether all are ready; if not, why. None if the campaign is over before they begin.
+    /// Agrees that all are ready, or on the reason why not. Returns `None` if the campaign is over before they
+    /// begin.
     pub(super) fn all_ready(
         &self,
         failed: Option<&Invalid>,
@@ -70,14 +71,14 @@ impl RecordingRanks<'_> {
         Some(failed.into_iter().next().flatten().map_or(Ok(()), Err))
     }
 
-    /// When all begin, on this process's clock.
+    /// The time at which all begin, on this process's clock.
     pub(super) fn agreed_start(&self, clock: &Clock) -> Nanos {
         self.cluster.barrier();
         self.cluster.agree_start(clock)
     }
 
-    /// At rank 0 a sample for each cell of what all recorded; none elsewhere, or if it was cut short anywhere. `samples` are this
-    /// process's, none if they were cut short.
+    /// At rank 0 returns a sample for each cell, of all processes together. Returns `None` elsewhere, or if the
+    /// recording was interrupted anywhere. `samples` are this process's; `None` if they were interrupted.
     pub(super) fn united(
         &self,
         cells: &[(RecordingRun, Seed)],
@@ -100,14 +101,15 @@ impl RecordingRanks<'_> {
         Some(samples)
     }
 
-    /// The numbers of those cells that this process has a part of.
+    /// The numbers of the cells in which this process has a part.
     pub(super) fn own_cells(&self, cells: &[(RecordingRun, Seed)]) -> Vec<usize> {
         let has_part =
             |(_, (cell, seed)): &(usize, &(RecordingRun, Seed))| self.own_part(cell, *seed).is_some();
         cells.iter().enumerate().filter(has_part).map(|(number, _)| number).collect()
     }
 
-    /// This process records nothing of it: it sends what others await of it, and leaves the processor to them otherwise.
+    /// Serves a job of which this process records nothing. It sends the streams that others await of it, and
+    /// otherwise leaves the processor to them.
     pub(super) fn assist(&self, run: &Run, cells: &[(RecordingRun, Seed)]) {
         if let Some(Ok(())) = self.all_ready(None, &|| run.is_over())
             && let Some(Ok(mut streams)) = self.streams(run, cells, Vec::new())
@@ -122,7 +124,7 @@ impl RecordingRanks<'_> {
     }
 }
 
-/// One sample of a cell: that of one process as it is.
+/// Merges the parts of a cell into one sample. A single part stays as it is.
 fn joined(cell: &RecordingRun, mut parts: Vec<RankSample>) -> Sample {
     if parts.len() == 1 {
         return parts.remove(0).sample;

@@ -1,4 +1,4 @@
-//! Criteria of acceptance that these targets or this machine can't decide.
+//! Checks criteria of acceptance that these targets or this machine can't decide.
 
 use std::thread::available_parallelism;
 
@@ -7,7 +7,7 @@ use nilometer_plan::{Acceptance, CoresOf, Requirement};
 
 use super::ResolveError;
 
-/// Refuses what could never be violated, or never be decided, before it is measured.
+/// Refuses criteria that could never be violated, or never be decided, before anything is measured.
 pub(super) fn check_acceptance(
     accept: &Acceptance,
     targets: &[TargetDescription],
@@ -44,14 +44,14 @@ fn check_cores(of: CoresOf, most: f64) -> Result<(), String> {
     ))
 }
 
-/// Processors of the machine, whatever part of them this process may use.
+/// The number of processors of the machine, including those that this process may not use.
 fn online() -> usize {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let is_processor = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| !rest.starts_with(' '));
     stat.lines().filter(is_processor).count().max(1)
 }
 
-/// Whether what serves the target is seen apart from this program.
+/// Checks that the target's client does not run within this program, where its work could not be separated.
 fn check_client(of: CoresOf, target: &TargetDescription) -> Result<(), String> {
     if of != CoresOf::Client || target.address.url().is_none() {
         return Ok(());
@@ -62,7 +62,7 @@ fn check_client(of: CoresOf, target: &TargetDescription) -> Result<(), String> {
     ))
 }
 
-/// Whether the kernel counts what reaches the devices below.
+/// Checks that the kernel counts the flushes that reach the devices below.
 fn check_flushes(target: &TargetDescription) -> Result<(), String> {
     let address = &target.address;
     let layers = &target.profile.layers;
@@ -80,7 +80,8 @@ fn check_flushes(target: &TargetDescription) -> Result<(), String> {
     }
 }
 
-/// Devices that only pass requests on do not count them, and those of a partition are counted with those of others.
+/// Returns true if the kernel counts the flushes of this layer, or if the layer has no volatile write cache.
+/// Devices that only pass requests on do not count them, and those of a partition count with those of others.
 fn counts_flushes(layer: &BlockLayer) -> bool {
     let passes_on = matches!(
         layer.kind,

@@ -1,30 +1,30 @@
-//! Why a plan can't run.
+//! The reasons why a plan can't run.
 
 use nilometer_model::{ByteRate, Bytes, Nanos, NotExpected};
 
-/// A plan that can't run on a target. The message names stage, cell and what would do.
+/// A plan that can't run on a target. The message names the stage, the cell and a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// Nothing can be written there.
+    /// The target can't be written.
     #[error("{path}: can't be written{why}: name a directory that this user may write to")]
     ReadOnly {
         /// The target.
         path: String,
-        /// What was said when it was tried, in brackets; nothing where nothing was.
+        /// The reason of the failed attempt, in brackets; empty if there is none.
         why: String,
     },
-    /// It is not what was expected.
+    /// The target is not the expected one.
     #[error(transparent)]
     NotExpected(#[from] NotExpected),
-    /// It can do nothing of what is planned.
+    /// The target lacks the capabilities for every cell.
     #[error("{path}: nothing of the plan can be measured there: it lacks {lacking}")]
     Unable {
         /// The target.
         path: String,
-        /// What is missing for the cells of the plan.
+        /// The missing capabilities.
         lacking: String,
     },
-    /// The plan is about other numbers of targets.
+    /// The plan applies only to other numbers of targets.
     #[error(
         "{path}: nothing of the plan is measured there: all its volumes are numbers, and none takes this one of {targets} \
          targets in: name as many targets as one of them says, or add \"alone\" or \"together\" to the plan"
@@ -32,10 +32,10 @@ pub enum ResolveError {
     NotAmong {
         /// The target.
         path: String,
-        /// How many there are.
+        /// The number of targets.
         targets: usize,
     },
-    /// Nothing can be read again there.
+    /// The storage keeps no data to read again.
     #[error("{path}: keeps nothing, so that nothing can be copied {way} it: name a directory")]
     KeepsNothing {
         /// The storage.
@@ -43,7 +43,7 @@ pub enum ResolveError {
         /// `from` or `to`.
         way: &'static str,
     },
-    /// `O_DIRECT` can't take such blocks.
+    /// The block size is not suitable for `O_DIRECT`.
     #[error(
         "stage `{stage}`: {key} = \"{block}\" is no multiple of {alignment}, which O_DIRECT needs on {path}: \
          write a multiple, or access = \"buffered\""
@@ -51,16 +51,16 @@ pub enum ResolveError {
     Alignment {
         /// The stage.
         stage: String,
-        /// The parameter, or what follows from it.
+        /// The parameter, or a size that follows from it.
         key: &'static str,
         /// Its size.
         block: Bytes,
-        /// What it should be a multiple of.
+        /// The size of which it must be a multiple.
         alignment: Bytes,
         /// The target.
         path: String,
     },
-    /// There is no `O_DIRECT`.
+    /// The target does not support `O_DIRECT`.
     #[error(
         "stage `{stage}`: access = \"direct\" is not possible on {path} ({why}): write \"best\" or \"buffered\""
     )]
@@ -69,10 +69,10 @@ pub enum ResolveError {
         stage: String,
         /// The target.
         path: String,
-        /// What it does instead.
+        /// The target's actual behaviour.
         why: String,
     },
-    /// Too little space.
+    /// The target has too little space.
     #[error(
         "stage `{stage}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: name larger \
          storage, or write {}", smaller(*scale)
@@ -82,83 +82,83 @@ pub enum ResolveError {
         stage: String,
         /// The target.
         path: String,
-        /// What a cell leaves there.
+        /// The size of a cell's files.
         needed: Bytes,
-        /// What there is.
+        /// The free space.
         free: Bytes,
-        /// What the plan leaves alone.
+        /// The space that the plan leaves free.
         reserve: Bytes,
-        /// A scale at which it would fit; none where it is the reserve that leaves no room.
+        /// A scale at which it would fit; `None` if the reserve leaves no room.
         scale: Option<f64>,
     },
-    /// Too little space for what stays of a recording.
+    /// The target has too little space for the kept part of a recording.
     #[error(
         "the recording of `{instrument}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: \
          name larger storage, an instrument with fewer frames_per_file, a smaller --reserve, or a smaller --keep, of which the \
          latest stay"
     )]
     Recording {
-        /// Its name.
+        /// The instrument's name.
         instrument: String,
         /// The target.
         path: String,
-        /// What lies there at once.
+        /// The largest size at once.
         needed: Bytes,
-        /// What there is.
+        /// The free space.
         free: Bytes,
-        /// What the plan leaves alone.
+        /// The space that the plan leaves free.
         reserve: Bytes,
     },
-    /// Writers that would wait for each other.
+    /// The writers would wait for each other.
     #[error("the recording of `{instrument}` on {path}: {why} (in a plan: buffer, and writers = 1)")]
     Lines {
-        /// Its name.
+        /// The instrument's name.
         instrument: String,
         /// The target.
         path: String,
-        /// What would do.
+        /// A remedy.
         why: String,
     },
-    /// More processes than can record an instrument together.
+    /// More processes are to record an instrument than can do so together.
     #[error("{instrument}: {asked}, and {why}: write smaller numbers, or leave them out")]
     Recorders {
-        /// What is recorded.
+        /// The instrument.
         instrument: String,
-        /// How many processes that makes.
+        /// The number of processes asked for, in words.
         asked: String,
-        /// How many can, and why.
+        /// The number that can, with the reason.
         why: String,
     },
-    /// More space than the plan allows.
+    /// A cell needs more space than the plan allows.
     #[error(
         "stage `{stage}` needs {needed}, and the plan's space_limit is {limit}: raise it, or write --scale {scale}"
     )]
     SpaceLimit {
         /// The stage.
         stage: String,
-        /// What a cell leaves on a target.
+        /// The size of a cell's files on a target.
         needed: Bytes,
-        /// What the plan allows.
+        /// The space that the plan allows.
         limit: Bytes,
         /// A scale at which it would fit.
         scale: f64,
     },
-    /// The matrix is too large.
+    /// The matrix takes too much time.
     #[error(
         "the plan takes {needed} even at {rate} and {operations} million operations a second, and its time_limit is \
          {limit}: leave values out, write a smaller --scale, or a longer time_limit"
     )]
     Time {
-        /// At the highest speed that can be thought of.
+        /// The time at the highest conceivable speed.
         needed: Nanos,
-        /// That speed.
+        /// The rate at that speed.
         rate: ByteRate,
-        /// That speed.
+        /// The operations at that speed, in millions a second.
         operations: f64,
-        /// What the plan allows.
+        /// The time that the plan allows.
         limit: Nanos,
     },
-    /// Copies come from nowhere.
+    /// Copies have no source.
     #[error(
         "stage `{stage}`: source = \"disk\" needs a directory to copy from: write --source DIRECTORY, or source = \
          \"/a/directory\" at the head of the plan"
@@ -167,25 +167,25 @@ pub enum ResolveError {
         /// The stage.
         stage: String,
     },
-    /// Copies of recordings go nowhere.
+    /// Copies of recordings have no archive.
     #[error("{instrument}: a copy needs a directory on other storage: write --copy-to DIRECTORY")]
     NoArchive {
-        /// What is recorded.
+        /// The instrument.
         instrument: String,
     },
-    /// Too few inodes.
+    /// The file system has too few inodes.
     #[error("stage `{stage}` needs {needed} inodes on {path}, which has {free} free")]
     Inodes {
         /// The stage.
         stage: String,
         /// The target.
         path: String,
-        /// Files and directories of a cell.
+        /// The number of files and directories of a cell.
         needed: u64,
-        /// What there is.
+        /// The number of free inodes.
         free: u64,
     },
-    /// Too few processes.
+    /// There are too few processes.
     #[error(
         "stage `{stage}` asks for {asked}: there {there}: start more with mpirun or srun (docs/cluster.md), or write smaller \
          numbers"
@@ -193,26 +193,26 @@ pub enum ResolveError {
     Processes {
         /// The stage.
         stage: String,
-        /// What the cell says.
+        /// The processes that the cell asks for.
         asked: String,
-        /// What there is, with its verb.
+        /// The processes that there are, with a verb.
         there: String,
     },
-    /// What a stage is made by is not there: several machines, or MPI-IO.
+    /// A stage needs several machines, or MPI-IO, which are not there.
     #[error("stage `{stage}`: {why}")]
     Lacking {
         /// The stage.
         stage: String,
-        /// What is wrong, with what would do.
+        /// The problem and a remedy.
         why: String,
     },
-    /// Criteria that nothing could decide here.
+    /// Nothing could decide these criteria here.
     #[error("accept: {why}")]
     Acceptance {
-        /// What is wrong, with the valid values.
+        /// The problem and the valid values.
         why: String,
     },
-    /// Too little memory.
+    /// There is too little memory.
     #[error(
         "stage `{stage}` needs {needed} of buffers, and at most half of the {available} of memory that are available{limit}: write a \
          smaller buffer (--buffer {}), fewer workers or smaller blocks",
@@ -221,16 +221,16 @@ pub enum ResolveError {
     Memory {
         /// The stage.
         stage: String,
-        /// Of all workers of a cell.
+        /// The memory of all workers of a cell.
         needed: Bytes,
-        /// What there is.
+        /// The available memory.
         available: Bytes,
-        /// What a container or a job allows, in words; empty if none limits it.
+        /// The limit of a container or a job, in words; empty if there is none.
         limit: String,
     },
 }
 
-/// What to write where there is too little room.
+/// The advice if there is too little room.
 fn smaller(scale: Option<f64>) -> String {
     scale.map_or_else(|| "a smaller --reserve".into(), |scale| format!("--scale {scale}"))
 }

@@ -1,11 +1,13 @@
-//! Several targets as one, where one recording lies on several: they stand behind those that the user named.
+//! Several targets as one, for a recording that is striped over them. They come after the targets that the user
+//! named.
 
 use nilometer_model::TargetDescription;
 use nilometer_plan::{PlannedCampaign, RecordingRun, Volumes};
 
 use super::ResolveError;
 
-/// A campaign with all that its recordings lie on. Those that it has already, as it comes from a record, stay where they are.
+/// Adds the joined targets of all recordings. A campaign from a record has them already, and they keep their
+/// positions.
 pub(super) fn with_joined(mut campaign: PlannedCampaign) -> Result<PlannedCampaign, ResolveError> {
     let mut joined: Vec<TargetDescription> = Vec::new();
     for (cell, run) in campaign.plan.recordings() {
@@ -24,7 +26,7 @@ pub(super) fn with_joined(mut campaign: PlannedCampaign) -> Result<PlannedCampai
     Ok(campaign)
 }
 
-/// One process makes a recording over several targets, and there are as many.
+/// Checks that one process makes a recording over several targets, and that there are as many targets.
 fn check_joined(campaign: &PlannedCampaign, stage: &str, run: &RecordingRun) -> Result<(), ResolveError> {
     if run.volumes.iter().all(|volumes| *volumes == Volumes::Alone) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Whether there are as many processes as a plan asks for.
+//! Checks that there are as many processes as a plan asks for.
 
 use std::{os::unix::ffi::OsStrExt, path::Path};
 
@@ -7,7 +7,8 @@ use nilometer_plan::{Cell, RecordingRun, RecordingSplit, ResolvedPlan, Route, Si
 
 use super::ResolveError;
 
-/// There are as many processes as a cell asks for, and where it goes by nodes each has as many.
+/// Checks that there are as many processes as a cell asks for. If it goes by nodes, each must have the same
+/// number.
 pub(super) fn check_processes(
     plan: &ResolvedPlan,
     stage: &str,
@@ -37,7 +38,8 @@ pub(super) fn check_processes(
     Ok(())
 }
 
-/// An instrument can be dealt out to as many processes as are to record it, and each has room for its part.
+/// Checks that an instrument can be split among the processes that are to record it, and that each has room for
+/// its part.
 pub(super) fn check_recorders(
     plan: &ResolvedPlan,
     stage: &str,
@@ -97,7 +99,8 @@ pub(super) fn check_recorders(
     Ok(())
 }
 
-/// Processes have what a cell asks for of MPI-IO, all of them the same, and paths are such as it reads.
+/// Checks that all processes have the MPI-IO that a cell asks for, all of them the same, and that it can read
+/// the paths.
 pub(super) fn check_mpi_io(
     plan: &ResolvedPlan,
     stage: &str,
@@ -142,13 +145,13 @@ fn has_colon(path: &Path) -> bool {
     path.as_os_str().as_bytes().contains(&b':')
 }
 
-/// `ompio in 4 processes`.
+/// Formats, for example, `ompio in 4 processes`.
 fn has(which: MpiIoImplementation, counts: &[u32]) -> String {
     let all: u32 = counts.iter().sum();
     format!("{which} in {all} process{}", if all == 1 { "" } else { "es" })
 }
 
-/// A load works in one process, which is that of all that it is beside.
+/// Checks that a campaign with a load has a single process: the load works within it, beside the cells.
 pub(super) fn check_background(plan: &ResolvedPlan, cell: &Cell) -> Result<(), ResolveError> {
     let has_load = cell.background().is_some_and(|load| !load.is_none());
     if !has_load || plan.ranks < 2 {
@@ -162,11 +165,11 @@ pub(super) fn check_background(plan: &ResolvedPlan, cell: &Cell) -> Result<(), R
     })
 }
 
-/// Between the processes of one machine there is no network.
+/// Checks that there are several machines: between the processes of one there is no network.
 pub(super) fn check_machines(plan: &ResolvedPlan) -> Result<(), ResolveError> {
     let refused = |stage: &str, why| Err(ResolveError::Lacking { stage: stage.to_owned(), why });
     for run in &plan.network {
-        // A plan that comes from a record was not read from a file.
+        // A plan from a record was not read from a file, and so not checked.
         if let Err(why) = run.clone().checked() {
             return refused(&run.stage, why);
         }
@@ -185,7 +188,7 @@ fn one_machine(processes: u32) -> String {
     )
 }
 
-/// One target has no siblings.
+/// Checks that there are several targets: a single one has no siblings.
 pub(super) fn check_siblings(stage: &str, run: &WorkloadRun, targets: usize) -> Result<(), ResolveError> {
     if run.siblings != Some(Siblings::Targets) || targets >= 2 {
         return Ok(());
@@ -194,7 +197,8 @@ pub(super) fn check_siblings(stage: &str, run: &WorkloadRun, targets: usize) -> 
     Err(ResolveError::Lacking { stage: stage.to_owned(), why: why.into() })
 }
 
-/// Commands that apply a setting run on the first machine only: elsewhere it would not be in force.
+/// Checks that a plan with settings runs on one machine. Their commands run on the first machine only, and
+/// would not be in force elsewhere.
 pub(super) fn check_settings(plan: &ResolvedPlan, cell: &Cell) -> Result<(), ResolveError> {
     if cell.settings().is_empty() || plan.node_ranks.len() < 2 {
         return Ok(());

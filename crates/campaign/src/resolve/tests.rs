@@ -1,4 +1,4 @@
-//! What is refused when a plan meets its targets, and with which words.
+//! Tests the checks of a plan against its targets, and their messages.
 
 use super::*;
 use nilometer_model::{Format, Instrument, Nanos, catalogue};
@@ -24,7 +24,7 @@ fn plan(volumes: &str) -> ResolvedPlan {
     parse(&COPIES.replace("alone", volumes), "copies", 1.0).expect("a valid plan")
 }
 
-/// A directory of a file system with so many GiB free.
+/// A directory of a file system with `free` GiB free.
 fn target(mount_point: &str, free: u64) -> TargetDescription {
     let probed = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
     let space = FileSystemSpace { free: Bytes(free << 30), free_inodes: None, ..probed.space };
@@ -177,7 +177,7 @@ block_size = "1 MiB"
 access = "buffered"
 "#;
 
-/// On nodes with so many processes each.
+/// Resolves a plan for nodes with these numbers of processes.
 fn over(text: &str, counts: &[u32], free: u64) -> Result<PlannedCampaign, String> {
     let plan = parse(text, "nodes", 1.0).expect("a valid plan");
     let plan = ResolvedPlan { ranks: counts.iter().sum(), node_ranks: counts.into(), ..plan };
@@ -259,7 +259,7 @@ fn what_is_recorded_over_several_targets_is_a_target_behind_them() {
 fn a_recording_over_several_has_room_on_each_and_is_made_by_one_process() {
     let fits =
         |keep, free| resolve(over_several(&[Volumes::First(2)], keep), disks(free)[..2].to_vec()).is_ok();
-    // Of 8 GiB each has a half, and both are on one file system.
+    // Each of the two has a half of the 8 GiB, and both are on one file system.
     assert_eq!([fits(8, 12), fits(8, 7), fits(4, 7)], [true, false, true]);
     let ranks = ResolvedPlan { ranks: 2, ..over_several(&[Volumes::Alone, Volumes::Together], 1) };
     let why = resolve(ranks, disks(9)).expect_err("several processes").to_string();

@@ -1,4 +1,5 @@
-//! Which samples go into the record: the first of each key, unless it was spoilt and a later one is not.
+//! Decides which samples go into the record: the first of each key, unless it was spoilt and a later one is
+//! not.
 
 use nilometer_model::{Invalid, Phase, Sample};
 use nilometer_plan::{Key, Measured};
@@ -8,13 +9,15 @@ use super::{Campaign, CampaignError, Progress, State};
 use crate::turns::ScheduledRepeat;
 
 impl Campaign {
-    /// Whether a sample of this key would be kept: there is none, or it was spoilt.
+    /// Returns true if a sample of this key would be kept: the record has none, or only a spoilt one.
     fn is_open(&self, key: &Key) -> bool {
         self.done.get(key).is_none_or(|invalid| invalid.as_ref().is_some_and(Invalid::is_spoilt))
     }
 
-    /// Keeps the sample of a phase that failed. A turn that was run again, after a kill or because it was spoilt, may fail
-    /// where it did not before: then the first phase that has no sample, or a spoilt one, gets it.
+    /// Keeps the sample of a phase that failed.
+    ///
+    /// A turn that runs again, after a kill or because it was spoilt, may fail in a phase that has a good
+    /// sample. The first phase without a sample, or with a spoilt one, then gets the failure.
     pub(super) fn keep_broken(
         &mut self,
         state: &mut State<'_>,
@@ -34,7 +37,8 @@ impl Campaign {
         self.keep(state, turn.key(target, missing), Sample { invalid: Some(why), ..sample })
     }
 
-    /// Puts a sample into the record, unless it is there already. One that was spoilt gives way to one that is not.
+    /// Puts a sample into the record, unless the record has one of this key. A sample that is not spoilt
+    /// replaces a spoilt one.
     pub(super) fn keep(
         &mut self,
         state: &mut State<'_>,

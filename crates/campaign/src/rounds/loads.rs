@@ -1,4 +1,5 @@
-//! Loads beside what is measured: laid out once a cell, before its first phase that counts.
+//! The loads that run beside the measurements. They are laid out once for each cell, before its first phase
+//! that counts.
 
 use nilometer_model::{Invalid, Sample};
 
@@ -6,7 +7,8 @@ use super::{Campaign, CampaignError, State};
 use crate::{background::Loads, turns::ScheduledRepeat};
 
 impl Campaign {
-    /// The loads of a turn's cell. A target on which one can't be laid out is measured no further in this turn.
+    /// Prepares the loads of a turn's cell. A target on which a load can't be laid out is dropped from this
+    /// turn.
     pub(super) fn prepare_loads(
         &mut self,
         state: &mut State<'_>,
@@ -22,7 +24,7 @@ impl Campaign {
             let Some(place) = self.load_places.get(number).cloned().flatten() else { continue };
             let Err(why) = loads.prepare(&state.run, number, &place, &load, seed) else { continue };
             going.retain(|going| *going != number);
-            // Where the campaign ends nothing is known of this repeat.
+            // The campaign ends here, so nothing can be concluded about this repeat.
             if state.run.is_over() {
                 going.clear();
                 break;

@@ -1,5 +1,5 @@
-//! The campaign: repeats are rounds; in each, all cells on all targets in an order drawn from the seed, so that drift
-//! hits all alike. Every sample is in the record before the next phase begins.
+//! The campaign: repeats are rounds. Each round runs all cells on all targets in an order drawn from the seed;
+//! drift therefore affects all alike. Every sample is in the record before the next phase begins.
 
 mod ceiling;
 mod keep;
@@ -41,27 +41,28 @@ use spoilt::{Budget, Taken};
 /// A resolved plan with its targets and its record.
 #[derive(Debug)]
 pub struct Campaign {
-    /// What is measured.
+    /// The plan and its targets.
     pub resolved: PlannedCampaign,
-    /// In the order of the plan's targets; none for one that is left out from the start.
+    /// The targets in the plan's order; `None` for one that is left out from the start.
     pub targets: Vec<Option<Arc<dyn Target>>>,
-    /// Where recordings are copied to while they are made, if the plan asks for it.
+    /// The archive to which recordings are copied while they are made, if the plan asks for it.
     pub archive: Option<Arc<dyn Target>>,
-    /// Where loads work beside what is measured, in the order of targets; none where there are none.
+    /// The places in which loads work beside the measurements, in the order of targets; `None` for a target
+    /// without a load.
     pub load_places: Vec<Option<Arc<dyn Target>>>,
-    /// Where samples go.
+    /// The record that samples go into.
     pub record: Record,
-    /// What is in the record already, and why it must not be used, if so.
+    /// The keys of the samples in the record, each with the reason why it must not be used, if there is one.
     pub done: Done,
-    /// Of what is in the record, the trials of searches.
+    /// The trials of searches that the record has.
     pub trials: Trials,
-    /// And the rates of workloads.
+    /// The rates of workloads that the record has.
     pub rates: MeasuredRates,
-    /// Set from elsewhere to end the campaign within a second.
+    /// Another thread sets it to end the campaign within a second.
     pub stop: Arc<AtomicBool>,
     /// The processes that measure together; this one is rank 0.
     pub cluster: Arc<dyn Cluster>,
-    /// Where they are, see [`crate::joined_by_all`].
+    /// The nodes that the processes run on, see [`crate::joined_by_all`].
     pub ranks: CampaignRanks,
     /// The stages of the plan that measure the network, see [`crate::network_stages`].
     pub network: Vec<NetworkLead>,
@@ -70,54 +71,54 @@ pub struct Campaign {
 /// A campaign that could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
-    /// The record could not be written.
+    /// The campaign could not write the record.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
 
-/// A campaign that came to its end, or was ended.
+/// A campaign that came to its end, or was stopped.
 #[derive(Debug)]
 pub struct Ran {
-    /// With all that was measured.
+    /// The record, with all samples.
     pub record: Record,
-    /// How many repeats of cells were not measured, on targets that were not left out.
+    /// The number of repeats of cells that were not measured, on targets that were not left out.
     pub missing: usize,
 }
 
 type Tell<'a> = &'a mut dyn FnMut(Progress<'_>);
 
-/// What changes while a campaign runs.
+/// The state that changes while a campaign runs.
 struct State<'a> {
     run: Run,
     surroundings: Surroundings,
     calendar: Watched,
     left_out: Vec<bool>,
     remaining: Remaining,
-    /// For what is measured again.
+    /// The time that repetitions of spoilt turns may take.
     budget: Budget,
     /// The turn that runs.
     turn: ScheduledRepeat,
-    /// When it began.
+    /// The time at which the turn began.
     turn_begun: Nanos,
-    /// How many turns are done, this one included, and of how many.
+    /// The number of turns done, this one included, and the number of all.
     place: (usize, usize),
-    /// What was noted of layouts: the same of each round is one note.
+    /// The notes on layouts so far; a note that is the same in each round is made once.
     noted: Vec<String>,
-    /// Repeats that were begun by several processes.
+    /// The number of repeats that several processes began.
     attempts: u32,
     tell: Tell<'a>,
 }
 
 impl Campaign {
-    /// Runs all rounds, without what is done already. Faults of a target are in its samples, and the others go on; only a
-    /// fault of the record ends it.
+    /// Runs all turns that are not done yet. Samples record the faults of a target, and the other targets go
+    /// on; only a fault of the record ends the campaign.
     pub fn run(self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
         let cluster = self.cluster.clone();
         let held = self.targets.clone();
         let places = self.load_places.clone();
         let ran = self.run_rounds(tell);
         cluster.broadcast(Some(ClusterDecision::End));
-        // What is on the targets is removed after the others have left it.
+        // Rank 0 removes its files from the targets after the other ranks have left them.
         cluster.barrier();
         drop((held, places));
         ran
@@ -152,13 +153,13 @@ impl Campaign {
         Ok(Ran { record: self.record, missing })
     }
 
-    /// Whether nothing of a turn is to be measured any more on targets that are in use.
+    /// Returns true if nothing of a turn is left to measure on the targets in use.
     fn is_done(&self, state: &State<'_>, turn: &ScheduledRepeat) -> bool {
         let turn = ScheduledRepeat { targets: state.in_use(&turn.targets), ..turn.clone() };
         turn.is_done(&self.resolved.plan, &self.done, &self.trials)
     }
 
-    /// Measures those turns of a round that are not done yet, unless the campaign ends before.
+    /// Measures the turns of a round that are not done yet, unless the campaign ends before.
     fn take_round(
         &mut self,
         state: &mut State<'_>,
@@ -225,12 +226,13 @@ impl Campaign {
         }
     }
 
-    /// One cell, all its phases, on the turn's targets. Returns early when the campaign ends first.
+    /// Measures one cell, all its phases, on the turn's targets. Returns early if the campaign ends first.
     fn take(&mut self, state: &mut State<'_>, turn: &ScheduledRepeat) -> Result<(), CampaignError> {
         match &self.resolved.plan.cells[turn.cell].measurement {
             Measurement::Recording(run) if run.goal.searches() => self.take_search(state, turn)?,
             Measurement::Recording(_) => self.take_recording(state, turn)?,
-            // A record may be anybody's: nothing is measured of such a cell, whatever its plan says.
+            // A record may come from anybody. Nothing is measured of an imported cell, whatever its plan
+            // contains.
             Measurement::Imported(_) => {}
             Measurement::Workload(run) => {
                 let is_ceiling = turns::is_ceiling(&self.resolved, turn);
@@ -251,7 +253,8 @@ impl Campaign {
         Seed(self.resolved.plan.seed).part(turn.cell as u64).part(u64::from(turn.repeat))
     }
 
-    /// All phases of a cell. A target on which one fails does no more of them; one that hangs is left out.
+    /// Runs all phases of a cell. A target on which one fails runs no more of them; a target that hangs is left
+    /// out.
     fn take_phases(
         &mut self,
         state: &mut State<'_>,
@@ -310,7 +313,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// Spreads the files of a cell as it asks, as far as the target lets that be chosen. What it gives else is noted.
+    /// Spreads the files of a cell as it asks, as far as the target allows. If the target gives another layout
+    /// the campaign notes it.
     fn lay_out(
         &mut self,
         state: &mut State<'_>,
@@ -340,7 +344,7 @@ impl Campaign {
         state.left_out[target] = true;
         self.record.leave_out(target, why)?;
         (state.tell)(Progress::LeftOut { target, why });
-        // Nothing is recorded over several of which one is not used.
+        // A recording over several targets needs all of them.
         let joined =
             (0..self.resolved.targets.len()).filter(|&of| self.resolved.members(of).contains(&target));
         for joined in joined.collect::<Vec<_>>() {
@@ -358,7 +362,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Removes what a cell left; each file may take its time.
+    /// Removes the files of a cell; the time limit grows with their number.
     fn clear(&self, state: &State<'_>, turn: &ScheduledRepeat, target: usize) -> Result<(), TargetError> {
         let Some(target) = &self.targets[target] else { return Ok(()) };
         let run = self.resolved.plan.cells[turn.cell].as_workload();
@@ -370,18 +374,18 @@ impl Campaign {
 }
 
 impl State<'_> {
-    /// Those that were not left out.
+    /// The targets that were not left out.
     fn in_use(&self, targets: &[usize]) -> Vec<usize> {
         targets.iter().copied().filter(|&target| !self.left_out[target]).collect()
     }
 
-    /// The number of a repeat that begins.
+    /// Counts a repeat that begins, and returns its number.
     fn next_attempt(&mut self, cluster: &dyn Cluster) -> u32 {
         self.attempts += u32::from(cluster.size() > 1);
         self.attempts
     }
 
-    /// A phase of a cell; none if the campaign ended first.
+    /// Runs a phase of a cell. Returns `None` if the campaign ended first.
     fn measure(&mut self, turn: &ScheduledRepeat, task: &Task<'_>, loads: &mut Loads) -> Option<Vec<Sample>> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
         let (done, of) = *place;
@@ -391,7 +395,7 @@ impl State<'_> {
         })
     }
 
-    /// How long the rest will take from now on, as far as that is known.
+    /// The expected time for the rest of the campaign; `None` before enough was measured.
     fn left(&self) -> Option<Nanos> {
         self.remaining.time(&self.turn, self.run.clock.now().since(self.turn_begun))
     }

@@ -1,4 +1,4 @@
-//! MPI-IO in a campaign: what is noted of it, and how a campaign ends in which a call of it does not come back.
+//! MPI-IO in a campaign: notes for the record, and the end of a campaign in which an MPI call does not return.
 
 use std::sync::atomic::Ordering;
 
@@ -8,8 +8,8 @@ use nilometer_plan::Key;
 use super::{Campaign, CampaignError, State};
 
 impl Campaign {
-    /// Notes with what else is known of where it was measured by which implementation and with which hints the files of a cell
-    /// were opened on a target.
+    /// Notes which MPI-IO implementation and which hints opened the files of a cell on a target. The note joins
+    /// the other facts about the environment.
     pub(super) fn note_mpi_io(&mut self, key: Key, found: &MpiIoInForce) -> Result<(), CampaignError> {
         let cell = &self.resolved.plan.cells[key.cell];
         let target = &self.resolved.targets[key.target].address;
@@ -17,7 +17,8 @@ impl Campaign {
         Ok(self.record.note_fact(&fact, &found.to_string())?)
     }
 
-    /// Ends the campaign where a call of MPI has not come back: nothing can be said to other processes any more.
+    /// Ends the campaign if an MPI call has not returned: this process can no longer send messages to the
+    /// others.
     pub(super) fn end_if_stuck(&mut self, state: &mut State<'_>, stuck: bool) -> Result<(), CampaignError> {
         if !stuck {
             return Ok(());

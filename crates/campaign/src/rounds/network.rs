@@ -1,5 +1,5 @@
-//! The network between machines in the rounds of a campaign: measured once in each, before what is measured on targets, so
-//! that drift hits both alike.
+//! The network between machines, in the rounds of a campaign. Each round measures it once, before the cells on
+//! targets, so that drift affects both alike.
 
 use nilometer_model::NetworkStage;
 use nilometer_network::{NetworkLead, NetworkProgress};
@@ -8,8 +8,8 @@ use nilometer_plan::NetworkTrials;
 use super::{Campaign, CampaignError, Progress, State};
 
 impl Campaign {
-    /// What is due up to a round of all network stages, one trial after the other, unless the campaign ends before. A round is
-    /// known by its number, from 0.
+    /// Makes the trials of all network stages that are due up to a round, one after the other, unless the
+    /// campaign ends before. Rounds count from 0.
     pub(super) fn take_network(&mut self, state: &mut State<'_>, round: u32) -> Result<(), CampaignError> {
         for number in 0..self.network.len() {
             let lead = &mut self.network[number];
@@ -25,18 +25,18 @@ impl Campaign {
         Ok(())
     }
 
-    /// The last round of all.
+    /// The number of the last round.
     pub(super) fn last_round(&self) -> u32 {
         let plan = &self.resolved.plan;
         (plan.warm_up + plan.repeats).saturating_sub(1)
     }
 
-    /// Trials of all rounds, and searches.
+    /// The number of trials of all rounds, and of searches.
     pub(super) fn network_planned(&self) -> usize {
         self.network.iter().map(|lead| NetworkTrials::planned(lead.results(), self.last_round() + 1)).sum()
     }
 
-    /// Trials of rounds that were not made; searches that are not over count as one each.
+    /// The number of trials of rounds that were not made; a search that is not over counts as one.
     pub(super) fn network_missing(&self) -> usize {
         let rounds = self.last_round() + 1;
         let open = |lead: &NetworkLead| {
@@ -45,7 +45,7 @@ impl Campaign {
         self.network.iter().map(open).sum()
     }
 
-    /// Notes what the machines are, and which network cells there are, unless the record has it already.
+    /// Notes the machines and the network cells, unless the record has them already.
     pub(super) fn note_machines(&mut self) -> Result<(), CampaignError> {
         let others = crate::machines::described(self.cluster.as_ref(), &self.ranks);
         self.record.note_machines(&others)?;

@@ -1,11 +1,11 @@
-//! Rounds beyond those of the plan, of the cells whose figures are not known as well as it asks for.
+//! Rounds beyond those of the plan, for cells whose figures are not as precise as the plan asks.
 
 use super::{Campaign, CampaignError, State};
 use crate::turns::{self, ScheduledRepeat};
 
 impl Campaign {
-    /// Repeats cells until all is known, or as often as the plan allows. They come behind all else: what the plan asks for once
-    /// has gone before.
+    /// Repeats cells until all figures are precise enough, or as often as the plan allows. These rounds come
+    /// last, after all that the plan asks for once.
     pub(super) fn take_until_precise(
         &mut self,
         state: &mut State<'_>,
@@ -38,7 +38,7 @@ impl Campaign {
         )
     }
 
-    /// The turns of a round of which something is not known well enough, in the order of the plan's last round.
+    /// The turns of a round that have a figure not yet precise enough, in the order of the plan's last round.
     fn wide(&self, turns: &[ScheduledRepeat], round: u32) -> Vec<ScheduledRepeat> {
         let plan = &self.resolved.plan;
         let last = plan.warm_up + plan.repeats - 1;

@@ -1,4 +1,4 @@
-//! What a campaign tells while it runs.
+//! Progress messages of a running campaign.
 
 use nilometer_model::{Nanos, NetworkResults, Phase};
 use nilometer_plan::{
@@ -8,81 +8,81 @@ use nilometer_plan::{
 
 use crate::supervise::SoFar;
 
-/// What a campaign tells while it runs.
+/// A progress message of a running campaign.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// A phase runs, told about five times a second.
+    /// A phase runs; sent about five times a second.
     Now(Now<'a>),
     /// A phase was measured.
     Measured {
-        /// How many cells and repeats are done.
+        /// The number of cells and repeats done.
         done: usize,
-        /// Of how many.
+        /// The number of all.
         of: usize,
-        /// How long the rest will take, as far as that is known.
+        /// The expected time for the rest; `None` before enough was measured.
         left: Option<Nanos>,
-        /// What was measured.
+        /// The key and the sample.
         measured: &'a Measured,
-        /// Which trial of a search it was, counted from 1, if it was one.
+        /// The number of the trial in its search, counted from 1; `None` if this is no search.
         trial: Option<u32>,
     },
-    /// A search begins, or goes on.
+    /// A search begins or goes on.
     Searches {
-        /// Where.
+        /// The target's number in the plan.
         target: usize,
-        /// Which recording, behind the cells.
+        /// The recording's index among the plan's cells.
         cell: usize,
-        /// How much it may take.
+        /// A bound on the length of the search.
         bound: SearchBound,
     },
     /// A search has come to its end.
     Found {
-        /// Where.
+        /// The target's number in the plan.
         target: usize,
-        /// Which recording, behind the cells.
+        /// The recording's index among the plan's cells.
         cell: usize,
-        /// Its bracket.
+        /// The bracket that the search found.
         found: &'a Found,
     },
     /// A target is no longer used.
     LeftOut {
-        /// Which.
+        /// The target's number in the plan.
         target: usize,
-        /// Why.
+        /// The reason.
         why: &'a str,
     },
-    /// Something of the network between machines was measured.
+    /// A trial of the network between machines was made.
     Network {
-        /// In which stage.
+        /// The name of the stage.
         stage: &'a str,
-        /// All that was measured there, the last one last.
+        /// All results of the stage, the latest last.
         results: &'a NetworkResults,
-        /// Trials of the stage that are done, and of how many.
+        /// The number of trials of the stage that are done.
         done: usize,
-        /// See `done`.
+        /// The number of all its trials.
         of: usize,
     },
-    /// Something happened that is worth a line.
+    /// An event worth a line.
     Event(&'a str),
 }
 
-/// What runs at this moment.
+/// The phase that runs at this moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Now<'a> {
-    /// Where: one target, or all that are measured at once.
+    /// The targets: one, or all that are measured at once.
     pub targets: &'a [usize],
-    /// Which cell, or behind the cells which recording.
+    /// The index among the plan's cells, which include recordings.
     pub cell: usize,
-    /// Which repeat of it, from 0; those of the warm-up come first.
+    /// The number of the repeat, from 0; those of the warm-up come first.
     pub repeat: u32,
-    /// Which part of it.
+    /// The phase of the cell.
     pub phase: Phase,
-    /// What it did so far.
+    /// The progress of the phase so far.
     pub so_far: SoFar,
-    /// How many cells and repeats are done when it is.
+    /// The number of cells and repeats done once this one is.
     pub done: usize,
-    /// Of how many.
+    /// The number of all.
     pub of: usize,
-    /// How long this cell and the rest will take, as far as that is known.
+    /// The expected time for this cell and the rest; `None` before enough was measured.
     pub left: Option<Nanos>,
 }

@@ -1,4 +1,4 @@
-//! The recordings of a campaign: one by one, in company, or as the trials of a search.
+//! The recordings of a campaign: alone, together with others, or as the trials of a search.
 
 use nilometer_cluster::ClusterDecision;
 use nilometer_model::{Invalid, Phase, Sample, Seed};
@@ -36,7 +36,7 @@ impl Campaign {
         self.clear_archive(state)
     }
 
-    /// All that is recorded at the same time on a target; whether the campaign goes on.
+    /// Makes all recordings that run at the same time on a target. Returns true if the campaign goes on.
     fn record_on(
         &mut self,
         state: &mut State<'_>,
@@ -85,7 +85,8 @@ impl Campaign {
         Ok(true)
     }
 
-    /// When a pass at full speed may end. Who records together with others ends with them: what one leaves they would take.
+    /// Returns when a pass at full speed may end. Recorders in several processes run to the end together: if
+    /// one left early the others would take its share.
     fn pass(&self, cells: &[(RecordingRun, Seed)], target: usize) -> Pass {
         if cells.iter().any(|(cell, _)| self.ranks.nodes.recorded_by(cell).len() > 1) {
             return Pass::Whole;
@@ -93,7 +94,7 @@ impl Campaign {
         self.trials.pass(&cells[0].0, target)
     }
 
-    /// A recording while the target is in a condition, which is left again whatever happens.
+    /// Makes a recording while the target is in a condition, and leaves the condition in any case.
     fn record_in(
         &mut self,
         state: &mut State<'_>,
@@ -119,14 +120,14 @@ impl Campaign {
             Err(why) => {
                 let why = format!("{left} not: {why}");
                 self.note(state, &why)?;
-                // What would be measured now is not the target as it is.
+                // The target is no longer in its normal state, so a measurement would not be of it.
                 self.leave_out(state, job.number, &why)?;
             }
         }
         Ok(samples)
     }
 
-    /// All trials of a search that are not made yet, on each target.
+    /// Makes all trials of a search that are still missing, on each target.
     pub(super) fn take_search(
         &mut self,
         state: &mut State<'_>,
@@ -149,7 +150,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// A trial of a search; whether another one can be made.
+    /// Makes a trial of a search. Returns true if another one can follow.
     fn take_trial(
         &mut self,
         state: &mut State<'_>,
@@ -182,7 +183,7 @@ impl Campaign {
         Ok(true)
     }
 
-    /// Removes what was copied.
+    /// Removes the copies.
     fn clear_archive(&mut self, state: &mut State<'_>) -> Result<(), CampaignError> {
         let Some(archive) = &self.archive else { return Ok(()) };
         let cleared = within(state.run.hang_after, archive, |archive| archive.clear());
@@ -198,7 +199,7 @@ impl Campaign {
 }
 
 impl State<'_> {
-    /// A recording; none if the campaign ended first.
+    /// Makes a recording. Returns `None` if the campaign ended first.
     fn record(&mut self, turn: &ScheduledRepeat, job: &Job<'_>, loads: &mut Loads) -> Option<Vec<Sample>> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
         let (done, of) = *place;

@@ -1,4 +1,4 @@
-//! Repeats under settings that are applied before and taken back behind each.
+//! Repeats under settings: each repeat applies them before and takes them back afterwards.
 
 use nilometer_model::{Invalid, Phase, Sample, TargetAddress};
 use nilometer_plan::{AppliedSetting, WorkloadRun};
@@ -7,8 +7,10 @@ use super::{Campaign, CampaignError, State};
 use crate::{setting, turns::ScheduledRepeat};
 
 impl Campaign {
-    /// All phases of a cell under its settings, which are taken back in any case, the last one first. Where one can't be
-    /// applied, this repeat is not measured; a target on which it can't be taken back is left out.
+    /// Runs all phases of a cell under its settings, and takes these back in any case, the last one first.
+    ///
+    /// If one can't be applied this repeat is not measured. A target on which one can't be taken back is left
+    /// out.
     pub(super) fn take_with_settings(
         &mut self,
         state: &mut State<'_>,
@@ -30,10 +32,10 @@ impl Campaign {
         }
         let taken = match refused {
             None => self.take_phases(state, turn, run),
-            // Of targets that are measured together none is measured without its settings.
+            // If targets are measured together, none is measured unless all have their settings.
             Some(why) => why.and_then(|why| self.keep_refused(state, turn, run, &why)),
         };
-        // In any case and all of them, whatever can't be noted.
+        // Take back all settings in any case, even if the record can't be written.
         let undone: Vec<_> = applied
             .into_iter()
             .map(|(number, count)| self.undo(state, number, &run.settings[..count]))
@@ -41,7 +43,8 @@ impl Campaign {
         undone.into_iter().fold(taken, Result::and)
     }
 
-    /// A recording on a target under its settings, which are taken back in any case; whether the campaign goes on.
+    /// Makes a recording on a target under its settings, and takes these back in any case. Returns true if the
+    /// campaign goes on.
     pub(super) fn record_with_settings(
         &mut self,
         state: &mut State<'_>,
@@ -81,8 +84,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// How many settings are to be taken back, and why one can't be applied, if so; an error of its own where that can't be
-    /// noted.
+    /// Applies settings. Returns how many to take back, and why one could not be applied, if so. Fails if the
+    /// record can't be written.
     fn apply(
         &mut self,
         state: &mut State<'_>,
@@ -101,7 +104,7 @@ impl Campaign {
         (settings.len(), Ok(()))
     }
 
-    /// Takes settings back, the last one first. What can't be noted stops none.
+    /// Takes settings back, the last one first. A failure to write the record stops none of them.
     fn undo(
         &mut self,
         state: &mut State<'_>,
@@ -116,7 +119,7 @@ impl Campaign {
                 Ok(()) => self.note(state, &undone),
                 Err(why) => {
                     let why = format!("{undone} not: {why}");
-                    // What would be measured now is not the target as it is.
+                    // The target is no longer in its normal state, so a measurement would not be of it.
                     self.note(state, &why).and_then(|()| self.leave_out(state, number, &why))
                 }
             };

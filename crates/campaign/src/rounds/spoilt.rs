@@ -1,9 +1,9 @@
-//! Measurements that the tool or its machine spoilt are made again at the end of their round: a busy minute costs the
-//! samples that it spoilt, and what is compared still comes from the same round.
+//! Repeats measurements that the tool or its machine spoilt, at the end of their round. A busy minute costs
+//! only the samples that it spoilt, and compared samples still come from the same round.
 //!
-//! A repetition is another attempt at the same repeat. Of its samples those are kept that stand for a spoilt one, and are
-//! not spoilt themselves: what was valid before stays, so nothing is chosen by its figure. How much time repetitions may
-//! take is limited ([`Budget`]), and where they are in vain they end.
+//! A repetition is another attempt at the same repeat. Its sample replaces a spoilt one, if it is not spoilt
+//! itself. A valid sample stays, so nothing is chosen by its figure. [`Budget`] limits the time that
+//! repetitions take; repetitions in vain end.
 
 use std::collections::BTreeMap;
 
@@ -16,27 +16,27 @@ use crate::{
     turns::{Done, ScheduledRepeat, is_broken},
 };
 
-/// A turn is measured again at most so often in its round.
+/// The most repetitions of a turn in its round.
 const ATTEMPTS_MOST: u32 = 2;
-/// A cell of which so many repetitions in a row were in vain is not measured again: the machine is too small for it, or
-/// will not calm down.
+/// A cell with this number of repetitions in vain in a row is not repeated again. The machine is too small for
+/// it, or will not calm down.
 const IN_VAIN_MOST: u32 = 2;
-/// Repetitions take at most this part of the time that the planned measurements took so far.
+/// Repetitions take at most 1 / `PART` of the time that the planned measurements took so far.
 const PART: u64 = 3;
 
-/// What repetitions may cost.
+/// The time that repetitions may take.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
-    /// How long planned measurements took.
+    /// The time that planned measurements took.
     planned: Nanos,
-    /// And repetitions.
+    /// The time that repetitions took.
     again: Nanos,
-    /// How many repetitions of a cell were in vain since it was last measured unspoilt.
+    /// The number of repetitions of a cell in vain since its last unspoilt measurement.
     in_vain: BTreeMap<usize, u32>,
 }
 
 impl Budget {
-    /// A planned measurement of a cell took so long; whether it was spoilt.
+    /// Adds a planned measurement of a cell that took the time `took`.
     pub(super) fn plan(&mut self, cell: usize, took: Nanos, spoilt: bool) {
         self.planned += took;
         if !spoilt {
@@ -44,13 +44,13 @@ impl Budget {
         }
     }
 
-    /// Whether a cell may be measured again, which will take about so long.
+    /// Returns true if a cell may be repeated, which takes about the time `takes`.
     fn allows(&self, cell: usize, takes: Nanos) -> bool {
         let hopeless = self.in_vain.get(&cell).is_some_and(|count| *count >= IN_VAIN_MOST);
         !hopeless && (self.again + takes).0 <= self.planned.0 / PART
     }
 
-    /// A repetition took so long; whether it was spoilt, too.
+    /// Adds a repetition that took the time `took`; `spoilt` says if it was spoilt, too.
     fn spend(&mut self, cell: usize, took: Nanos, spoilt: bool) {
         self.again += took;
         let in_vain = self.in_vain.entry(cell).or_default();
@@ -58,14 +58,15 @@ impl Budget {
     }
 }
 
-/// A turn that was just measured, and how long that took.
+/// A turn that was just measured, and the time that it took.
 #[derive(Debug, Clone)]
 pub(super) struct Taken {
     pub(super) turn: ScheduledRepeat,
     pub(super) took: Nanos,
 }
 
-/// Turns that are measured before any of them is measured again: those of a round, and a search by itself.
+/// Splits turns into groups; each group is measured before any of its turns is repeated. A group is a round, or
+/// a single search.
 pub(super) fn rounds<'a>(
     plan: &'a ResolvedPlan,
     turns: &'a [ScheduledRepeat],
@@ -74,7 +75,8 @@ pub(super) fn rounds<'a>(
     turns.chunk_by(move |a, b| place(a) == place(b) && a.search(plan).is_none() && b.search(plan).is_none())
 }
 
-/// Why a turn should be measured again: the worst of what spoilt its samples, on targets on which nothing broke.
+/// Returns why a turn should be repeated: the worst reason among its spoilt samples, except on targets where
+/// something broke.
 pub(super) fn spoilt<'a>(turn: &ScheduledRepeat, plan: &ResolvedPlan, done: &'a Done) -> Option<&'a Invalid> {
     if turn.repeat < plan.warm_up || turn.search(plan).is_some() {
         return None;
@@ -83,7 +85,7 @@ pub(super) fn spoilt<'a>(turn: &ScheduledRepeat, plan: &ResolvedPlan, done: &'a 
     reasons.max_by(|a, b| a.excess().total_cmp(&b.excess()))
 }
 
-/// What spoilt the samples on one target, if nothing broke there.
+/// The reasons for the spoilt samples on one target; none if something broke there.
 fn spoilt_on<'a>(
     turn: &ScheduledRepeat,
     plan: &ResolvedPlan,
@@ -97,7 +99,7 @@ fn spoilt_on<'a>(
 }
 
 impl Campaign {
-    /// Measures those turns of a round again that were spoilt, in the order of the round, as far as the budget goes.
+    /// Repeats the spoilt turns of a round, in the order of the round, as far as the budget allows.
     pub(super) fn take_again(&mut self, state: &mut State<'_>, round: &[Taken]) -> Result<(), CampaignError> {
         for _ in 0..ATTEMPTS_MOST {
             for Taken { turn, took } in round {
@@ -114,7 +116,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// One repetition of what took so long before.
+    /// Makes one repetition of a turn that took the time `took` before.
     fn attempt(
         &mut self,
         state: &mut State<'_>,
@@ -132,7 +134,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Cell, targets and round of a turn.
+    /// The cell, the targets and the round of a turn, in words.
     fn in_words(&self, turn: &ScheduledRepeat) -> String {
         let plan = &self.resolved.plan;
         let cell = &plan.cells[turn.cell];
@@ -244,7 +246,7 @@ access = "buffered"
         let sample = |bytes, invalid| Sample { bytes, invalid, ..Sample::new(Nanos(0)) };
         let attempts = [
             (sample(1, Some(starved(2))), 1),
-            // As spoilt as before: the first stays.
+            // This attempt is spoilt, too: the first stays.
             (sample(2, Some(starved(3))), 1),
             (sample(3, None), 3),
             (sample(4, Some(starved(2))), 3),
@@ -264,7 +266,8 @@ access = "buffered"
         assert!(why.contains("write was run again"), "{why}");
     }
 
-    /// Whether the repetitions are spoilt, too, is the machine's affair: all else is not.
+    /// The test does not check if the repetitions are spoilt, too: that depends on the machine. It checks all
+    /// else.
     #[test]
     fn a_spoilt_turn_is_measured_again_told_in_one_line_and_limited() {
         let place = tempfile::tempdir().expect("a directory");
@@ -331,8 +334,8 @@ access = "buffered"
     }
 
     proptest! {
-        /// However long turns take and whatever comes of them, repetitions take at most a third of the planned time,
-        /// when they take as long as they are said to.
+        /// Whatever time turns take, and whatever their result, repetitions take at most a third of the planned
+        /// time. This holds if they take as long as predicted.
         #[test]
         fn repetitions_take_at_most_a_third(turns in prop::collection::vec((0..5_usize, 1..1000_u64, any::<bool>()), 1..200)) {
             let mut budget = Budget::default();

@@ -1,4 +1,4 @@
-//! In which order what is recorded comes.
+//! Tests the order of recordings.
 
 use super::*;
 use nilometer_model::{Bytes, Ingest, Instrument, Nanos};
@@ -48,7 +48,7 @@ fn the_ceiling_of_several_at_once_is_measured_apart_from_them() {
     let campaign = crate::with_ceiling(PlannedCampaign::new(plan, vec![target; 3]));
     let round = turns(&campaign).into_iter().filter(|turn| turn.repeat == 1);
     let groups: Vec<Vec<usize>> = round.map(|turn| turn.targets).collect();
-    // Two sizes of files; of eight at once there is neither a figure nor a ceiling.
+    // Two sizes of files. For eight targets at once there is neither a figure nor a ceiling.
     assert_eq!(groups, [vec![0, 1], vec![0, 1], vec![3], vec![3]]);
 }
 
@@ -58,7 +58,7 @@ fn recording(company: Option<u32>) -> RecordingRun {
     RecordingRun { repeats: 2, company, ..RecordingRun::new(instrument) }
 }
 
-/// A plan of nothing but these.
+/// A plan with only these recordings.
 fn recordings(runs: impl IntoIterator<Item = RecordingRun>) -> ResolvedPlan {
     ResolvedPlan { cells: runs.into_iter().map(|run| Cell::recording("images", run)).collect(), ..plan() }
 }
@@ -109,7 +109,7 @@ fn the_answer_comes_first_and_drift_hits_all_limits_alike() {
     let cell = |goal, repeats| RecordingRun { goal, repeats, ..recording(None) };
     let condition = Condition::parse("name = \"c\"\nenter = \"true\"\nleave = \"true\"\n", "c.toml");
     let in_condition = RecordingRun { condition: condition.ok(), ..cell(Goal::Pace, 1) };
-    // In the worst order: three levels of readers at the limit, a search, and then the answer.
+    // In the worst order: three levels of readers at the limit, a search, and then the instrument's own pace.
     let limits = [0; 3].map(|_| cell(Goal::Limit, 3));
     let all = [vec![in_condition], limits.into(), vec![cell(Goal::Search, 1), cell(Goal::Pace, 1)]];
     let plan = recordings(all.concat());

@@ -1,11 +1,12 @@
-//! What is written: never the same twice, so that a storage system can neither compress it nor keep one copy of many.
+//! The content of written blocks. No two are the same: a storage system can neither compress them nor keep one
+//! copy of many.
 //!
 //! Buffers are filled with random bytes before the clock starts; here they are changed just enough.
 
 use nilometer_model::Seed;
 use nilometer_storage::Buffer;
 
-/// How the next block gets its bytes.
+/// The way in which the next block gets its bytes.
 #[derive(Debug)]
 pub enum BlockContent {
     /// The buffer as it is, each page stamped: 8 bytes in 4096.
@@ -24,7 +25,8 @@ impl BlockContent {
     }
 }
 
-/// Makes each page of a block unlike any other, so that nothing can be deduplicated: eight bytes a page.
+/// Makes each page of a block unlike any other, so that nothing can be deduplicated. It changes eight bytes in
+/// each page.
 #[inline]
 pub fn stamp(block: &mut [u8], seed: Seed, offset: u64) {
     for (page, number) in block.chunks_mut(4096).zip(offset / 4096..) {
@@ -39,23 +41,25 @@ fn mark(seed: Seed, number: u64) -> [u8; 8] {
     seed.0.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes()
 }
 
-/// Pieces of one size from a pool of random bytes, from its begin to its end and again. Each piece gets a number into its
-/// first bytes when its turn comes, so no two are the same; the pool is longer than what file systems compress at a
-/// time. Beside the copy that costs one store of 8 bytes a piece.
+/// Pieces of one size from a pool of random bytes, from its beginning to its end and again. Each piece gets a
+/// number in its first bytes when its turn comes, so no two are the same.
+///
+/// The pool is longer than the unit that file systems compress at a time. Beside the copy this costs one store
+/// of 8 bytes for each piece.
 #[derive(Debug)]
 pub struct Pieces {
     pool: Buffer,
     size: usize,
     seed: Seed,
     number: u64,
-    /// What of the pool comes next.
+    /// The position in the pool.
     at: usize,
-    /// Bytes of the present piece that were not copied yet.
+    /// Bytes of the current piece that were not copied yet.
     left: usize,
 }
 
 impl Pieces {
-    /// Of `size` bytes, at most that of the pool.
+    /// Pieces of `size` bytes, at most as large as the pool.
     pub fn new(pool: Buffer, size: usize, seed: Seed) -> Self {
         assert!((1..=pool.len()).contains(&size), "limits are checked where they are configured");
         Pieces { pool, size, seed, number: 0, at: 0, left: 0 }

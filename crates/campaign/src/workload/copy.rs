@@ -13,7 +13,7 @@ use super::{Names, Order, WorkerPart, Writing, transfer::Progress, writing::Paus
 const FROM: Slot = Slot(1);
 const TO: Slot = Slot(2);
 
-/// See the module.
+/// The workload of a worker that copies files.
 #[derive(Debug)]
 pub struct Copy {
     sources: Names,
@@ -22,10 +22,10 @@ pub struct Copy {
     writing: Writing,
     stop_at: Nanos,
     free: VecDeque<Buffer>,
-    /// Blocks that were read and are still to be written, by number.
+    /// Blocks that were read and wait to be written, by number.
     full: VecDeque<(u64, Buffer)>,
     state: State,
-    /// Blocks of the file of which the read was issued.
+    /// The number of blocks of the file whose read was issued.
     issued: u64,
     pause_at: u64,
     flying: u32,
@@ -48,8 +48,8 @@ enum State {
 }
 
 impl Copy {
-    /// Reads each of the `sources` from its begin and writes its blocks in this order to the file of the same number among
-    /// `names`. Slots: 3.
+    /// Reads each of the `sources` from its beginning and writes its blocks in this order to the file of the
+    /// same number among `names`. Slots: 3.
     pub fn new(sources: Names, names: Names, order: Order, writing: Writing, part: WorkerPart) -> Self {
         let writing = Writing { open: writing.open.direct_if(part.direct), ..writing };
         let state = if names.count() == 0 { State::Done } else { State::OpenSource };
@@ -129,7 +129,7 @@ impl Copy {
         self.issue(operation, now)
     }
 
-    /// The operation that was alone in flight is done.
+    /// Continues after the operation that was alone in flight.
     fn go_on(&mut self, kind: OpKind, file: Slot, result: Result<u32, Errno>) {
         let refused = kind == OpKind::Allocate && result.is_err_and(Errno::is_refusal);
         if result.is_err() && !refused {

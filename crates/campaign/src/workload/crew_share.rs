@@ -1,5 +1,5 @@
-//! What the workers of a process have together, made before they begin: the tree that they work on, which each would otherwise
-//! make for itself within the measured time, and the queue of a build.
+//! Data that the workers of a process share, made before they begin: the tree that they work on, and the queue
+//! of a build. Otherwise each worker would make its own tree within the measured time.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use nilometer_plan::{BuildCell, TreeShape, WorkloadCell};
 
 use super::{BuildPlan, BuildQueue, SourceTree};
 
-/// See the module. It is for one phase.
+/// The shared data of a process's workers, for one phase.
 #[derive(Debug, Clone, Default)]
 pub struct CrewShare {
     tree: Option<Arc<SourceTree>>,
@@ -16,7 +16,7 @@ pub struct CrewShare {
 }
 
 impl CrewShare {
-    /// What the workers of this cell need.
+    /// The shared data for the workers of this cell.
     pub fn of(cell: &WorkloadCell) -> Self {
         let tree = shape(cell).map(|shape| Arc::new(SourceTree::of(shape)));
         let build = match (cell, &tree) {
@@ -26,25 +26,25 @@ impl CrewShare {
         CrewShare { tree, build, queue: Arc::default() }
     }
 
-    /// The tree of a worker of this cell.
+    /// The tree that a worker of this cell works on.
     pub(super) fn tree(&self, cell: &WorkloadCell) -> Arc<SourceTree> {
         let made = || Arc::new(SourceTree::of(shape(cell).expect("only workloads on trees ask for one")));
         self.tree.clone().unwrap_or_else(made)
     }
 
-    /// What is built.
+    /// The plan of the build.
     pub(super) fn build(&self, cell: &BuildCell) -> Arc<BuildPlan> {
         let made = || Arc::new(BuildPlan::new(cell, Arc::new(SourceTree::of(cell.shape()))));
         self.build.clone().unwrap_or_else(made)
     }
 
-    /// Who builds what.
+    /// The queue of the build's units.
     pub(super) fn queue(&self) -> Arc<BuildQueue> {
         self.queue.clone()
     }
 }
 
-/// The tree that a cell works on, if it does on one of these.
+/// The shape of the tree that a cell works on, if it works on one.
 fn shape(cell: &WorkloadCell) -> Option<TreeShape> {
     match cell {
         WorkloadCell::Walk(cell) => Some(cell.shape()),

@@ -1,5 +1,6 @@
-//! The way from the run's directory to a directory of a tree: each level that is open has a slot of its own, and going on to
-//! another directory closes what is not above it. That is what looking up a path is to the storage, one operation a part.
+//! The way from the run's directory to a directory of a tree. Each open level has a slot of its own; moving on
+//! to another directory closes those that are not above it. The storage sees the same when a path is looked up:
+//! one operation for each part.
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use super::{SourceTree, name::Name};
 pub(super) struct Descent {
     tree: Arc<SourceTree>,
     root: Name,
-    /// Their numbers; the slot of each is its level and one.
+    /// Their numbers. The slot of each is its level plus one.
     open: Vec<u32>,
 }
 
-/// The operation that leads on.
+/// The operation that leads to the next directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Enter(u32),
@@ -24,12 +25,12 @@ enum Way {
 }
 
 impl Descent {
-    /// Nothing is open. The first directory of the tree is called so.
+    /// Begins with nothing open; `root` is the name of the tree's first directory.
     pub(super) fn new(tree: Arc<SourceTree>, root: &str) -> Self {
         Descent { tree, root: Name::of(root), open: Vec::new() }
     }
 
-    /// Slots that directories may have: 1 up to this.
+    /// The highest slot that directories may have; the lowest is 1.
     pub(super) fn slots(&self) -> u32 {
         self.tree.levels() + 1
     }
@@ -39,7 +40,8 @@ impl Descent {
         Slot(self.open.len() as u32)
     }
 
-    /// The next operation on the way to a directory; the buffer back where it is the deepest that is open.
+    /// The next operation on the way to a directory. Returns the buffer if that directory is the deepest open
+    /// one.
     pub(super) fn toward(&mut self, directory: u32, buffer: Buffer) -> Result<Operation, Buffer> {
         match self.way(directory) {
             None => Err(buffer),
@@ -65,30 +67,30 @@ impl Descent {
         (level < wanted).then(|| Way::Enter(self.tree.ancestor(directory, level + 1)))
     }
 
-    /// Closes the deepest directory. One is open.
+    /// Closes the deepest directory. At least one must be open.
     pub(super) fn leave(&mut self, buffer: Buffer) -> Operation {
         let slot = self.here();
         self.open.pop();
         Operation::on(OpKind::Close, slot, buffer)
     }
 
-    /// Closes everything, one directory after the other; the buffer back when all are.
+    /// Closes all directories, one after the other. Returns the buffer when none is open.
     pub(super) fn leave_all(&mut self, buffer: Buffer) -> Result<Operation, Buffer> {
         if self.open.is_empty() { Err(buffer) } else { Ok(self.leave(buffer)) }
     }
 
-    /// Makes the directory. The one that it is in is the deepest that is open.
+    /// Makes the directory. Its parent must be the deepest open one.
     pub(super) fn make(&self, directory: u32, buffer: Buffer) -> Operation {
         self.on_directory(OpKind::MakeDir, directory, self.parent_of(directory), buffer)
     }
 
-    /// Opens the directory into another slot. The one that it is in is the deepest that is open.
+    /// Opens the directory into another slot. Its parent must be the deepest open one.
     pub(super) fn open_into(&self, directory: u32, slot: Slot, buffer: Buffer) -> Operation {
         let operation = self.on_directory(OpKind::OpenDir, directory, self.parent_of(directory), buffer);
         Operation { file: slot, ..operation }
     }
 
-    /// Where a directory is looked up: its parent's slot, or for the first the run's directory.
+    /// The slot that a directory is opened from: its parent's, or for the first the run's directory.
     fn parent_of(&self, directory: u32) -> Slot {
         if directory == 0 { ROOT } else { Slot(self.tree.directory(directory).level) }
     }
@@ -99,7 +101,7 @@ impl Descent {
     }
 }
 
-/// An operation on a name that is counted.
+/// An operation on a name that counts.
 pub(super) fn named(kind: OpKind, dir: Slot, file: Slot, name: Name, mut buffer: Buffer) -> Operation {
     let length = name.put(&mut buffer);
     Operation { kind, file, dir, length, offset: 0, tag: 0, buffer }

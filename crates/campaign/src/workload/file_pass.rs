@@ -5,42 +5,42 @@ use nilometer_storage::{Buffer, OpKind, Open, Operation, Slot};
 
 use super::{descent::named, name::Name, stamp};
 
-/// What is done with a file.
+/// The task for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileTask {
-    /// It is made and filled, and perhaps synced.
+    /// Make it, fill it, and perhaps sync it.
     Write {
-        /// Synced before it is closed.
+        /// Sync before the close.
         durable: bool,
     },
-    /// It is read from its beginning to its end.
+    /// Read it from its beginning to its end.
     Read,
-    /// Its first and its last byte are read.
+    /// Read its first and its last byte.
     ReadEnds,
 }
 
-/// Which file, and where it is opened.
+/// A file, with its directory and its slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PassedFile {
     /// The directory that it is in.
     pub(super) dir: Slot,
-    /// Where it is opened.
+    /// The slot that it is opened into.
     pub(super) slot: Slot,
-    /// What it is called there.
+    /// Its name in the directory.
     pub(super) name: Name,
-    /// Bytes that it has, or gets.
+    /// The number of bytes that it has, or gets.
     pub(super) size: u64,
 }
 
-/// How far a file is.
+/// The progress of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FilePass {
     file: PassedFile,
     task: FileTask,
     step: FileStep,
-    /// Bytes that were moved of a file from its beginning.
+    /// The number of bytes read or written so far, from the beginning.
     offset: u64,
-    /// How many operations moved some.
+    /// The number of operations that read or wrote some.
     moves: u32,
 }
 
@@ -53,16 +53,16 @@ enum FileStep {
     Done,
 }
 
-/// Makes what is written: no page is like another, in this file or any other.
+/// Makes written pages unique, in this file and among all others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageStamps {
     seed: Seed,
-    /// Pages so far, in bytes.
+    /// The pages so far, in bytes.
     written: u64,
 }
 
 impl PageStamps {
-    /// Of a worker.
+    /// The stamps of one worker.
     pub(super) fn new(seed: Seed) -> Self {
         PageStamps { seed, written: 0 }
     }
@@ -74,12 +74,12 @@ impl PageStamps {
 }
 
 impl FilePass {
-    /// Nothing is done yet.
+    /// Begins a file; no operation was issued yet.
     pub(super) fn new(file: PassedFile, task: FileTask) -> Self {
         FilePass { file, task, step: FileStep::Open, offset: 0, moves: 0 }
     }
 
-    /// The next operation on the file; the buffer back when it is closed.
+    /// The next operation on the file. Returns the buffer when the file is closed.
     pub(super) fn next(&mut self, stamps: &mut PageStamps, buffer: Buffer) -> Result<Operation, Buffer> {
         let PassedFile { dir, slot, name, .. } = self.file;
         match self.step {
@@ -94,7 +94,7 @@ impl FilePass {
         }
     }
 
-    /// The operation is done. A file that is shorter than it should be ends where it does.
+    /// Records a completed operation. A file that is shorter than expected ends where it does.
     pub(super) fn done(&mut self, kind: OpKind, moved: u32) {
         self.step = match kind {
             OpKind::Open(_) => self.next_move(true),
@@ -108,7 +108,7 @@ impl FilePass {
         };
     }
 
-    /// It is closed.
+    /// True if the file is closed.
     pub(super) fn is_over(&self) -> bool {
         self.step == FileStep::Done
     }
@@ -131,7 +131,7 @@ impl FilePass {
         Operation::write(slot, self.offset, length, buffer)
     }
 
-    /// Whether there is more of the file to be moved, and if not what comes behind.
+    /// The next move of data in the file, or the step after the last one.
     fn next_move(&self, goes_on: bool) -> FileStep {
         let size = self.file.size;
         let left = match self.task {

@@ -1,4 +1,4 @@
-//! `hot_file`: the first of all workers makes the file, and all read it.
+//! `hot_file`: the first of all workers makes the file, and all workers read it.
 
 use nilometer_model::Phase;
 use nilometer_plan::HotFileCell;
@@ -24,7 +24,7 @@ pub(super) fn build(cell: &HotFileCell, phase: Phase, part: WorkerPart) -> Box<d
     Box::new(Transfer::new(&*name, order, Direction::Write(Writing::NEW), part))
 }
 
-/// See [`super::files_of`]: cold at first, once for all workers of a process.
+/// The file that must be cold at first, once for all workers of a process. See [`super::files_of`].
 pub(super) fn files(phase: Phase, place: WorkerPlace) -> Option<String> {
     (phase == Phase::Read && place.worker == 0).then(|| place.shared(names::SHARED))
 }

@@ -1,7 +1,8 @@
-//! What the workers do: pure state machines that name the next operation and are told how it went.
+//! The workloads of the workers: pure state machines. A workload names the next operation and then gets its
+//! result.
 //!
-//! Operations in flight have no order among themselves, whatever the engine: a workload that needs one thing done
-//! before another waits for its completion.
+//! Operations in flight have no order among themselves, whatever the engine. A workload that needs one thing
+//! done before another waits for its completion.
 
 mod build;
 mod content;
@@ -61,30 +62,32 @@ use nilometer_model::{Bytes, Nanos, Phase, Seed};
 use nilometer_plan::{Access, WalkCell, WorkloadCell, WorkloadRun};
 use nilometer_storage::{Buffer, Counted, OpKind, Operation, Step, Wait, Workload};
 
-/// What a worker needs to build its workload for a phase.
+/// The inputs from which a worker builds its workload for a phase.
 #[derive(Debug)]
 pub struct WorkerPart {
-    /// Which worker of the cell it is.
+    /// The worker's place among all workers of the cell.
     pub place: WorkerPlace,
-    /// Of this repeat of the cell; each worker and purpose derives its own.
+    /// The seed of this repeat of the cell; each worker and purpose derives its own.
     pub seed: Seed,
-    /// `O_DIRECT`.
+    /// True for `O_DIRECT`.
     pub direct: bool,
-    /// No data operation is issued from here on.
+    /// No data operation is issued from this time on.
     pub stop_at: Nanos,
-    /// How many blocks this worker has written in the cell, [`EVERY_BLOCK`] as long as nobody said: a phase that writes
-    /// says so when it is done, since a time limit may have ended it, and one that reads goes no further.
+    /// The number of blocks that this worker has written in the cell; [`EVERY_BLOCK`] until a phase stores
+    /// another. A phase that writes stores it when it is done, since a time limit may have ended it early. A
+    /// phase that reads goes no further.
     pub reached: Arc<AtomicU64>,
-    /// What the workers of a process have together.
+    /// Data that the workers of a process share.
     pub share: CrewShare,
-    /// Others make the same calls on the same files together with it: it makes all of them, whatever comes of each.
+    /// True if others make the same calls on the same files together with it. It then makes all of them,
+    /// whatever their results.
     pub keeps_step: bool,
     /// Its memory; all of it comes back when the workload is dropped.
     pub buffers: Vec<Buffer>,
 }
 
 impl WorkerPart {
-    /// Of a worker that may work through the page cache for as long as it likes, with all that there is to be read.
+    /// The part of a worker that uses the page cache, has no time limit, and may read every block.
     pub fn new(place: WorkerPlace, seed: Seed, buffers: Vec<Buffer>) -> Self {
         let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
         let share = CrewShare::default();
@@ -92,12 +95,13 @@ impl WorkerPart {
         WorkerPart { place, seed, direct: false, stop_at: Nanos::MAX, reached, share, keeps_step, buffers }
     }
 
-    /// A seed of the worker's own for a purpose.
+    /// A seed of this worker's own for a purpose.
     fn seed_for(&self, purpose: &str) -> Seed {
         self.seed.named(purpose).part(u64::from(self.place.number()))
     }
 
-    /// For files that are laid out whole, perhaps in other blocks than they are read in.
+    /// Turns it into a part for files that are laid out whole, perhaps in other blocks than those of the later
+    /// reads.
     fn of_whole_files(self) -> Self {
         WorkerPart { reached: Arc::new(AtomicU64::new(EVERY_BLOCK)), ..self }
     }
@@ -106,8 +110,8 @@ impl WorkerPart {
 /// More blocks than any file has.
 pub const EVERY_BLOCK: u64 = u64::MAX;
 
-/// The files that workers of a process read in a phase of a cell and that must be cold on its node before: of a copy
-/// those on the source, else those on the target.
+/// The files that workers of a process read in a phase of a cell. They must be cold on its node before. For a
+/// copy these are the files on the source, else those on the target.
 pub fn files_of<'a>(
     cell: &'a WorkloadCell,
     phase: Phase,
@@ -128,7 +132,7 @@ pub fn files_of<'a>(
     }
 }
 
-/// The least size of a worker's buffers: what an operation of the phase moves, or the longest name.
+/// The least size of a worker's buffers: the size of the phase's operations, or the longest name.
 pub fn buffer_size(cell: &WorkloadCell, phase: Phase) -> usize {
     let block = match cell {
         WorkloadCell::Stream(cell) if phase == Phase::LayOut => laid_out(cell.file_size, cell.block_size),
@@ -140,8 +144,8 @@ pub fn buffer_size(cell: &WorkloadCell, phase: Phase) -> usize {
     (block.0 as usize).max(512)
 }
 
-/// How many buffers a worker has. Whoever writes small blocks has more than are in flight and takes turns among them, so
-/// that a file system which compresses many blocks together finds no two alike.
+/// The number of a worker's buffers. A worker that writes small blocks has more buffers than blocks in flight
+/// and uses them in turn. A file system that compresses many blocks together then finds no two alike.
 pub fn buffer_count(cell: &WorkloadRun, phase: Phase) -> usize {
     let depth = cell.depth as usize;
     let turns = (1 << 20) / buffer_size(&cell.workload, phase);
@@ -196,7 +200,8 @@ fn walked(cell: &WalkCell, part: WorkerPart) -> Walk {
     Walk::new(&maker, WalkTask::Look(cell.command), SLOTS, part.stop_at, part.buffers)
 }
 
-/// The step that comes of a decision: an operation, or none for now, and the buffer back.
+/// The step that follows from a decision: issue the operation; or, if there is none, take the buffer back and
+/// wait.
 #[inline]
 fn decided(
     decided: Result<Operation, Buffer>,
@@ -216,7 +221,7 @@ fn decided(
     }
 }
 
-/// What an operation is in a phase, see [`Phase`].
+/// The operations that count in a phase, see [`Phase`].
 pub fn counted(phase: Phase) -> Counted {
     match phase {
         Phase::MakeTree | Phase::MakeDirectories => Counted::Kind(OpKind::MakeDir),
@@ -247,17 +252,18 @@ pub fn counted(phase: Phase) -> Counted {
     }
 }
 
-/// Open files a worker may have.
+/// The number of files that a worker may have open.
 pub const SLOTS: u32 = 1024;
 
-/// A file that a later phase needs is written in the largest whole number of its blocks up to 1 MiB that divides it.
+/// The block size for laying out a file that a later phase needs. It is the largest multiple of its blocks, up
+/// to 1 MiB, that divides the file.
 fn laid_out(file: Bytes, Bytes(block): Bytes) -> Bytes {
     let blocks = file.0 / block;
     let whole = (1..=(1 << 20) / block).rev().find(|&count| blocks.is_multiple_of(count));
     Bytes(block * whole.unwrap_or(1))
 }
 
-/// Whether a cell goes past the page cache on a target where `O_DIRECT` is real, or not.
+/// Returns true if a cell bypasses the page cache. `direct_is_real` is true if the target supports `O_DIRECT`.
 pub fn is_direct(access: Option<Access>, direct_is_real: bool) -> bool {
     match access {
         Some(Access::Direct) => true,
@@ -266,7 +272,7 @@ pub fn is_direct(access: Option<Access>, direct_is_real: bool) -> bool {
     }
 }
 
-/// Bytes that a cell's workers hold in memory.
+/// The memory that a cell's workers hold.
 pub fn memory(cell: &WorkloadRun) -> Bytes {
     let of_phase = |phase| buffer_size(&cell.workload, phase) as u64 * buffer_count(cell, phase) as u64;
     let largest = cell.phases().into_iter().map(of_phase).max().unwrap_or(0);

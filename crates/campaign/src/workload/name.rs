@@ -1,10 +1,10 @@
-//! Names that are counted up where they stand: letters, then a decimal number. Formatting one for each item would cost as
-//! much as all else that is done for it.
+//! Names that are counted up in place: letters, then a decimal number. Formatting a name for each item would
+//! cost as much as all other work for it.
 
-/// The most bytes of a name with its NUL: what is copied at once, whatever its length.
+/// The most bytes of a name with its NUL. A name is copied as this many bytes, whatever its length.
 const SPAN: usize = 32;
 
-/// The least buffer that holds two names, as a rename needs it.
+/// The smallest buffer that holds two names, as a rename needs.
 pub(super) const BUFFER_MIN: usize = 2 * SPAN;
 
 /// The name of an item or of a directory.
@@ -12,14 +12,14 @@ pub(super) const BUFFER_MIN: usize = 2 * SPAN;
 pub(super) struct Name {
     /// The name with a NUL behind it.
     bytes: [u8; SPAN],
-    /// Where the number begins.
+    /// The position of the number.
     digits: usize,
     length: usize,
     number: u32,
 }
 
 impl Name {
-    /// The first, with the number 0. The letters leave room for ten digits and a NUL.
+    /// The first name, with the number 0. The letters leave room for ten digits and a NUL.
     pub(super) fn first(letters: &str) -> Self {
         let digits = letters.len();
         assert!(digits + 11 <= SPAN, "a worker's number has at most ten digits");
@@ -29,7 +29,7 @@ impl Name {
         Name { bytes, digits, length: digits + 1, number: 0 }
     }
 
-    /// The one with this number.
+    /// The name with this number.
     pub(super) fn numbered(letters: &str, number: u32) -> Self {
         let mut name = Name::first(letters);
         name.length = name.digits + 1 + number.checked_ilog10().unwrap_or(0) as usize;
@@ -42,7 +42,7 @@ impl Name {
         name
     }
 
-    /// A name that is not counted: the number is part of the letters.
+    /// A name that is not counted up: any number is part of `letters`.
     pub(super) fn of(letters: &str) -> Self {
         let first = Name::first(letters);
         let mut bytes = first.bytes;
@@ -50,12 +50,12 @@ impl Name {
         Name { bytes, length: first.digits, ..first }
     }
 
-    /// How many came before it.
+    /// The number of names before it.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
 
-    /// The next one.
+    /// Moves on to the next name.
     #[inline]
     pub(super) fn advance(&mut self) {
         self.number += 1;
@@ -69,7 +69,7 @@ impl Name {
         self.grow();
     }
 
-    /// All digits were nines and are zeroes now.
+    /// Adds a digit: all digits were nines and are zeroes now.
     #[cold]
     fn grow(&mut self) {
         self.bytes[self.length] = b'0';
@@ -77,14 +77,15 @@ impl Name {
         self.length += 1;
     }
 
-    /// Writes it with its NUL; its length without.
+    /// Writes the name with its NUL. Returns its length without the NUL.
     #[inline]
     pub(super) fn put(&self, buffer: &mut [u8]) -> u32 {
         buffer[..SPAN].copy_from_slice(&self.bytes);
         self.length as u32
     }
 
-    /// Writes it, and behind its NUL the same name with another letter at `place`; the length of one.
+    /// Writes the name, and behind its NUL the same name with another letter at `place`. Returns the length of
+    /// one.
     #[inline]
     pub(super) fn put_twice(&self, buffer: &mut [u8], place: usize, letter: u8) -> u32 {
         let second = self.length + 1;

@@ -1,4 +1,4 @@
-//! What the files of a worker are called. All names begin with `n_`, and no two workers share one but on purpose.
+//! The names of a worker's files. All begin with `n_`; two workers share a name only on purpose.
 
 use std::io::Write;
 
@@ -10,24 +10,24 @@ pub(super) const SHARED: &str = "n_shared";
 pub struct Names {
     stem: String,
     count: u32,
-    /// The name that was last asked for; its memory is used again.
+    /// The latest name returned by `name`; its memory is reused.
     last: Vec<u8>,
 }
 
 impl From<&str> for Names {
-    /// One file.
+    /// The name of a single file.
     fn from(name: &str) -> Self {
         Names::new(name.into(), 1)
     }
 }
 
 impl Names {
-    /// `stem` if there is one file; else `stem_f0`, `stem_f1` and so on.
+    /// `stem` if there is one file; else `stem_f0`, `stem_f1`, ...
     pub fn new(stem: String, count: u32) -> Self {
         Names { stem, count, last: Vec::new() }
     }
 
-    /// How many there are.
+    /// The number of names.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -41,7 +41,7 @@ impl Names {
         last
     }
 
-    /// All of them.
+    /// All names.
     pub fn all(mut self) -> impl Iterator<Item = String> {
         (0..self.count).map(move |index| String::from_utf8_lossy(self.name(index)).into_owned())
     }

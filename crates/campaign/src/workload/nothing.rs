@@ -1,9 +1,9 @@
-//! What a worker does that has no part in a phase.
+//! The workload of a worker that has no part in a phase.
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Step, Workload};
 
-/// See the module.
+/// A workload without operations.
 #[derive(Debug)]
 pub(super) struct Nothing;
 

@@ -1,44 +1,45 @@
-//! Workloads of programs that do one thing after the other, as tar, a compiler, and the shell do.
+//! Workloads of programs that do one thing after the other, like tar, a compiler, and the shell.
 
 use std::collections::VecDeque;
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
 
-/// What such a program does next. Nothing else is in flight when it is asked.
+/// The steps of such a program. No operation is in flight when `next` is called.
 pub trait Steps: std::fmt::Debug {
-    /// The next operation, with the buffer in it; the buffer back when there is none.
+    /// The next operation, with the buffer in it. Returns the buffer when there is none.
     fn next(&mut self, now: Nanos, buffer: Buffer) -> Result<Operation, Buffer>;
 
-    /// Until when the program does nothing that the storage sees, if it does so now.
+    /// The time until which the program does nothing that the storage sees, if it pauses now.
     fn thinks_until(&mut self, _now: Nanos) -> Option<Nanos> {
         None
     }
 
-    /// The operation is done, and worked; of a write some bytes at the least.
+    /// Records an operation that succeeded; a write has then moved at least one byte.
     fn done(&mut self, kind: OpKind, moved: u32);
 
-    /// It did not, and nothing more is asked for.
+    /// Records an operation that failed. No other operation follows.
     fn failed(&mut self) {}
 }
 
-/// See the module. It ends with the first operation that fails: what was open is closed with the engine.
+/// Runs the steps, one operation at a time. It ends with the first operation that fails; the engine then closes
+/// the open files.
 #[derive(Debug)]
 pub struct OneByOne<S> {
     steps: S,
-    /// Used by turns, so that files in a row are not made of the same bytes.
+    /// Used in turn, so that consecutive files have different bytes.
     buffers: VecDeque<Buffer>,
     flying: bool,
     failed: bool,
 }
 
 impl<S: Steps> OneByOne<S> {
-    /// One buffer is enough.
+    /// Runs `steps`. One buffer is enough.
     pub fn new(steps: S, buffers: Vec<Buffer>) -> Self {
         OneByOne { steps, buffers: buffers.into(), flying: false, failed: false }
     }
 
-    /// What it came to.
+    /// The steps, with their results.
     pub fn steps(&self) -> &S {
         &self.steps
     }
@@ -81,8 +82,8 @@ impl<S: Steps> Workload for OneByOne<S> {
     }
 }
 
-/// A write that took nothing has failed. One that took less than it was given is gone on with behind that, as programs do: the
-/// next one says what is wrong, a full disk or a quota.
+/// Fails a write that moved nothing. A short write continues behind the bytes that were written, as programs
+/// do. The next write then gives the reason: a full disk or a quota.
 fn checked(operation: &Operation, result: Result<u32, Errno>) -> Result<u32, Errno> {
     match (operation.kind, result) {
         (OpKind::Write, Ok(0)) if operation.length > 0 => Err(Errno::ENOSPC),

@@ -1,4 +1,4 @@
-//! Random files of a tree, each looked up by its path and opened; its first and last bytes are read.
+//! Opens random files of a tree. Each is looked up by its path; its first and last bytes are read.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use super::{
     file_pass::{FilePass, FileTask, PageStamps, PassedFile},
 };
 
-/// See the module.
+/// The steps of a worker that opens random files.
 #[derive(Debug)]
 pub struct OpenFiles {
     tree: Arc<SourceTree>,
     descent: Descent,
     choice: RandomStream,
-    /// Never used: nothing is written.
+    /// Unused, since nothing is written.
     stamps: PageStamps,
     stop_at: Nanos,
-    /// Files that are still to be drawn.
+    /// The number of files that are still to be drawn.
     left: u64,
-    /// The file that is looked for.
+    /// The file to look up.
     wanted: Option<u32>,
     pass: Option<FilePass>,
 }
 
 impl OpenFiles {
-    /// So many files of the tree in the directory of this name. Slots as [`super::Unpack::new`].
+    /// Opens `operations` files of the tree in the directory named `root`. Slots as in [`super::Unpack::new`].
     pub fn new(tree: Arc<SourceTree>, root: &str, operations: u64, part: WorkerPart) -> OneByOne<Self> {
         let opened = OpenFiles {
             descent: Descent::new(tree.clone(), root),
@@ -43,7 +43,7 @@ impl OpenFiles {
         OneByOne::new(opened, part.buffers)
     }
 
-    /// On the way to the next file, or out.
+    /// The next operation on the way to the next file, or out of the tree.
     fn look(&mut self, now: Nanos, buffer: Buffer) -> Result<Operation, Buffer> {
         if self.wanted.is_none() && self.left > 0 && now < self.stop_at {
             self.left -= 1;

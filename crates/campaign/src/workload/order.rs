@@ -1,14 +1,14 @@
-//! Which blocks of a file a worker moves, one after the other.
+//! The order in which a worker reads or writes the blocks of a file.
 
 use nilometer_model::{Bytes, RandomStream, Seed};
 
 use super::Permutation;
 
-/// So many blocks of one size, and where each begins.
+/// A number of blocks of one size, and the offset of each.
 #[derive(Debug, Clone)]
 pub struct Order {
     block: u32,
-    /// Bytes of the last block.
+    /// The size of the last block in bytes.
     last: u32,
     count: u64,
     course: Course,
@@ -16,16 +16,16 @@ pub struct Order {
 
 #[derive(Debug, Clone)]
 enum Course {
-    /// At even distances.
+    /// Blocks at even distances.
     Even { first: u64, step: u64 },
-    /// Each independently of the others.
+    /// Blocks drawn independently of each other.
     Uniform { blocks: u64, stream: RandomStream },
-    /// None twice until all were.
+    /// No block twice until all were drawn.
     Full(Full),
 }
 
 impl Order {
-    /// A whole file from its first block to its last, which may be shorter.
+    /// A whole file from its first block to its last. The last may be shorter.
     pub fn sequential(size: Bytes, block: Bytes) -> Self {
         let step = block.0;
         let count = size.0.div_ceil(step);
@@ -34,19 +34,19 @@ impl Order {
         Order { last: last as u32, ..Order::whole(block, count, Course::Even { first: 0, step }) }
     }
 
-    /// One worker's part of a shared file, in one piece. `size` of each part is a whole number of blocks.
+    /// One worker's part of a shared file, in one piece. The `size` of each part is a whole number of blocks.
     pub fn segmented(size: Bytes, block: Bytes, worker: u32) -> Self {
         let course = Course::Even { first: size.0 * u64::from(worker), step: block.0 };
         Order::whole(block, size.0 / block.0, course)
     }
 
-    /// One worker's blocks of a shared file, where the blocks of all take turns. `size` as above.
+    /// One worker's blocks of a shared file, in which the blocks of all workers take turns. `size` as above.
     pub fn strided(size: Bytes, block: Bytes, worker: u32, workers: u32) -> Self {
         let [first, step] = [worker, workers].map(|count| block.0 * u64::from(count));
         Order::whole(block, size.0 / block.0, Course::Even { first, step })
     }
 
-    /// Blocks of a file, each drawn independently of the others.
+    /// Blocks of a file, drawn independently of each other.
     pub fn uniform(size: Bytes, block: Bytes, operations: u64, stream: RandomStream) -> Self {
         Order::whole(block, operations, Course::Uniform { blocks: size.0 / block.0, stream })
     }
@@ -61,33 +61,33 @@ impl Order {
         Order { block, last: block, count, course }
     }
 
-    /// How many blocks.
+    /// The number of blocks.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Blocks are drawn, not counted off.
+    /// True if blocks are drawn, and not counted off.
     pub fn is_random(&self) -> bool {
         !matches!(self.course, Course::Even { .. })
     }
 
-    /// Bytes of a block, the last perhaps apart.
+    /// The size of a block in bytes; the last may be shorter.
     pub(super) fn block(&self) -> u64 {
         u64::from(self.block)
     }
 
-    /// Bytes of them all.
+    /// The size of all blocks in bytes.
     pub fn bytes(&self) -> u64 {
         self.count * u64::from(self.block) - u64::from(self.block - self.last)
     }
 
-    /// Bytes of the block of this number.
+    /// The size of the block of this number in bytes.
     #[inline]
     pub(super) fn length(&self, number: u64) -> u32 {
         if number + 1 == self.count { self.last } else { self.block }
     }
 
-    /// Where the block of this number begins. Where the order is random, numbers must be asked for in turn.
+    /// The offset of the block of this number. If the order is random, ask for the numbers in turn.
     #[inline]
     pub(super) fn offset(&mut self, number: u64) -> u64 {
         match &mut self.course {
@@ -98,7 +98,7 @@ impl Order {
     }
 }
 
-/// All blocks of a file, then all again.
+/// The state of an order that draws all blocks of a file, then all again.
 #[derive(Debug, Clone)]
 struct Full {
     blocks: u64,

@@ -1,5 +1,6 @@
-//! A workload that is held to a rate: open loop, as arrivals in queueing are. When an operation is due follows from those before
-//! it and from nothing that the storage does; one that is issued late, because those before it took too long, is late by that.
+//! A workload that is held to a rate: open loop, like arrivals in queueing theory. The due time of an operation
+//! follows from those before it, and from nothing that the storage does. If the operations before it took too
+//! long, it is issued late and counts as late.
 
 use std::sync::{
     Arc,
@@ -12,32 +13,32 @@ use nilometer_storage::{Completion, Counted, OpKind, Operation, Step, Wait, Work
 
 use super::WorkerPlace;
 
-/// What a worker is held to.
+/// The rate and the place of a paced worker.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerPace {
-    /// Of all workers together.
+    /// The rate of all workers together.
     pub offered: OfferedRate,
-    /// Which of them it is.
+    /// The place of this worker among them.
     pub place: WorkerPlace,
-    /// What counts as an operation.
+    /// The operations that count.
     pub counted: Counted,
-    /// The most bytes that an operation moves.
+    /// The largest number of bytes that an operation moves.
     pub block: Bytes,
-    /// When the phase began.
+    /// The time at which the phase began.
     pub start: Nanos,
-    /// From when on nothing is held back any more: what is left is to be closed.
+    /// From this time on nothing is held back: the remaining files are closed.
     pub stop_at: Nanos,
 }
 
-/// Around the workload of a worker.
+/// Wraps the workload of a worker and holds it to a rate.
 pub struct Paced {
     inner: Box<dyn Workload>,
     pace: WorkerPace,
-    /// When its first operation is due: workers take turns.
+    /// The due time of its first operation: workers take turns.
     first: Nanos,
-    /// Bytes, or operations, that were issued.
+    /// The number of bytes, or operations, issued so far.
     issued: u64,
-    /// No more is to be issued.
+    /// Set when no more may be issued.
     cease: Arc<AtomicBool>,
 }
 
@@ -50,7 +51,7 @@ impl std::fmt::Debug for Paced {
     }
 }
 
-/// Who waits looks up so often whether it is to go on.
+/// A waiting worker checks this often if it may go on.
 const LOOK_UP: Nanos = Nanos::from_millis(100);
 
 impl Paced {
@@ -60,7 +61,7 @@ impl Paced {
         Paced { inner, pace, first: pace.start + Nanos(turn), issued: 0, cease }
     }
 
-    /// When the next operation is due.
+    /// The due time of the next operation.
     fn due(&self) -> Nanos {
         let share = f64::from(self.pace.place.total().max(1));
         let (unit, all) = match self.pace.offered {
@@ -71,11 +72,11 @@ impl Paced {
         self.first + Nanos::from_seconds(all * share / unit)
     }
 
-    /// What an operation adds to what was issued.
+    /// The amount that an operation adds to `issued`.
     fn units(&self, operation: &Operation) -> u64 {
         let kind = operation.kind;
         match (self.pace.offered, self.pace.counted) {
-            // Of a copy, what it reads is what it writes.
+            // In a copy only the writes count: they move the same bytes as the reads.
             (OfferedRate::Rate(_), Counted::Copied) if kind == OpKind::Read => 0,
             (OfferedRate::Rate(_), _) if kind.is_data() => u64::from(operation.length),
             (OfferedRate::None | OfferedRate::Rate(_), _) => 0,
@@ -100,7 +101,7 @@ impl Workload for Paced {
             Step::Issue(operation, _) => {
                 let units = self.units(&operation);
                 self.issued += units;
-                // What does not count goes along with what does.
+                // An operation that does not count is issued without delay.
                 let due = if units > 0 && due < self.pace.stop_at { due } else { now };
                 Step::Issue(operation, due)
             }
@@ -132,7 +133,8 @@ mod tests {
     const SIZE: u64 = 64 << 10;
     const BLOCKS: u64 = 100;
 
-    /// Writes on a device, each operation of which takes this long: when each write was due and issued, and what was recorded.
+    /// The due and the issue time of each write on a device whose operations take the time `takes`, with the
+    /// tally.
     fn written(offered: OfferedRate, takes: Nanos, cease_at: Option<usize>) -> (Vec<[Nanos; 2]>, Tally) {
         let text = format!(
             "title = \"t\"\n[[stage]]\nname = \"s\"\n[stage.workload.stream]\nfile_size = \"{} KiB\"\nblock_size = \"64 KiB\"\naccess = \"buffered\"\nsync = \"none\"\n",
@@ -172,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_the_storage_can_do_is_issued_when_it_is_due() {
-        // 64 KiB each 10 ms, which takes 1 ms.
+        // Write 64 KiB each 10 ms; each write takes 1 ms.
         let rate = OfferedRate::Rate(ByteRate(SIZE as f64 * 100.0));
         let (writes, _) = written(rate, Nanos::from_millis(1), None);
         assert_eq!(writes.len() as u64, BLOCKS);
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_it_can_not_do_is_late_by_all_that_came_before() {
-        // Each 1 ms, which takes 3 ms.
+        // Write 64 KiB each 1 ms; each write takes 3 ms.
         let rate = OfferedRate::Rate(ByteRate(SIZE as f64 * 1000.0));
         let (writes, tally) = written(rate, Nanos::from_millis(3), None);
         let [due, issued] = writes[99];

@@ -1,6 +1,6 @@
-//! Numbers below a bound, each once, in random order, without a list of them: a keyed Feistel network over the next power
-//! of two, walked until it falls below the bound (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA
-//! 2002, section 4: cycle walking).
+//! Numbers below a bound, each once, in random order, without a list of them. A keyed Feistel network over the
+//! next power of two is applied again until the result falls below the bound. Source: Black and Rogaway,
+//! "Ciphers with arbitrary finite domains", CT-RSA 2002, section 4: cycle walking.
 
 use nilometer_model::Seed;
 
@@ -31,7 +31,8 @@ impl Permutation {
         }
     }
 
-    /// Where this number goes. Less than two steps on average: the power of two is less than twice the bound.
+    /// The number that this number maps to. Takes less than two steps on average: the power of two is less than
+    /// twice the bound.
     #[inline]
     pub fn at(&self, number: u64) -> u64 {
         debug_assert!(number < self.bound, "only numbers below the bound are permuted");
@@ -59,8 +60,8 @@ const fn mask(bits: u32) -> u64 {
     (1 << bits) - 1
 }
 
-/// The finalizer of `MurmurHash3`, cut short after its first multiplication and turned: what is taken of it are the low
-/// bits, which by then depend on all.
+/// The finalizer of `MurmurHash3`, cut short after its first multiplication and turned. The caller uses the low
+/// bits, which by then depend on all bits.
 #[inline]
 const fn blend(half: u64, key: u64) -> u64 {
     let mixed = (half ^ key).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -105,8 +106,8 @@ mod tests {
         assert_eq!(numbers(1000, 1), numbers(1000, 1));
     }
 
-    /// Steps between neighbours and places by eighths, against what independent numbers give: chi squared with 7 degrees
-    /// of freedom is above 29.9 once in ten thousand times.
+    /// Tests steps between neighbours, and positions by eighths, against independent numbers. Chi squared with
+    /// 7 degrees of freedom is above 29.9 once in ten thousand times.
     #[test]
     fn the_order_looks_random() {
         const BOUND: u64 = 32_768;

@@ -1,22 +1,23 @@
-//! Which worker of a campaign a worker is, over all its processes: names, seeds and parts of shared work follow from its
-//! number among all, so that no two processes write the same file, or the same bytes, but on purpose.
+//! The place of a worker among all workers of a campaign, over all processes. Names, seeds and parts of shared
+//! work follow from its number. Two processes write the same file, or the same bytes, only on purpose.
 
 use nilometer_plan::Shift;
 
 /// The place of a worker among those of all ranks. In a campaign of one process its number is that of the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerPlace {
-    /// Which of the processes that run the cell, those of a node one after the other, from 0.
+    /// The process, among those that run the cell, from 0. The processes of a node follow each other.
     pub rank: u32,
-    /// Processes that run the cell.
+    /// The number of processes that run the cell.
     pub ranks: u32,
-    /// Which worker of its process, from 0.
+    /// The worker's number in its process, from 0.
     pub worker: u32,
-    /// Workers of each process.
+    /// The number of workers of each process.
     pub workers: u32,
-    /// Which repeat it is of all that the campaign makes; see [`WorkerPlace::name_of`].
+    /// The number of this repeat among all that the campaign makes; see [`WorkerPlace::name_of`].
     pub attempt: u32,
-    /// How many processes further its like on the next node is; where all are on one node that is the next process.
+    /// The distance, in processes, to the matching process on the next node. If all are on one node that is the
+    /// next process.
     pub next_node: u32,
 }
 
@@ -31,40 +32,42 @@ impl WorkerPlace {
         (0..workers).map(move |worker| WorkerPlace { rank, ranks, worker, workers, attempt: 0, next_node: 1 })
     }
 
-    /// The same in this repeat.
+    /// The same place in this repeat.
     #[must_use]
     pub const fn in_attempt(self, attempt: u32) -> Self {
         WorkerPlace { attempt, ..self }
     }
 
-    /// What its file or directory is called, in the run's directory.
+    /// The name of the worker's file or directory in the run's directory.
     pub fn name(self) -> String {
         self.name_of(self.number())
     }
 
-    /// What that of the worker with this number among all is called. Where several processes work, each repeat has names of
-    /// its own: rank 0 removes what others made, and clients of file systems over a network go on for a while to believe in
-    /// a file that another client has removed. `GlusterFS` then fails to make one of the same name.
+    /// The name for the worker of this number.
+    ///
+    /// If several processes work, each repeat has names of its own. Rank 0 removes the files of others, and
+    /// clients of network file systems may cache a file that another client has removed. `GlusterFS` then fails
+    /// to make a file of the same name.
     pub fn name_of(self, number: u32) -> String {
         self.shared(&format!("n_w{number}"))
     }
 
-    /// The same for what all workers share.
+    /// The same for a file or directory that all workers share.
     pub fn shared(self, stem: &str) -> String {
         if self.attempt == 0 { stem.into() } else { format!("{stem}_a{}", self.attempt) }
     }
 
-    /// The same where each node has so many of the processes.
+    /// The same place if each node has this number of processes.
     #[must_use]
     pub const fn with_nodes_of(self, processes: u32) -> Self {
         WorkerPlace { next_node: processes, ..self }
     }
 
-    /// The number of the worker that is so many shifts further.
+    /// The number of the worker that is this number of shifts further.
     pub fn further(self, shift: Shift, shifts: u32) -> u32 {
         let step = match shift {
             Shift::Workers(count) => count,
-            // One process has no like but its own workers.
+            // A single process has no match on another node; its own workers stand in.
             Shift::Node if self.ranks == 1 => 1,
             Shift::Node => self.next_node * self.workers,
         };

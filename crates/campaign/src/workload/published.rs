@@ -1,5 +1,5 @@
-//! `visibility`: files that one process publishes, and how another one looks for them. Each file is written and read by one
-//! operation, and is of bytes that follow from a seed, so that who reads knows what is right.
+//! `visibility`: files that one process publishes, and the search for them by another. Each file is written and
+//! read by one operation. Its bytes follow from a seed, so that the reader knows the right ones.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use nilometer_storage::{
 
 const FILE: Slot = Slot(1);
 
-/// A file that is published: its name, how it is opened to be written, and what it becomes of.
+/// A published file: its name, the way it is opened for writing, and the seed of its contents.
 #[derive(Debug, Clone)]
 pub struct PublishedFile {
-    /// In the run's directory.
+    /// Its name in the run's directory.
     pub name: String,
-    /// New, or written over.
+    /// A new file, or one that is overwritten.
     pub open: Open,
-    /// Of its contents.
+    /// The seed of its contents.
     pub content: Seed,
 }
 
@@ -28,20 +28,20 @@ pub struct Publish {
     length: u32,
     buffer: Option<Buffer>,
     next: OpKind,
-    /// Files that are closed.
+    /// The number of files that are closed.
     done: usize,
     closed: Option<Nanos>,
     failed: Option<Errno>,
 }
 
 impl Publish {
-    /// Files of so many bytes, by a buffer that holds one of them, or a name.
+    /// Publishes files of `length` bytes each. The buffer must hold one of them, or a name.
     pub fn new(files: Vec<PublishedFile>, length: u32, buffer: Buffer) -> Self {
         let next = files.first().map_or(OpKind::Nop, |file| OpKind::Open(file.open));
         Publish { files, length, buffer: Some(buffer), next, done: 0, closed: None, failed: None }
     }
 
-    /// When the last one was closed; or why that did not come to pass, of a short write with the errno 0.
+    /// The time at which the last one was closed, or the reason why none was. The errno of a short write is 0.
     ///
     /// # Errors
     /// The first operation that failed.
@@ -87,20 +87,23 @@ impl Workload for Publish {
     }
 }
 
-/// When a file was seen, and when it last was not as it should be; each by the time at which it was opened.
+/// The latest time at which the file was missing, short or stale, by the time of the open; and the time at
+/// which it was right.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sight {
     missing: Option<Nanos>,
     short: Option<Nanos>,
     stale: Option<Nanos>,
-    /// It was there.
+    /// True if the file was there.
     found: bool,
-    /// Read whole and right, when that was done.
+    /// The time at which it was read whole and right.
     right: Option<Nanos>,
 }
 
-/// Looks for files until each was read whole and right. Of two files the second is looked for first: as soon as it is there the
-/// first, which was closed before it was made, is looked at once, and must be whole and right.
+/// Looks for files until each was read whole and right.
+///
+/// With two files it first looks for the second, which was made after the first was closed. Once the second is
+/// there, it looks at the first without delay; the first must then be whole and right.
 #[derive(Debug)]
 pub struct LookFor {
     files: Vec<PublishedFile>,
@@ -109,11 +112,11 @@ pub struct LookFor {
     interval: Nanos,
     patience: Nanos,
     give_up: Option<Nanos>,
-    /// The file that is looked at, since when; and what of it comes next.
+    /// The file to look at. The next two fields have the time of the open and the next operation.
     at: usize,
     opened: Nanos,
     next: OpKind,
-    /// Not before this time.
+    /// The next look is not issued before this time.
     due: Nanos,
     buffer: Option<Buffer>,
     out_of_order: bool,
@@ -121,20 +124,20 @@ pub struct LookFor {
     errors: BTreeMap<i32, u64>,
 }
 
-/// What a process saw of some files.
+/// The observations of a process about some files.
 #[derive(Debug, Clone, Default)]
 pub struct Looked {
-    /// Counted.
+    /// The counts.
     pub seen: FilesSeen,
-    /// Of each that was seen, how long after the close of the last one.
+    /// For each file that was seen, the time since the close of the last one.
     pub after: Vec<Nanos>,
-    /// Operations that failed for another reason than that the file is not there, by error number.
+    /// Operations that failed, by error number, except because the file is not there.
     pub errors: BTreeMap<i32, u64>,
 }
 
 impl LookFor {
-    /// One file, or two of which the first was closed before the second is made. A look that fails is repeated after
-    /// `interval`, for `patience` from the first look on.
+    /// Looks for one file, or for two of which the first was closed before the second is made. A failed look is
+    /// repeated after `interval`, for the time `patience` from the first look on.
     pub fn new(
         files: Vec<PublishedFile>,
         length: u32,
@@ -162,8 +165,9 @@ impl LookFor {
         }
     }
 
-    /// What was seen of files of which the last was closed at this time, on this process's clock, give or take so much. Where
-    /// this process was `told` of the close all looks come behind it, whatever the clocks say.
+    /// Returns the observations. The last file was closed at `closed` by this process's clock, to within
+    /// `uncertainty`. If this process was `told` of the close, all its looks came after it, whatever the clocks
+    /// say.
     pub fn looked(&self, closed: Nanos, uncertainty: Nanos, told: bool) -> Looked {
         let late = closed + uncertainty;
         let mut looked = Looked { errors: self.errors.clone(), ..Looked::default() };
@@ -182,7 +186,7 @@ impl LookFor {
         looked
     }
 
-    /// The next file to be looked at; none if all were seen.
+    /// The next file to look at; `None` if all were seen.
     fn wanted(&self) -> Option<usize> {
         let last = self.files.len() - 1;
         if self.sights[last].found && !self.first_is_checked {
@@ -191,20 +195,20 @@ impl LookFor {
         (0..=last).rev().find(|&file| self.sights[file].right.is_none())
     }
 
-    /// A look at a file is over; whether it was whole and right.
+    /// Records a look at a file; `right` is true if it was whole and right.
     fn looked_at(&mut self, right: bool, finished: Nanos) {
         let last = self.files.len() - 1;
         if self.at == 0 && !self.first_is_checked && self.sights[last].found {
             self.first_is_checked = true;
             self.out_of_order = !right;
         }
-        // The look at the first belongs to that at the last.
+        // The look at the first file follows the one at the last without delay.
         let at_once = right || !self.first_is_checked && self.sights[last].found;
         self.due = if at_once { finished } else { finished + self.interval };
         self.next = OpKind::Open(Open::READ);
     }
 
-    /// What was read is compared with what should be there.
+    /// Compares the bytes read with the expected ones.
     fn judge(&mut self, result: Result<u32, Errno>, buffer: &Buffer, finished: Nanos) {
         let length = self.length as usize;
         let sight = &mut self.sights[self.at];
@@ -243,7 +247,7 @@ impl Workload for LookFor {
                 Operation::named(self.next, ROOT, FILE, self.files[self.at].name.as_bytes(), buffer)
             }
             OpKind::Read => {
-                // What was read before is none of this look.
+                // Clear the bytes of an earlier look.
                 buffer[..self.length as usize].fill(0);
                 Operation::read(FILE, 0, self.length, buffer)
             }

@@ -1,4 +1,4 @@
-//! `random`: what its parameters mean for a worker.
+//! `random`: turns its parameters into the workload of a worker.
 
 use nilometer_model::Phase;
 use nilometer_plan::{Coverage, Mode, RandomCell};

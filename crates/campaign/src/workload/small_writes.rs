@@ -1,17 +1,17 @@
-//! `small_writes`: what its parameters mean for a worker.
+//! `small_writes`: turns its parameters into the workload of a worker.
 //!
-//! Either way a program makes its output piece by piece, which is a copy of each piece: into the buffer of the write
-//! itself, or to the end of what it has collected. What all at once is compared with pays for no pieces.
+//! A program makes its output piece by piece and copies each piece, into the buffer of the write itself or to
+//! the end of the collected output. The baseline, which writes all at once, copies no pieces.
 
 use nilometer_model::Bytes;
 use nilometer_plan::{SmallWritesCell, Way};
 
 use super::{BlockContent, Direction, Names, Order, Pieces, Transfer, WorkerPart, Writing};
 
-/// Longer than what file systems compress at a time.
+/// Longer than the unit that file systems compress at a time.
 const POOL: Bytes = Bytes(1 << 20);
 
-/// Bytes of a buffer, of which one is the pool.
+/// The size of a buffer; one of them is the pool.
 pub(super) fn buffer_size(cell: &SmallWritesCell) -> Bytes {
     match cell.way {
         Way::Each | Way::Collected => POOL,
@@ -19,12 +19,12 @@ pub(super) fn buffer_size(cell: &SmallWritesCell) -> Bytes {
     }
 }
 
-/// Buffers that no operation needs.
+/// The number of buffers that no operation needs.
 pub(super) fn pools(cell: &SmallWritesCell) -> usize {
     usize::from(cell.way != Way::AtOnce)
 }
 
-/// The workload of one worker. The last buffer becomes the pool, unless all is written at once.
+/// The workload of one worker. The last buffer becomes the pool, unless the whole file is written at once.
 pub(super) fn build(cell: &SmallWritesCell, mut part: WorkerPart) -> Transfer {
     let names = Names::from(&*part.place.name());
     let seed = part.seed_for("content");

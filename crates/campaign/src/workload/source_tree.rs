@@ -1,8 +1,9 @@
-//! Trees of directories and files as users have them: with the spread of real source trees, from a seed, and with exactly so
-//! many directories, files and bytes. What is unpacked, listed, searched and built is laid out here, and nowhere else.
+//! Trees of directories and files as users have them. They have the spread of real source trees, follow from a
+//! seed, and have exact numbers of directories, files and bytes. The trees that workloads unpack, list, search
+//! and build are laid out here, and nowhere else.
 //!
-//! Directories are numbered depth first, so that each stands behind its parent and before its next sibling, as in an archive.
-//! Files are numbered in the order of their directories:
+//! Directories are numbered depth first, as in an archive: each comes after its parent and before its next
+//! sibling. Files are numbered in the order of their directories:
 //!
 //! ```text
 //! number   0        1         2      3            directories
@@ -11,15 +12,17 @@
 //! files    0..2     2..3      3..7   7..8
 //! ```
 //!
-//! Where the spread comes from: the files of `/usr/include` of Debian 12 (22 920 in 2083 directories, 11 kB in the mean, 3.2 kB
-//! in the median) have logarithms of a deviation of 1.3, those of the sources of 400 crates of Rust of 2.1 (24 kB in the mean,
-//! 4.2 kB in the median); here it is 1.5, and the median a third of the mean. There, and here, most directories are three to six
-//! levels below the first, and the files in a directory spread with a deviation of 1.1.
+//! The spread is that of real files. `/usr/include` of Debian 12 has 22 920 files in 2083 directories, with a
+//! mean of 11 kB and a median of 3.2 kB. The logarithms of their sizes have a deviation of 1.3. The sources of
+//! 400 crates of Rust have a mean of 24 kB, a median of 4.2 kB and a deviation of 2.1.
+//!
+//! Here the deviation is 1.5, and the median a third of the mean. In these, and here, most directories are
+//! three to six levels below the first. The numbers of files in directories spread with a deviation of 1.1.
 
 use nilometer_model::{RandomStream, Seed};
 use nilometer_plan::TreeShape;
 
-/// The same numbers are the same tree, wherever and whenever it is made: so records can be compared.
+/// The same numbers give the same tree everywhere and at any time, so that records can be compared.
 const TREES: Seed = Seed(28_619);
 /// Deviation of the logarithm of a file's bytes.
 const SIZE_SPREAD: f64 = 1.5;
@@ -28,11 +31,11 @@ const FILES_SPREAD: f64 = 1.1;
 /// Levels below the first directory of a tree like a source tree, at the most.
 const LEVELS_MAX: u32 = 12;
 
-/// See the module.
+/// The directories and the file sizes of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceTree {
     directories: Vec<TreeDirectory>,
-    /// Bytes of each file; empty where all are empty.
+    /// The size of each file in bytes; empty if all files are.
     sizes: Vec<u64>,
     files: u32,
 }
@@ -40,16 +43,16 @@ pub struct SourceTree {
 /// A directory of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeDirectory {
-    /// The number of the one that it is in; the first is in none, and says 0.
+    /// The number of its parent; 0 for the first directory, which has none.
     pub parent: u32,
-    /// 0 is the first directory.
+    /// The depth below the first directory, whose level is 0.
     pub level: u32,
     /// The number of its first file, if it has one.
     pub first_file: u32,
 }
 
 impl SourceTree {
-    /// The tree of these numbers.
+    /// The tree of this shape.
     pub fn of(shape: TreeShape) -> Self {
         match shape {
             TreeShape::Regular { levels, branching, files } => Self::regular(levels, branching, files),
@@ -73,7 +76,7 @@ impl SourceTree {
 
     fn regular(levels: u32, branching: u32, files: u32) -> Self {
         let mut directories = vec![TreeDirectory { parent: 0, level: 0, first_file: 0 }];
-        // Those that still get directories, with how many: the deepest last.
+        // Directories that still get children, with the number of these: the deepest last.
         let mut open = vec![(0, branching)];
         while let Some((parent, left)) = open.pop() {
             let level = directories[parent as usize].level + 1;
@@ -89,12 +92,12 @@ impl SourceTree {
         SourceTree { directories, sizes: Vec::new(), files }
     }
 
-    /// How many directories, the first included.
+    /// The number of directories, the first included.
     pub fn directories(&self) -> u32 {
         self.directories.len() as u32
     }
 
-    /// How many files.
+    /// The number of files.
     pub fn files(&self) -> u32 {
         self.files
     }
@@ -112,12 +115,13 @@ impl SourceTree {
 
     /// The directory of a file.
     pub fn directory_of(&self, file: u32) -> u32 {
-        // Directories without files have the first file of the next one: the last of them has it.
+        // A directory without files has the `first_file` of the next one; the last directory with this number
+        // has the file.
         let behind = self.directories.partition_point(|directory| directory.first_file <= file);
         behind as u32 - 1
     }
 
-    /// Bytes of a file.
+    /// The size of a file in bytes.
     pub fn size(&self, file: u32) -> u64 {
         self.sizes.get(file as usize).copied().unwrap_or(0)
     }
@@ -127,7 +131,7 @@ impl SourceTree {
         self.directories.iter().map(|directory| directory.level).max().unwrap_or(0)
     }
 
-    /// On the way from a directory above it to this one: the directory at that level.
+    /// The directory at `level` on the way down to this one.
     pub fn ancestor(&self, directory: u32, level: u32) -> u32 {
         let mut at = directory;
         while self.directory(at).level > level {
@@ -137,8 +141,8 @@ impl SourceTree {
     }
 }
 
-/// Of each directory but the first the one that it is in, by the order in which they are drawn: the shallower of two, so that a
-/// tree of thousands is some eight levels deep, as real ones are.
+/// For each directory except the first, its parent, in the order in which they are drawn. Each takes the
+/// shallower of two draws: a tree of thousands is then about eight levels deep, as real ones are.
 fn parents(directories: u32, stream: &mut RandomStream) -> Vec<u32> {
     let mut parents = vec![0];
     let mut levels = vec![0_u32];
@@ -169,8 +173,9 @@ fn numbered(parents: &[u32]) -> Vec<TreeDirectory> {
     directories
 }
 
-/// `total` shared out among `count`, by weights whose logarithms have this deviation. Ends of shares are rounded, and not the
-/// shares, so that nothing is lost: with weights 1, 2 and 4 of 10 they end at 1.4, 4.3 and 10, and are 1, 3 and 6.
+/// Shares `total` among `count`, by weights whose logarithms have the deviation `spread`. It rounds the ends of
+/// shares, and not the shares, so that nothing is lost. With weights 1, 2 and 4, shares of 10 end at 1.4, 4.3
+/// and 10, and are 1, 3 and 6.
 fn shares(total: u64, count: u32, spread: f64, stream: &mut RandomStream) -> Vec<u64> {
     if total == 0 {
         return Vec::new();
@@ -195,7 +200,7 @@ fn whole_part(share: f64) -> u64 {
     share as u64
 }
 
-/// A number of mean 0 and deviation 1, nearly normal: the sum of twelve from 0 to 1, less 6.
+/// A nearly normal number of mean 0 and deviation 1: the sum of twelve numbers from 0 to 1, less 6.
 fn normal(stream: &mut RandomStream) -> f64 {
     (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0
 }
@@ -210,7 +215,7 @@ mod tests {
         SourceTree::of(TreeShape::Source { directories, files, size: Bytes(size) })
     }
 
-    /// Everything that a tree promises.
+    /// Checks every property that a tree promises.
     fn check(tree: &SourceTree, files: u32, size: u64) {
         assert_eq!(tree.files(), files);
         assert_eq!((0..files).map(|file| tree.size(file)).sum::<u64>(), size);

@@ -1,5 +1,5 @@
-//! A phase that ends for all workers when the first has done its part, as IOR's and mdtest's stonewall: stragglers do not
-//! stretch the time over which a rate is taken.
+//! Ends a phase for all workers when the first has done its part, like the stonewall of IOR and mdtest.
+//! Stragglers then do not stretch the time over which a rate is taken.
 
 use std::sync::{
     Arc,
@@ -9,12 +9,12 @@ use std::sync::{
 use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Step, Workload};
 
-/// Around the workload of each worker; all hold the same wall. Whoever is done raises it; from then on the others are told
-/// that the time is up, by the latest time there is, and end as at a time limit: they still sync and close.
+/// Wraps the workload of each worker; all share one wall. The first worker that is done raises it. From then on
+/// the others see a time past any limit, and end as at a time limit: they still sync and close.
 pub struct Stonewall {
     inner: Box<dyn Workload>,
     wall: Arc<AtomicBool>,
-    /// It had something to do: one without a part does not end that of others.
+    /// True if the worker had something to do: one without a part does not end those of others.
     begun: bool,
 }
 
@@ -38,7 +38,7 @@ impl Workload for Stonewall {
         let step = self.inner.next(if raised { Nanos::MAX } else { now });
         self.begun |= matches!(step, Step::Issue(..));
         match step {
-            // What is due only because of the wall is due now.
+            // Without the wall the operation would be due later; it is due now.
             Step::Issue(operation, due) if raised => Step::Issue(operation, due.min(now)),
             Step::Done => {
                 self.wall.fetch_or(self.begun, Ordering::Relaxed);

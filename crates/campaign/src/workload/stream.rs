@@ -1,4 +1,4 @@
-//! `stream`: what its parameters mean for a worker.
+//! `stream`: turns its parameters into the workload of a worker.
 
 use nilometer_model::Phase;
 use nilometer_plan::{DataSource, FileLayout, StreamCell};
@@ -11,7 +11,7 @@ pub(super) fn build(cell: &StreamCell, phase: Phase, part: WorkerPart) -> Box<dy
     let sources = source_names(cell, part.place);
     let names = target_names(cell, part.place);
     match phase {
-        // As a copy reads its source: through the page cache.
+        // A copy, too, reads its source through the page cache.
         Phase::LayOut | Phase::Source => {
             let part = WorkerPart { direct: false, ..part.of_whole_files() };
             let (block, direction) = match phase {
@@ -37,13 +37,14 @@ pub(super) fn build(cell: &StreamCell, phase: Phase, part: WorkerPart) -> Box<dy
     }
 }
 
-/// What is written again is not what is there: some file systems see that, and write nothing.
+/// A rewrite writes other bytes than those in the file: some file systems notice identical ones, and write
+/// nothing.
 fn of_pass(phase: Phase, part: WorkerPart) -> WorkerPart {
     let seed = if phase == Phase::Rewrite { part.seed.named("rewrite") } else { part.seed };
     WorkerPart { seed, ..part }
 }
 
-/// What a worker wrote itself as far as it came; of others all.
+/// Reads a worker's own files as far as it wrote them; those of others whole.
 fn read(cell: &StreamCell, part: WorkerPart) -> Box<dyn Workload> {
     let writer = part.place.further(cell.shift, 1);
     let order = order_of(cell, writer, part.place.total());
@@ -53,12 +54,12 @@ fn read(cell: &StreamCell, part: WorkerPart) -> Box<dyn Workload> {
     Box::new(Transfer::new(names, order, Direction::Read, part))
 }
 
-/// See [`super::files_of`].
+/// The files that must be cold, see [`super::files_of`].
 pub(super) fn files(cell: &StreamCell, phase: Phase, place: WorkerPlace) -> Box<dyn Iterator<Item = String>> {
     let copies = cell.source == DataSource::Disk;
     match phase {
         Phase::Source | Phase::Write | Phase::Rewrite if copies => Box::new(source_names(cell, place).all()),
-        // What all share is dropped from the cache of each process's node once.
+        // A file that all share is dropped from the cache once on the node of each process.
         Phase::Read if cell.layout == FileLayout::Own || place.worker == 0 => {
             Box::new(names_of(cell, place, place.further(cell.shift, 1)).all())
         }
@@ -74,7 +75,7 @@ fn target_names(cell: &StreamCell, place: WorkerPlace) -> Names {
     names_of(cell, place, place.number())
 }
 
-/// What the worker of this number writes to.
+/// The names of the files that the worker of this number writes.
 fn names_of(cell: &StreamCell, place: WorkerPlace, writer: u32) -> Names {
     match cell.layout {
         FileLayout::Own => Names::new(place.name_of(writer), cell.files_of(writer, place.total())),
@@ -96,7 +97,7 @@ fn order_of(cell: &StreamCell, writer: u32, workers: u32) -> Order {
     }
 }
 
-/// A shared file is made by whoever comes first, and its first worker reserves the space of all.
+/// The first worker to open a shared file makes it; the worker with number 0 reserves the space of all.
 fn writing(cell: &StreamCell, phase: Phase, part: &WorkerPart) -> Writing {
     if phase == Phase::Rewrite {
         return Writing { open: Open::WRITE, reserve: None, sync: cell.sync };

@@ -1,4 +1,4 @@
-//! Files, one after the other, written or read in blocks: open, reserve, move, drain, sync, close.
+//! Transfers files, one after the other, written or read in blocks: open, reserve, move, drain, sync, close.
 
 use std::{
     collections::VecDeque,
@@ -17,16 +17,16 @@ use super::{BlockContent, Names, Order, WorkerPart, Writing, writing::Pause};
 
 const FILE: Slot = Slot(1);
 
-/// Which way data go.
+/// The direction of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Into files.
     Write(Writing),
-    /// Over what the worker has written to them.
+    /// Over the blocks that the worker has written to them.
     Rewrite(Writing),
     /// From existing ones.
     Read,
-    /// Both, in existing ones, which are durable before they are closed.
+    /// Both, in existing files, which are durable before they are closed.
     Mix {
         /// The share of reads in percent.
         reads: u32,
@@ -43,7 +43,7 @@ impl Direction {
     }
 }
 
-/// See the module.
+/// The workload of a worker that writes or reads files in blocks.
 #[derive(Debug)]
 pub struct Transfer {
     names: Names,
@@ -54,11 +54,11 @@ pub struct Transfer {
     content: BlockContent,
     writing: Writing,
     stop_at: Nanos,
-    /// Used by turns, so that blocks in a row differ where there are more than the depth needs.
+    /// Used in turn. If there are more buffers than the depth needs, consecutive blocks differ.
     buffers: VecDeque<Buffer>,
     state: State,
     issued: u64,
-    /// Here the moving of blocks pauses: at the end of the file or where a sync is due.
+    /// The number of blocks at which moving pauses: at the end of the file, or where a sync is due.
     pause_at: u64,
     flying: u32,
     failed: bool,
@@ -79,10 +79,10 @@ enum State {
     Waiting,
 }
 
-/// Blocks of all files of a worker: a writer says how many it wrote, a reader goes no further.
+/// The blocks of all files of a worker. A writer stores how many it wrote; a reader goes no further.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// Where a writer says it.
+    /// A writer stores its number here.
     reached: Option<Arc<AtomicU64>>,
     moved: u64,
     limit: u64,
@@ -97,12 +97,12 @@ impl Progress {
         Progress { reached: None, moved: 0, limit: reached.load(Ordering::Relaxed) }
     }
 
-    /// Blocks that are left, of so many.
+    /// The number of blocks that are left out of `count`.
     fn left(&self, count: u64) -> u64 {
         count.min(self.limit - self.moved)
     }
 
-    /// A file is closed, after so many blocks of it. Whether another may follow.
+    /// Adds the blocks of a closed file. Returns true if another file may follow.
     pub(super) fn add(&mut self, blocks: u64) -> bool {
         self.moved += blocks;
         if let Some(reached) = &self.reached {
@@ -119,7 +119,7 @@ impl Transfer {
         Transfer::with_content(names.into(), order, direction, BlockContent::Stamped(seed), part)
     }
 
-    /// As `new`; what is written comes from `content`.
+    /// Like `new`, with the bytes of written blocks from `content`.
     pub(super) fn with_content(
         names: Names,
         order: Order,
@@ -136,7 +136,7 @@ impl Transfer {
                 Progress::reading(&part.reached)
             }
         };
-        // Of files that all share out among themselves there may be none left for it.
+        // If all workers share out files, this one may have none.
         let state = if names.count() == 0 { State::Done } else { State::Open };
         Transfer {
             names,
@@ -187,7 +187,8 @@ impl Transfer {
         Operation::write(FILE, offset, length, buffer)
     }
 
-    /// No block now: a sync is due, the file is at its end, the time is up, or an operation failed.
+    /// The step if no block moves now: a sync is due, the file is at its end, the time is up, or an operation
+    /// failed.
     #[cold]
     fn pause(&mut self, now: Nanos) -> Step {
         if self.flying > 0 {
@@ -199,7 +200,7 @@ impl Transfer {
         self.alone(self.writing.in_pause(pause), now)
     }
 
-    /// An operation on the open file that nothing else is in flight with.
+    /// An operation on the open file, which must have nothing else in flight.
     fn alone(&mut self, kind: OpKind, now: Nanos) -> Step {
         let buffer = self.buffers.pop_front().unwrap_or_default();
         self.issue(self.writing.operation(kind, FILE, buffer), now)
@@ -211,7 +212,7 @@ impl Transfer {
         Step::Issue(operation, now)
     }
 
-    /// The first file is opened in any case, the others while there is time.
+    /// Opens the first file in any case, the others while there is time.
     fn open(&mut self, now: Nanos) -> Step {
         let in_time = self.file == 0 || now < self.stop_at;
         let Some(buffer) = self.buffers.pop_front().filter(|_| in_time) else {
@@ -224,7 +225,7 @@ impl Transfer {
         self.issue(operation, now)
     }
 
-    /// The operation that was alone in flight is done.
+    /// Continues after the operation that was alone in flight.
     #[cold]
     fn go_on(&mut self, kind: OpKind, result: Result<u32, Errno>) {
         self.state = match kind {
@@ -244,7 +245,8 @@ impl Transfer {
         }
     }
 
-    /// Nothing more is moved or opened; what is open is closed. Where others make the same calls all of them are made.
+    /// Moves and opens nothing more, and closes the open file. If others make the same calls, it still makes
+    /// all of them.
     fn fail(&mut self) {
         if self.keeps_step {
             return;
@@ -295,7 +297,7 @@ mod tests {
     use super::*;
     use crate::workload::WorkerPlace;
 
-    /// What a worker does whose every block fails.
+    /// The operations of a worker whose every block fails.
     fn done(keeps_step: bool) -> Vec<OpKind> {
         let buffers = vec![Buffer::alone(512)];
         let part = WorkerPart { keeps_step, ..WorkerPart::new(WorkerPlace::alone(0, 1), Seed(1), buffers) };

@@ -1,5 +1,5 @@
-//! What `tar -x` does: directories and files of a tree are made and filled in the order of an archive. The archive is the
-//! worker's buffers: nothing is read from anywhere, and nothing uncompressed.
+//! The storage operations of `tar -x`: makes and fills directories and files of a tree in the order of an
+//! archive. The worker's buffers stand for the archive: nothing is read or uncompressed.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use super::{
     file_pass::{FilePass, FileTask, PageStamps, PassedFile},
 };
 
-/// See the module.
+/// The steps of a worker that unpacks a tree.
 #[derive(Debug)]
 pub struct Unpack {
     tree: Arc<SourceTree>,
     descent: Descent,
     stamps: PageStamps,
     task: FileTask,
-    /// The file that is under way.
+    /// The file in progress.
     pass: Option<FilePass>,
-    /// The next file.
+    /// The number of the next file.
     file: u32,
-    /// Directories that are made and entered; files up to the last one's are to be made.
+    /// The number of directories that are made and entered; files up to those of the last one are to be made.
     entered: u32,
-    /// The one behind them is made.
+    /// True if the directory after them is made.
     is_made: bool,
 }
 
 impl Unpack {
-    /// Makes the tree in a new directory of this name; each file is synced if it is to be `durable`. Slots: two more than the
-    /// tree has levels, the run's directory apart.
+    /// Makes the tree in a new directory named `root`; each file is synced if `durable`. Slots: two more than
+    /// the tree has levels, the run's directory apart.
     pub fn new(tree: Arc<SourceTree>, root: &str, durable: bool, part: WorkerPart) -> OneByOne<Self> {
         let unpack = Unpack {
             descent: Descent::new(tree.clone(), root),
@@ -46,7 +46,7 @@ impl Unpack {
         OneByOne::new(unpack, part.buffers)
     }
 
-    /// The next file of the directory that was entered last, else the next directory, else the way out.
+    /// The next file of the directory that was entered last; else the next directory; else the way out.
     fn between(&mut self, buffer: Buffer) -> Result<Operation, Buffer> {
         let here = self.entered.checked_sub(1);
         if here.is_some_and(|here| self.file < self.tree.files_of(here).end) {

@@ -1,5 +1,5 @@
-//! `wait`: a worker waits until given times. At each it issues an operation that asks nothing of the storage, so that the
-//! time counts as one: its lateness is how late the worker was woken, its latency what an engine costs.
+//! `wait`: a worker waits until given times. At each it issues an operation that asks nothing of the storage.
+//! Its lateness is how late the worker woke; its latency is the cost of an engine.
 
 use nilometer_model::Nanos;
 use nilometer_plan::WaitCell;
@@ -11,15 +11,15 @@ use super::WorkerPart;
 #[derive(Debug)]
 pub struct TimedWaits {
     duration: Nanos,
-    /// Times that are still to come.
+    /// The number of times that are still to come.
     left: u64,
-    /// The next of them; none before the worker was first asked.
+    /// The next of them; `None` until the first call of `next`.
     next: Option<Nanos>,
     stop_at: Nanos,
 }
 
 impl TimedWaits {
-    /// What a worker does in the phase of a cell. It needs no memory.
+    /// The part of a worker in the phase of a cell. It needs no memory.
     pub fn new(cell: &WaitCell, part: &WorkerPart) -> Self {
         TimedWaits { duration: cell.duration, left: cell.operations, next: None, stop_at: part.stop_at }
     }
@@ -31,7 +31,8 @@ impl Workload for TimedWaits {
             self.left = 0;
             return Step::Done;
         }
-        // Times follow from the first, whenever the worker was woken for those before: lateness does not add up.
+        // Times follow from the first, no matter when the worker woke for those before: lateness does not add
+        // up.
         let next = *self.next.get_or_insert(now + self.duration);
         if now < next {
             return Step::Wait(Wait::Until(next.min(self.stop_at)));

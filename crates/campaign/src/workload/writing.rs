@@ -1,33 +1,34 @@
-//! How a file is opened, made to have room, and made durable: what all workloads that write large files share.
+//! Opens a file, reserves its space, and makes it durable: shared by all workloads that write large files.
 
 use nilometer_plan::SyncPolicy;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, Slot};
 
-/// How a file is written.
+/// The way in which a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Writing {
-    /// Whether it is there before.
+    /// How it is opened, which tells if it exists before.
     pub open: Open,
-    /// Space that is reserved before the first write. Where the file system can't, data are written all the same; an
+    /// The space to reserve before the first write. If the file system can't, data are written all the same; an
     /// observer sees the refusal.
     pub reserve: Option<u64>,
-    /// When data are made durable. Before a sync nothing is in flight.
+    /// The time at which data are made durable. Before a sync nothing is in flight.
     pub sync: SyncPolicy,
 }
 
-/// How it stands with a file when no more blocks are to be moved now.
+/// The state of a file in a pause, when no more blocks move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// Others follow.
+    /// More blocks follow.
     Amid,
-    /// All that were to be moved are.
+    /// All blocks were moved.
     AtEnd,
     /// An operation failed.
     Failed,
 }
 
 impl Pause {
-    /// After an operation that failed, or not; where time and blocks are left, it goes on.
+    /// The state after an operation; `failed` if it failed. Blocks follow if time and blocks are left
+    /// (`goes_on`).
     pub(super) fn of(failed: bool, goes_on: bool) -> Self {
         match (failed, goes_on) {
             (true, _) => Pause::Failed,
@@ -45,7 +46,7 @@ impl Writing {
     /// An existing file that is only read.
     pub(super) const NOT: Writing = Writing { open: Open::READ, reserve: None, sync: SyncPolicy::None };
 
-    /// After how many blocks of a file the moving pauses next, when so many are moved of so many.
+    /// The number of blocks of a file at which moving pauses next, after `moved` of `end` blocks.
     pub(super) fn next_pause(&self, moved: u64, end: u64) -> u64 {
         match self.sync {
             SyncPolicy::Every(blocks) => end.min(moved + u64::from(blocks)),
@@ -53,7 +54,7 @@ impl Writing {
         }
     }
 
-    /// What is done in a pause.
+    /// The operation in a pause.
     pub(super) fn in_pause(&self, pause: Pause) -> OpKind {
         match (self.sync, pause) {
             (SyncPolicy::Every(_), Pause::Amid) => OpKind::SyncData,

@@ -1,14 +1,14 @@
-//! What `make -j` asks of the storage. The workers of a process share a queue of sources; who makes the last object makes the
-//! program of them all, so that nobody waits for it, and it waits for all:
+//! The storage operations of `make -j`. The workers of a process share a queue of sources. The worker that
+//! makes the last object also links the program; nobody waits for the program, and it waits for all:
 //!
 //! ```text
 //! worker 0   unit 0 |  unit 2  | unit 3 |
 //! worker 1   unit 1      | unit 4             | all objects are read, the program is written
 //! ```
 //!
-//! A unit is a source, its headers, and an object: the source is read, then the headers, each from its open to its close; the
-//! object is written to another name beside the source and then renamed. Before it is written the worker waits for the think
-//! time, in which a compiler would compute.
+//! A unit is a source, its headers, and an object. A worker reads the source, then the headers, each from its
+//! open to its close. Then it waits for the think time, in which a compiler would compute. Finally it writes
+//! the object under another name beside the source, and renames it.
 
 mod plan;
 
@@ -28,7 +28,7 @@ use super::{
     nothing::Nothing,
 };
 
-/// The workload of one worker in one phase: the first of a process lays out its tree.
+/// Makes the workload of one worker in one phase. The first worker of a process lays out its tree.
 pub(super) fn build(cell: &BuildCell, phase: Phase, part: WorkerPart) -> Box<dyn Workload> {
     let place = part.place;
     let root = place.name_of(place.rank * place.workers);
@@ -40,7 +40,7 @@ pub(super) fn build(cell: &BuildCell, phase: Phase, part: WorkerPart) -> Box<dyn
     }
 }
 
-/// See the module.
+/// The steps of a worker that builds a tree.
 #[derive(Debug)]
 pub struct Build {
     plan: Arc<BuildPlan>,
@@ -53,39 +53,39 @@ pub struct Build {
     pass: Option<FilePass>,
 }
 
-/// What a worker is at when no file is under way.
+/// The state of a worker while no file is under way.
 #[derive(Debug, Clone)]
 enum Doing {
-    /// Directories of headers are opened: so many are.
+    /// It opens the directories of headers; this number are open.
     Include(usize),
-    /// The next unit is to be taken.
+    /// It takes the next unit.
     Claim,
-    /// On the way to the source of a unit.
+    /// It is on the way to the source of a unit.
     Source(u32),
-    /// So many headers of a unit are still to be read.
+    /// It reads the headers of a unit; `left` is their number.
     Headers { unit: u32, left: u32, choice: RandomStream },
-    /// A compiler would compute the object of a unit until then.
+    /// It waits, as a compiler would compute the object of a unit, until this time.
     Thinking { unit: u32, until: Nanos },
-    /// The object of a unit is to be written.
+    /// It writes the object of a unit next.
     Object(u32),
-    /// What was written is to be renamed: the object of a unit, or behind them the program.
+    /// It renames the file just written: the object of a unit, or after the last of them the program.
     Rename(u32),
-    /// So many objects are read.
+    /// It links the program, and has read this number of objects.
     Link(u32),
-    /// So many directories of headers are closed.
+    /// It closes the directories of headers; this number are closed.
     Leave(usize),
 }
 
 impl Build {
-    /// A worker's part of the build of a tree in the directory of this name. Slots: two more than the tree has levels, those of
-    /// the plan's directories of headers, and the run's directory.
+    /// A worker's part of the build of the tree in the directory named `root`. Slots: two more than the tree
+    /// has levels, those of the plan's directories of headers, and the run's directory.
     pub fn new(plan: Arc<BuildPlan>, queue: Arc<BuildQueue>, root: &str, part: WorkerPart) -> OneByOne<Self> {
         let build = Build {
             descent: Descent::new(plan.tree.clone(), root),
             plan,
             queue,
             stamps: PageStamps::new(part.seed_for("content")),
-            // A unit has the same headers whoever compiles it.
+            // A unit has the same headers, no matter which worker compiles it.
             headers: part.seed.named("headers"),
             stop_at: part.stop_at,
             doing: Doing::Include(0),
@@ -186,7 +186,7 @@ impl Build {
         Operation { kind: OpKind::Rename, file: here, dir: here, length, offset: 0, tag: 0, buffer }
     }
 
-    /// What was renamed counts.
+    /// Counts a renamed object.
     fn renamed(&mut self, unit: u32) {
         self.doing = match unit {
             program if program == self.plan.units() => Doing::Leave(0),
@@ -234,11 +234,11 @@ impl Build {
 }
 
 const WRITTEN: FileTask = FileTask::Write { durable: false };
-/// The name of an object while it is written, up to its number.
+/// The name of an object while it is being written, without its number.
 const BEING_WRITTEN: &str = "n_t";
-/// And then.
+/// The name of a finished object, without its number.
 const OBJECT: &str = "n_o";
-/// Where the two differ.
+/// The position of the letter in which the two names differ.
 const LETTER: usize = 2;
 const OBJECT_LETTER: u8 = b'o';
 
@@ -255,7 +255,7 @@ impl Steps for Build {
                 Err(back) if was_over && self.pass.is_none() => return Err(back),
                 Err(back) => buffer = back,
             }
-            // A pass that was just begun has an operation: only one that is over gave the buffer back.
+            // A new pass always has an operation; only a finished one returns the buffer.
             self.pass.take_if(|pass| pass.is_over());
         }
     }

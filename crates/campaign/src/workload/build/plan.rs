@@ -1,4 +1,4 @@
-//! What is compiled, with which headers, and who takes what.
+//! The plan of a build: its sources, their headers, and the queue from which workers take units.
 
 use std::sync::{
     Arc,
@@ -10,36 +10,37 @@ use nilometer_plan::{BuildCell, FileRole};
 
 use super::super::SourceTree;
 
-/// The most directories that headers are looked up in.
+/// The most directories of headers.
 const INCLUDE_MAX: usize = 16;
 
-/// What is the same for all workers of a build.
+/// The plan that all workers of a build share.
 #[derive(Debug)]
 pub struct BuildPlan {
     pub(super) tree: Arc<SourceTree>,
-    /// The files that are compiled, in the order of their directories.
+    /// The sources to compile, in the order of their directories.
     sources: Vec<u32>,
-    /// Directories with the most headers.
+    /// The directories with the most headers.
     pub(super) include: Vec<u32>,
-    /// The headers in them, those that are read most first.
+    /// The headers in them, the most frequently read first.
     headers_there: Vec<Header>,
-    /// Headers that a unit reads.
+    /// The number of headers that a unit reads.
     headers: u32,
-    /// How long a unit is compiled.
+    /// The time that compiling a unit takes.
     pub(super) think_time: Nanos,
 }
 
 /// A header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Which of the directories of headers it is in.
+    /// The index of its directory among the directories of headers.
     pub(super) directory: usize,
     /// Its number in the tree.
     pub(super) file: u32,
 }
 
 impl BuildPlan {
-    /// Of a tree: sources at even distances among all there are, headers of the directories that have the most.
+    /// Plans the build of a tree: sources at even distances among all files, headers from the directories that
+    /// have the most.
     pub fn new(cell: &BuildCell, tree: Arc<SourceTree>) -> Self {
         let all: Vec<u32> =
             (0..tree.files()).filter(|&file| FileRole::of(file) == FileRole::Source).collect();
@@ -54,22 +55,23 @@ impl BuildPlan {
         BuildPlan { tree, sources, include, headers_there, headers, think_time }
     }
 
-    /// How many are compiled.
+    /// The number of units.
     pub fn units(&self) -> u32 {
         self.sources.len() as u32
     }
 
-    /// Headers that each of them reads: none where there are none.
+    /// The number of headers that each unit reads: 0 if there are none.
     pub(super) fn headers_a_unit(&self) -> u32 {
         if self.headers_there.is_empty() { 0 } else { self.headers }
     }
 
-    /// The file of this unit.
+    /// The number of this unit's source in the tree.
     pub(super) fn source(&self, unit: u32) -> u32 {
         self.sources[unit as usize]
     }
 
-    /// The next header that is read: the least of three draws, so that a tenth of them all is read in a quarter of the cases.
+    /// Draws the next header: the smallest of three draws. A tenth of all headers therefore takes a quarter of
+    /// the reads.
     pub(super) fn header(&self, choice: &mut RandomStream) -> Option<Header> {
         let all = self.headers_there.len() as u64;
         let drawn = (0..3).map(|_| choice.below(all.max(1))).min()?;
@@ -89,7 +91,7 @@ fn most_headers(tree: &SourceTree) -> Vec<u32> {
     directories
 }
 
-/// Who takes what: shared by the workers of a process.
+/// The queue of units, shared by the workers of a process.
 #[derive(Debug, Default)]
 pub struct BuildQueue {
     taken: AtomicU32,
@@ -98,7 +100,7 @@ pub struct BuildQueue {
 }
 
 impl BuildQueue {
-    /// The next unit of so many; none if there is none left, or one failed.
+    /// Takes the next of `units` units. Returns `None` if none is left, or one failed.
     pub(super) fn claim(&self, units: u32) -> Option<u32> {
         if self.failed.load(Ordering::Relaxed) {
             return None;
@@ -107,12 +109,13 @@ impl BuildQueue {
         (unit < units).then_some(unit)
     }
 
-    /// The object of a unit is there; how many are. Who is told the last number may read what the others wrote.
+    /// Counts a finished object and returns the number so far. The worker that gets the last number may read
+    /// the objects of all others.
     pub(super) fn finish(&self) -> u32 {
         self.finished.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// No more units are taken.
+    /// Stops the queue: no more units are taken.
     pub(super) fn fail(&self) {
         self.failed.store(true, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! Which bytes of which files a worker moves, one piece an operation: arithmetic only.
+//! Maps each operation of a worker to a piece of a file: arithmetic only.
 //!
-//! A file of three dimensions holds frame after frame, each at a multiple of the frame's stride, in it module after
-//! module, in it row after row. With a file a frame, each begins at 0.
+//! A file of three dimensions holds frame after frame, each at a multiple of the frame's stride. A frame holds
+//! module after module, and a module row after row. With a file for each frame, each frame begins at 0.
 
 use nilometer_model::Phase;
 use nilometer_plan::{FrameFile, FrameRead, FramesCell, Split};
@@ -11,16 +11,16 @@ use nilometer_plan::{FrameFile, FrameRead, FramesCell, Split};
 pub struct Course {
     cell: FramesCell,
     workers: u32,
-    /// Which module it writes.
+    /// The module that it writes.
     module: u32,
     what: What,
-    /// The frames it visits, or the rows of a frame where it takes a row through all frames.
+    /// The first frame it visits; or the first row of a frame, if it takes a row through all frames.
     first: u64,
     step: u64,
     count: u64,
 }
 
-/// What is moved at once.
+/// The shape of the data that one operation moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     /// A module of each frame.
@@ -33,19 +33,19 @@ enum What {
     Region,
 }
 
-/// Bytes that one operation moves.
+/// The bytes that one operation moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     /// The frame they belong to.
     pub frame: u64,
-    /// Where they lie in their file.
+    /// Their position in the file.
     pub offset: u64,
-    /// How many.
+    /// Their number.
     pub length: u32,
 }
 
 impl Course {
-    /// The part of worker `worker` of `workers` in the phase.
+    /// The part of worker `worker` out of `workers` in the phase.
     pub fn of(cell: &FramesCell, phase: Phase, worker: u32, workers: u32) -> Self {
         let what = match (phase, cell.read) {
             (Phase::Write, _) if cell.split == Split::Module => What::Module,
@@ -69,12 +69,12 @@ impl Course {
         Course { cell: *cell, workers, module: worker, what, first, step, count }
     }
 
-    /// How many pieces there are.
+    /// The number of pieces.
     pub fn pieces(&self) -> u64 {
         self.count * if self.what == What::Row { self.cell.frames } else { self.pieces_of_frame() }
     }
 
-    /// How many pieces that follow each other lie in the same file.
+    /// The number of consecutive pieces that lie in the same file.
     pub fn pieces_of_file(&self) -> u64 {
         match (self.cell.file, self.what) {
             (FrameFile::One, _) => self.pieces(),
@@ -91,7 +91,7 @@ impl Course {
         }
     }
 
-    /// The piece of this number, which is less than their number.
+    /// The piece of this number, which must be less than the number of pieces.
     #[inline]
     pub fn piece(&self, number: u64) -> Piece {
         let FramesCell { rows, row_size, frames, .. } = self.cell;
@@ -122,12 +122,12 @@ impl Course {
         self.cell.frame_size() / u64::from(self.cell.modules(self.workers))
     }
 
-    /// Where a module begins in its frame.
+    /// The offset of a module in its frame.
     fn module_offset(&self, module: u32) -> u64 {
         u64::from(module) * self.cell.module_stride(self.workers)
     }
 
-    /// Where a row begins in its frame.
+    /// The offset of a row in its frame.
     fn row_offset(&self, row: u64) -> u64 {
         let rows = u64::from(self.cell.rows / self.cell.modules(self.workers));
         self.module_offset((row / rows) as u32) + row % rows * self.cell.row_size.0

@@ -1,9 +1,9 @@
-//! Frames of an instrument: two-dimensional, written by many workers into one file of three dimensions or into a file
-//! each, and read back by frame, by row through all frames, or by region.
+//! Frames of an instrument: two-dimensional. Many workers write them into one file of three dimensions, or into
+//! a file each. They read them back by frame, by row through all frames, or by region.
 //!
-//! In a file for all, a worker's pieces overlap as deep as the engine goes, as in IOR with one shared file: `turns` is its
-//! strided pattern with a frame as block and transfer (-s), `blocks` its segmented one. Of files of their own several are
-//! worked on at once, each piece by piece.
+//! In a file for all, a worker's pieces overlap as deep as the engine goes, as in IOR with one shared file.
+//! `turns` is IOR's strided pattern with a frame as block and transfer (-s), `blocks` its segmented one. With a
+//! file for each frame, several files are in progress at once, each piece by piece.
 
 mod course;
 
@@ -18,7 +18,7 @@ use super::{
 };
 pub use course::{Course, Piece};
 
-/// See the module.
+/// The workload of a worker that writes or reads frames.
 #[derive(Debug)]
 pub struct Frames {
     course: Course,
@@ -26,28 +26,28 @@ pub struct Frames {
     /// See [`stem_of`].
     stem: String,
     open: Open,
-    /// Files are made durable before they are closed.
+    /// True if files are made durable before they are closed.
     sync: bool,
     frame_size: u64,
     content: Seed,
     stop_at: Nanos,
     buffers: Vec<Buffer>,
-    /// By slot.
+    /// The open files, by slot.
     visits: Vec<Visit>,
     free_slots: Vec<Slot>,
-    /// Files of their own of which nothing is in flight.
+    /// Files of single frames with nothing in flight.
     turns: Vec<Slot>,
     /// The file for all, while it is open.
     shared: Option<Slot>,
-    /// The first piece of the next file.
+    /// The number of the first piece of the next file.
     next: u64,
     flying: u32,
     failed: bool,
-    /// Nothing more is moved: something failed, or the time is over.
+    /// True if nothing more is moved: an operation failed, or the time is over.
     over: bool,
 }
 
-/// An open file and the pieces of it that are left.
+/// An open file and its remaining pieces.
 #[derive(Debug, Clone, Copy, Default)]
 struct Visit {
     next: u64,
@@ -65,24 +65,24 @@ pub(super) fn files(cell: &FramesCell, place: WorkerPlace) -> Box<dyn Iterator<I
     }
 }
 
-/// What the file for all is called, or what the names of files begin with before the number of their frame, in this repeat.
+/// The name of the file for all in this repeat; or the stem of file names, before the number of their frame.
 fn stem_of(file: FrameFile, place: WorkerPlace) -> String {
     match file {
         FrameFile::One => place.shared(SHARED),
         FrameFile::Each if place.attempt == 0 => FRAME.to_owned(),
-        // That of the repeat is told apart from that of the frame.
+        // A separator keeps the number of the repeat apart from that of the frame.
         FrameFile::Each => format!("{}_", place.shared(FRAME)),
     }
 }
 
-/// The file for all.
+/// The stem of the file for all.
 const SHARED: &str = "n_frames";
-/// Before the number of a frame that has a file of its own.
+/// The stem of a single frame's file, before its number.
 const FRAME: &str = "n_frame";
 
 impl Frames {
-    /// A worker's part of a phase of the cell, with so many slots, the run's directory included: at least 2. One buffer is
-    /// enough; each takes the largest piece and a name.
+    /// A worker's part of a phase of the cell, with `slots` slots, the run's directory included: at least 2.
+    /// One buffer is enough; each takes the largest piece and a name.
     pub fn new(cell: &FramesCell, phase: Phase, slots: u32, part: WorkerPart) -> Self {
         let writes = phase == Phase::Write;
         let open = match (writes, cell.file) {
@@ -144,7 +144,7 @@ impl Frames {
         })
     }
 
-    /// What comes next for an open file: a piece, then the end.
+    /// The next operation on an open file: a piece, then the end.
     #[inline]
     fn advance(&mut self, slot: Slot, buffer: Buffer) -> Result<Operation, Buffer> {
         let visit = &mut self.visits[slot.0 as usize];
@@ -177,7 +177,7 @@ impl Frames {
         Operation::write(slot, offset, length, buffer)
     }
 
-    /// The file has nothing in flight, or is for all: it can go on.
+    /// Lets the file continue: it has nothing in flight, or is for all.
     #[inline]
     fn go_on(&mut self, slot: Slot) {
         match self.file {

@@ -1,9 +1,12 @@
-//! What mdtest does: directories and files are made, looked at, read, renamed and removed, in the directories of a tree.
+//! The operations of mdtest: make directories and files, look at them, read, rename and remove them, in the
+//! directories of a tree.
 //!
-//! A phase is one walk through the tree, whose shape is known. Each directory is opened once, relative to the one above,
-//! and its items are handled relative to it; mdtest gives every call a path from the top instead. Directories being
-//! worked in lie on a stack, deepest last, and the deepest that has something to do goes first: at depth 1 one directory
-//! a level is open; at greater depths items overlap, and siblings where a directory has too few.
+//! A phase is one walk through the tree. Each directory is opened once, relative to its parent, and its items
+//! are handled relative to it; mdtest instead gives every call a path from the top.
+//!
+//! Directories in use lie on a stack, deepest last, and the deepest that has work goes first. At depth 1 one
+//! directory of each level is open. At greater depths items overlap, and so do siblings if a directory has too
+//! few items.
 
 mod task;
 
@@ -18,7 +21,7 @@ use super::{
 };
 use task::{Around, Item, LETTER, RENAMED, Task};
 
-/// See the module.
+/// The workload of a worker in a tree.
 #[derive(Debug)]
 pub struct Tree {
     task: Task,
@@ -26,24 +29,24 @@ pub struct Tree {
     stop_at: Nanos,
     content: Seed,
     buffers: Vec<Buffer>,
-    /// What comes next for a file that is open.
+    /// The next operations of open files.
     ready: Vec<Operation>,
-    /// By slot, less one.
+    /// The directories, by slot less one.
     directories: Vec<Directory>,
     /// Slots of the directories that are open or being opened, deepest last.
     stack: Vec<Slot>,
     free_directories: Vec<Slot>,
     free_files: Vec<Slot>,
-    /// The first slot that is for a file.
+    /// The first slot for a file.
     files: u32,
-    /// Files begun so far.
+    /// The number of files begun so far.
     begun: u64,
     flying: u32,
-    /// Nothing more is begun: something failed, or the time is over.
+    /// True if nothing more is begun: an operation failed, or the time is over.
     over: bool,
 }
 
-/// What becomes of the first directory.
+/// The state of the first directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Make,
@@ -58,13 +61,13 @@ struct Directory {
     parent: Slot,
     level: u32,
     state: State,
-    /// The next item, its number says how many were begun.
+    /// The next item; its number is that of the items begun.
     item: Name,
-    /// The next directory to be entered.
+    /// The next directory to enter.
     child: Name,
-    /// Operations in flight in it.
+    /// The number of operations in flight in it.
     flying: u32,
-    /// Directories below that are on the stack.
+    /// The number of its children on the stack.
     below: u32,
 }
 
@@ -76,8 +79,9 @@ enum State {
 }
 
 impl Tree {
-    /// A worker's part of a phase of the cell, with so many slots, the run's directory included: at least one for each
-    /// level, the first directory and a file. One buffer is enough; each takes a file's bytes and two names.
+    /// A worker's part of a phase of the cell, with `slots` slots, the run's directory included. It needs at
+    /// least one for each level, the first directory and a file. One buffer is enough; each takes a file's
+    /// bytes and two names.
     pub fn new(cell: &TreeCell, phase: Phase, slots: u32, part: WorkerPart) -> Self {
         let content = part.seed_for("content");
         let WorkerPart { place, buffers, .. } = part;
@@ -103,7 +107,7 @@ impl Tree {
         }
     }
 
-    /// Before and after the walk, when nothing else is in flight.
+    /// The next operation before or after the walk, with nothing else in flight.
     fn outside(&mut self, mut buffer: Buffer) -> Result<Operation, Buffer> {
         if self.flying > 0 || self.over {
             return Err(buffer);
@@ -144,12 +148,12 @@ impl Tree {
         self.child_or_close(slot, items, buffer)
     }
 
-    /// All directories below it were entered and left.
+    /// True if all its children were entered and left.
     fn is_entered(&self, directory: &Directory) -> bool {
         directory.below == 0 && self.children(directory) == 0
     }
 
-    /// Directories below it that are still to be entered.
+    /// The number of its children that are still to be entered.
     fn children(&self, directory: &Directory) -> u32 {
         let lowest = self.task.levels.is_none_or(|levels| directory.level >= levels);
         if lowest || self.over { 0 } else { self.task.branching - directory.child.number() }
@@ -177,7 +181,7 @@ impl Tree {
         let unmade = self.task.around == Around::Made && (items || directory.flying > 0);
         if self.children(directory) > 0 {
             let level = directory.level + 1;
-            // Enough slots stay for what is below, or two directories could each wait for the other's.
+            // Keep enough slots for the levels below, or two directories could each wait for the other's.
             let deepest = self.task.levels.unwrap_or(0);
             if unmade || self.free_directories.len() as u32 <= deepest - level {
                 return Err(buffer);
@@ -201,7 +205,7 @@ impl Tree {
         Ok(Operation::on(OpKind::Close, slot, buffer))
     }
 
-    /// Puts a directory on the stack. There is a free slot.
+    /// Puts a directory on the stack. There must be a free slot.
     fn enter(&mut self, parent: Slot, level: u32) -> Slot {
         let slot = self.free_directories.pop().expect("one for each level, see `new`");
         self.directories[slot.0 as usize] = Directory::opening(&self.task, parent, level);
@@ -216,7 +220,7 @@ impl Tree {
         slot
     }
 
-    /// Takes a directory off the stack: it is closed, or could not be opened.
+    /// Takes a directory off the stack, because it is closed or could not be opened.
     fn leave(&mut self, slot: Slot) {
         self.stack.retain(|&open| open != slot);
         self.free_directories.push(slot);
@@ -228,7 +232,7 @@ impl Tree {
         }
     }
 
-    /// An item's only operation is done, or its file was opened: its directory is needed no more for it.
+    /// Records that an item needs its directory no more: its only operation is done, or its file is open.
     #[inline]
     fn named(&mut self, directory: Slot) {
         if directory == ROOT {
@@ -239,7 +243,7 @@ impl Tree {
         }
     }
 
-    /// What comes next for a file that is open.
+    /// Plans the next operation of an open file.
     fn opened(&mut self, operation: Operation) {
         let Item::File(open, length) = self.task.item else { unreachable!("only files are opened") };
         let Operation { file, mut buffer, .. } = operation;
@@ -265,12 +269,12 @@ impl Stage {
         if task.around == Around::Made { Stage::Make } else { Stage::inside(task) }
     }
 
-    /// The first directory is there.
+    /// The stage once the first directory is there.
     fn inside(task: &Task) -> Self {
         if task.levels.is_some() { Stage::Enter } else { Stage::after(task) }
     }
 
-    /// All that was to be done in it is done.
+    /// The stage once all work in the first directory is done.
     fn after(task: &Task) -> Self {
         if task.around == Around::Removed { Stage::Remove } else { Stage::Done }
     }

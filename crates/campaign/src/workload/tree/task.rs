@@ -1,4 +1,4 @@
-//! What a worker does in each phase of `tree`: in whose tree, with whose items, and which operation it is.
+//! The task of a worker in each phase of `tree`: whose tree, whose items, and which operation.
 
 use nilometer_model::Phase;
 use nilometer_plan::{Directories, Items, Shift, TreeCell};
@@ -9,55 +9,55 @@ use super::super::{WorkerPlace, name::Name};
 /// One worker's part of a phase.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
-    /// The first directory of the tree.
+    /// The name of the tree's first directory.
     pub(super) root: Name,
-    /// What is done with the first directory, and when.
+    /// The effect of the phase on the tree. It decides when the first directory is made or removed.
     pub(super) around: Around,
-    /// Levels of directories that are entered below the first; none if not even that one is.
+    /// The number of levels that are entered below the first directory; `None` if not even the first is.
     pub(super) levels: Option<u32>,
-    /// Directories in each directory that is entered but the lowest.
+    /// The number of children of each directory that is entered, except on the lowest level.
     pub(super) branching: u32,
-    /// Items in each directory that is entered.
+    /// The number of items in each directory that is entered.
     pub(super) items: u32,
-    /// The first item of each.
+    /// The name of the first item of each.
     pub(super) first: Name,
-    /// The first of the directories that each directory holds.
+    /// The name of the first child of each directory.
     pub(super) first_child: Name,
-    /// What is done with an item.
+    /// The operations on an item.
     pub(super) item: Item,
 }
 
-/// What a phase is to the tree.
+/// The effect of a phase on the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Around {
-    /// Directories are made: a directory's children exist before one of them is entered.
+    /// Directories are made: all children of a directory exist before one of them is entered.
     Made,
     /// Items are worked on, in any order.
     Kept,
-    /// Directories are removed: no child of a directory is entered any more when they go.
+    /// Directories are removed: once they go, no child of their parent is entered any more.
     Removed,
 }
 
-/// What is done with an item.
+/// The operations on an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Item {
     /// One operation on its name.
     Named(OpKind),
-    /// It is opened so, so many bytes are moved, and it is closed.
+    /// Open it in this way, move this number of bytes, and close it.
     File(Open, u32),
-    /// It gets its other name.
+    /// Rename it to its other name.
     Renamed,
 }
 
-/// A directory of the tree.
+/// The letters of a tree's directory.
 const DIRECTORY: &str = "n_t";
-/// The letter that tells what an item is stands here in its name.
+/// The position in a name of the letter that tells the kind of the item.
 pub(super) const LETTER: usize = 2;
 /// The letter of a file that was renamed.
 pub(super) const RENAMED: u8 = b'r';
 
 impl Task {
-    /// The part of a worker.
+    /// The part of a worker in the phase.
     pub(super) fn of(cell: &TreeCell, phase: Phase, place: WorkerPlace) -> Self {
         let part = match phase {
             Phase::MakeTree => Self::around(cell, place, Around::Made, OpKind::MakeDir),
@@ -67,7 +67,7 @@ impl Task {
         part.unwrap_or_else(|| Self::nothing(place))
     }
 
-    /// For a worker that has nothing to do.
+    /// The task of a worker that has nothing to do.
     fn nothing(place: WorkerPlace) -> Self {
         Task {
             root: Name::of(&place.shared(SHARED)),
@@ -81,7 +81,8 @@ impl Task {
         }
     }
 
-    /// The lowest directories are items of those above: they are made or removed, but not entered.
+    /// The task in a phase that makes or removes directories. The lowest directories are items of their
+    /// parents: they are made or removed, but not entered.
     fn around(cell: &TreeCell, place: WorkerPlace, around: Around, kind: OpKind) -> Option<Self> {
         let root = match cell.directories {
             Directories::Unique => Name::of(&place.name()),
@@ -103,7 +104,8 @@ impl Task {
 
     fn items(cell: &TreeCell, phase: Phase, place: WorkerPlace) -> Option<Self> {
         let (letter, item, shifts) = work(cell, phase)?;
-        // On the next node all is foreign to this one; after two of two nodes it would be its own again.
+        // All items on the next node are foreign to this one. After two shifts of two nodes a worker would be
+        // back at its own.
         let shifts = if cell.shift == Shift::Node { shifts.min(1) } else { shifts };
         let maker = place.further(cell.shift, shifts);
         let root = match cell.directories {
@@ -123,11 +125,11 @@ impl Task {
     }
 }
 
-/// The tree that all workers share.
+/// The letters of the tree that all workers share.
 const SHARED: &str = "n_tree";
 
-/// The letter of a phase's items, what is done with them, and how many shifts further their maker is: as in mdtest,
-/// whose rename (of directories) takes the items that were looked at.
+/// The letter of a phase's items, the operations on them, and the number of shifts to the worker that made
+/// them. The rename (of directories) takes the items of the stat phase, like that of mdtest.
 fn work(cell: &TreeCell, phase: Phase) -> Option<(char, Item, u32)> {
     let bytes = cell.file_size.0 as u32;
     Some(match phase {

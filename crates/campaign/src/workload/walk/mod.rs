@@ -1,9 +1,11 @@
-//! What `ls -lR`, `du` and recursive grep do: list every directory, and look at every entry or read every file. What is done
-//! depends on what was found, so it proves that a pure workload can be a dependent one.
+//! The operations of `ls -lR`, `du` and recursive grep: list every directory, and look at every entry or read
+//! every file. The next operation depends on the entries found; a pure workload can be a dependent one.
 //!
-//! Directories being walked lie on a stack, deepest last, and the deepest that has something to do goes first: at
-//! depth 1 that is a depth-first walk with one open directory a level; at greater depths siblings overlap. The names of
-//! a directory stand in one arena: nothing is allocated an entry. Entries are taken in the order in which they are listed.
+//! Directories in the walk lie on a stack, deepest last, and the deepest that has work goes first. At depth 1
+//! that is a depth-first walk with one open directory a level; at greater depths siblings overlap.
+//!
+//! The names of a directory lie in one arena, so an entry needs no allocation. Entries are taken in the order
+//! of the listing.
 
 mod search;
 
@@ -18,16 +20,16 @@ use nilometer_storage::{
 
 use search::FileSearch;
 
-/// What a walk does with what it finds.
+/// The operations of a walk on its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkTask {
     /// Looks at every entry, in this order.
     Look(WalkCommand),
-    /// Reads and searches every file, of which listings tell the type. Symlinks are not followed.
+    /// Reads and searches every file whose type a listing gives. Symlinks are not followed.
     Search,
 }
 
-/// See the module.
+/// The workload of a worker that walks a tree.
 #[derive(Debug)]
 pub struct Walk {
     root: String,
@@ -36,10 +38,10 @@ pub struct Walk {
     buffers: Vec<Buffer>,
     free_slots: Vec<Slot>,
     open: Vec<Directory>,
-    /// By slot: where in `open` the directory stands.
+    /// For each slot, the index of its directory in `open`.
     place: Vec<usize>,
     to_close: Vec<Slot>,
-    /// What comes next for files that are open.
+    /// The next operations of open files.
     ready: Vec<Operation>,
     search: FileSearch,
     spare: Vec<NameArena>,
@@ -48,10 +50,10 @@ pub struct Walk {
     found: FoundEntries,
 }
 
-/// What a walk came upon.
+/// The counts of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FoundEntries {
-    /// Entries that are no directories.
+    /// Entries that are not directories.
     pub files: u64,
     /// Directories that were listed.
     pub directories: u64,
@@ -59,7 +61,7 @@ pub struct FoundEntries {
     pub bytes: u64,
     /// Directories or entries that could not be read.
     pub errors: u64,
-    /// How often a search found what it looks for.
+    /// Occurrences of the string that a search looks for.
     pub matches: u64,
 }
 
@@ -75,15 +77,15 @@ struct NameArena {
 struct Directory {
     slot: Slot,
     names: Vec<u8>,
-    /// What is to be done next, the last first.
+    /// The entries to handle next, the last first.
     left: Vec<Entry>,
-    /// Directories that are entered when nothing else is left.
+    /// The directories to enter when nothing else is left.
     below: Vec<Entry>,
     /// Operations in flight on it, and directories open below it.
     pending: u32,
     parent: Option<Slot>,
     listed: Listed,
-    /// The open worked, so the slot must be closed.
+    /// True if the open succeeded, so that the slot must be closed.
     is_open: bool,
 }
 
@@ -96,11 +98,11 @@ struct Entry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryKind {
-    /// To be looked at.
+    /// Look at it.
     Unseen,
-    /// To be entered.
+    /// Enter it.
     Directory,
-    /// To be read.
+    /// Read it.
     File,
 }
 
@@ -133,7 +135,7 @@ impl Walk {
         }
     }
 
-    /// What was found so far.
+    /// The counts so far.
     pub fn found(&self) -> FoundEntries {
         self.found
     }
@@ -178,7 +180,8 @@ impl Walk {
         })
     }
 
-    /// Nothing is left of what was listed: more is, or directories are entered that were kept for the end.
+    /// Continues when no listed entry is left: reads more of the listing, or enters the directories kept for
+    /// the end.
     fn step_on(&mut self, index: usize, buffer: Buffer) -> Result<Operation, Buffer> {
         let directory = &mut self.open[index];
         match (directory.listed, directory.below.last()) {
@@ -219,7 +222,7 @@ impl Walk {
         Ok(operation)
     }
 
-    /// Takes the directory off the stack when nothing is left of it; then perhaps its parent.
+    /// Takes a directory off the stack when nothing is left of it; then perhaps its parent.
     fn leave_if_done(&mut self, slot: Slot) {
         let index = self.place[slot.0 as usize];
         let directory = &self.open[index];
@@ -290,7 +293,7 @@ impl Walk {
         }
     }
 
-    /// A file is open, or can't be: its directory is needed no more for it.
+    /// Records that a file is open, or can't be opened: it needs its directory no more.
     fn file_opened(&mut self, operation: Operation, worked: bool) {
         let directory = operation.dir;
         self.at(directory).pending -= 1;
@@ -311,7 +314,7 @@ impl Walk {
         self.ready.push(self.search.go_on(operation, read));
     }
 
-    /// Out of slots with nothing in flight: the deepest directory that waits to be entered is given up.
+    /// Gives up the deepest directory that waits to be entered, if all slots are in use with nothing in flight.
     fn give_up_one(&mut self) -> bool {
         let is_stuck = |directory: &Directory| !(directory.left.is_empty() && directory.below.is_empty());
         let Some(index) = self.open.iter().rposition(is_stuck) else { return false };
@@ -362,7 +365,7 @@ fn name(names: &[u8], entry: Entry) -> &[u8] {
 }
 
 impl WalkTask {
-    /// What is done with an entry that a listing says is of this type; none if nothing is.
+    /// The handling of an entry of the type that a listing gives; `None` if the walk skips it.
     fn of_type(self, kind: u8) -> Option<EntryKind> {
         match (self, kind) {
             (WalkTask::Look(_), _) | (WalkTask::Search, listing::UNKNOWN) => Some(EntryKind::Unseen),

@@ -1,16 +1,16 @@
-//! Files that are read from their beginning to their end and searched for a string, as grep does it: what is read is looked
-//! through where it lies, and a string may begin at the end of what one read gives and end in the next.
+//! Reads files from their beginning to their end and searches them for a string, like grep. The search works in
+//! the read buffer. A string may begin at the end of one read and end in the next.
 
 use memchr::memmem::Finder;
 use nilometer_storage::{Buffer, OpKind, Operation, Slot};
 
-/// What is looked for. It is in none of the files that are laid out for a search, whose bytes are random.
+/// The string to search for. No file laid out for a search has it: their bytes are random.
 pub const NEEDLE: &[u8] = b"no such string here";
 
-/// How much of what was read before may belong to a string that goes on.
+/// The number of earlier bytes that may belong to a string that continues in the next read.
 const TAIL: usize = NEEDLE.len() - 1;
 
-/// How far each file is, by its slot.
+/// The progress of each file, by slot.
 #[derive(Debug)]
 pub(super) struct FileSearch {
     finder: Finder<'static>,
@@ -19,15 +19,15 @@ pub(super) struct FileSearch {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct SearchedFile {
-    /// Bytes that were read.
+    /// The number of bytes read.
     offset: u64,
-    /// The last of them.
+    /// The last bytes read.
     tail: [u8; TAIL],
     tail_length: usize,
 }
 
 impl FileSearch {
-    /// Of files in so many slots.
+    /// Searches files in this number of slots.
     pub(super) fn new(slots: u32) -> Self {
         FileSearch { finder: Finder::new(NEEDLE), files: vec![SearchedFile::default(); slots as usize] }
     }
@@ -39,7 +39,7 @@ impl FileSearch {
         Operation::read(slot, 0, length, buffer)
     }
 
-    /// How often the string is in what was read, or begins before it.
+    /// Counts the strings that end in these bytes, also those that begin before them.
     pub(super) fn look(&mut self, slot: Slot, bytes: &[u8]) -> u64 {
         let file = &mut self.files[slot.0 as usize];
         let mut seam = [0; 2 * TAIL];
@@ -47,7 +47,7 @@ impl FileSearch {
         let joined = file.tail_length + head;
         seam[..file.tail_length].copy_from_slice(&file.tail[..file.tail_length]);
         seam[file.tail_length..joined].copy_from_slice(&bytes[..head]);
-        // Neither part is as long as the string: what is found begins in one and ends in the other.
+        // Neither part is as long as the string, so a match begins in one and ends in the other.
         let across = self.finder.find_iter(&seam[..joined]).count();
         let within = self.finder.find_iter(bytes).count();
         if bytes.len() >= TAIL {
@@ -61,7 +61,7 @@ impl FileSearch {
         (across + within) as u64
     }
 
-    /// What comes behind a read that gave so much: the next one, or at the file's end the close.
+    /// The operation after a read that returned `read` bytes: the next read, or the close at the file's end.
     pub(super) fn go_on(&mut self, operation: Operation, read: usize) -> Operation {
         let Operation { file, length, buffer, .. } = operation;
         if read < length as usize {
