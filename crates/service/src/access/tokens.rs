@@ -27,7 +27,8 @@ const TOKEN_LEAST: usize = 20;
 const FORM: &str = "write NAME TOKEN, or NAME TOKEN read for somebody who commands nothing";
 
 impl AccessTokens {
-    /// Reads a file with a line for each holder: `NAME TOKEN`, or `NAME TOKEN read`. Lines that begin with `#` are comments.
+    /// Reads a file with a line for each holder: `NAME TOKEN`, or `NAME TOKEN read`. Lines that begin with `#`
+    /// are comments.
     pub(super) fn read(path: &Path) -> Result<Self, ServiceError> {
         let wrong = |why: String| ServiceError::AskedWrongly(format!("the tokens {}: {why}", path.display()));
         let text = String::from_utf8(secret(path, "tokens")?);

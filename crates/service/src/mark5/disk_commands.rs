@@ -1,9 +1,10 @@
 //! Commands about a recording's directories, which stand for the disks of a `FlexBuff` or a Mark 6. They select
 //! directories and report space. A client can select only directories of the service's configuration.
 //!
-//! Sources: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst in its repository), sections `rtime` (G), `dir_info`,
-//! `set_disks` and `group_def`; the Mark 6 command set 1.0 (doc/Mark6_command_set-Release-1.0.pdf there), `rtime`, for the rate
-//! that schedules name; its `src/mk5command/{rtime_vbs,dirinfo_vbs,set_disks,group_def}.cc` for order, units and codes.
+//! Sources: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst in its repository), sections `rtime`
+//! (G), `dir_info`, `set_disks` and `group_def`; the Mark 6 command set 1.0
+//! (doc/Mark6_command_set-Release-1.0.pdf there), `rtime`, for the rate that schedules name; its
+//! `src/mk5command/{rtime_vbs,dirinfo_vbs,set_disks,group_def}.cc` for order, units and codes.
 
 use nilometer_model::ByteRate;
 

@@ -111,16 +111,16 @@ pub(super) fn parse(text: &str) -> Option<Result<Mark5Command, &'static str>> {
     Some(Ok(Mark5Command { keyword: keyword.to_ascii_lowercase(), query, fields }))
 }
 
-/// What a client has said and has not been answered.
+/// The text of a client without an answer yet.
 #[derive(Debug, Default)]
 pub(super) struct CommandReader(Vec<u8>);
 
-/// More without an end of a command is none.
+/// The most bytes without the end of a command.
 const HEARD_MAX: usize = 8 << 10;
 
 impl CommandReader {
-    /// Takes in what came; all that is complete by now. Commands end with semicolons, or with their line. An error if it
-    /// goes on and on, or if no station says it.
+    /// Takes in received bytes, and returns all text that is complete. Commands end with a semicolon or their
+    /// line. It fails if the text has no end, or is such as no station sends.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Result<Option<Mark5Line>, &'static str> {
         self.0.extend_from_slice(bytes);
         let Some(end) = self.0.iter().rposition(|byte| matches!(byte, b';' | b'\n')) else {
@@ -135,11 +135,11 @@ impl CommandReader {
     }
 }
 
-/// TLS begins with this byte.
+/// The first byte of TLS.
 const HANDSHAKE: char = '\x16';
 
-/// Whether a line begins as those by which browsers ask for something, `POST /path HTTP/1.1`: a page that anybody wrote
-/// would have commands sent behind it, or in the path. A command has `=` or `?` behind its first word.
+/// Returns true for a line like a browser's request, `POST /path HTTP/1.1`. Anybody's web page could otherwise
+/// send commands in the body or the path. A command has `=` or `?` after its first word.
 fn is_request(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let is_method = words.next().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()));
@@ -147,16 +147,16 @@ fn is_request(line: &str) -> bool {
     is_method && (is_path || words.next().is_some_and(|word| word.starts_with("HTTP/")))
 }
 
-/// Commands that came together, and are answered in one line.
+/// Commands that arrived together; their replies form one line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mark5Line {
     text: String,
-    /// Lines end as those of telnet do.
+    /// True if lines end in CR LF, as those of telnet do.
     returns: bool,
 }
 
 impl Mark5Line {
-    /// What is answered; nothing to nothing.
+    /// The replies to all commands; empty if there are none.
     pub(super) fn answer(&self, mut reply: impl FnMut(&Mark5Command) -> Mark5Reply) -> String {
         let commands = self.text.split([';', '\n']).filter_map(parse);
         let replies = commands.map(|command| match command {
@@ -251,7 +251,7 @@ mod tests {
         nilometer_fuzz::fuzz("mark5", said.map(<[u8]>::to_vec).to_vec(), |input| {
             let mut heard = CommandReader::default();
             for piece in input.chunks(7) {
-                // A connection on which something wrong was said is closed.
+                // The service closes a connection after an error.
                 let Ok(line) = heard.add(piece) else { break };
                 if let Some(line) = line {
                     line.answer(|command| {
