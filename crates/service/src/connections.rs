@@ -140,8 +140,8 @@ impl Connections {
 }
 
 impl OpenConnections {
-    /// Evicts the first connection without a sensible message, or the one silent longest. Its reads and writes
-    /// end.
+    /// Evicts the connection that was silent longest, first among those without a sensible message. Its reads and
+    /// writes end.
     fn remove_one(&mut self) {
         let least = self.connections.iter().enumerate().min_by_key(|(_, entry)| (entry.spoke, entry.heard));
         if let Some(at) = least.map(|(at, _)| at) {

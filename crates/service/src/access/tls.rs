@@ -44,7 +44,7 @@ impl TlsFiles {
         }
     }
 
-    /// Returns true if no file is named.
+    /// Returns true if there are no files.
     pub fn is_empty(&self) -> bool {
         self.paths().is_empty()
     }

@@ -77,7 +77,7 @@ pub struct RecordOptions {
     #[serde(deserialize_with = "one_or_many_texts")]
     pub metadata: Vec<String>,
     /// Dimensions of a scan in HDF5, slowest first: 20x30 for 20 lines of 30 frames, ?x30 for any number of
-    /// lines. A series must have exactly this many images [default: a row of frames]
+    /// lines. A series must have this number of images, or whole lines if it is ?x30 [default: a row of frames]
     #[arg(long, value_name = "LINESxFRAMES", help_heading = "Where it goes")]
     pub scan: Option<ScanShape>,
     /// Pixels of a chunk of an HDF5 dataset, slowest dimension first. The recorder cuts frames into such tiles
