@@ -1,5 +1,5 @@
-//! What an order needs of storage is done on a thread of its own: storage may not answer, and the thread that has the
-//! recorder must not wait for it. One task at a time; its outcome is applied by that thread.
+//! The storage work of an order, on a thread of its own. Storage may not answer, and the thread that has the
+//! recorder must not wait for it. One task runs at a time; the recorder's thread applies its outcome.
 
 use std::{
     path::PathBuf,
@@ -35,28 +35,28 @@ pub(crate) struct CurrentRecording {
     pub(crate) before: Option<BeforeRecording>,
 }
 
-/// A series that is to be recorded when it begins.
+/// A series that is to be recorded as soon as it begins.
 #[derive(Debug)]
 pub(crate) struct AwaitedSeries {
     pub(crate) opened: OpenedSeries,
     pub(crate) settings: RecordingSettings,
     pub(crate) metadata: RecordingMetadata,
-    /// Nobody waits for it any more.
+    /// Set to stop waiting for the series.
     pub(crate) stop: Arc<AtomicBool>,
 }
 
-/// What a background task came to.
+/// The outcome of a background task.
 #[derive(Debug)]
 pub(crate) enum TaskOutcome {
-    /// What is wished from here on, and how that is told.
+    /// New options, and the configuration that reports show.
     Configured(Box<(RecordOptions, ServiceConfiguration)>),
-    /// A series may begin now.
+    /// The wait for a series may begin.
     Awaited(Box<AwaitedSeries>),
-    /// A recording that can begin, and whether it is to begin at once.
+    /// A recording is ready; true if it should begin at once.
     Armed(Box<CurrentRecording>, bool),
-    /// What was armed is gone.
+    /// The armed recording is discarded.
     Disarmed,
-    /// It did not work.
+    /// The task failed or refused the order.
     Refused(RefusedOrder),
 }
 
@@ -64,11 +64,11 @@ pub(crate) enum TaskOutcome {
 #[derive(Debug)]
 pub(crate) struct BackgroundTask {
     task: DetachedTask<TaskOutcome>,
-    /// Where the answer of the order goes.
+    /// The receiver of the order's answer, if a client waits for one.
     pub(crate) answer: Option<SyncSender<OrderAnswer>>,
 }
 
-/// Where the service has ended meanwhile, what was armed for it is given up.
+/// Sends the outcome. If the service has ended meanwhile, it discards an armed recording.
 fn report(to: &SyncSender<TaskOutcome>, outcome: TaskOutcome) {
     if let Err(unheard) = to.send(outcome)
         && let TaskOutcome::Armed(current, _) = unheard.0
@@ -78,7 +78,7 @@ fn report(to: &SyncSender<TaskOutcome>, outcome: TaskOutcome) {
 }
 
 impl BackgroundTask {
-    /// Begins a task; the answer to the order goes there when its outcome is applied.
+    /// Begins a task. The recorder sends the order's answer to `answer` when it applies the outcome.
     pub(crate) fn begin(
         answer: Option<SyncSender<OrderAnswer>>,
         work: impl FnOnce() -> Result<TaskOutcome, RefusedOrder> + Send + 'static,
@@ -89,12 +89,12 @@ impl BackgroundTask {
         Ok(BackgroundTask { task, answer })
     }
 
-    /// Its outcome, if it is done.
+    /// The outcome, if the task is done.
     pub(crate) fn outcome(&self) -> Option<TaskOutcome> {
         done(self.task.outcome())
     }
 
-    /// Its outcome, if it is done within this time.
+    /// The outcome, if the task is done within this time.
     pub(crate) fn outcome_within(&self, limit: Nanos) -> Option<TaskOutcome> {
         done(self.task.outcome_within(limit))
     }
@@ -109,7 +109,7 @@ fn done(outcome: Result<TaskOutcome, NoOutcome>) -> Option<TaskOutcome> {
     }
 }
 
-/// Checks what is asked for and keeps it, if it can be recorded with.
+/// Checks new options and keeps them if a recording can use them.
 pub(crate) fn configure(
     permission: &CommandPermission,
     asked: RecordOptions,
@@ -120,7 +120,8 @@ pub(crate) fn configure(
     Ok(TaskOutcome::Configured(Box::new((settings.wishes().clone(), configuration))))
 }
 
-/// The same for one thing of several that follow: what is still missing is told, and is no fault.
+/// Like [`configure`], for one of several options that arrive one by one. Missing options are no fault; the
+/// configuration names them.
 pub(crate) fn change(
     permission: &CommandPermission,
     asked: RecordOptions,
@@ -137,7 +138,7 @@ pub(crate) fn change(
     }
 }
 
-/// Makes a recording ready; of a series, its connections: those that were kept, if there are any.
+/// Makes a recording ready. For a series it opens connections, or takes those kept from the series before.
 pub(crate) fn arm(
     permission: &CommandPermission,
     asked: RecordOptions,
@@ -158,7 +159,8 @@ pub(crate) fn arm(
     ))
 }
 
-/// Waits for a series, however long that takes, and makes its recording ready. It begins at once, if it has no time to.
+/// Waits for a series, however long that takes, and makes its recording ready. The recording begins at once
+/// unless the options have a start time.
 pub(crate) fn await_series(awaited: AwaitedSeries, log: OperatorLog) -> Result<TaskOutcome, RefusedOrder> {
     let AwaitedSeries { opened, settings, metadata, stop } = awaited;
     let prepared = settings.prepare_series(opened, stop.clone(), log).map_err(refused)?;
@@ -169,13 +171,13 @@ pub(crate) fn await_series(awaited: AwaitedSeries, log: OperatorLog) -> Result<T
     ))
 }
 
-/// Gives up what is armed.
+/// Discards an armed recording.
 pub(crate) fn disarm(current: CurrentRecording) -> TaskOutcome {
     current.prepared.discard();
     TaskOutcome::Disarmed
 }
 
-/// As Mark 5 recorders do: a letter is put behind a name that is taken.
+/// A free name for a recording. Like Mark 5 recorders, it appends a letter to a name that exists.
 pub(crate) fn free_name(to: &[PathBuf], label: &str) -> Result<String, RefusedOrder> {
     let letters = ('a'..='z').chain('A'..='Z').map(|letter| format!("{label}{letter}"));
     for name in std::iter::once(label.to_owned()).chain(letters) {

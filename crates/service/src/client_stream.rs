@@ -1,4 +1,4 @@
-//! What is said over a client's connection: in the clear, or by TLS.
+//! The byte stream over a client's connection: plain TCP, or TLS.
 
 use std::{
     io::{self, Read, Write},
@@ -12,7 +12,7 @@ use nilometer_storage::Clock;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use sha2::{Digest, Sha256};
 
-/// A connection over TCP whose reads may have to end until some time, however slowly bytes come.
+/// A TCP connection with an optional deadline for reads, which holds however slowly bytes arrive.
 #[derive(Debug)]
 pub(crate) struct TimedSocket {
     stream: TcpStream,
@@ -20,12 +20,12 @@ pub(crate) struct TimedSocket {
     until: Option<Nanos>,
 }
 
-/// A connection, and what is said over it.
+/// A client's connection, with or without TLS.
 #[derive(Debug)]
 pub(crate) enum ClientStream {
-    /// In the clear.
+    /// Without encryption.
     Plain(TimedSocket),
-    /// By TLS; the first read or write shakes hands.
+    /// With TLS. The first read or write performs the handshake.
     Tls(Box<StreamOwned<ServerConnection, TimedSocket>>),
 }
 
@@ -68,7 +68,7 @@ impl ClientStream {
         Ok(ClientStream::Tls(Box::new(StreamOwned::new(session, socket))))
     }
 
-    /// From now on reads, and a handshake, end with [`io::ErrorKind::TimedOut`] when so much time has passed.
+    /// Sets a deadline: after `time`, reads and the handshake fail with [`io::ErrorKind::TimedOut`].
     pub(crate) fn give_up_after(&mut self, time: Nanos) {
         let socket = match self {
             ClientStream::Plain(socket) => socket,
@@ -77,8 +77,8 @@ impl ClientStream {
         socket.until = Some(socket.clock.now() + time);
     }
 
-    /// The SHA-256 of the client's certificate, in hexadecimal digits, as `openssl x509 -fingerprint -sha256` prints it without
-    /// colons. `None` if it showed none.
+    /// The SHA-256 of the client's certificate in hexadecimal digits, or `None` if the client showed none. The
+    /// digits are those that `openssl x509 -fingerprint -sha256` prints, without colons.
     pub(crate) fn client_certificate(&self) -> Option<String> {
         let ClientStream::Tls(stream) = self else { return None };
         let certificate = stream.conn.peer_certificates()?.first()?;
@@ -87,7 +87,7 @@ impl ClientStream {
         Some(digits.to_uppercase())
     }
 
-    /// Says that nothing more comes.
+    /// Ends the stream: with TLS it sends `close_notify`.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         if let ClientStream::Tls(stream) = self {
             stream.conn.send_close_notify();

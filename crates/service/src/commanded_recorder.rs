@@ -1,4 +1,5 @@
-//! The thread that runs the recorder: carries out orders, begins and ends recordings at their times, and reports.
+//! The thread that runs the recorder: it carries out orders, begins and ends recordings at their times, and
+//! reports.
 
 mod awaited;
 
@@ -32,36 +33,36 @@ use crate::{
 
 use awaited::{NextSeries, SeriesWait};
 
-/// A recorder, the recording that it makes or is to make, and the orders that it carries out one after the other.
+/// A recorder with its current recording. It carries out orders one after the other.
 #[derive(Debug)]
 pub(crate) struct CommandedRecorder {
     permission: Arc<CommandPermission>,
-    /// What is configured, and how that is told.
+    /// The configured options, and the configuration that reports show.
     wishes: RecordOptions,
     configuration: ServiceConfiguration,
-    /// What is done for an order.
+    /// The storage work of the current order.
     background: Option<BackgroundTask>,
     published: Arc<Mutex<Published>>,
-    /// The series that is awaited.
+    /// The wait for the beginning of a series.
     awaited: Option<SeriesWait>,
-    /// Connections between two series.
+    /// Connections kept between two series.
     kept: KeptConnections,
     current: Option<CurrentRecording>,
-    /// Who waits for the end of the recording.
+    /// Receivers of an answer at the end of the recording.
     waiting: Vec<SyncSender<OrderAnswer>>,
     clock: Clock,
     told: Nanos,
 }
 
-/// Longest without a look at orders and times.
+/// The longest pause between two looks at orders and times.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// How often figures are brought up to date.
+/// The interval at which reports get new figures.
 const TELL: Nanos = Nanos::from_millis(200);
-/// Who may wait for the end of a recording at once.
+/// The most clients that may wait for the end of a recording at once.
 const WAITING: usize = 64;
-/// Recordings that are remembered.
+/// The most ended recordings that the recorder remembers.
 const SCANS: usize = 10_000;
-/// How long the end of the service waits for storage on which nothing is recorded.
+/// The longest that the end of the service waits for storage to which nothing is being recorded.
 const LEAVE: Nanos = Nanos::from_millis(5_000);
 
 fn now() -> Moment {
@@ -92,7 +93,7 @@ impl CommandedRecorder {
         recorder
     }
 
-    /// Until it is told to end by a signal; a recording is then ended in order.
+    /// Runs until a signal sets `end`, then ends a recording in order.
     pub(crate) fn run(&mut self, orders: &Receiver<QueuedOrder>, end: &AtomicBool) {
         while !end.load(Ordering::Relaxed) {
             match orders.recv_timeout(LOOK.duration()) {
@@ -105,8 +106,8 @@ impl CommandedRecorder {
         self.leave();
     }
 
-    /// Ends a recording in order, and gives up what is armed. Storage that does not answer is not waited for: the process
-    /// ends without it.
+    /// Ends a recording in order and discards an armed one. It does not wait for storage that does not answer:
+    /// the process ends without it.
     fn leave(&mut self) {
         if let Some(TaskOutcome::Armed(current, _)) =
             self.background.take().and_then(|task| task.outcome_within(LEAVE))
@@ -162,7 +163,7 @@ impl CommandedRecorder {
         }
     }
 
-    /// Has done for an order what it needs of storage.
+    /// Starts the storage work of an order in the background.
     fn send(&mut self, order: RecorderOrder, answer: &SyncSender<OrderAnswer>) {
         let permission = self.permission.clone();
         let wishes = self.wishes.clone();
@@ -179,7 +180,7 @@ impl CommandedRecorder {
             }
             RecorderOrder::Record(label) => Box::new(move || {
                 let name = Some(background::free_name(&wishes.to, &label)?);
-                // The times of the configuration are those of a schedule; this is a command.
+                // The start time in the configuration belongs to a schedule; this is a command.
                 let wishes = RecordOptions { start: None, ..wishes };
                 background::arm(
                     &permission,
@@ -201,7 +202,7 @@ impl CommandedRecorder {
         }
     }
 
-    /// Applies what a background task came to.
+    /// Applies the outcome of a background task.
     fn apply(&mut self, outcome: TaskOutcome) -> Result<(), RefusedOrder> {
         match outcome {
             TaskOutcome::Configured(configured) => {
@@ -217,7 +218,7 @@ impl CommandedRecorder {
             }
             TaskOutcome::Disarmed => {
                 self.left();
-                // Why it failed is to be seen until the next order.
+                // The reason of a failure stays visible until the next order.
                 if self.state() != ServiceState::Failed {
                     self.configured(ServiceState::Configured);
                 }
@@ -230,7 +231,7 @@ impl CommandedRecorder {
 
     fn answer(&self, answer: &SyncSender<OrderAnswer>, done: Result<(), RefusedOrder>) {
         let told = answer.try_send(done.map(|()| self.report(|report| report.clone())));
-        // Who does not wait any more was told that it had begun: that it did not work is to be seen.
+        // A client that stopped waiting learned only that the order had begun. The report must show the failure.
         if let Err(TrySendError::Disconnected(Err(
             RefusedOrder::AskedWrongly(why) | RefusedOrder::Failed(why),
         ))) = told
@@ -239,7 +240,7 @@ impl CommandedRecorder {
         }
     }
 
-    /// Whether this may be told now.
+    /// Checks that the recorder can take this order now.
     fn allows(&self, order: &RecorderOrder) -> Result<(), RefusedOrder> {
         if self.background.is_some() || matches!(order, RecorderOrder::Stop) && self.waiting.len() >= WAITING
         {
@@ -254,7 +255,8 @@ impl CommandedRecorder {
         })
     }
 
-    /// Tells what is configured; `before` is the state that it is in if that is not enough.
+    /// Publishes the configuration. If it is incomplete, the recorder stays failed if `before` is that, and is
+    /// idle otherwise.
     fn configured(&self, before: ServiceState) {
         let state = match (&self.configuration.missing, before) {
             (None, _) => ServiceState::Configured,
@@ -287,7 +289,7 @@ impl CommandedRecorder {
         self.enter(ServiceState::Armed);
     }
 
-    /// What came since it was armed is none of the recording.
+    /// Begins the armed recording. It discards packets received since arming.
     fn start(&mut self) -> Result<(), RefusedOrder> {
         let Some(current) = &mut self.current else {
             return Err(RefusedOrder::Failed("nothing is armed".into()));
@@ -303,7 +305,7 @@ impl CommandedRecorder {
         Ok(())
     }
 
-    /// Gives up what is armed.
+    /// Discards the armed recording.
     fn disarm(&mut self) {
         let Some(current) = self.current.take() else { return };
         match BackgroundTask::begin(None, move || Ok(background::disarm(current))) {
@@ -312,7 +314,7 @@ impl CommandedRecorder {
         }
     }
 
-    /// Nothing is armed or recorded any more.
+    /// Clears the name and times in the report: no recording is armed or running.
     fn left(&self) {
         self.report(|report| {
             report.name = None;
@@ -329,7 +331,7 @@ impl CommandedRecorder {
         }
     }
 
-    /// Begins and ends what is to, and tells how it goes.
+    /// Begins and ends recordings that are due, and reports progress.
     fn look(&mut self) {
         if let Some(outcome) = self.background.as_ref().and_then(BackgroundTask::outcome) {
             let answer = self.background.take().and_then(|task| task.answer);
@@ -398,7 +400,7 @@ impl CommandedRecorder {
         self.tell_waiting();
     }
 
-    /// It has ended: who waited for that is told.
+    /// Answers the clients that waited for the end of the recording.
     fn tell_waiting(&mut self) {
         let report = self.report(|report| report.clone());
         for answer in self.waiting.drain(..) {
@@ -412,7 +414,7 @@ impl CommandedRecorder {
     }
 }
 
-/// Something did not work, other than that packets are missing.
+/// Returns true if anything failed other than that packets are missing.
 fn is_broken(outcome: &Recorded) -> bool {
     let lost = outcome.due.saturating_sub(outcome.stored()) > 0;
     let network = outcome.traffic.as_ref().is_some_and(|traffic| traffic.fault.is_some());
@@ -421,7 +423,8 @@ fn is_broken(outcome: &Recorded) -> bool {
 }
 
 impl CurrentRecording {
-    /// Writes down what it came to, where the storage answers; what came of values that were joined to its frames.
+    /// Writes the summary of a recording if the storage answers. Returns the result of joining values to its
+    /// frames, if there were any.
     fn keep(self, outcome: &Recorded, status: &Status, log: OperatorLog) -> Option<String> {
         let CurrentRecording { prepared, settings, metadata, before, .. } = self;
         if outcome.hung {

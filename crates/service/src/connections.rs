@@ -1,5 +1,5 @@
-//! Connections from outside, with a limit to their number. One more takes the place of the one that said nothing sensible yet, or was
-//! silent longest: neither a flood nor clients that never leave keep others out.
+//! Client connections, limited in number. A new one takes the place of one that has sent nothing sensible yet,
+//! or else of the one that was silent longest. Neither a flood nor clients that never leave keep others out.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ use crate::{
     listener::ServiceListener,
 };
 
-/// The connections of one listener, of which there are so many at the most.
+/// The connections of one listener, at most `most`.
 #[derive(Debug)]
 pub(crate) struct Connections {
     most: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Connections {
 struct OpenConnections {
     next: u64,
     connections: Vec<Entry>,
-    /// Also those that were let out, as long as somebody works for them.
+    /// Connections being served. Includes evicted ones whose thread still works.
     served: usize,
 }
 
@@ -39,34 +39,34 @@ struct OpenConnections {
 struct Entry {
     number: u64,
     stream: TcpStream,
-    /// Whether it said something sensible, and when it said something last.
+    /// True if it sent something sensible. `heard` is the time of its last message.
     spoke: bool,
     heard: Nanos,
 }
 
-/// The place of a connection among the others; it is free again when this is dropped.
+/// The place of a connection among the others. Dropping it frees the place.
 #[derive(Debug)]
 struct ConnectionPlace {
     connections: Arc<Connections>,
     number: u64,
 }
 
-/// A connection that is served.
+/// A connection being served.
 #[derive(Debug)]
 pub(crate) struct Connection {
     place: ConnectionPlace,
     from: io::Result<SocketAddr>,
     pub(crate) stream: ClientStream,
-    /// The name that the client's token has, if it needs one.
+    /// The name of the client's token, if the service requires tokens.
     pub(crate) client: Option<String>,
     log: OperatorLog,
 }
 
-/// Characters of a command that the log shows.
+/// The most characters of a command that the log shows.
 const COMMAND_SHOWN: usize = 300;
-/// A thread that only reads, asks and writes needs little.
+/// The stack of a connection's thread, which only reads, queries and writes.
 const STACK: usize = 512 << 10;
-/// After an error of the listener, such as too many open files.
+/// The pause after an error of the listener, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long a client may take to read an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -80,12 +80,12 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether so many are still worked for that no other one is let in: twice as many as may be open.
+    /// Returns true if twice as many connections as may be open are still being served; then no other gets in.
     fn is_crowded(&self) -> bool {
         self.lock().served >= 2 * self.most
     }
 
-    /// Lets a connection in, and another out if there are too many.
+    /// Admits a connection, and evicts another if there are too many.
     fn admit(self: &Arc<Self>, stream: &TcpStream) -> io::Result<ConnectionPlace> {
         stream.set_write_timeout(Some(PATIENCE))?;
         // Answers are short, and each is sent whole.
@@ -115,7 +115,7 @@ impl Connections {
                 continue;
             };
             if self.is_crowded() {
-                // Threads of those that were let out end soon, unless what they ordered takes long.
+                // Threads of evicted connections end soon, unless their orders take long.
                 thread::sleep(PAUSE);
                 if self.is_crowded() {
                     continue;
@@ -125,10 +125,11 @@ impl Connections {
             let serve = serve.clone();
             let secrets = listener.secrets().clone();
             let log = listener.log();
-            // On the connection's thread, since it may read files: storage that hangs must keep no other client waiting.
+            // On the connection's thread, since it may read files: storage that hangs must not block other
+            // clients.
             let work = move || {
                 let connection = Connection::open(place, stream, &secrets, log);
-                // A client that is gone, or too slow, is its own affair.
+                // Ignore errors: the client has gone or is too slow.
                 drop(connection.and_then(|mut connection| serve(&mut connection)));
             };
             if thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).is_err() {
@@ -139,7 +140,8 @@ impl Connections {
 }
 
 impl OpenConnections {
-    /// The least wanted goes: its reads and writes end.
+    /// Evicts the connection that was silent longest, first among those without a sensible message. Its reads and
+    /// writes end.
     fn remove_one(&mut self) {
         let least = self.connections.iter().enumerate().min_by_key(|(_, entry)| (entry.spoke, entry.heard));
         if let Some(at) = least.map(|(at, _)| at) {
@@ -161,7 +163,7 @@ impl Connection {
         Ok(Connection { place, from, stream, client: None, log })
     }
 
-    /// Notes a command in the log: when it came, from whom, and what became of it. Queries are not noted.
+    /// Logs a command with its time, sender and outcome. Do not call it for queries.
     pub(crate) fn note_command(&self, command: &str, outcome: &str) {
         let from = self.from.as_ref().map_or_else(|_| "a client that left".to_owned(), SocketAddr::to_string);
         let certificate = || Some(format!("certificate {}", self.stream.client_certificate()?));
@@ -172,7 +174,7 @@ impl Connection {
         (self.log)(&format!("command at {now} from {from}: {command} -> {outcome}"));
     }
 
-    /// It said something; whether that was sensible.
+    /// Records that the client sent something, and if that was sensible.
     pub(crate) fn heard(&self, sensible: bool) {
         self.place.heard(sensible);
     }
@@ -189,7 +191,7 @@ impl ConnectionPlace {
     }
 }
 
-/// Text of a client as the log may show it: its beginning, in one line.
+/// The beginning of a client's text, escaped to one line for the log.
 fn shown(text: &str) -> String {
     text.trim().chars().take(COMMAND_SHOWN).flat_map(char::escape_debug).collect()
 }

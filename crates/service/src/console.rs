@@ -1,5 +1,5 @@
-//! Where those who command the recorder and those who ask about it meet the thread that runs it. Questions are answered
-//! from the last report and wait for nobody; orders wait their turn, for a limited time.
+//! The console between clients and the recorder's thread. It answers questions from the last report without
+//! waiting. Orders wait their turn, for a limited time.
 
 use std::{
     sync::{
@@ -19,26 +19,26 @@ use crate::{
     state::{EndedScan, RecorderOrder, RefusedOrder, ServiceReport},
 };
 
-/// What became of an order: the state then.
+/// The answer to an order: the report after it, or the reason for a refusal.
 pub(crate) type OrderAnswer = Result<ServiceReport, RefusedOrder>;
 
-/// An order, and where its answer goes.
+/// An order, and the receiver of its answer.
 #[derive(Debug)]
 pub(crate) struct QueuedOrder {
     pub(crate) order: RecorderOrder,
     pub(crate) answer: SyncSender<OrderAnswer>,
 }
 
-/// Where orders are given and questions answered. Clones are the same console.
+/// Takes orders and answers questions. Clones share one console.
 #[derive(Debug, Clone)]
 pub(crate) struct Console {
-    /// None where nothing may be commanded.
+    /// The queue of orders, or `None` if the recorder takes no commands.
     orders: Option<SyncSender<QueuedOrder>>,
     published: Arc<Mutex<Published>>,
     frames: Arc<LatestFrames>,
 }
 
-/// What the thread of the recorder publishes for those who ask.
+/// The state that the recorder's thread publishes for clients.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     pub(crate) report: ServiceReport,
@@ -46,11 +46,11 @@ pub(crate) struct Published {
     pub(crate) scans: Vec<EndedScan>,
     /// The last minutes.
     pub(crate) history: StatusHistory,
-    /// Where pictures are from: the recording that runs, or the last one.
+    /// The source of pictures: the running recording, or the last one.
     pub(crate) pictured: Option<Arc<PictureSource>>,
 }
 
-/// All that a page of the recorder shows, at one moment.
+/// Everything that a page of the recorder shows, at one moment.
 #[derive(Debug)]
 pub(crate) struct LiveReport {
     pub(crate) report: ServiceReport,
@@ -59,22 +59,22 @@ pub(crate) struct LiveReport {
     pub(crate) ended: Vec<EndedScan>,
 }
 
-/// What became of an order within the time that one waits for it.
+/// The outcome of an order when the client's patience ends.
 #[derive(Debug)]
 pub(crate) enum OrderOutcome {
-    /// It was carried out.
+    /// The recorder has carried it out.
     Done(Box<ServiceReport>),
-    /// It is being carried out.
+    /// The recorder is still carrying it out.
     UnderWay(Box<ServiceReport>),
 }
 
-/// Orders that wait.
+/// The most orders that wait.
 const WAITING: usize = 8;
-/// Recordings that have ended, as many as a page shows.
+/// The number of ended recordings that a page shows.
 const LAST: usize = 8;
 
 impl Published {
-    /// The figures of the recording that runs, now.
+    /// Publishes the current figures of the running recording.
     pub(crate) fn tell(&mut self, now: Nanos, status: Status) {
         self.history.see(now, Moment(Calendar::now().time), &status);
         self.report.recording = Some(status);
@@ -82,14 +82,14 @@ impl Published {
 }
 
 impl Console {
-    /// A console, and the end of it that orders come out of.
+    /// A console, the queue of its orders, and the state to publish to.
     pub(crate) fn new() -> (Self, Receiver<QueuedOrder>, Arc<Mutex<Published>>) {
         let (orders, asked) = sync_channel(WAITING);
         let published = Arc::new(Mutex::new(Published::default()));
         (Console::over(Some(orders), published.clone()), asked, published)
     }
 
-    /// A console that only tells.
+    /// A console that takes no orders.
     pub(crate) fn without_orders() -> (Self, Arc<Mutex<Published>>) {
         let published = Arc::new(Mutex::new(Published::default()));
         (Console::over(None, published.clone()), published)
@@ -103,7 +103,7 @@ impl Console {
         self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the recorder something, and waits so long for what became of it.
+    /// Sends an order to the recorder and waits up to `patience` for the outcome.
     pub(crate) fn order(
         &self,
         order: RecorderOrder,
@@ -124,7 +124,7 @@ impl Console {
         }
     }
 
-    /// How it is.
+    /// The last report.
     pub(crate) fn report(&self) -> ServiceReport {
         self.published().report.clone()
     }
@@ -134,7 +134,7 @@ impl Console {
         self.published().scans.clone()
     }
 
-    /// How it is, and how it was in the last minutes.
+    /// The last report with the history of the last minutes.
     pub(crate) fn live(&self) -> LiveReport {
         let published = self.published();
         LiveReport {
@@ -144,7 +144,7 @@ impl Console {
         }
     }
 
-    /// The latest frame as a picture, for which storage may have to be asked: not for the thread of the recorder.
+    /// The latest frame as a picture. It may read storage, so the recorder's thread must not call it.
     pub(crate) fn latest_frame(&self) -> FrameAnswer {
         let pictured = self.published().pictured.clone();
         let source = pictured.ok_or("nothing was recorded yet")?;

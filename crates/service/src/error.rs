@@ -1,46 +1,46 @@
-//! What those are told who asked for something that does not work, and where lines for the operator go.
+//! Errors that clients and operators see, and the log for the operator.
 
 use std::error::Error;
 
-/// Where a line for whoever runs the program goes: a terminal, or the log of a service. It must neither fail nor wait for
-/// long, since a recording outlives whoever reads it.
+/// A sink for lines to the operator: a terminal, or the log of a service. It must neither fail nor block for
+/// long, since a recording outlives its reader.
 pub type OperatorLog = fn(&str);
 
-/// A recording, or a service, that could not be had. The message is one line that says what to do instead.
+/// An error of a recording or a service. The message is one line that says what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
-    /// What was asked can't be: nothing was begun, and nothing is left behind. The same asked again is refused again.
+    /// The request is invalid. Nothing was begun, and nothing is left behind. Repeating it fails again.
     #[error("{0}")]
     AskedWrongly(String),
-    /// It was begun and did not work, because of the storage, the network or the machine.
+    /// The request was begun and failed, because of the storage, the network or the machine.
     #[error("{0}")]
     Failed(String),
 }
 
 impl ServiceError {
-    /// What was asked can't be, for this reason and its causes.
+    /// An invalid request, with the error and its causes.
     pub(crate) fn asked_wrongly(error: impl Error) -> Self {
         ServiceError::AskedWrongly(with_causes(&error))
     }
 
-    /// It did not work, for this reason and its causes.
+    /// A failure, with the error and its causes.
     pub(crate) fn failed(error: impl Error) -> Self {
         ServiceError::Failed(with_causes(&error))
     }
 }
 
-/// Refuses what was asked unless this holds.
+/// Refuses a request unless `holds` is true.
 pub(crate) fn require(holds: bool, why: impl FnOnce() -> String) -> Result<(), ServiceError> {
     if holds { Ok(()) } else { Err(ServiceError::AskedWrongly(why())) }
 }
 
-/// An error with its causes, in a line.
+/// An error with its causes, on one line.
 pub fn with_causes(error: &dyn Error) -> String {
     let text = error.to_string();
     error.source().map_or_else(|| text.clone(), |cause| caused(&text, cause))
 }
 
-/// What went wrong, with an error that caused it and the causes of that.
+/// A message with an error that caused it and the causes of that.
 pub(crate) fn caused(text: &str, cause: &dyn Error) -> String {
     let mut text = text.to_owned();
     let mut cause = Some(cause);

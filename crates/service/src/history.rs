@@ -1,5 +1,5 @@
-//! The last minutes of a recorder, a sample a second: what a page that is opened late shows of them. Of fixed size, and pure:
-//! it is told the time.
+//! The last minutes of a recorder, one sample a second, for a page opened late. The history has a fixed size,
+//! and callers pass the time.
 
 use std::collections::VecDeque;
 
@@ -11,16 +11,16 @@ use serde::Serialize;
 #[derive(Debug, Default)]
 pub(crate) struct StatusHistory {
     samples: VecDeque<HistorySample>,
-    /// What counts are compared with: the figures at the last sample.
+    /// The figures at the last sample, from which the next computes differences.
     before: Option<(Nanos, Status)>,
-    /// The most blocks that were seen in the ring since.
+    /// The most blocks seen in the ring since the last sample.
     in_use: usize,
 }
 
-/// What happened in about a second.
+/// The figures of about one second.
 #[derive(Debug, Clone, PartialEq)]
 struct HistorySample {
-    /// Its end.
+    /// The end of the second.
     at: Moment,
     came: u64,
     acknowledged: u64,
@@ -35,21 +35,21 @@ struct LaneSample {
     free: Option<u64>,
 }
 
-/// The same as columns, each of which is a curve: short as JSON.
+/// The history as columns, one for each curve; this keeps the JSON short.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct HistoryColumns {
     /// Milliseconds since 1970.
     at_ms: Vec<u64>,
     came_bytes_per_second: Vec<u64>,
     acknowledged_bytes_per_second: Vec<u64>,
-    /// Of the ring's slots, the largest share that was seen in use.
+    /// The largest share of the ring's slots seen in use.
     ring_share: Vec<f64>,
-    /// By cause.
+    /// The losses, one column for each cause.
     lost: Vec<LossColumn>,
     lanes: Vec<LaneColumns>,
 }
 
-/// What was lost for one cause in each second.
+/// The losses by one cause in each second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct LossColumn {
     cause: &'static str,
@@ -62,19 +62,20 @@ struct LaneColumns {
     free_bytes: Vec<Option<u64>>,
 }
 
-/// Samples at the most: five minutes.
+/// The most samples: five minutes.
 const SAMPLES: usize = 300;
 const EVERY: Nanos = Nanos::from_millis(1000);
-/// Nothing was recorded for longer than this: a mean over it would be none of the seconds.
+/// After a longer gap the history takes no sample: a mean over it would fit none of its seconds.
 const LONG: Nanos = Nanos::from_millis(10_000);
-/// Samples of more lanes than a recorder has disks would take more memory than the page is worth.
+/// The most lanes in a sample. A recorder has fewer disks; more lanes would take more memory than the page is
+/// worth.
 const LANES: usize = 64;
 
-/// Why packets, or blocks of them, are lost.
+/// Causes of lost packets, or of lost blocks of them.
 const LOSSES: [&str; 7] =
     ["missing", "kernel", "checksum", "ring_full", "late", "unexplained", "blocks_not_stored"];
 
-/// Packets that are missing and that nothing on this machine accounts for: the network lost them, or nobody sent them.
+/// Missing packets that nothing on this machine accounts for: the network lost them, or nobody sent them.
 pub(crate) fn unexplained(status: &Status) -> u64 {
     let lost = &status.lost;
     let known = lost.kernel_dropped + lost.bad_checksums + lost.ring_full + lost.late;
@@ -96,7 +97,7 @@ fn losses(status: &Status) -> [u64; LOSSES.len()] {
 }
 
 impl StatusHistory {
-    /// These are the figures now. Every second a sample is made of them.
+    /// Takes in the current figures, and makes a sample of them every second.
     pub(crate) fn see(&mut self, now: Nanos, at: Moment, status: &Status) {
         self.in_use = self.in_use.max(status.ring.in_use);
         let is_known = |(then, before): &&(Nanos, Status)| now.since(*then) < LONG && follows(before, status);
@@ -117,7 +118,7 @@ impl StatusHistory {
         self.in_use = status.ring.in_use;
     }
 
-    /// A recording begins. What was before stays, unless its disks were others.
+    /// Begins a recording. Earlier samples stay, unless they are from other disks.
     fn begin(&mut self, now: Nanos, status: &Status) {
         let is_other = |(_, before): &(Nanos, Status)| !same_disks(before, status);
         if self.before.as_ref().is_some_and(is_other) {
@@ -153,7 +154,7 @@ impl StatusHistory {
     }
 }
 
-/// Whether both are of one recording: counts only grow, and each recording begins anew.
+/// Returns true if both are from one recording: counts only grow, and each recording starts them at zero.
 fn follows(before: &Status, status: &Status) -> bool {
     before.came.packets <= status.came.packets
         && before.acknowledged_packets <= status.acknowledged_packets

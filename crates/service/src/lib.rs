@@ -1,12 +1,12 @@
-//! A recorder that is commanded: what may be asked of a recording, the recorder's states and orders, and the two ways by which
-//! they are given, HTTP and the commands of Mark 5 recorders.
+//! A recorder under command. The crate has the options of a recording, the recorder's states and orders, and the
+//! two ways to give orders: HTTP and the commands of Mark 5 recorders.
 //!
 //! ```text
 //! RecordOptions -> RecordingSettings (checked) -> PreparedRecording -> Recorder -> RecordingAccount (beside the recording)
 //! http, mark5 -> Console -> CommandedRecorder (one thread: the only one that has the recorder) -> the same
 //! ```
 //!
-//! Nothing is printed here: lines for whoever runs the program go to an [`OperatorLog`].
+//! The crate prints nothing: lines for the operator go to an [`OperatorLog`].
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Where a recorder is reached: TCP, at loopback unless told otherwise, by the clients that are named, if some are.
+//! The TCP ports of a recorder. They listen at loopback unless the operator allows more, and accept only named
+//! clients if any are named.
 
 use std::{
     io,
@@ -16,54 +17,54 @@ use crate::{
     recording::options::AllowedSender,
 };
 
-/// Where HTTP is answered unless told otherwise: this machine only.
+/// The default address of HTTP: this machine only.
 pub const HTTP_ADDRESS: &str = "127.0.0.1:9620";
 
-/// Addresses of refused clients that are said, at the most.
+/// The most addresses of refused clients that the log names.
 const SAID_MAX: usize = 16;
 
-/// Who may reach a recorder.
+/// The clients that may reach a recorder.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClientReach<'a> {
-    /// Other machines may.
+    /// True if other machines may connect.
     pub beyond: bool,
-    /// Only these clients may. If there are none, everybody may who can.
+    /// The only clients that may connect. If the list is empty, every client may.
     pub clients: &'a [AllowedSender],
-    /// Files by which the port speaks TLS. If there are none, it speaks in the clear.
+    /// The files for TLS. If there are none, the port does not encrypt.
     pub tls: Option<&'a TlsFiles>,
-    /// A file of tokens, of which each client needs one. If there is none, nobody does.
+    /// A file of tokens, one of which each client needs. If there is none, clients need no token.
     pub tokens: Option<&'a Path>,
 }
 
-/// Listens for those who may reach a recorder.
+/// A listener that accepts only permitted clients.
 #[derive(Debug)]
 pub struct ServiceListener {
     listener: TcpListener,
     what: String,
     clients: Allowed,
-    /// Those that were refused, as far as it is said.
+    /// The refused clients that the log has named.
     refused: Mutex<Vec<IpAddr>>,
     secrets: AccessSecrets,
     log: OperatorLog,
 }
 
 impl ServiceListener {
-    /// Where it listens.
+    /// The address at which it listens.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Where commands are noted.
+    /// The log for commands.
     pub(crate) fn log(&self) -> OperatorLog {
         self.log
     }
 
-    /// By what clients are known.
+    /// The certificates and tokens of this port.
     pub(crate) fn secrets(&self) -> &AccessSecrets {
         &self.secrets
     }
 
-    /// The next connection of a client that may reach the recorder. Those of others are closed.
+    /// The next connection of a permitted client. The listener closes connections of others.
     pub(crate) fn accept(&self) -> io::Result<TcpStream> {
         loop {
             let (stream, from) = self.listener.accept()?;
@@ -73,7 +74,7 @@ impl ServiceListener {
         }
     }
 
-    /// Whether a client at this address may. If not, that is said once.
+    /// Returns true if a client at this address is permitted. The log names each refused address once.
     fn lets_in(&self, client: IpAddr) -> bool {
         if !matches!(self.clients, Allowed::Named(_)) || self.clients.names(client) {
             return true;
@@ -87,12 +88,12 @@ impl ServiceListener {
     }
 }
 
-/// A listener at this address and port, which is said. `what` names it; those reach it who may.
+/// Listens at this address and port, and logs that. `what` names the port in messages.
 ///
 /// # Errors
 ///
-/// The address is none, is one that other machines reach and may not, or is taken. The clients contradict each other. A file
-/// of TLS or of tokens can't be used, or tokens would be sent between machines in the clear.
+/// The address is invalid, taken, or open to other machines without permission. The clients contradict each
+/// other. A file of TLS or of tokens can't be used, or tokens would travel between machines unencrypted.
 pub fn listen(
     what: &str,
     address: &str,
@@ -127,7 +128,7 @@ pub fn listen(
     Ok(ServiceListener { listener, what: what.to_owned(), clients, refused: Mutex::default(), secrets, log })
 }
 
-/// A thread that nobody waits for.
+/// Starts a thread that nobody joins.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), ServiceError> {
     let started = thread::Builder::new().name(name.into()).spawn(work);
     started.map(drop).map_err(|error| ServiceError::Failed(caused("can't start a thread", &error)))

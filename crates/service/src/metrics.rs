@@ -1,4 +1,4 @@
-//! The state of a recorder as Prometheus collects it (text format 0.0.4). Counters begin anew with each recording.
+//! The state of a recorder for Prometheus (text format 0.0.4). Counters start at zero with each recording.
 
 use nilometer_acquisition::{LaneStatus, SenderStatus, Status, ThreadStatus};
 use nilometer_model::packets::Station;
@@ -8,7 +8,7 @@ use crate::{
     state::{ServiceReport, ServiceState},
 };
 
-/// The page.
+/// The page of metrics.
 pub(crate) fn metrics(report: &ServiceReport) -> String {
     let counted_in = report.recording.as_ref().map_or("packets", |status| status.counted_in);
     let mut page = MetricsPage { text: Vec::new(), counted_in };
@@ -43,7 +43,7 @@ fn flag(holds: bool) -> f64 {
     f64::from(u8::from(holds))
 }
 
-/// What is counted of packets, or of frames of a series instead: names and words say which.
+/// A page in progress. Its names and texts say packets, or frames for a series.
 struct MetricsPage {
     text: Vec<String>,
     counted_in: &'static str,
@@ -53,7 +53,7 @@ const PACKETS: &str = "packets";
 const FRAMES: &str = "frames";
 
 impl MetricsPage {
-    /// A name, or a text, with what is counted in it.
+    /// A name or a text, with frames in place of packets if the recording counts those.
     fn counting(&self, text: &str) -> String {
         if self.counted_in == FRAMES {
             text.replace(PACKETS, FRAMES).replace("Packets", "Frames").replace("packet", "frame")
@@ -89,7 +89,7 @@ impl MetricsPage {
         self.one(name, "gauge", help, value);
     }
 
-    /// One counter by a label.
+    /// One counter with a value for each label.
     fn counters<'a>(
         &mut self,
         name: &str,
@@ -237,7 +237,7 @@ fn losses(page: &mut MetricsPage, status: &Status) {
     );
 }
 
-/// Of a series: who wanted to send it and was not heard.
+/// For a series: the refused connections of senders.
 fn refused_connections(page: &mut MetricsPage, status: &Status) {
     if status.counted_in == FRAMES {
         let refused = status.refused_connections.iter().map(|(why, count)| (*why, *count));

@@ -1,6 +1,6 @@
-//! What those who command the service may have it do. Whoever reaches its port is any user of this machine, and there is no
-//! password; the service may read and write what they may not. So they name instruments, and no files: but those below the
-//! directories that the service was given for that.
+//! The permissions of clients. Unless the service requires tokens, any user of this machine can reach its port.
+//! The service may read and write files that such users may not. Clients therefore name instruments, and no
+//! files except those below the directories that the service was given for that.
 
 use std::path::{Path, PathBuf};
 
@@ -13,30 +13,31 @@ use crate::{
     state::RefusedOrder,
 };
 
-/// What those who command the service may have it do.
+/// The permissions of clients that command the service.
 #[derive(Debug, Clone)]
 pub struct CommandPermission {
-    /// Packets, and frames over TCP, may be taken from beyond this machine by command.
+    /// True if commands may have it receive packets, and frames over TCP, from other machines.
     pub beyond: bool,
-    /// Where files of instruments may be.
+    /// The directories that may contain files of instruments.
     pub instruments: Vec<PathBuf>,
-    /// What the configuration of the service says of recordings: all of that may be asked for.
+    /// The options in the service's configuration; commands may use all of them.
     pub file: RecordOptions,
-    /// Where that is noted which those who command must not be told, and what is done for them.
+    /// The log for events, and for errors that clients must not see.
     pub log: OperatorLog,
 }
 
 impl CommandPermission {
-    /// What a command asks for, over what is asked for already. Looks at files, which takes its time.
+    /// The checked settings for the options of a command, over those already set. It reads files, which may take
+    /// a while.
     pub(crate) fn settings(
         &self,
         asked: RecordOptions,
         below: RecordOptions,
     ) -> Result<RecordingSettings, RefusedOrder> {
         let listens = asked.listen.clone();
-        // What was asked for before is looked at again: a file may be another one now.
+        // Check earlier options again: a file may have changed.
         let (merged, names_layout) = self.layout(asked.over(below)).map_err(refused)?;
-        // The bound of the configuration is that of the service: a command may ask for less.
+        // The limit in the configuration holds for the service: a command may ask for less.
         let memory = merged.memory.into_iter().chain(self.file.memory).min();
         let merged = RecordOptions { memory, ..merged };
         let (merged, is_file) = self.instrument(merged).map_err(refused)?;
@@ -45,7 +46,7 @@ impl CommandPermission {
             if !is_file {
                 return refused(error);
             }
-            // What stands in a file is not told to those who may not read it.
+            // Clients that may not read a file must not learn its content.
             (self.log)(&error.to_string());
             RefusedOrder::AskedWrongly(
                 "instrument or layout: the file is not valid: what the service writes to its log says why"
@@ -62,8 +63,9 @@ impl CommandPermission {
         Ok(settings)
     }
 
-    /// Values that are joined to frames come from where the service's configuration says, and by messages: in a file they stay,
-    /// and would be joined to the frames of the next recording too.
+    /// Checks the sources of values that are joined to frames. They must be those in the service's
+    /// configuration, and send messages. A file keeps its values, which would be joined to the frames of the
+    /// next recording too.
     fn check_metadata(&self, asked: &[String]) -> Result<(), RefusedOrder> {
         if !asked.is_empty() && asked != self.file.metadata {
             let why = "metadata: the service takes values that are joined to frames from where its configuration says, \
@@ -79,21 +81,22 @@ impl CommandPermission {
         }
     }
 
-    /// With the real path of an instrument's file, and whether it is one.
+    /// Replaces the path of an instrument's file by its real path. The second value is true if a command names
+    /// such a file.
     fn instrument(&self, asked: RecordOptions) -> Result<(RecordOptions, bool), ServiceError> {
         let named = asked.instrument.as_ref().filter(|_| asked.instrument != self.file.instrument);
         let Some(name) = named.filter(|name| !catalogue::has_instrument(name)) else {
             return Ok((asked, false));
         };
         if !name.contains('/') {
-            // The message says which there are.
+            // The message lists the known names.
             user_file::find(name, &catalogue::INSTRUMENTS, "instrument")
                 .map_err(ServiceError::asked_wrongly)?;
         }
         let outside = || ServiceError::AskedWrongly(OUTSIDE.into());
         let real = self.permitted(Path::new(name)).ok_or_else(outside)?;
         let real = real.to_str().ok_or_else(outside)?;
-        // What is no instrument is refused with its own words later.
+        // A file that is no instrument gets its own message later.
         let layout = user_file::instrument(real).ok().and_then(|instrument| instrument.recording.layout);
         if asked.layout.is_none() && layout.is_some_and(|layout| self.permitted(&layout).is_none()) {
             return Err(ServiceError::AskedWrongly(LAYOUT_OUTSIDE.into()));
@@ -101,7 +104,7 @@ impl CommandPermission {
         Ok((RecordOptions { instrument: Some(real.to_owned()), ..asked }, true))
     }
 
-    /// With the real path of a layout, and whether one is asked for.
+    /// Replaces the path of a layout by its real path. The second value is true if a command names a layout.
     fn layout(&self, asked: RecordOptions) -> Result<(RecordOptions, bool), ServiceError> {
         let Some(path) = asked.layout.as_ref().filter(|_| asked.layout != self.file.layout) else {
             return Ok((asked, false));
@@ -110,7 +113,7 @@ impl CommandPermission {
         Ok((RecordOptions { layout: Some(real), ..asked }, true))
     }
 
-    /// The real path of a file, if it may be read by command.
+    /// The real path of a file, or `None` if commands may not have it read.
     fn permitted(&self, path: &Path) -> Option<PathBuf> {
         let real = path.canonicalize().ok()?;
         let below =
@@ -129,14 +132,14 @@ impl CommandPermission {
     }
 }
 
-/// The same whether the path leads nowhere or to what must not be read: neither is told.
+/// One message for missing and forbidden files, so that it reveals neither.
 const OUTSIDE: &str = "instrument: write a name of the catalogue, or the path of a file below a directory that \
                        `instruments` of the service's configuration names";
 
-/// The same of layouts.
+/// The same message for layouts.
 const LAYOUT_OUTSIDE: &str = "layout: write the path of a file below a directory that `instruments` of the service's configuration names";
 
-/// What is told of a failure to those who gave an order.
+/// The refusal that clients get for an error.
 pub(crate) fn refused(error: ServiceError) -> RefusedOrder {
     match error {
         ServiceError::AskedWrongly(why) => RefusedOrder::AskedWrongly(why),
@@ -235,7 +238,7 @@ mod tests {
         let own = path("own.toml");
         let own = own.to_str().expect("a plain name");
         assert_eq!(why(&permission, wished(own)), LAYOUT_OUTSIDE);
-        // Nor does one that was another file when it was asked for.
+        // Nor does a path that was another file when the command named it.
         let later = permission.settings(RecordOptions::default(), wished(own));
         assert!(matches!(later, Err(RefusedOrder::AskedWrongly(why)) if why == LAYOUT_OUTSIDE));
     }
@@ -278,7 +281,7 @@ mod tests {
             let told = why(&closed, of(from, listen));
             assert!(told.starts_with(option) && told.contains("--listen-beyond-loopback"), "{told}");
             assert!(open.settings(of(from, listen), RecordOptions::default()).is_ok());
-            // What was configured before is no permission; what the file says is one.
+            // Earlier options give no permission; the configuration file does.
             let below = of(from, listen);
             assert!(closed.settings(RecordOptions::default(), below.clone()).is_err(), "{option}");
             let configured = CommandPermission { file: below.clone(), ..closed.clone() };

@@ -12,19 +12,19 @@ use crate::{
     permission::CommandPermission,
 };
 
-/// What a service is made of.
+/// The parts of a service.
 #[derive(Debug)]
 pub struct ServiceSetup {
-    /// What those who command it may have it do.
+    /// The permissions of clients that command it.
     pub permission: CommandPermission,
-    /// Where HTTP is answered, if anywhere.
+    /// The listener for HTTP, if the service has one.
     pub http: Option<ServiceListener>,
-    /// Where the commands of Mark 5 recorders are answered, if anywhere.
+    /// The listener for the commands of Mark 5 recorders, if the service has one.
     pub mark5: Option<ServiceListener>,
 }
 
-/// Carries out orders until `end` is set; a recording that runs is then ended in order. Storage that does not answer is not
-/// waited for.
+/// Carries out orders until `end` is set, then ends a running recording in order. It does not wait for storage
+/// that does not answer.
 ///
 /// # Errors
 ///

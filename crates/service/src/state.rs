@@ -1,4 +1,4 @@
-//! What a commanded recorder is doing, and what it may be told in each state.
+//! The states of a commanded recorder, and the orders that each allows.
 
 use std::path::PathBuf;
 
@@ -13,57 +13,57 @@ use crate::recording::{
     settings::{RecordingSettings, reserve_of},
 };
 
-/// In which state a recorder is that is commanded.
+/// The state of a commanded recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceState {
-    /// Nothing says yet what is recorded and where it goes.
+    /// The source or the place of recordings is not configured yet.
     #[default]
     Idle,
-    /// It can be armed.
+    /// The recorder can be armed.
     Configured,
-    /// A series over TCP is awaited: the recording begins with it.
+    /// The recorder waits for a series over TCP, and begins with it.
     Waiting,
-    /// Directory, memory and socket are there: it can begin at once.
+    /// Directory, memory and socket are ready: the recording can begin at once.
     Armed,
-    /// Packets are recorded.
+    /// The recorder stores packets.
     Recording,
-    /// The last recording did not end well; it can be armed again.
+    /// The last recording did not end well. The recorder can be armed again.
     Failed,
 }
 
-/// What a recorder is told.
+/// An order to the recorder.
 #[derive(Debug)]
 pub(crate) enum RecorderOrder {
-    /// This is to be recorded; the file of the service says the rest.
+    /// Use these options over those in the service's file.
     Configure(RecordOptions),
-    /// This is to be recorded instead; the rest stays.
+    /// Use these options over the current ones.
     Change(RecordOptions),
-    /// Make everything ready; the wishes hold for this recording only.
+    /// Prepare a recording. The options hold for this recording only.
     Arm(RecordOptions, RecordingMetadata),
     /// Begin.
     Start,
-    /// Arm under this name, or one that is like it if it is taken, and begin.
+    /// Arm under this name, or a similar one if it exists, and begin.
     Record(String),
-    /// End in order. What is only armed is given up.
+    /// End in order. If nothing has begun, discard the armed recording.
     Stop,
 }
 
-/// Why an order was not carried out.
+/// The reason why the recorder refused an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RefusedOrder {
-    /// Not in this state.
+    /// The current state does not allow it.
     WrongState(String),
-    /// What was asked can't be.
+    /// The request is invalid.
     AskedWrongly(String),
-    /// It was tried and did not work.
+    /// The recorder tried and failed.
     Failed(String),
-    /// Others are served first.
+    /// Other orders go first.
     Busy,
 }
 
 impl ServiceState {
-    /// All of them.
+    /// All states.
     pub(crate) const ALL: [ServiceState; 6] = [
         ServiceState::Idle,
         ServiceState::Configured,
@@ -73,7 +73,7 @@ impl ServiceState {
         ServiceState::Failed,
     ];
 
-    /// As it is told.
+    /// The name in reports.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             ServiceState::Idle => "idle",
@@ -85,7 +85,7 @@ impl ServiceState {
         }
     }
 
-    /// Whether this may be told now; otherwise what to do instead.
+    /// Checks that the state allows an order. The error says what to do instead.
     pub(crate) fn allows(self, order: &RecorderOrder) -> Result<(), RefusedOrder> {
         use ServiceState::{Armed, Configured, Failed, Idle, Recording, Waiting};
         let instead = match (order, self) {
@@ -104,41 +104,41 @@ impl ServiceState {
     }
 }
 
-/// All that is told of a recorder, as JSON or in words.
+/// The full report on a recorder, in JSON or in words.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct ServiceReport {
     pub(crate) state: ServiceState,
-    /// Since when it is in this state.
+    /// The time at which it entered this state.
     pub(crate) since: Moment,
-    /// Its end was ordered, and what is there is still being stored.
+    /// True if its end was ordered and the rest is still being stored.
     pub(crate) stopping: bool,
-    /// From where a series is awaited, in the state `waiting`.
+    /// The source of the awaited series, in the state `waiting`.
     pub(crate) awaits: Option<String>,
-    /// Of the recording that is awaited, armed or runs.
+    /// The name of the awaited, armed or running recording.
     pub(crate) name: Option<String>,
-    /// When it is to begin by itself.
+    /// The time at which it begins by itself.
     pub(crate) start: Option<Moment>,
-    /// When it is to end by itself.
+    /// The time at which it ends by itself.
     pub(crate) stop: Option<Moment>,
-    /// Why it failed.
+    /// The reason of the last failure.
     pub(crate) fault: Option<String>,
     pub(crate) configuration: ServiceConfiguration,
-    /// The recording that runs, or the last one.
+    /// The figures of the running recording, or of the last one.
     pub(crate) recording: Option<Status>,
     /// The storage that its directories are on, in their order.
     pub(crate) storage: Vec<StorageSize>,
-    /// Recordings of this service that have ended.
+    /// The number of recordings of this service that have ended.
     pub(crate) recordings: u64,
-    /// A series over TCP began behind the last one, and waits to be armed.
+    /// True if a series over TCP began after the last one, and waits for you to arm.
     pub(crate) pending_series: bool,
-    /// Series over TCP that began and could not be recorded, while every one was to be.
+    /// The number of series over TCP that began and could not be recorded, while every series should be.
     pub(crate) unrecorded_series: u64,
-    /// The last of them.
+    /// The recording that ended last.
     pub(crate) last: Option<EndedScan>,
     pub(crate) version: &'static str,
 }
 
-/// The storage below a directory that is recorded into.
+/// The storage below a directory for recordings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct StorageSize {
     pub(crate) path: PathBuf,
@@ -147,7 +147,7 @@ pub(crate) struct StorageSize {
 }
 
 impl StorageSize {
-    /// As it was when the recording was prepared.
+    /// The storage of a recording, as it was at its preparation.
     pub(crate) fn of(prepared: &PreparedRecording) -> Vec<Self> {
         let described = prepared.targets.iter().map(|target| target.description());
         let size = |description: &TargetDescription| StorageSize {
@@ -159,29 +159,29 @@ impl StorageSize {
     }
 }
 
-/// What is to be recorded, as far as that is said.
+/// The configuration, as far as it is complete.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct ServiceConfiguration {
     pub(crate) instrument: Option<String>,
     /// Its data format in one word, if it has one.
     #[serde(serialize_with = "as_text")]
     pub(crate) mode: Option<VlbiMode>,
-    /// Where recordings go.
+    /// The directories for recordings.
     pub(crate) to: Vec<PathBuf>,
-    /// Where packets are awaited, or frames come from.
+    /// The address at which packets arrive, or the source of frames.
     pub(crate) listen: Option<String>,
-    /// What is still missing or wrong.
+    /// The reason why recordings are not possible yet.
     pub(crate) missing: Option<String>,
-    /// What is to be stored, headers of frames included, pauses apart.
+    /// The rate to store, with headers of frames and without pauses.
     #[serde(skip)]
     pub(crate) rate: Option<ByteRate>,
-    /// What stays free on each storage.
+    /// The bytes that stay free on each storage.
     #[serde(rename = "reserve_bytes", serialize_with = "as_number")]
     pub(crate) reserve: Bytes,
 }
 
 impl ServiceConfiguration {
-    /// Of settings that can be recorded with.
+    /// The configuration of complete settings.
     pub(crate) fn of(settings: &RecordingSettings) -> Self {
         let instrument = settings.instrument();
         let mode = instrument.and_then(VlbiMode::of);
@@ -197,7 +197,7 @@ impl ServiceConfiguration {
         }
     }
 
-    /// Of what can't be recorded with yet, and why.
+    /// The configuration of incomplete options, with the reason.
     pub(crate) fn missing(wishes: &RecordOptions, why: String) -> Self {
         let mode = wishes.mode;
         let to = wishes.to.clone();
@@ -208,7 +208,7 @@ impl ServiceConfiguration {
     }
 }
 
-/// What is stored of a mode, whose rate is that of the samples alone.
+/// The rate to store for a mode. The mode's own rate counts samples only.
 fn stored_rate(mode: VlbiMode) -> ByteRate {
     let share = mode.frame_size().0 as f64 / mode.payload().0 as f64;
     ByteRate(mode.megabits() as f64 * 125_000.0 * share)
@@ -230,19 +230,19 @@ pub(crate) struct EndedScan {
     pub(crate) name: String,
     /// Its directories.
     pub(crate) paths: Vec<PathBuf>,
-    /// When it began.
+    /// The time at which it began.
     pub(crate) begun: Moment,
     /// From the first packet to the end.
     pub(crate) seconds: f64,
-    /// What these are: `packets`, or `frames` of a series.
+    /// The unit of the counts: `packets`, or `frames` of a series.
     pub(crate) counted_in: &'static str,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
     pub(crate) missing_packets: u64,
-    /// What came of values that were joined to its frames.
+    /// The result of joining values to its frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) joined: Option<String>,
-    /// What did not go well.
+    /// The faults of the recording, or `None` if all went well.
     pub(crate) fault: Option<String>,
     #[serde(skip)]
     pub(crate) mode: Option<VlbiMode>,

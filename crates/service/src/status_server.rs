@@ -1,5 +1,5 @@
-//! The status of a recording that nobody commands, for programs that watch it while it runs: the same as the service
-//! tells.
+//! The status of a recording that takes no commands, for programs that watch it. It is the same as the status of
+//! the service.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +17,7 @@ use crate::{
     state::{ServiceConfiguration, ServiceState, StorageSize},
 };
 
-/// Answers what is asked of a recording over HTTP, and takes no orders.
+/// Answers queries about a recording over HTTP, and takes no orders.
 #[derive(Debug)]
 pub struct StatusServer {
     published: Arc<Mutex<Published>>,
@@ -25,15 +25,15 @@ pub struct StatusServer {
     told: Option<Nanos>,
 }
 
-/// How often figures are brought up to date.
+/// The interval at which reports get new figures.
 const TELL: Nanos = Nanos::from_millis(200);
 
 impl StatusServer {
-    /// Listens at this address and port; without one nobody is answered. Those reach it who may.
+    /// Listens at this address and port, for the clients in `reach`. Without an address it answers nobody.
     ///
     /// # Errors
     ///
-    /// It can't listen there, or must not.
+    /// It can't listen there, or has no permission to.
     pub fn open(at: Option<&str>, reach: ClientReach<'_>, log: OperatorLog) -> Result<Self, ServiceError> {
         let (console, published) = Console::without_orders();
         let listener = at.map(|address| listen("http", address, reach, log)).transpose()?;
@@ -44,7 +44,7 @@ impl StatusServer {
         Ok(StatusServer { published, is_open, told: None })
     }
 
-    /// A series is awaited, if these are of one: nothing can be prepared before it begins.
+    /// Reports the wait for a series, if the settings are for one: nothing can be prepared before it begins.
     pub fn awaits(&self, settings: &RecordingSettings) {
         if !settings.is_series() {
             return;
@@ -61,7 +61,7 @@ impl StatusServer {
         report.version = env!("CARGO_PKG_VERSION");
     }
 
-    /// A recording is prepared, or runs.
+    /// Reports that a recording is ready or running.
     pub fn enter(&self, state: ServiceState, prepared: &PreparedRecording, settings: &RecordingSettings) {
         let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
         published.pictured = Some(Arc::new(PictureSource::of(prepared)));
@@ -77,7 +77,7 @@ impl StatusServer {
         report.version = env!("CARGO_PKG_VERSION");
     }
 
-    /// Tells how the recording is, if somebody may look and it is due: every 200 ms.
+    /// Publishes the figures of the recording every 200 ms, if the server is open.
     pub fn tell(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
         let due = self.told.is_none_or(|told| now.since(told) >= TELL);
         if self.is_open && due {

@@ -1,4 +1,4 @@
-//! Who may reach a service, and how: certificates and keys for TLS, and tokens that say who asks.
+//! Access to a service: certificates and keys for TLS, and tokens that identify clients.
 //!
 //! ```text
 //! TlsFiles, tokens file -> AccessSecrets (read anew when a file changes) -> ClientStream, TokenHolder
@@ -21,7 +21,7 @@ use reread::Reread;
 pub use tls::TlsFiles;
 pub(crate) use tokens::{AccessTokens, TokenHolder};
 
-/// By what clients are known, and what keeps their talk secret.
+/// The certificates and tokens by which a service identifies clients and encrypts connections.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AccessSecrets {
     tls: Option<Arc<Reread<Arc<ServerConfig>>>>,
@@ -29,11 +29,12 @@ pub(crate) struct AccessSecrets {
 }
 
 impl AccessSecrets {
-    /// Reads the files. Each is read again when it changes: a certificate is renewed, and a token taken away, without a restart.
+    /// Reads the files. [`Reread`] reads each again when it changes, so that you can renew a certificate or
+    /// remove a token without a restart.
     ///
     /// # Errors
     ///
-    /// A file can't be read, others may read it though it is secret, or it does not say what it should.
+    /// A file can't be read, other users can read a secret file, or its content is invalid.
     pub(crate) fn read(
         tls: &TlsFiles,
         tokens: Option<&Path>,
@@ -50,12 +51,12 @@ impl AccessSecrets {
         Ok(AccessSecrets { tls: tls.transpose()?, tokens: tokens.transpose()? })
     }
 
-    /// Whether what is said is encrypted.
+    /// Returns true if connections are encrypted.
     pub(crate) fn has_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// What a line that says where a service listens adds.
+    /// The text that a line about a listening service adds, or an empty one.
     pub(crate) fn described(&self) -> &'static str {
         match (self.tls.is_some(), self.tokens.is_some()) {
             (false, false) => "",
@@ -65,12 +66,12 @@ impl AccessSecrets {
         }
     }
 
-    /// The tokens that are valid now. `None` if nobody needs one.
+    /// The tokens that are valid now, or `None` if clients need none.
     pub(crate) fn tokens(&self) -> Option<Arc<AccessTokens>> {
         self.tokens.as_ref().map(|tokens| tokens.get())
     }
 
-    /// What is said over this connection, by TLS if there is a certificate.
+    /// The stream over this connection, by TLS if there is a certificate.
     pub(crate) fn stream(&self, socket: TimedSocket) -> Result<ClientStream, rustls::Error> {
         match &self.tls {
             None => Ok(ClientStream::plain(socket)),
@@ -79,7 +80,7 @@ impl AccessSecrets {
     }
 }
 
-/// The bytes of a file that nobody else may read or change.
+/// The bytes of a file. Refuses a file that any user of this machine may read or change.
 fn secret(path: &Path, what: &str) -> Result<Vec<u8>, ServiceError> {
     let bytes = user_file::bytes(path, what).map_err(ServiceError::asked_wrongly)?;
     let mode = fs::metadata(path).map_err(ServiceError::asked_wrongly)?.mode();

@@ -1,5 +1,5 @@
-//! What stands in files, read again when they change: a recorder that runs for months gets new certificates and tokens
-//! without a restart.
+//! The content of files, read again when they change: a recorder that runs for months gets new certificates and
+//! tokens without a restart.
 
 use std::{
     fmt, fs,
@@ -10,22 +10,23 @@ use std::{
 
 use crate::error::{OperatorLog, ServiceError};
 
-/// See the module.
+/// A value that is read from files, and read again when one of them changes.
 pub(super) struct Reread<T> {
     what: &'static str,
     paths: Vec<PathBuf>,
     read: Box<dyn Fn() -> Result<T, ServiceError> + Send + Sync>,
     value: RwLock<Arc<T>>,
-    /// The files as they were when they were read.
+    /// The stamps of the files when they were last read.
     seen: Mutex<Vec<Option<FileStamp>>>,
     log: OperatorLog,
 }
 
-/// It is another whenever the file is: device, inode, time of change in seconds and nanoseconds, size in bytes.
+/// A stamp that changes whenever the file does: device, inode, time of change in seconds and nanoseconds, size
+/// in bytes.
 type FileStamp = (u64, u64, i64, i64, u64);
 
 impl<T> Reread<T> {
-    /// Reads the files; `what` names their matter in the log.
+    /// Reads the files. `what` names their content in the log.
     pub(super) fn open(
         what: &'static str,
         paths: Vec<PathBuf>,
@@ -37,9 +38,10 @@ impl<T> Reread<T> {
         Ok(Reread { what, paths, read: Box::new(read), value, seen: Mutex::new(seen), log })
     }
 
-    /// What the files say now. If they are wrong now, the log says so once, and what they said before stays valid.
+    /// The value in the files now. If they are invalid now, the log reports that once, and the previous value
+    /// stays valid.
     pub(super) fn get(&self) -> Arc<T> {
-        // Another thread that looks already, at storage that may hang, is not waited for.
+        // Another thread may be looking already, at storage that hangs: do not wait for it.
         if let Ok(mut seen) = self.seen.try_lock() {
             let now = stamps(&self.paths);
             if *seen != now {
@@ -71,7 +73,7 @@ fn stamps(paths: &[PathBuf]) -> Vec<Option<FileStamp>> {
     paths.iter().map(|path| stamp(path)).collect()
 }
 
-/// `None` if the file is not there.
+/// The stamp of a file, or `None` if there is no such file.
 fn stamp(path: &Path) -> Option<FileStamp> {
     let found = fs::metadata(path).ok()?;
     Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec(), found.size()))

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::secret;
 use crate::error::{ServiceError, require, with_causes};
 
-/// Files in PEM by which HTTP is answered over TLS.
+/// The PEM files for HTTP over TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsFiles {
@@ -34,7 +34,7 @@ pub struct TlsFiles {
 }
 
 impl TlsFiles {
-    /// These; of those that are missing, the ones below.
+    /// Takes each file from `below` if it is missing here.
     #[must_use]
     pub fn over(self, below: TlsFiles) -> TlsFiles {
         TlsFiles {
@@ -44,17 +44,17 @@ impl TlsFiles {
         }
     }
 
-    /// Whether none is named.
+    /// Returns true if there are no files.
     pub fn is_empty(&self) -> bool {
         self.paths().is_empty()
     }
 
-    /// All that are named.
+    /// The paths of all named files.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         [&self.certificate, &self.key, &self.clients].into_iter().flatten().cloned().collect()
     }
 
-    /// How a server answers by these files.
+    /// The configuration of a TLS server that uses these files.
     pub(super) fn server_config(&self) -> Result<Arc<ServerConfig>, ServiceError> {
         let (Some(certificate), Some(key)) = (&self.certificate, &self.key) else {
             return Err(ServiceError::AskedWrongly(
@@ -79,7 +79,7 @@ impl TlsFiles {
     }
 }
 
-/// All certificates of a file, of which there is at least one.
+/// All certificates in a file. A file without any is an error.
 fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, ServiceError> {
     let bytes = user_file::bytes(path, what).map_err(ServiceError::asked_wrongly)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
@@ -90,7 +90,7 @@ fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>,
     Ok(found)
 }
 
-/// Whose certificates clients may have.
+/// The check of clients' certificates against the authorities in a file.
 fn clients(path: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, ServiceError> {
     const WHAT: &str = "certificates of clients' authorities";
     let mut roots = RootCertStore::empty();

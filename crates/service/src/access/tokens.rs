@@ -1,5 +1,5 @@
-//! Tokens that say who asks: `Authorization: Bearer TOKEN` (RFC 6750), or a name with the token as its password
-//! (RFC 7617), which is what browsers ask their users for.
+//! Tokens that identify clients. A client sends `Authorization: Bearer TOKEN` (RFC 6750), or a name with the
+//! token as its password (RFC 7617), for which browsers prompt their users.
 
 use std::path::Path;
 
@@ -9,25 +9,26 @@ use subtle::ConstantTimeEq;
 use super::secret;
 use crate::error::ServiceError;
 
-/// Everybody who has a token.
+/// All token holders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AccessTokens(Vec<TokenHolder>);
 
-/// Somebody who has a token.
+/// A client that has a token.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct TokenHolder {
     pub(crate) name: String,
     token: String,
-    /// If not, it may only ask.
+    /// True if the holder may give commands; otherwise it may only query.
     pub(crate) may_command: bool,
 }
 
-/// Characters of a token: nobody guesses one that has so many.
+/// The fewest characters of a token; nobody guesses one of this length.
 const TOKEN_LEAST: usize = 20;
 const FORM: &str = "write NAME TOKEN, or NAME TOKEN read for somebody who commands nothing";
 
 impl AccessTokens {
-    /// Reads a file with a line for each holder: `NAME TOKEN`, or `NAME TOKEN read`. Lines that begin with `#` are comments.
+    /// Reads a file with a line for each holder: `NAME TOKEN`, or `NAME TOKEN read`. Lines that begin with `#`
+    /// are comments.
     pub(super) fn read(path: &Path) -> Result<Self, ServiceError> {
         let wrong = |why: String| ServiceError::AskedWrongly(format!("the tokens {}: {why}", path.display()));
         let text = String::from_utf8(secret(path, "tokens")?);
@@ -54,7 +55,7 @@ impl AccessTokens {
         Ok(AccessTokens(holders))
     }
 
-    /// Who sent a request with this header `Authorization`; `None` if nobody has such a token.
+    /// The sender of a request with this `Authorization` header, or `None` if no holder has such a token.
     pub(crate) fn holder(&self, authorization: &str) -> Option<&TokenHolder> {
         let (scheme, credentials) = authorization.split_once(' ')?;
         let credentials = credentials.trim();
@@ -91,7 +92,7 @@ impl TokenHolder {
         Ok(TokenHolder { name: name.to_owned(), token: token.to_owned(), may_command: right.is_none() })
     }
 
-    /// In a time that tells nothing of where they differ.
+    /// Compares in constant time, so that timing does not reveal the first difference.
     fn has(&self, token: &str) -> bool {
         self.token.as_bytes().ct_eq(token.as_bytes()).into()
     }

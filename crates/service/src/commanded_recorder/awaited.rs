@@ -1,5 +1,5 @@
-//! A series that is awaited before its recording can be prepared: for as long as it takes, on a thread of its own, while questions
-//! are answered and a stop is heard.
+//! The wait for a series, before its recording can be prepared. It takes any time, on a thread of its own.
+//! Meanwhile the recorder answers questions and accepts a stop.
 
 use std::sync::{
     Arc,
@@ -27,14 +27,14 @@ pub(super) struct NextSeries {
 #[derive(Debug)]
 pub(super) struct SeriesWait {
     task: BackgroundTask,
-    /// Every series is recorded: how the next one is, also if this one can't be.
+    /// The next series, if every series is to be recorded, even if this one can't be.
     next: Option<NextSeries>,
-    /// It is not to be waited for any more.
+    /// Set to stop waiting.
     pub(super) stop: Arc<AtomicBool>,
 }
 
 impl NextSeries {
-    /// The options of the series behind a recording, if every series is recorded and nobody stopped that.
+    /// The options of the series after a recording, if every series is to be recorded and nobody stopped that.
     pub(super) fn behind(current: &CurrentRecording) -> Option<Self> {
         let is_stopped = current.stop.load(Ordering::Relaxed);
         next_of(&current.settings, &current.metadata).filter(|_| !is_stopped)
@@ -42,7 +42,7 @@ impl NextSeries {
 }
 
 impl CommandedRecorder {
-    /// From now on a series may begin.
+    /// Starts to wait for a series.
     pub(super) fn await_series(&mut self, awaited: AwaitedSeries) -> Result<(), RefusedOrder> {
         let stop = awaited.stop.clone();
         let name = awaited.opened.name.clone();
@@ -60,7 +60,7 @@ impl CommandedRecorder {
             report.stop = ends;
             report.recording = None;
             if report.state != ServiceState::Waiting {
-                // A new order; between two series the fault of the last one stays to be seen.
+                // A new order. Between two series the fault of the last one stays visible.
                 report.fault = None;
             }
         });
@@ -68,7 +68,7 @@ impl CommandedRecorder {
         Ok(())
     }
 
-    /// Awaits the next of all series. A fault of the one before stays to be seen until the next begins.
+    /// Awaits the next of all series. The fault of the previous one stays visible until the next begins.
     pub(super) fn await_next(&mut self, next: NextSeries, fault: Option<String>) {
         self.report(|report| report.fault = fault);
         self.enter(ServiceState::Waiting);
@@ -84,7 +84,8 @@ impl CommandedRecorder {
         }
     }
 
-    /// Closes connections that nobody waits at, unless another series began on them: it is the next that is recorded.
+    /// Closes connections that nobody uses, unless another series began on them: the next order records that
+    /// one.
     pub(super) fn close_unused(&mut self) {
         if self.awaited.is_some() || self.background.is_some() {
             return;
@@ -94,7 +95,7 @@ impl CommandedRecorder {
         self.report(|report| report.pending_series = pending);
     }
 
-    /// Whether it began, or is not waited for any more.
+    /// Handles the end of the wait: the series began, failed or was stopped.
     pub(super) fn look_at_awaited(&mut self) {
         let Some(outcome) = self.awaited.as_ref().and_then(|awaited| awaited.task.outcome()) else { return };
         let Some(SeriesWait { stop, next, .. }) = self.awaited.take() else { return };
@@ -125,7 +126,7 @@ impl CommandedRecorder {
         self.close_unused();
     }
 
-    /// A series began that can't be recorded, or the time to end has come.
+    /// Handles a series that can't be recorded, or the end of the time to wait.
     fn not_recorded(&mut self, why: String, next: Option<NextSeries>) {
         (self.permission.log)(&why);
         let is_over = |next: &NextSeries| {
@@ -144,7 +145,7 @@ impl CommandedRecorder {
         self.tell_waiting();
     }
 
-    /// The service ends.
+    /// Stops the wait when the service ends.
     pub(super) fn leave_awaited(&mut self) {
         let Some(awaited) = self.awaited.take() else { return };
         awaited.stop.store(true, Ordering::Relaxed);
@@ -154,7 +155,7 @@ impl CommandedRecorder {
     }
 }
 
-/// How the next series is recorded, if these settings are of every one.
+/// The options of the next series, if these settings apply to every series.
 fn next_of(settings: &RecordingSettings, metadata: &RecordingMetadata) -> Option<NextSeries> {
     let next = || NextSeries { wishes: settings.wishes().clone(), metadata: metadata.clone() };
     settings.records_every_series().then(next)

@@ -1,17 +1,17 @@
-//! Orders that fail, come too early or wait, without a recording.
+//! Tests of orders that fail, come too early or wait, without a recording.
 
 use std::sync::mpsc::sync_channel;
 
 use super::*;
 
-/// A recorder with this to be recorded, and what it tells.
+/// A recorder with these options, and its published reports.
 fn commanded(wishes: RecordOptions) -> (CommandedRecorder, Arc<Mutex<Published>>) {
     let published = Arc::new(Mutex::new(Published::default()));
     let permission = CommandPermission { beyond: false, instruments: Vec::new(), file: wishes, log: |_| {} };
     (CommandedRecorder::new(permission, published.clone()), published)
 }
 
-/// Until what was ordered is done.
+/// Waits until the order is done.
 fn await_done(recorder: &mut CommandedRecorder) {
     while recorder.background.is_some() {
         std::thread::sleep(LOOK.duration());
@@ -19,7 +19,7 @@ fn await_done(recorder: &mut CommandedRecorder) {
     }
 }
 
-/// What an order is answered.
+/// The answer to an order.
 fn told(recorder: &mut CommandedRecorder, order: RecorderOrder) -> OrderAnswer {
     let (answer, answered) = sync_channel(1);
     recorder.hear(QueuedOrder { order, answer });

@@ -1,4 +1,4 @@
-//! What the page of the recorder asks for again and again: all that it shows, as JSON, and the latest frame as a picture.
+//! The two requests that the page repeats: its data as JSON, and the latest frame as a picture.
 
 use nilometer_model::Moment;
 use nilometer_storage::Calendar;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{BYTES, HttpResponse, JSON};
 use crate::{console::LiveReport, latest_frame::FrameAnswer};
 
-/// Everything but the picture.
+/// Everything except the picture.
 pub(super) fn live(live: &LiveReport) -> String {
     let LiveReport { report, history, ended } = live;
     let now = Moment(Calendar::now().time);
@@ -15,8 +15,8 @@ pub(super) fn live(live: &LiveReport) -> String {
     page.to_string() + "\n"
 }
 
-/// A line of JSON that says what is shown, and behind it a byte a pixel; or JSON with the reason why there is none, which is
-/// no error: most recordings have no pictures.
+/// A line of JSON that describes the picture, followed by one byte a pixel. Without a picture it is JSON with
+/// the reason, and no error: most recordings have no pictures.
 pub(super) fn latest_frame(answer: FrameAnswer) -> HttpResponse {
     let frame = match answer {
         Ok(frame) => frame,

@@ -1,5 +1,5 @@
-//! The recorder's HTTP server: it is told what to do and says how it is. One request a connection, each within a few
-//! seconds.
+//! The recorder's HTTP server: it takes orders and reports the state. Each connection carries one request, which
+//! takes at most a few seconds.
 
 mod live;
 mod page;
@@ -25,14 +25,14 @@ use crate::{
 };
 use request::{BODY_MAX, BadRequest, HEAD_MAX, HttpRequest};
 
-/// Connections at once.
+/// The most connections at once.
 const MOST: usize = 64;
 /// How long a client may take to send its request.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
-/// How long an answer waits for what became of an order.
+/// How long an answer waits for the outcome of an order.
 const ORDER: Duration = Duration::from_secs(10);
 
-/// Answers for ever.
+/// Serves requests forever.
 pub(super) fn serve(listener: &ServiceListener, console: &Console) {
     let console = console.clone();
     let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
@@ -83,10 +83,11 @@ fn answer(
     connection.stream.finish()
 }
 
-/// Browsers ask for a name and a password then, which is the token.
+/// The header that makes browsers prompt for a name and a password, which is the token.
 const CHALLENGE: &str = "WWW-Authenticate: Basic realm=\"nilometer\", charset=\"UTF-8\"\r\n";
 
-/// The refusal of a request, if its client needs a token and has none that suffices. The connection knows its name from then on.
+/// Refuses a request whose client needs a token and has none that suffices. It also stores the holder's name in
+/// the connection.
 fn refuse_without_token(
     connection: &mut Connection,
     request: &HttpRequest,
@@ -108,16 +109,16 @@ fn refusal_of(holder: Option<&TokenHolder>, method: &str) -> Option<HttpResponse
     }
 }
 
-/// What is known of a request beside what it says.
+/// Facts about a request that are not part of it.
 #[derive(Debug, Clone, Copy)]
 struct Asked<'a> {
-    /// Only this machine is listened to.
+    /// True if the service listens to this machine only.
     local: bool,
-    /// With which the page marks its own script.
+    /// The nonce that marks the page's own script and style.
     nonce: &'a str,
 }
 
-/// The request, once it is whole. A client that is too slow is told so.
+/// Reads a whole request. A client that is too slow gets status 408.
 fn read(connection: &mut Connection) -> io::Result<Result<HttpRequest, BadRequest>> {
     const LATE: BadRequest = BadRequest(408, "it did not come in time");
     connection.stream.give_up_after(PATIENCE);
@@ -136,7 +137,7 @@ fn read(connection: &mut Connection) -> io::Result<Result<HttpRequest, BadReques
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => bytes.extend_from_slice(&piece[..count]),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(Err(LATE)),
-            // Nothing came for as long as it may take: the next look says so.
+            // The read timed out without data. The next read reports the deadline.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
@@ -163,8 +164,8 @@ fn respond(request: &HttpRequest, console: &Console, asked: &Asked<'_>) -> HttpR
     }
 }
 
-/// A page in a browser on this machine must not command the recorder: browsers say which page sends a request, and a name
-/// that its owner points to this machine is not this machine's.
+/// Refuses requests by which a page in a browser on this machine could command the recorder. Browsers name the
+/// page that sends a request. The check of the host refuses names that their owners point to this machine.
 fn is_trusted(request: &HttpRequest, local: bool) -> Result<(), BadRequest> {
     if request.method != "GET" && request.origin.is_some() {
         return Err(BadRequest(403, "pages in browsers may not command it"));
@@ -178,7 +179,7 @@ fn is_trusted(request: &HttpRequest, local: bool) -> Result<(), BadRequest> {
     Ok(())
 }
 
-/// A JSON object; nothing means an empty one.
+/// A JSON object. An empty body is an empty object.
 fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
@@ -186,13 +187,13 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
     serde_json::from_slice(body).map_err(|error| format!("write a JSON object: {error}"))
 }
 
-/// What is wished, with the keys of the configuration.
+/// The options in a request, with the keys of the configuration.
 fn wishes(body: &[u8]) -> Result<RecordOptions, String> {
     let keys = Value::Object(object(body)?);
     serde_json::from_value(keys).map_err(|error| error.to_string())
 }
 
-/// The same, and `metadata`.
+/// The options in a request, and its `metadata`.
 fn arm(body: &[u8]) -> Result<RecorderOrder, String> {
     let mut keys = object(body)?;
     let metadata = keys.remove("metadata").map(serde_json::from_value).transpose();

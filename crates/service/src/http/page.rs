@@ -1,27 +1,27 @@
-//! The page that a browser shows of the recorder: one file with all that it needs. Nothing on it commands.
+//! The page of the recorder for browsers: one file without dependencies. It gives no commands.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 pub(super) const CONTENT: &str = "text/html; charset=utf-8";
 const PAGE: &str = include_str!("page.html");
-/// Stands in the page for the nonce.
+/// The placeholder for the nonce in the page.
 const MARK: &str = "NONCE";
 
-/// A text that nobody can know before: only the script and the style that carry it are obeyed (Content Security Policy
+/// An unpredictable text. Browsers obey only the script and the style that carry it (Content Security Policy
 /// Level 3, section 2.3.1).
 pub(super) fn nonce() -> String {
-    // Each is keyed from the random numbers of the system.
+    // Each hasher takes its key from the random numbers of the system.
     let [high, low] = [(); 2].map(|()| RandomState::new().build_hasher().finish());
     format!("{high:016x}{low:016x}")
 }
 
-/// The page, whose own script and style carry this nonce.
+/// The page. Its own script and style carry this nonce.
 pub(super) fn page(nonce: &str) -> String {
     PAGE.replace(MARK, nonce)
 }
 
-/// What browsers may do with an answer, whatever it is: nothing but run and show what carries this nonce, and ask this
-/// recorder for more. No other page may frame or embed it.
+/// The headers that restrict what browsers do with any answer. They run and show only content with this nonce,
+/// and connect only to this recorder. No other page may frame or embed it.
 pub(super) fn policy(nonce: &str) -> String {
     format!(
         "Content-Security-Policy: default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \

@@ -1,36 +1,36 @@
-//! HTTP/1.1 as far as a recorder needs it (RFC 9112): one request a connection, with a length, not chunked. Pure: bytes in,
-//! a request out.
+//! HTTP/1.1 as far as a recorder needs it (RFC 9112): one request a connection, with a length, not chunked. The
+//! parser turns bytes into a request without I/O.
 
 use httparse::{EMPTY_HEADER, Header, Request, Status};
 
-/// What came.
+/// A request from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HttpRequest {
     pub(super) method: String,
-    /// Without what stands behind `?`.
+    /// The path without `?` and the query.
     pub(super) path: String,
     pub(super) host: Option<String>,
     /// The page that sent it, if a browser did.
     pub(super) origin: Option<String>,
-    /// What says who asks.
+    /// The header that identifies the client.
     pub(super) authorization: Option<String>,
     pub(super) body: Vec<u8>,
 }
 
-/// A request that is none, or is not served: the status to be answered, and why.
+/// An invalid or unsupported request: the status of the answer, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BadRequest(pub(super) u16, pub(super) &'static str);
 
-/// Bytes of the request line and the headers, at the most, and of a body.
+/// The most bytes of the request line and headers together. `BODY_MAX` is the limit of a body.
 pub(super) const HEAD_MAX: usize = 8 << 10;
 pub(super) const BODY_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 64;
 const NOT_A_REQUEST: BadRequest = BadRequest(400, "its first line is not METHOD PATH HTTP/1.1");
 const NOT_A_HEADER: BadRequest = BadRequest(400, "a header is not NAME: VALUE");
 
-/// The request in front of these bytes; none if it is not whole yet.
+/// The request at the start of these bytes, or `None` if it is not complete yet.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<HttpRequest>, BadRequest> {
-    // The parser skips blank lines in front.
+    // The parser would skip leading blank lines.
     if bytes.first().is_some_and(u8::is_ascii_whitespace) {
         return Err(NOT_A_REQUEST);
     }
@@ -43,7 +43,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<HttpRequest>, BadRequest> {
     };
     let (head, body) = bytes.split_at(end);
     let head = std::str::from_utf8(head).map_err(|_| BadRequest(400, "its headers are no text"))?;
-    // The parser also takes lines that end in LF alone. A proxy on the way may read two of them as one.
+    // The parser also accepts lines that end in LF alone. A proxy on the way may read two of them as one.
     if head.replace("\r\n", "").contains('\n') {
         return Err(BadRequest(400, "its lines do not end in CR LF"));
     }
@@ -62,7 +62,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<HttpRequest>, BadRequest> {
 /// The refusal of a head that the parser can't read.
 fn refused(error: httparse::Error) -> BadRequest {
     match error {
-        // A blank in the target ends here too.
+        // A blank in the target also leads here.
         httparse::Error::Version => BadRequest(505, NOT_A_REQUEST.1),
         httparse::Error::TooManyHeaders => BadRequest(431, "it has too many headers"),
         httparse::Error::HeaderName | httparse::Error::HeaderValue => NOT_A_HEADER,
@@ -70,7 +70,8 @@ fn refused(error: httparse::Error) -> BadRequest {
     }
 }
 
-/// Method and path of `POST /arm?now HTTP/1.1`. `None` if the method is no word of capital letters, or the target no path.
+/// The method and path of `POST /arm?now HTTP/1.1`. `None` if the method is not all capital letters, or the
+/// target is no path.
 fn asked(request: &Request<'_, '_>) -> Option<(String, String)> {
     let method = request.method.filter(|word| word.bytes().all(|byte| byte.is_ascii_uppercase()))?;
     let target = request.path.filter(|target| target.starts_with('/'))?;

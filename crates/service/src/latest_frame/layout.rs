@@ -1,8 +1,9 @@
-//! Whether the frames of an instrument are pictures, and where their pixels stand.
+//! The layout of pictures: which instruments have frames that are pictures, and the positions of their pixels.
 
 use nilometer_model::{Bytes, Instrument, PixelType};
 
-/// How a picture is made of a frame: modules one behind the other, of each row by row, of each pixel by pixel, little-endian.
+/// The layout of a picture in a frame. Modules follow each other; each is stored row by row, and pixels are
+/// little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PictureLayout {
     pub(super) pixel: PixelType,
@@ -10,7 +11,7 @@ pub(crate) struct PictureLayout {
     pub(super) columns: usize,
     pub(super) rows: usize,
     pub(super) modules: usize,
-    /// How many modules the picture has side by side.
+    /// The number of modules side by side in the picture.
     pub(super) across: usize,
 }
 
@@ -18,7 +19,8 @@ pub(crate) struct PictureLayout {
 const FRAME_MAX: Bytes = Bytes(256 << 20);
 
 impl PictureLayout {
-    /// Of an instrument that comes over a network, in packets or in whole frames, or why it has none.
+    /// The layout for an instrument with packets or whole frames over a network, or the reason why it has no
+    /// pictures.
     pub(crate) fn of(instrument: &Instrument) -> Result<Self, String> {
         let frame = instrument.frame_size();
         if let Some(packets) = &instrument.packets {
@@ -64,19 +66,20 @@ impl PictureLayout {
         self.pixel.bits() as usize / 8
     }
 
-    /// Pixels of the whole picture side by side.
+    /// The width of the whole picture in pixels.
     pub(super) fn width(&self) -> usize {
         self.columns * self.across
     }
 
-    /// And on top of each other.
+    /// The height of the whole picture in pixels.
     pub(super) fn height(&self) -> usize {
         self.rows * self.modules.div_ceil(self.across)
     }
 }
 
-/// Where modules stand is not known, so they are shown in the order of their numbers, so many side by side that the picture
-/// is nearest to a square: eight modules of 1024 x 512 pixels two by two are 2048 x 2048.
+/// The number of modules side by side. Their true positions are unknown, so the picture shows them in the order
+/// of their numbers. It chooses the number that brings the picture nearest to a square: eight modules of 1024 x
+/// 512 pixels, two by two, are 2048 x 2048.
 fn across(columns: usize, rows: usize, modules: usize) -> usize {
     let side_ratio = |across: usize| {
         let width = columns * across;

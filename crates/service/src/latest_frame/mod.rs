@@ -1,6 +1,6 @@
-//! Pictures of the latest frame, for those who watch a recording. They are made only when somebody asks, on a thread that
-//! neither the recorder nor any other answer waits for: at most one a second, and so that a picture takes at most a fifth of
-//! the time, one at a time however many ask.
+//! Pictures of the latest frame, for people who watch a recording. Nilometer makes one only on request, on a
+//! thread that neither the recorder nor any other answer waits for. There is at most one picture a second, and
+//! at most one at a time for all clients. Making pictures takes at most a fifth of the time.
 //!
 //! ```text
 //! GET /latest-frame -> LatestFrames -> (thread) PictureReader -> RecordingView -> reduce -> LatestFrame
@@ -22,45 +22,45 @@ use nilometer_storage::{Clock, DetachedTask, NoOutcome};
 use source::PictureReader;
 pub(crate) use source::{LatestFrame, PictureSource};
 
-/// Where pictures are asked for.
+/// Makes pictures on request and keeps the latest.
 #[derive(Debug)]
 pub(crate) struct LatestFrames {
     clock: Clock,
     state: Mutex<PictureState>,
 }
 
-/// What is answered: a picture, or why there is none.
+/// A picture, or the reason why there is none.
 pub(crate) type FrameAnswer = Result<Arc<LatestFrame>, String>;
 
 #[derive(Debug, Default)]
 struct PictureState {
     source: Option<Arc<PictureSource>>,
-    /// When nothing is read.
+    /// The reader, while no read is running.
     reader: Option<PictureReader>,
     reading: Option<Reading>,
     answer: Option<FrameAnswer>,
-    /// Before this moment nothing is read.
+    /// No read begins before this moment.
     next: Nanos,
 }
 
-/// What came of reading: nothing where the frame is the same as before.
+/// The result of a read: `None` if the frame is the same as before.
 type FrameRead = Result<Option<LatestFrame>, String>;
 
-/// A frame that is being read. Storage that hangs keeps it there, and with it one thread a recording.
+/// A read in progress. Storage that hangs keeps it there, and with it one thread for each recording.
 #[derive(Debug)]
 struct Reading {
     task: DetachedTask<(PictureReader, FrameRead)>,
     begun: Nanos,
 }
 
-/// Pictures are no more frequent.
+/// The shortest interval between pictures.
 const EVERY: Nanos = Nanos::from_millis(1000);
-/// A picture that took so long is followed by a pause of so many times that.
+/// The pause after a picture, as a multiple of the time that it took.
 const PAUSE: u64 = 4;
-/// How long one who asks waits for a picture that is being made.
+/// The longest that a client waits for a picture in progress.
 const PATIENCE: Nanos = Nanos::from_millis(800);
 const STEP: Duration = Duration::from_millis(5);
-/// The processor is left to the recorder where both want it.
+/// The nice value of the reading thread: the recorder goes first if both need the processor.
 const NICE: i32 = 10;
 
 impl LatestFrames {
@@ -68,7 +68,7 @@ impl LatestFrames {
         LatestFrames { clock: Clock::start(), state: Mutex::default() }
     }
 
-    /// The latest picture of this recording, which is waited for a little if it is being made.
+    /// The latest picture of this recording. If one is in progress, it waits for that up to `PATIENCE`.
     pub(crate) fn latest(&self, source: &Arc<PictureSource>) -> FrameAnswer {
         if let Some(why) = source.refusal() {
             return Err(why.clone());
@@ -86,7 +86,7 @@ impl LatestFrames {
         }
     }
 
-    /// Takes in what was read, and begins to read if that is due.
+    /// Takes in a finished read, and begins another if that is due.
     fn advance(&self, source: &Arc<PictureSource>) -> MutexGuard<'_, PictureState> {
         let now = self.clock.now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,7 @@ impl LatestFrames {
 }
 
 impl PictureState {
-    /// What belongs to another recording is given up, also a frame that is being read.
+    /// Turns to this recording. It drops everything of another, including a read in progress.
     fn turn_to(&mut self, source: &Arc<PictureSource>) {
         if self.source.as_ref().is_none_or(|known| !Arc::ptr_eq(known, source)) {
             let next = self.next;
@@ -122,7 +122,7 @@ impl PictureState {
         self.reading = None;
         match outcome {
             Ok(Some(frame)) => self.answer = Some(Ok(Arc::new(frame))),
-            // It is the same frame still.
+            // The frame is still the same.
             Ok(None) => {}
             Err(why) => self.answer = Some(Err(why)),
         }
@@ -137,9 +137,10 @@ impl PictureState {
     }
 }
 
-/// On a thread of its own, which may wait for storage.
+/// Reads the latest frame. It may wait for storage, so it runs on a thread of its own.
 fn read(mut reader: PictureReader) -> (PictureReader, FrameRead) {
-    // Linux has a priority for each thread (setpriority(2), "C library/kernel differences"). Without it all works as well.
+    // Linux has a priority for each thread (setpriority(2), "C library/kernel differences"). A failure here does
+    // no harm.
     rustix::process::setpriority_process(None, NICE).unwrap_or_default();
     let read = reader.read();
     (reader, read)

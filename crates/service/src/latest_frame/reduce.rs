@@ -1,12 +1,14 @@
-//! A frame made small enough to be sent every second. Pure: pixels in, a picture out.
+//! Reduces a frame to a picture small enough to send every second. Pixels go in, a picture comes out; there is
+//! no I/O.
 //!
-//! A pixel of the small picture stands for a square of pixels of the frame and shows the greatest of them, so that a
-//! reflection of one pixel is still seen. It is masked if half of the square or more is. Values are sent as 255 codes on a
-//! logarithmic scale, between the levels that a thousandth of the small pixels lie below and above: one hot pixel does not
-//! darken all others.
+//! A pixel of the small picture stands for a square of pixels of the frame. It shows the greatest of them, so
+//! that a reflection of one pixel stays visible. It is masked if at least half of the square is.
 //!
-//! For example, a frame of 4 x 2 pixels of 16 bit at a factor of two, where 65535 is what dead pixels and pixels that did not
-//! come have:
+//! Values become 255 codes on a logarithmic scale between two levels. A thousandth of the small pixels lie below
+//! the low level, and a thousandth above the high one. One hot pixel therefore does not darken all others.
+//!
+//! For example, a frame of 4 x 2 pixels of 16 bits at a factor of two. Dead pixels and pixels that did not
+//! arrive have the value 65535:
 //!
 //! ```text
 //!   0 3 | 65535 65535       3 | masked        codes   0 | 255    where 3 is the low level
@@ -18,20 +20,20 @@ use serde::Serialize;
 
 use super::layout::PictureLayout;
 
-/// A picture that is sent: what its codes mean, and how it is made of the frame.
+/// A reduced picture with the meaning of its codes and its relation to the frame.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ReducedPicture {
     pub(super) width: usize,
     pub(super) height: usize,
-    /// So many pixels of the frame are one of the picture, in both directions.
+    /// One pixel of the picture covers `factor` x `factor` pixels of the frame.
     pub(super) factor: usize,
     /// Columns and rows of the frame, with modules side by side.
     pub(super) frame_width: usize,
     pub(super) frame_height: usize,
     pub(super) modules: usize,
-    /// The value of code 0, or less.
+    /// Code 0 stands for this value or a lower one.
     pub(super) low: u32,
-    /// The value of code 254, or more.
+    /// Code 254 stands for this value or a higher one.
     pub(super) high: u32,
     /// The greatest value in the frame.
     pub(super) greatest: u32,
@@ -48,12 +50,12 @@ pub(crate) struct ReducedPicture {
 /// The code of a pixel that is masked.
 pub(super) const MASKED: u8 = 255;
 const CODE_MAX: f64 = 254.0;
-/// Pixels side by side or on top of each other, at the most.
+/// The most pixels of a picture in either direction.
 const SIDE: usize = 512;
-/// Small pixels that may lie below the low and above the high level.
+/// The share of small pixels below the low level, and the share above the high level.
 const OUTSIDE: f64 = 0.001;
 
-/// What is known of a small pixel so far.
+/// The state of a small pixel while rows are added.
 #[derive(Debug, Clone, Copy, Default)]
 struct PixelSquare {
     greatest: u32,
@@ -69,7 +71,7 @@ struct FrameSums {
     masked: u64,
 }
 
-/// Makes the picture of a frame, which has as many bytes as its layout says.
+/// Makes the picture of a frame. The frame has the number of bytes in its layout.
 pub(super) fn reduce(frame: &[u8], layout: &PictureLayout) -> ReducedPicture {
     let factor = layout.width().max(layout.height()).div_ceil(SIDE).max(1);
     let width = layout.width().div_ceil(factor);
@@ -102,15 +104,16 @@ pub(super) fn reduce(frame: &[u8], layout: &PictureLayout) -> ReducedPicture {
     }
 }
 
-/// Where a row of a module begins in the picture, and how many of its pixels make a square.
+/// The column at which a row of a module begins in the picture, and the side of a square in pixels.
 #[derive(Debug, Clone, Copy)]
 struct Columns {
     left: usize,
     factor: usize,
 }
 
-/// Detectors mark gaps between modules and pixels that don't work by values that are no counts: negative ones where the type has
-/// a sign (Pilatus), and where it has none its two greatest (EIGER: 2^bits - 1 and 2^bits - 2).
+/// Adds a row of a module. Detectors mark gaps between modules and broken pixels by values that are no counts.
+/// Signed types use negative values (Pilatus), and unsigned types their two greatest (EIGER: 2^bits - 1 and
+/// 2^bits - 2). The greatest value of a signed type is masked too.
 fn add_row(row: &[u8], pixel: PixelType, line: &mut [PixelSquare], at: Columns, sums: &mut FrameSums) {
     match pixel {
         PixelType::Uint8 => {
@@ -140,7 +143,7 @@ fn add_row(row: &[u8], pixel: PixelType, line: &mut [PixelSquare], at: Columns, 
     }
 }
 
-/// Adds the pixels of a row of a module, of which masked ones are none.
+/// Adds the pixels of a row of a module; `None` is a masked pixel.
 fn add(
     pixels: impl Iterator<Item = Option<u32>>,
     line: &mut [PixelSquare],
@@ -170,13 +173,14 @@ fn add(
 }
 
 impl PixelSquare {
-    /// Where modules do not fill the picture there is no pixel at all.
+    /// The greatest value, or `None` if the square is masked. A square outside all modules has no pixels and
+    /// counts as masked.
     fn value(&self) -> Option<u32> {
         (2 * self.masked < self.pixels).then_some(self.greatest)
     }
 }
 
-/// The values that codes lie between.
+/// The levels between which codes are scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Levels {
     low: u32,

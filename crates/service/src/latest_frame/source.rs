@@ -1,5 +1,5 @@
-//! The latest frame of a recording that is still made, read as any reader of it would: from its directories, and only what is
-//! acknowledged. All here may wait for storage, and is done on a thread of its own.
+//! The latest frame of a recording in progress. It reads the recording's directories like any other reader, and
+//! only acknowledged data. All functions here may wait for storage, and run on a thread of their own.
 
 use std::{ops::Range, path::PathBuf, sync::Arc};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::recording::prepare::PreparedRecording;
 
-/// A recording of which pictures can be asked for.
+/// A recording from which pictures are made.
 #[derive(Debug)]
 pub(crate) struct PictureSource {
     name: String,
@@ -25,29 +25,29 @@ pub(crate) struct PictureSource {
     layout: Result<PictureLayout, String>,
 }
 
-/// A frame as a picture, and which one it is.
+/// A frame as a picture, with the frame's number.
 #[derive(Debug, Serialize)]
 pub(crate) struct LatestFrame {
     recording: String,
-    /// Its number in the recording, from 0.
+    /// The frame's number in the recording, from 0.
     frame: u64,
-    /// When it was read.
+    /// The time of the read.
     read_at: Moment,
     #[serde(flatten)]
     picture: ReducedPicture,
 }
 
-/// Reads the latest frame again and again.
+/// Reads the latest frame repeatedly.
 #[derive(Debug)]
 pub(super) struct PictureReader {
     source: Arc<PictureSource>,
     view: Option<RecordingView>,
-    /// Of one frame.
+    /// The bytes of one frame.
     buffer: Vec<u8>,
     shown: Option<u64>,
 }
 
-/// Blocks that are looked at before the last that may be shown.
+/// The number of blocks below the last visible one in which the reader looks for a frame.
 const BACK: u64 = 64;
 const NOTHING_YET: &str = "no frame is acknowledged yet";
 
@@ -57,19 +57,19 @@ impl PictureSource {
         PictureSource::new(&prepared.name, directories, &prepared.instrument)
     }
 
-    /// A recording of this instrument in these directories of its own.
+    /// A recording of this instrument in these directories, which hold nothing else.
     pub(super) fn new(name: &str, directories: Vec<PathBuf>, instrument: &Instrument) -> Self {
         PictureSource { name: name.to_owned(), directories, layout: PictureLayout::of(instrument) }
     }
 
-    /// Why there are no pictures of it, if so.
+    /// The reason why this recording has no pictures, or `None` if it has some.
     pub(super) fn refusal(&self) -> Option<&String> {
         self.layout.as_ref().err()
     }
 }
 
 impl LatestFrame {
-    /// A byte a pixel, row by row; 255 is masked.
+    /// One byte a pixel, row by row; 255 is masked.
     pub(crate) fn codes(&self) -> &[u8] {
         &self.picture.codes
     }
@@ -80,7 +80,7 @@ impl PictureReader {
         PictureReader { source, view: None, buffer: Vec::new(), shown: None }
     }
 
-    /// The latest frame; none if it was read before.
+    /// The latest frame, or `None` if it is the one read last.
     pub(super) fn read(&mut self) -> Result<Option<LatestFrame>, String> {
         let layout = self.source.layout.clone()?;
         let view = self.open()?;
@@ -102,7 +102,7 @@ impl PictureReader {
     fn open(&mut self) -> Result<&RecordingView, String> {
         if self.view.is_none() {
             let opened = Recording::open(&self.source.directories, Trust::Acknowledged);
-            // Before its first block is written it has no journal.
+            // A recording has no journal before the first block is written.
             let recording = opened.map_err(|error| format!("{NOTHING_YET}: {error}"))?;
             self.view = Some(RecordingView::new(recording, Extent::Mark));
         }
@@ -123,7 +123,7 @@ impl PictureReader {
     }
 }
 
-/// The last whole frame that a reader may be shown, in bytes of the view, and the block that it is in.
+/// The last whole frame that a reader may see, as a range of bytes in the view, and its block.
 #[derive(Debug, PartialEq, Eq)]
 struct LastFrame {
     range: Range<u64>,
@@ -131,8 +131,8 @@ struct LastFrame {
 }
 
 impl LastFrame {
-    /// Blocks behind the watermark are known but not shown, and the one below it may be missing: a few before it are looked
-    /// at too.
+    /// Finds the last visible frame. Blocks beyond the watermark are known but hidden, and the one below it may
+    /// be missing. The search therefore goes a few blocks back.
     fn of(view: &RecordingView) -> Option<Self> {
         let shown = view.length();
         let size = view.frame_size();

@@ -1,4 +1,4 @@
-//! Pictures of recordings that are laid out by hand and grow.
+//! Tests of pictures of growing recordings that are laid out by hand.
 
 use nilometer_model::{Instrument, Storing};
 use nilometer_recording::{
@@ -17,7 +17,7 @@ fn detector() -> Instrument {
     instrument(SHAPE, PACKETS)
 }
 
-/// A recording of its frames with so many lanes, and where pictures of it are from.
+/// A recording with this number of lanes, and the source of its pictures.
 fn recording(lanes: usize) -> (LaidOut, Arc<PictureSource>) {
     let instrument = detector();
     let packets = instrument.packets.as_ref().expect("it has some");
@@ -88,7 +88,7 @@ fn many_who_ask_cost_one_picture_a_second() {
         })
         .collect();
     let all: Vec<_> = all.into_iter().map(|one| one.join().expect("no panic")).collect();
-    // On a machine that is busy nothing may be there in time; what is there is there once.
+    // A busy machine may show no frame in time, but never the same one twice.
     let mut made = all.into_iter().flatten();
     if let Some(first) = made.next() {
         assert!(made.all(|other| Arc::ptr_eq(&first, &other)));

@@ -1,6 +1,6 @@
-//! The commands of Mark 5 recorders that make sense here, and what they are answered. Replies have the fields that the
-//! documentation of jive5ab gives for generic recorders such as `FlexBuff` ("jive5ab command set"; in its sources
-//! src/mk5command/*.cc).
+//! The commands of Mark 5 recorders that make sense here, and their replies. Replies have the fields that the
+//! documentation of jive5ab gives for generic recorders such as `FlexBuff` ("jive5ab command set"; in its
+//! sources src/mk5command/*.cc).
 
 use std::{
     sync::{Arc, MutexGuard},
@@ -23,27 +23,27 @@ use crate::{
     state::{EndedScan, RecorderOrder, RefusedOrder, ServiceReport, ServiceState},
 };
 
-/// One connection.
+/// The state of one connection.
 #[derive(Debug)]
 pub(super) struct Mark5Session {
     pub(super) console: Console,
     pub(super) shared: Arc<StationState>,
     pub(super) clock: Clock,
-    /// Which recording is looked at; the last one, if none was chosen.
+    /// The recording that queries refer to, or `None` for the last one.
     chosen: Option<String>,
 }
 
-/// A scan label is at most so long (Mark 5C command set, `record`).
+/// The most characters of a scan label (Mark 5C command set, `record`).
 const LABEL_MAX: usize = 64;
-/// How long a reply waits for what became of an order. The Field System gives up after two seconds where it is told to,
-/// and takes 1, begun, for well done.
+/// The longest that a reply waits for the outcome of an order. The Field System may be set to give up after two
+/// seconds. It takes 1 (begun) for success.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// What is told and can't be set.
+/// The keywords that can be queried but not set.
 const QUERIES: [&str; 9] =
     ["status", "error", "scan_check", "file_check", "rtime", "dir_info", "dts_id", "version", "os_rev"];
 
-/// There is no such keyword.
+/// The reply to an unknown keyword.
 pub(super) fn unknown(command: &Mark5Command) -> Mark5Reply {
     Mark5Reply::to(command, ReturnCode::Unknown).field("no such keyword")
 }
@@ -57,7 +57,7 @@ impl Mark5Session {
         self.shared.noted()
     }
 
-    /// What a command is answered; none if it is not known.
+    /// The reply to a command, or `None` if its keyword is unknown.
     pub(super) fn reply(&mut self, command: &Mark5Command) -> Option<Mark5Reply> {
         if !command.query && QUERIES.contains(&command.keyword.as_str()) {
             return Some(Mark5Reply::to(command, ReturnCode::Irrelevant).field("only available as query"));
@@ -119,7 +119,7 @@ impl Mark5Session {
         self.ordered(command, order).0
     }
 
-    /// The reply to an order, and whether it was carried out or is under way.
+    /// The reply to an order. The second value is true if the recorder has carried it out or is doing so.
     pub(super) fn ordered(&mut self, command: &Mark5Command, order: RecorderOrder) -> (Mark5Reply, bool) {
         let refused = |code, why: String| (Mark5Reply::to(command, code).field(why), false);
         match self.console.order(order, PATIENCE) {
@@ -154,9 +154,11 @@ impl Mark5Session {
         }
     }
 
-    /// `<on or off> : <number of the recording> : <label> : <bytes>`; of the last one when it is off. Bytes are those that a
-    /// kill leaves; behind them stand, while it records, those that were received and those that a loss of power leaves. Of
-    /// `nthread` how many read and write, of `mk6` that files are none.
+    /// `<on or off> : <number of the recording> : <label> : <bytes>`; when off, of the last recording.
+    ///
+    /// The bytes are those that survive a kill of the recorder. While it records, two fields follow: bytes
+    /// received, and bytes that survive a loss of power. A query of `nthread` gives the numbers of readers and
+    /// writers; one of `mk6` gives 0, since files are never Mark 6 ones.
     fn recording(&self, command: &Mark5Command) -> Mark5Reply {
         let report = self.console.report();
         let reply = Mark5Reply::to(command, ReturnCode::Done);
@@ -179,8 +181,8 @@ impl Mark5Session {
         }
     }
 
-    /// Bits as Mark 5 recorders have them: 0 ready, 1 error pending, 3 and 4 something goes on, 6 recording, 7 media full,
-    /// 10 data were lost, 20 and 21 there is a bank.
+    /// The status word with the bits of Mark 5 recorders: 0 ready, 1 error pending, 3 and 4 busy, 6 recording, 7
+    /// media full, 10 data lost, 20 and 21 a bank is present.
     fn status(&self, command: &Mark5Command) -> Mark5Reply {
         let report = self.report();
         let reply = Mark5Reply::to(command, ReturnCode::Done).field(format!("0x{:08x}", word(&report)));
@@ -190,7 +192,8 @@ impl Mark5Session {
         }
     }
 
-    /// `<number> : <message> : <time> : :`, once; without an error all are empty. The last two are of errors that came again.
+    /// `<number> : <message> : <time> : :`, once. Without an error all fields are empty. The last two are for
+    /// repeated errors.
     fn error(&self, command: &Mark5Command) -> Mark5Reply {
         let report = self.report();
         let Some(why) = report.fault else { return empty(Mark5Reply::to(command, ReturnCode::Done), 5) };
@@ -198,7 +201,7 @@ impl Mark5Session {
         empty(Mark5Reply::to(command, ReturnCode::Done).field(ERROR).field(why).field(report.since.vex()), 2)
     }
 
-    /// How it is; without a fault that was read.
+    /// The report, without a fault that a station has already read.
     fn report(&self) -> ServiceReport {
         let report = self.console.report();
         let is_pending = self.noted().is_pending(report.since);
@@ -211,7 +214,7 @@ impl Mark5Session {
         buffers.into_iter().fold(Mark5Reply::to(command, ReturnCode::Done).field(protocol), Mark5Reply::field)
     }
 
-    /// `evlbi?`, or `evlbi = <format>` with `%t` and so on.
+    /// `evlbi?`, or `evlbi = <format>` with placeholders such as `%t`.
     fn statistics(&self, command: &Mark5Command) -> Mark5Reply {
         const USUAL: [&str; 8] =
             ["total", "%t", "loss", "%l (%L)", "out-of-order", "%o (%O)", "extent", "%R"];
@@ -243,7 +246,7 @@ impl Mark5Session {
         }
     }
 
-    /// `net_port = [<host>@]<port>`. The host stays as it is unless it is said.
+    /// `net_port = [<host>@]<port>`. Without a host the current one stays.
     fn set_port(&mut self, command: &Mark5Command) -> Mark5Reply {
         let wrong = |why: &str| Mark5Reply::to(command, ReturnCode::Parameter).field(why);
         let [text] = &command.fields[..] else { return wrong("write one port, or host@port") };
@@ -276,7 +279,7 @@ impl Mark5Session {
 
     fn set_mode(&mut self, command: &Mark5Command) -> Mark5Reply {
         let mode = command.fields.join(":").parse::<VlbiMode>().map_err(|error| error.to_string());
-        // One that is well written may still be none that can be.
+        // A well-formed mode may still be impossible.
         match mode.and_then(|mode| mode.instrument(None).map(|_| mode)) {
             Ok(mode) => self.order(
                 command,
@@ -286,7 +289,7 @@ impl Mark5Session {
         }
     }
 
-    /// The recording that is looked at, and its number from 1.
+    /// The recording that queries refer to, and its number from 1.
     fn looked_at(&self) -> Option<(usize, EndedScan)> {
         let mut scans = self.console.scans();
         let at = match &self.chosen {
@@ -338,7 +341,7 @@ impl Mark5Session {
     }
 }
 
-/// What is found of a recording, behind what names it.
+/// The reply with the findings about a recording, after the fields that name it.
 pub(super) fn checked(command: &Mark5Command, scan: &EndedScan, named: &[String]) -> Mark5Reply {
     let times = match scan::span(scan) {
         Ok(times) => times,
@@ -353,7 +356,7 @@ pub(super) fn checked(command: &Mark5Command, scan: &EndedScan, named: &[String]
     if mode.format() == "mark5b" { reply } else { reply.field(mode.payload().0) }
 }
 
-/// The number of an error in `status?`: jive5ab numbers its own from 1000 on.
+/// The number of an error in `status?`. The numbers of jive5ab start at 1000.
 const ERROR: u32 = 1000;
 
 fn word(report: &ServiceReport) -> u32 {
@@ -377,7 +380,7 @@ fn word(report: &ServiceReport) -> u32 {
     bits.into_iter().filter(|(_, set)| *set).map(|(bit, _)| 1 << bit).sum()
 }
 
-/// One name from experiment, station and scan; a scan alone is a label.
+/// Joins experiment, station and scan to one name. A scan alone is a label; without a scan there is none.
 fn label([experiment, station, scan]: [&str; 3]) -> Option<String> {
     let parts = [experiment, station, scan].into_iter().filter(|part| !part.is_empty());
     let name = if scan.is_empty() { String::new() } else { parts.collect::<Vec<_>>().join("_") };
@@ -386,8 +389,8 @@ fn label([experiment, station, scan]: [&str; 3]) -> Option<String> {
     (is_label && !name.starts_with('.')).then_some(name)
 }
 
-/// Which recording is meant, where this one was looked at before: of those with a part of a name the oldest, as in jive5ab,
-/// but none before the one that has this name as a whole.
+/// The index of the chosen recording; `now` is the one chosen before. A whole name goes first. A part of a name
+/// selects the oldest recording that contains it, as in jive5ab.
 fn choice(asked: &str, now: usize, scans: &[EndedScan]) -> Option<usize> {
     let count = scans.len();
     match (asked.to_ascii_lowercase().as_str(), asked.parse::<usize>()) {
@@ -403,7 +406,7 @@ fn choice(asked: &str, now: usize, scans: &[EndedScan]) -> Option<usize> {
     }
 }
 
-/// What was to be noted, or why it can't be.
+/// The reply to a setting: done, or the reason why it is invalid.
 pub(super) fn note(command: &Mark5Command, noted: Result<(), &'static str>) -> Mark5Reply {
     match noted {
         Ok(()) => Mark5Reply::to(command, ReturnCode::Done),
@@ -437,7 +440,7 @@ fn formatted(field: &str, status: &Status) -> String {
     values.into_iter().fold(field.to_owned(), |text, (name, value)| text.replace(name, &value))
 }
 
-/// The same of one of several senders.
+/// A field of `evlbi` with the figures of one of several senders.
 fn formatted_of_sender(field: &str, sender: &SenderStatus) -> String {
     let of_sender = Status {
         came: Came { packets: sender.received_packets, ..Came::default() },

@@ -1,9 +1,11 @@
-//! Which directories a station means: by path, with the wild cards of a shell, or by a group. Pure.
+//! Selects a station's directories by path, with the wild cards of a shell, or by group. There is no I/O here.
 //!
-//! Here a recorder's directories stand for the disks of a `FlexBuff` or a Mark 6. Groups that jive5ab knows from the start
-//! (`mk_builtins` in src/mk6info.cc) are known here: `flexbuf`, `flexbuff` and `mk6` are all directories of the
-//! configuration, and one or several of the digits 1 to 4 are those below /mnt/disks/1 to /mnt/disks/4, where a Mark 6 mounts
-//! its modules. `null`, no disk at all, is none here: what is received is recorded.
+//! A recorder's directories stand for the disks of a `FlexBuff` or a Mark 6. The groups built into jive5ab
+//! (`mk_builtins` in src/mk6info.cc) exist here too. `flexbuf`, `flexbuff` and `mk6` are all directories of the
+//! configuration. One or several of the digits 1 to 4 are those below /mnt/disks/1 to /mnt/disks/4, where a Mark
+//! 6 mounts its modules.
+//!
+//! `null`, which selects no disk in jive5ab, is no group here: the recorder always stores received data.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,27 +14,27 @@ use std::{
 
 use glob::{MatchOptions, Pattern};
 
-/// Groups that stations defined.
+/// The groups that stations defined.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct DirectoryGroups(BTreeMap<String, Vec<String>>);
 
-/// Why a group can't be had, in words for the station.
+/// An error about a group, in words for the station.
 pub(super) type GroupError = &'static str;
 
-/// So many groups are kept: whoever reaches the port may define some.
+/// The most groups, since any client of the port may define some.
 const GROUPS_MAX: usize = 100;
-/// All directories.
+/// The groups that stand for all directories.
 const ALL: [&str; 3] = ["flexbuf", "flexbuff", "mk6"];
-/// Modules of a Mark 6.
+/// The groups that stand for modules of a Mark 6.
 const MODULES: [&str; 4] = ["1", "2", "3", "4"];
-/// As a shell does: an asterisk ends at a slash.
+/// Matches like a shell: an asterisk does not match a slash.
 const SHELL: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: false,
 };
 
-/// Whether a name is that of modules: digits from 1 to 4, such as `12`.
+/// Returns true for a name of modules: digits from 1 to 4, such as `12`.
 fn names_modules(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|digit| (b'1'..=b'4').contains(&digit))
 }
@@ -69,7 +71,7 @@ impl DirectoryGroups {
         self.0.remove(name).map(drop).ok_or("no such group")
     }
 
-    /// All groups: those that were defined, and those that are always there and choose something.
+    /// All groups: those that stations defined, and the built-in ones that select directories.
     pub(super) fn names(&self) -> Vec<String> {
         let built_in = MODULES.into_iter().chain(ALL).map(str::to_owned);
         self.0.keys().cloned().chain(built_in).collect()
@@ -87,13 +89,13 @@ impl DirectoryGroups {
         Ok(chosen.map(|directory| directory.display().to_string()).collect())
     }
 
-    /// Those of the directories that one of the patterns or groups means, in their order.
+    /// The directories that match one of the patterns or groups, in their own order.
     pub(super) fn select(&self, asked: &[String], among: &[PathBuf]) -> Result<Vec<PathBuf>, GroupError> {
         let mut left: Vec<&str> = asked.iter().map(String::as_str).collect();
         let mut seen = BTreeSet::new();
         let mut chosen = BTreeSet::new();
         while let Some(pattern) = left.pop() {
-            // A group may name itself, by others.
+            // A group may contain itself through others.
             if pattern.is_empty() || !seen.insert(pattern) {
                 continue;
             }
@@ -106,7 +108,7 @@ impl DirectoryGroups {
     }
 }
 
-/// What a pattern that is no group of a station means.
+/// The directories that match a pattern or a built-in group.
 fn meant<'a>(pattern: &str, among: &'a [PathBuf]) -> Result<Vec<&'a PathBuf>, GroupError> {
     if pattern.starts_with('^') {
         return Err("no regular expressions here, write a path with * and ?");
@@ -128,10 +130,11 @@ fn meant<'a>(pattern: &str, among: &'a [PathBuf]) -> Result<Vec<&'a PathBuf>, Gr
     Ok(among.iter().filter(fits).collect())
 }
 
-/// Matching takes a time that grows with the length of a name to the power of their number.
+/// The most asterisks in a pattern. The time to match grows with the length of a name to the power of their
+/// number.
 const STARS_MOST: usize = 4;
 
-/// Whether a group that is always there has this directory.
+/// Returns true if a built-in group has this directory.
 fn built_in_has(name: &str, directory: &Path) -> bool {
     let mut modules = name.chars().map(|module| format!("/mnt/disks/{module}"));
     ALL.contains(&name) || names_modules(name) && modules.any(|module| directory.starts_with(module))

@@ -1,10 +1,10 @@
-//! Commands about the directories that are recorded into, which stand for the disks of a `FlexBuff` or a Mark 6: which of
-//! them, and how much fits. Whoever reaches the port chooses among the directories of the service's configuration, and names
-//! no others.
+//! Commands about a recording's directories, which stand for the disks of a `FlexBuff` or a Mark 6. They select
+//! directories and report space. A client can select only directories of the service's configuration.
 //!
-//! Sources: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst in its repository), sections `rtime` (G), `dir_info`,
-//! `set_disks` and `group_def`; the Mark 6 command set 1.0 (doc/Mark6_command_set-Release-1.0.pdf there), `rtime`, for the rate
-//! that schedules name; its `src/mk5command/{rtime_vbs,dirinfo_vbs,set_disks,group_def}.cc` for order, units and codes.
+//! Sources: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst in its repository), sections `rtime`
+//! (G), `dir_info`, `set_disks` and `group_def`; the Mark 6 command set 1.0
+//! (doc/Mark6_command_set-Release-1.0.pdf there), `rtime`, for the rate that schedules name; its
+//! `src/mk5command/{rtime_vbs,dirinfo_vbs,set_disks,group_def}.cc` for order, units and codes.
 
 use nilometer_model::ByteRate;
 
@@ -19,10 +19,13 @@ use crate::{
 };
 
 impl Mark5Session {
-    /// `rtime? [<Mbit/s>]`: `<seconds>s : <GB>GB : <percent>% : <format> : <tracks> : 0MHz : <Mbit/s>Mbps` of what may still be
-    /// recorded, without the reserve that stays free: at the rate that is named, as schedules name that of the next scan, or
-    /// in the mode that is set, headers of frames included. The rate of a track is always 0, as jive5ab has it for recorders
-    /// without such a clock. What is not known is `?`, format and tracks of what has no mode are `<unknown>` and 0.
+    /// `rtime? [<Mbit/s>]`: `<seconds>s : <GB>GB : <percent>% : <format> : <tracks> : 0MHz : <Mbit/s>Mbps`.
+    ///
+    /// The space is what recordings may still use, without the reserve that stays free. The time is for the rate
+    /// in the query (schedules give that of the next scan), or else for the configured mode, frame headers
+    /// included. The rate of a track is always 0, as in jive5ab for recorders without such a clock.
+    ///
+    /// Unknown values are `?`. Without a mode, format and tracks are `<unknown>` and 0.
     pub(super) fn remaining(&self, command: &Mark5Command) -> Mark5Reply {
         let mut configuration = self.console.report().configuration;
         if let Some(text) = command.fields.first().filter(|text| !text.is_empty()) {
@@ -51,8 +54,8 @@ impl Mark5Session {
             .field(rate)
     }
 
-    /// `? : <bytes taken> : <bytes in all>`. How many recordings lie there is always `?`, as on a `FlexBuff`: others than this
-    /// service may have made some.
+    /// `? : <bytes used> : <bytes in total>`. The number of recordings is always `?`, as on a `FlexBuff`: other
+    /// programs may have made some.
     pub(super) fn directories(&self, command: &Mark5Command) -> Mark5Reply {
         let configuration = self.console.report().configuration;
         match self.space_of(&configuration) {
@@ -72,15 +75,15 @@ impl Mark5Session {
         self.shared.space().ask(to.clone(), *reserve).map_err(|why| (ReturnCode::Failed, why))
     }
 
-    /// `<directories> : <directory> [: <directory>]`: those that are recorded into.
+    /// `<directories> : <directory> [: <directory>]`: the number of directories for recordings, and their paths.
     pub(super) fn disks(&self, command: &Mark5Command) -> Mark5Reply {
         let to = self.console.report().configuration.to;
         let reply = Mark5Reply::to(command, ReturnCode::Done).field(to.len());
         to.iter().fold(reply, |reply, directory| reply.field(directory.display()))
     }
 
-    /// `set_disks = <pattern or group> [: <pattern or group>]`; how many directories that chose. 6 without a pattern, 8 and
-    /// none where nothing fits, 4 for a group that is none.
+    /// `set_disks = <pattern or group> [: <pattern or group>]`. The reply has the number of selected
+    /// directories. Its code is 6 without a pattern, 8 with a 0 if nothing matches, and 4 for an unknown group.
     pub(super) fn set_disks(&mut self, command: &Mark5Command) -> Mark5Reply {
         if command.fields.iter().all(String::is_empty) {
             return Mark5Reply::to(command, ReturnCode::Conflict).field("write a pattern or a group");
@@ -101,7 +104,7 @@ impl Mark5Session {
         if carried_out { reply.field(count) } else { reply }
     }
 
-    /// `<group> [: <group>]`, or the patterns of one that is named.
+    /// `<group> [: <group>]`, or the patterns of the group in the query.
     pub(super) fn groups(&self, command: &Mark5Command) -> Mark5Reply {
         let groups = self.shared.groups();
         let told = match &command.fields[..] {
@@ -116,8 +119,8 @@ impl Mark5Session {
         }
     }
 
-    /// `group_def = define : <group> : <pattern> [: <pattern>]`, `group_def = delete : <group>`; 6 for all that is wrong, as
-    /// jive5ab has it.
+    /// `group_def = define : <group> : <pattern> [: <pattern>]`, `group_def = delete : <group>`. All errors have
+    /// code 6, as in jive5ab.
     pub(super) fn define_group(&mut self, command: &Mark5Command) -> Mark5Reply {
         if self.console.report().state == ServiceState::Recording {
             return Mark5Reply::to(command, ReturnCode::Conflict).field("not while it records");
@@ -138,7 +141,7 @@ impl Mark5Session {
     }
 }
 
-/// Bytes a second in Mbit/s, with three decimals at the most.
+/// Bytes a second in Mbit/s, with at most three decimals.
 fn megabits(bytes: f64) -> String {
     format!("{}Mbps", (bytes * 8.0 / 1e3).round() / 1e3)
 }

@@ -1,35 +1,35 @@
-//! How much space the directories have that are recorded into. Storage may not answer: it is asked on a thread of its own, one
-//! question at a time, so that whoever asks again and again leaves no more than one thread behind.
+//! The space of a recording's directories. Storage may not answer, so a thread of its own queries it. Only one
+//! query runs at a time: repeated commands leave at most one thread behind.
 
 use std::{collections::BTreeSet, io, os::unix::fs::MetadataExt, path::PathBuf};
 
 use nilometer_model::{Bytes, Nanos};
 use nilometer_storage::{DetachedTask, NoOutcome};
 
-/// Of all file systems that have one of the directories.
+/// The space of all file systems that hold one of the directories.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FreeSpace {
-    /// In all.
+    /// The size in total.
     pub(super) size: Bytes,
     /// Free for this user.
     pub(super) free: Bytes,
-    /// Of this, what may be recorded: the rest is the reserve, which stays free on each file system.
+    /// The free bytes that recordings may use. The rest is the reserve, which stays free on each file system.
     pub(super) recordable: Bytes,
 }
 
-/// Where the space is asked for.
+/// Queries the space, one query at a time.
 #[derive(Debug, Default)]
 pub(super) struct SpaceQuery {
-    /// A question that was not answered yet.
+    /// A query that storage has not answered yet.
     pending: Option<DetachedTask<io::Result<FreeSpace>>>,
 }
 
-/// How long storage has for its answer, before the Field System gives up.
+/// The longest that storage may take to answer. The Field System gives up after that.
 const PATIENCE: Nanos = Nanos::from_millis(1500);
 const SILENT: &str = "the storage does not answer";
 
 impl SpaceQuery {
-    /// The space of these directories, or why it is not known.
+    /// The space of these directories, or the reason why it is unknown.
     pub(super) fn ask(&mut self, directories: Vec<PathBuf>, reserve: Bytes) -> Result<FreeSpace, String> {
         let before = self.pending.as_ref().map(DetachedTask::outcome);
         if matches!(before, Some(Err(NoOutcome::Unfinished))) {
@@ -46,7 +46,7 @@ impl SpaceQuery {
     }
 }
 
-/// File systems that have several of the directories count once.
+/// The space of directories. A file system that holds several of them counts once.
 fn space_of(directories: &[PathBuf], reserve: Bytes) -> io::Result<FreeSpace> {
     let mut space = FreeSpace::default();
     let mut seen = BTreeSet::new();
@@ -74,7 +74,7 @@ mod tests {
         let at = directory.path().to_path_buf();
         let one = query.ask(vec![at.clone()], Bytes(0)).expect("it answers");
         let two = query.ask(vec![at.clone(), at.clone()], Bytes(0)).expect("it answers");
-        // Others may write there meanwhile, but not as much as there is.
+        // Other programs may write there meanwhile, but not as much as the file system holds.
         assert_eq!(one.size, two.size);
         assert!(two.recordable.0 < one.recordable.0 / 2 * 3, "{two:?} where {one:?} is");
         let none = query.ask(vec![at.clone()], Bytes(u64::MAX)).expect("it answers");

@@ -1,5 +1,5 @@
-//! The port on which stations command Mark 5 recorders, and jive5ab: TCP 2620. A connection lasts as long as its
-//! client likes; several at once.
+//! The port for the commands of Mark 5 recorders and jive5ab: TCP 2620. Several clients can connect at once,
+//! each for any time.
 
 mod commands;
 mod directory_groups;
@@ -26,10 +26,10 @@ use commands::Mark5Session;
 pub(crate) use station_state::StationState;
 use syntax::{CommandReader, Mark5Reply};
 
-/// Connections at once.
+/// The most connections at once.
 const MOST: usize = 64;
 
-/// Answers for ever.
+/// Serves connections forever.
 pub(super) fn serve(listener: &ServiceListener, console: &Console, stations: StationState) {
     let console = console.clone();
     let shared = Arc::new(stations);

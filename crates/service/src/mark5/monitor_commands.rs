@@ -1,4 +1,4 @@
-//! Commands by which stations look at the machine, at what is being recorded and at a file of it.
+//! Commands by which stations check the machine, the running recording, and a file of a recording.
 //!
 //! Sources: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst in its repository), sections `tstat`, `OS_rev`,
 //! `task_ID` and `file_check`; its `src/mk5command/{tstat,os_rev,taskid,scan_check_vbs}.cc` for order, units and codes.
@@ -14,19 +14,21 @@ use super::{
 };
 use crate::state::{EndedScan, ServiceState};
 
-/// What a recording is called among the transfers of jive5ab (`vbsrecord`, src/transfermode.cc), and that nothing is done.
+/// The names that jive5ab uses for the transfer of a recording (`vbsrecord`, src/transfermode.cc) and for none.
 const RECORDS: &str = "vbsrecord";
 const IDLE: &str = "no_transfer";
-/// What is counted of a recording, in the order of the data: bytes of the stream that came, and that are stored.
+/// The counters of a recording, in the order of the data: bytes of the stream received, and bytes stored.
 const STEPS: [&str; 2] = ["network", "storage"];
-/// As much may be asked to be read.
+/// The most bytes that a query may ask to read.
 const READ_MAX: u64 = 2 << 30;
 
 impl Mark5Session {
-    /// `tstat?`: `<seconds>s : vbsrecord : network <rate> : storage <rate> : F<percent>%` since the question before, the last of
-    /// them how full the buffer is; 1 where there is none yet, or just before. `tstat = <anything>`: `<UNIX time> : vbsrecord :
-    /// network : <bytes> : storage : <bytes> : FIFOLength : <bytes>` since the recording began. Without a recording `0.0 :
-    /// no_transfer`.
+    /// `tstat?`: `<seconds>s : vbsrecord : network <rate> : storage <rate> : F<percent>%`, since the query
+    /// before. The last field is the fill level of the buffer. The code is 1 if there was no query before, or it
+    /// was too recent.
+    ///
+    /// `tstat = <anything>`: `<UNIX time> : vbsrecord : network : <bytes> : storage : <bytes> : FIFOLength :
+    /// <bytes>`, since the recording began. Without a recording both reply `0.0 : no_transfer`.
     pub(super) fn transfer(&self, command: &Mark5Command) -> Mark5Reply {
         let report = self.console.report();
         let reply = Mark5Reply::to(command, ReturnCode::Done);
@@ -53,7 +55,8 @@ impl Mark5Session {
         reply.field(format!("F{:4.1}%", ring.in_use as f64 * 100.0 / ring.slots.max(1) as f64))
     }
 
-    /// A number, or `none`; told back as it was set, and nothing follows from it: there is no correlator to listen to.
+    /// A number, or `none`. The reply repeats the number set. It has no effect: there is no correlator to listen
+    /// to.
     pub(super) fn task(&self, command: &Mark5Command) -> Mark5Reply {
         let reply = Mark5Reply::to(command, ReturnCode::Done);
         match self.shared.noted().task() {
@@ -70,10 +73,15 @@ impl Mark5Session {
         note(command, self.shared.noted().set_task(&command.fields))
     }
 
-    /// `file_check? [<strict>] : [<bytes to read>] : <file>`: `<format> : <tracks> : <start> : <length> : <rate> : <missing bytes>
-    /// [: <bytes of samples>]`. The file is a recording of this service: its name, its directory, or a file in that, each of which
-    /// stands for the whole; others are not opened, and are not told from those that are not there. How strict, and how much is
-    /// read, changes nothing: headers that are read are always held against the stream's.
+    /// `file_check? [<strict>] : [<bytes to read>] : <file>`: `<format> : <tracks> : <start> : <length> : <rate>
+    /// : <missing bytes> [: <bytes of samples>]`.
+    ///
+    /// The file is a recording of this service: its name, its directory, or a file in that. Each stands for the
+    /// whole recording. The service opens no other files, and gives the same reply for those as for files that
+    /// do not exist.
+    ///
+    /// The strictness and the number of bytes have no effect: the check always compares the headers that it
+    /// reads with the stream's.
     pub(super) fn file_check(&self, command: &Mark5Command) -> Mark5Reply {
         let field = |at: usize| command.fields.get(at).map_or("", String::as_str);
         let wrong = |why: &str| Mark5Reply::to(command, ReturnCode::Parameter).field(why);
@@ -97,12 +105,12 @@ impl Mark5Session {
     }
 }
 
-/// Whether a file stands for a recording.
+/// Returns true if a file stands for this recording.
 fn is_of(file: &str, scan: &EndedScan) -> bool {
     scan.name == file || scan.paths.iter().any(|directory| Path::new(file).starts_with(directory))
 }
 
-/// Bytes, `k` or `M` of them.
+/// Returns true for a valid number of bytes, `k` or `M`.
 fn is_amount(text: &str) -> bool {
     super::noted::size(text).is_some_and(|bytes| (8..=READ_MAX).contains(&bytes))
 }

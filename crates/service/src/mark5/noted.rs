@@ -1,26 +1,26 @@
-//! What stations set that nothing follows from here, and what they have read: all connections have it together, as those
-//! to jive5ab do. The Field System sets packet sizes, buffers and threads before each experiment, and takes a refusal for
-//! a failure; it gets told back what it set. Pure.
+//! Settings of stations that have no effect here, and the errors that they have read. All connections share
+//! them, as in jive5ab. The Field System sets packet sizes, buffers and threads before each experiment, and
+//! takes a refusal for a failure. Queries return the values that it set. There is no I/O here.
 
 use nilometer_model::Moment;
 
-/// What stations set that has no effect here, told back as they set it; and the error that they read last.
+/// Settings without effect here, which queries return as set; and the error that a station read last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotedSettings {
     /// Bytes of a packet on the network, with its headers.
     mtu: u64,
     protocol: String,
-    /// Bytes of a socket's buffer and of a block, and how many blocks.
+    /// The bytes of a socket's buffer, the bytes of a block, and the number of blocks.
     buffers: [u64; 3],
-    /// Threads that read, and that write.
+    /// The numbers of threads that read and that write.
     threads: [u64; 2],
-    /// The task's number, of a correlator.
+    /// The number of a correlator's task.
     task: Option<u32>,
-    /// When the error was that was read last.
+    /// The time of the error that a station read last.
     read: Option<Moment>,
 }
 
-/// Until they are set: as those of jive5ab (src/netparms.h there), but for the protocol.
+/// The defaults of jive5ab (src/netparms.h there), except the protocol.
 impl Default for NotedSettings {
     fn default() -> Self {
         NotedSettings {
@@ -34,7 +34,7 @@ impl Default for NotedSettings {
     }
 }
 
-/// Packets with a serial number: jive5ab calls them so, `udp` too.
+/// The names in jive5ab for packets with a serial number. `udp` is accepted too.
 const PROTOCOLS: [&str; 3] = ["udpsnor", "udps", "udp"];
 
 impl NotedSettings {
@@ -49,8 +49,8 @@ impl NotedSettings {
         self.mtu
     }
 
-    /// `net_protocol = [<protocol>] [: <bytes of the socket's buffer> [: <bytes of a block> [: <blocks>]]]`. What is not
-    /// said stays.
+    /// `net_protocol = [<protocol>] [: <bytes of the socket's buffer> [: <bytes of a block> [: <blocks>]]]`.
+    /// Omitted values stay.
     pub(super) fn set_protocol(&mut self, fields: &[String]) -> Result<(), &'static str> {
         if fields.is_empty() {
             return Err("write a protocol");
@@ -72,7 +72,7 @@ impl NotedSettings {
         (&self.protocol, self.buffers)
     }
 
-    /// `record = nthread : [<readers>] : [<writers>]`; what stands behind the first field.
+    /// `record = nthread : [<readers>] : [<writers>]`; `fields` are those after the first.
     pub(super) fn set_threads(&mut self, fields: &[String]) -> Result<(), &'static str> {
         let mut now = self.threads;
         for (threads, text) in now.iter_mut().zip(fields).filter(|(_, text)| !text.is_empty()) {
@@ -86,7 +86,7 @@ impl NotedSettings {
         self.threads
     }
 
-    /// `task_id = <number>`, decimal or behind 0x, or `none`.
+    /// `task_id = <number>`, decimal or hexadecimal with 0x, or `none`.
     pub(super) fn set_task(&mut self, fields: &[String]) -> Result<(), &'static str> {
         let [text] = fields else { return Err("write a number, or none") };
         let number = match text.strip_prefix("0x") {
@@ -101,23 +101,23 @@ impl NotedSettings {
         self.task
     }
 
-    /// The error of this time was read.
+    /// Records that a station read the error of this time.
     pub(super) fn was_read(&mut self, at: Moment) {
         self.read = Some(at);
     }
 
-    /// Whether the error of this time is still to be read.
+    /// Returns true if no station has read the error of this time.
     pub(super) fn is_pending(&self, at: Moment) -> bool {
         self.read != Some(at)
     }
 }
 
-/// Of digits only.
+/// A number of digits only.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// A number above 0, in bytes, `k` or `M`.
+/// A number above 0 of bytes, `k` or `M`.
 pub(super) fn size(text: &str) -> Option<u64> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' => (&text[..text.len() - 1], 1 << 10),

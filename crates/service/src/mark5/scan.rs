@@ -1,4 +1,4 @@
-//! What a recording says of its time: that of its first frame, and how long its frames last.
+//! The time of a recording: the time of its first frame, and the duration of its frames.
 
 use nilometer_model::{Moment, Nanos};
 use nilometer_recording::{
@@ -9,7 +9,7 @@ use nilometer_wire::EPOCH;
 
 use crate::state::EndedScan;
 
-/// When a recording begins and how long it lasts, by the times that stand in its frames.
+/// The begin and duration of a recording, from the times in its frames.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ScanSpan {
     pub(super) begin: Moment,
@@ -18,7 +18,7 @@ pub(super) struct ScanSpan {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The time of a recording, from its journals and a few of its frames; none if these have no times.
+/// The time span of a recording, from its journals and a few frames; `None` if these carry no times.
 pub(super) fn span(scan: &EndedScan) -> Result<Option<ScanSpan>, OpenError> {
     let recording = Recording::open(&scan.paths, Trust::Acknowledged)?;
     let scanned = Scanned::of(&RecordingView::new(recording, Extent::All));

@@ -1,4 +1,4 @@
-//! What all connections of stations have together, as those to jive5ab do: whoever asks is told what another one set.
+//! The state that all connections of stations share, as in jive5ab: each client sees settings of the others.
 
 use std::{
     path::PathBuf,
@@ -12,14 +12,14 @@ use super::{
 };
 use crate::permission::CommandPermission;
 
-/// What all connections have together.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct StationState {
-    /// Whether data may be taken from beyond this machine by command.
+    /// True if a command may open a port to other machines.
     pub(super) beyond: bool,
-    /// The directories that the configuration of the service names: those that may be chosen among.
+    /// The directories in the configuration of the service, from which stations select.
     pub(super) directories: Vec<PathBuf>,
-    /// What the time between two questions is told by.
+    /// The clock that measures the time between two queries.
     pub(super) clock: Clock,
     noted: Mutex<NotedSettings>,
     groups: Mutex<DirectoryGroups>,

@@ -1,19 +1,19 @@
-//! Commands and replies as stations and Mark 5 recorders exchange them (VSI-S): `record = on : name ;` is a command,
-//! `record ?` a query, `!record = 0 ;` a reply whose first field is a return code. Pure.
+//! Commands and replies between stations and Mark 5 recorders (VSI-S). `record = on : name ;` is a command,
+//! `record ?` a query, and `!record = 0 ;` a reply whose first field is a return code. There is no I/O here.
 //!
-//! Sources: the documentation of jive5ab, "VSI-S Command, Query and Response Syntax" (doc/source/vsi-s-commands.rst) and
-//! "jive5ab command set"; the Mark 5C command set 2.1 (doc/Mark5C_command_set-2.1.pdf there); how jive5ab splits what it
-//! hears (src/test.cc).
+//! Sources: the documentation of jive5ab, "VSI-S Command, Query and Response Syntax"
+//! (doc/source/vsi-s-commands.rst) and "jive5ab command set"; the Mark 5C command set 2.1
+//! (doc/Mark5C_command_set-2.1.pdf there); the splitting of input in jive5ab (src/test.cc).
 
 use std::fmt;
 
 /// A command or a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark5Command {
-    /// In lower case: case means nothing.
+    /// The keyword in lower case: case is irrelevant.
     pub(super) keyword: String,
     pub(super) query: bool,
-    /// Without white space, which means nothing.
+    /// The fields without white space, which is irrelevant.
     pub(super) fields: Vec<String>,
 }
 
@@ -26,21 +26,21 @@ pub(super) enum ReturnCode {
     Begun = 1,
     /// Not implemented or not relevant.
     Irrelevant = 2,
-    /// No command and no query.
+    /// Neither a command nor a query.
     Syntax = 3,
-    /// Tried, and it did not work.
+    /// The recorder tried and failed.
     Failed = 4,
     /// Too busy; try again later.
     Busy = 5,
-    /// Inconsistent with what it does.
+    /// In conflict with the current state.
     Conflict = 6,
     /// No such keyword.
     Unknown = 7,
-    /// A parameter is wrong.
+    /// A parameter is invalid.
     Parameter = 8,
 }
 
-/// What is answered.
+/// A reply to a command or query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark5Reply {
     keyword: String,
@@ -50,18 +50,18 @@ pub(super) struct Mark5Reply {
 }
 
 impl Mark5Reply {
-    /// To a command or query, without fields.
+    /// A reply to a command or query, without fields yet.
     pub(super) fn to(command: &Mark5Command, code: ReturnCode) -> Self {
         Mark5Reply { keyword: command.keyword.clone(), query: command.query, code, fields: Vec::new() }
     }
 
-    /// To what is no command.
+    /// The reply to text that is no command.
     pub(super) fn no_command(why: &str) -> Self {
         let fields = vec![plain(why)];
         Mark5Reply { keyword: "syntax".into(), query: false, code: ReturnCode::Syntax, fields }
     }
 
-    /// One more field. Characters that end fields and replies become commas.
+    /// Adds a field. Characters that end fields and replies become commas.
     #[must_use]
     pub(super) fn field(mut self, text: impl fmt::Display) -> Self {
         self.fields.push(plain(&text.to_string()));
@@ -85,10 +85,10 @@ impl fmt::Display for Mark5Reply {
     }
 }
 
-/// A command is at most so long, a label of 64 characters and others of 32 with it.
+/// The most characters of a command. It suffices for a label of 64 characters and other fields of 32.
 const LENGTH_MAX: usize = 1024;
 
-/// What stands between semicolons. Nothing is no command, and nothing to complain of.
+/// Parses the text between two semicolons. Empty text is no command, and no error.
 pub(super) fn parse(text: &str) -> Option<Result<Mark5Command, &'static str>> {
     let plain: String = text.chars().filter(|character| !character.is_whitespace()).collect();
     if plain.is_empty() {
@@ -111,16 +111,16 @@ pub(super) fn parse(text: &str) -> Option<Result<Mark5Command, &'static str>> {
     Some(Ok(Mark5Command { keyword: keyword.to_ascii_lowercase(), query, fields }))
 }
 
-/// What a client has said and has not been answered.
+/// The text of a client without an answer yet.
 #[derive(Debug, Default)]
 pub(super) struct CommandReader(Vec<u8>);
 
-/// More without an end of a command is none.
+/// The most bytes without the end of a command.
 const HEARD_MAX: usize = 8 << 10;
 
 impl CommandReader {
-    /// Takes in what came; all that is complete by now. Commands end with semicolons, or with their line. An error if it
-    /// goes on and on, or if no station says it.
+    /// Takes in received bytes, and returns all text that is complete. Commands end with a semicolon or their
+    /// line. It fails if the text has no end, or is such as no station sends.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Result<Option<Mark5Line>, &'static str> {
         self.0.extend_from_slice(bytes);
         let Some(end) = self.0.iter().rposition(|byte| matches!(byte, b';' | b'\n')) else {
@@ -135,11 +135,11 @@ impl CommandReader {
     }
 }
 
-/// TLS begins with this byte.
+/// The first byte of TLS.
 const HANDSHAKE: char = '\x16';
 
-/// Whether a line begins as those by which browsers ask for something, `POST /path HTTP/1.1`: a page that anybody wrote
-/// would have commands sent behind it, or in the path. A command has `=` or `?` behind its first word.
+/// Returns true for a line like a browser's request, `POST /path HTTP/1.1`. Anybody's web page could otherwise
+/// send commands in the body or the path. A command has `=` or `?` after its first word.
 fn is_request(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let is_method = words.next().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()));
@@ -147,16 +147,16 @@ fn is_request(line: &str) -> bool {
     is_method && (is_path || words.next().is_some_and(|word| word.starts_with("HTTP/")))
 }
 
-/// Commands that came together, and are answered in one line.
+/// Commands that arrived together; their replies form one line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mark5Line {
     text: String,
-    /// Lines end as those of telnet do.
+    /// True if lines end in CR LF, as those of telnet do.
     returns: bool,
 }
 
 impl Mark5Line {
-    /// What is answered; nothing to nothing.
+    /// The replies to all commands; empty if there are none.
     pub(super) fn answer(&self, mut reply: impl FnMut(&Mark5Command) -> Mark5Reply) -> String {
         let commands = self.text.split([';', '\n']).filter_map(parse);
         let replies = commands.map(|command| match command {
@@ -251,7 +251,7 @@ mod tests {
         nilometer_fuzz::fuzz("mark5", said.map(<[u8]>::to_vec).to_vec(), |input| {
             let mut heard = CommandReader::default();
             for piece in input.chunks(7) {
-                // A connection on which something wrong was said is closed.
+                // The service closes a connection after an error.
                 let Ok(line) = heard.add(piece) else { break };
                 if let Some(line) = line {
                     line.answer(|command| {

@@ -1,8 +1,9 @@
-//! How fast a recording comes and is stored, between two questions of stations. Pure: it is told the time.
+//! The rates at which a recording arrives and is stored, between two queries of stations. Callers pass the time;
+//! there is no I/O here.
 
 use nilometer_model::Nanos;
 
-/// The last question that was answered.
+/// The counts at the last query that did not follow too soon.
 #[derive(Debug, Default)]
 pub(super) struct TransferRates(Option<TransferCount>);
 
@@ -11,26 +12,26 @@ pub(super) struct TransferRates(Option<TransferCount>);
 pub(super) struct TransferCount {
     /// The recording's name.
     pub(super) name: String,
-    /// Since any moment.
+    /// The time since any fixed moment.
     pub(super) at: Nanos,
-    /// Those of the stream that came, and those that were stored.
+    /// The bytes of the stream received, and the bytes stored.
     pub(super) bytes: [u64; 2],
 }
 
-/// The rates since the question before.
+/// The rates since the query before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TransferRate {
-    /// How long ago that was.
+    /// The seconds since that query.
     pub(super) seconds: f64,
-    /// Bits a second, of what came and of what was stored.
+    /// The bits a second received, and those stored.
     pub(super) bits: [f64; 2],
 }
 
-/// Figures are brought up to date five times a second.
+/// The shortest time between queries, in seconds: the recorder updates its figures five times a second.
 const LEAST: f64 = 0.25;
 
 impl TransferRates {
-    /// The rates up to this count; none if it is the first of a recording, or follows too soon.
+    /// The rates up to this count. `None` if it is the first of a recording, or follows too soon.
     pub(super) fn since_last(&mut self, now: TransferCount) -> Option<TransferRate> {
         let Some(last) = self.0.as_ref().filter(|last| last.name == now.name) else {
             self.0 = Some(now);
@@ -46,7 +47,7 @@ impl TransferRates {
     }
 }
 
-/// Bits a second with the prefix that leaves three digits at the most in front of the point, as `2.05Gbps`.
+/// Bits a second with the prefix that leaves at most three digits before the point, such as `2.05Gbps`.
 pub(super) fn scaled(bits: f64) -> String {
     let mut value = bits;
     let mut prefixes = ["", "k", "M", "G"].into_iter();

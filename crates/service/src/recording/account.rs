@@ -1,5 +1,5 @@
-//! What a recording came to, in a file of its own beside it: `NAME.summary.json`. With it belongs what the user wished to
-//! have noted, and what the network of the machine counted meanwhile.
+//! The summary of a recording in a file beside it: `NAME.summary.json`. It includes the user's metadata, and the
+//! network counters of the machine during the recording.
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
@@ -15,7 +15,7 @@ use super::{
     prepare::PreparedRecording,
 };
 
-/// Whatever the user wished to be written beside a recording, by name.
+/// Metadata that the user adds to a recording, by name.
 pub type RecordingMetadata = BTreeMap<String, Value>;
 
 /// The time at which a recording began, and the network counters of the machine then.
@@ -25,8 +25,8 @@ pub struct BeforeRecording {
     counters: NetworkCounters,
 }
 
-/// The summary of a recording that has ended: its figures, how each directory ended, what the network counted meanwhile,
-/// and the metadata of the user. Written as JSON.
+/// The summary of a recording that has ended, written as JSON. It has the recording's figures, the end of each
+/// directory, the network counters meanwhile, and the user's metadata.
 #[derive(Debug, Serialize)]
 pub struct RecordingAccount {
     name: String,
@@ -35,11 +35,12 @@ pub struct RecordingAccount {
     came_from: String,
     begun: Moment,
     ended: Moment,
-    /// What did not go well.
+    /// The faults of the recording, or `None` if all went well.
     fault: Option<String>,
     directories: Vec<EndedDirectory>,
     recording: Status,
-    /// Where files have several datasets of frames: how many went into which, and why into the default.
+    /// If files have several datasets of frames: the number of frames in each, and the reasons for the default
+    /// one.
     #[serde(skip_serializing_if = "Option::is_none")]
     datasets: Option<DatasetTally>,
     /// Counted by the kernel, on all sockets and interfaces.
@@ -48,7 +49,7 @@ pub struct RecordingAccount {
     version: &'static str,
 }
 
-/// Counters since the machine was started, and what was counted while the recording ran.
+/// Counters since the start of the machine, and their growth during the recording.
 #[derive(Debug, Serialize)]
 struct NetworkMeanwhile {
     before: NetworkCounters,
@@ -63,19 +64,19 @@ struct EndedDirectory {
 }
 
 impl BeforeRecording {
-    /// A recording begins now.
+    /// Takes the time and the network counters at the beginning of a recording.
     pub fn now() -> Self {
         BeforeRecording { begun: Moment(Calendar::now().time), counters: NetworkCounters::now() }
     }
 
-    /// When it began.
+    /// The time at which the recording began.
     pub fn begun(&self) -> Moment {
         self.begun
     }
 }
 
 impl NetworkMeanwhile {
-    /// Until now.
+    /// Takes the counters now, and compares them with those before.
     fn since(before: &NetworkCounters) -> Self {
         let after = NetworkCounters::now();
         NetworkMeanwhile { meanwhile: after.since(before), before: before.clone(), after }
@@ -83,7 +84,7 @@ impl NetworkMeanwhile {
 }
 
 impl RecordingAccount {
-    /// It has ended just now.
+    /// The summary of a recording that has just ended.
     pub fn of(
         prepared: &PreparedRecording,
         before: &BeforeRecording,
@@ -111,35 +112,35 @@ impl RecordingAccount {
         }
     }
 
-    /// With what came of values that were joined to its frames.
+    /// Adds the result of joining values to frames.
     #[must_use]
     pub fn joining(self, tally: Option<&JoinedTally>) -> Self {
         RecordingAccount { datasets: tally.and_then(|tally| tally.datasets.clone()), ..self }
     }
 
-    /// With what the user wished to have noted.
+    /// Adds the user's metadata.
     #[must_use]
     pub fn noting(self, metadata: RecordingMetadata) -> Self {
         RecordingAccount { metadata, ..self }
     }
 
-    /// The figures at its end.
+    /// The figures at the end of the recording.
     pub fn recording(&self) -> &Status {
         &self.recording
     }
 
-    /// Where packets were lost on their way through the machine.
+    /// The places on the machine at which the network lost packets.
     pub fn network_losses(&self) -> Vec<String> {
         self.network.meanwhile.losses()
     }
 
-    /// Writes it into each directory of the recording; that is well if one took it. Storage that hangs is waited for so
-    /// long, and then left.
+    /// Writes the summary into each directory of the recording, and succeeds if one took it. It waits for each
+    /// directory up to `at_most`, and then leaves storage that hangs.
     pub fn keep(&self, directories: &[Arc<dyn KeptDirectory>], at_most: Nanos) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self).expect("numbers and texts can be written") + "\n";
         let name = format!("{}.summary.json", self.name);
         let mut kept = Vec::new();
-        // All are tried: no directory is special.
+        // Try all: no directory is special.
         for directory in directories {
             let directory = directory.clone();
             let name = name.clone();

@@ -1,15 +1,15 @@
-//! Where what is recorded comes from: packets at a port of this machine, or frames over TCP.
+//! Addresses of sources: a port of this machine for packets, or a TCP address for frames.
 
 use std::{fmt, str::FromStr};
 
 use nilometer_intake::transport::udp::Address;
 
-/// One end of a stream of frames over TCP: `tcp://HOST:PORT`. To wait there, the host may be `*`.
+/// One end of a stream of frames over TCP: `tcp://HOST:PORT`. To listen on all addresses, the host may be `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamAddress(String);
 
 impl StreamAddress {
-    /// As it was written.
+    /// The text as the user wrote it.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -33,12 +33,12 @@ impl fmt::Display for StreamAddress {
     }
 }
 
-/// Where this machine listens.
+/// An address at which this machine listens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ListenAddress {
     /// For packets.
     Packets(Address),
-    /// For connections on which frames come.
+    /// For connections that carry frames.
     Frames(StreamAddress),
 }
 

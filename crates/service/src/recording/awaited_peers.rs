@@ -1,5 +1,5 @@
-//! Says, while a series is awaited, whose connections and which messages are refused: an operator who named the wrong address
-//! sees the detector among them, and does not wait in vain.
+//! Logs refused connections and messages while the recorder awaits a series. An operator who named the wrong
+//! address sees the detector among them, and does not wait in vain.
 
 use std::{
     cell::RefCell,
@@ -11,7 +11,7 @@ use nilometer_intake::{series::SeriesTraffic, transport::zeromq::ZmqCounts};
 
 use crate::error::OperatorLog;
 
-/// What came while a series was awaited, and what of it was said.
+/// The refusals while the recorder awaits a series, and those already logged.
 #[derive(Debug)]
 pub(super) struct AwaitedRefusals {
     live: Arc<Mutex<SeriesTraffic>>,
@@ -25,12 +25,12 @@ struct SaidRefusals {
 }
 
 impl AwaitedRefusals {
-    /// Of a receiver.
+    /// Follows the traffic of a receiver.
     pub(super) fn new(live: Arc<Mutex<SeriesTraffic>>) -> Self {
         AwaitedRefusals { live, said: RefCell::default() }
     }
 
-    /// Says what is new: each address once, and the first message without memory.
+    /// Logs news: each address once, and the first message without memory.
     pub(super) fn tell(&self, log: OperatorLog) {
         let counted = self.live.lock().unwrap_or_else(PoisonError::into_inner).counted.clone();
         self.said.borrow_mut().news(&counted).iter().for_each(|line| log(line));
@@ -38,7 +38,7 @@ impl AwaitedRefusals {
 }
 
 impl SaidRefusals {
-    /// Lines that were not said.
+    /// The lines that are not logged yet.
     fn news(&mut self, counted: &ZmqCounts) -> Vec<String> {
         let mut lines = Vec::new();
         for address in &counted.refused.addresses {

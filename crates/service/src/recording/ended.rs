@@ -1,4 +1,4 @@
-//! How a recording ended: what did not go well of it, and how each of its lanes ended.
+//! The end of a recording: its faults, and the end of each lane.
 
 use nilometer_acquisition::{Ending, Outcome as Recorded};
 use nilometer_intake::{
@@ -10,8 +10,8 @@ use nilometer_model::{Nanos, packets::Station};
 
 use super::thrown_away;
 
-/// What did not go well of a recording of packets or of a series of frames, if anything: losses, storage that failed, and that
-/// nothing came.
+/// The faults of a recording of packets or of a series, or `None` if there are none. Faults are losses, failed
+/// storage, and a recording without data.
 pub fn fault_of(outcome: &Recorded) -> Option<String> {
     if let Some(series) = &outcome.series {
         return fault_of_series(outcome, series);
@@ -58,7 +58,7 @@ fn fault_of_series(outcome: &Recorded, series: &SeriesTraffic) -> Option<String>
     (!faults.is_empty()).then(|| faults.join("; "))
 }
 
-/// Senders and threads that stopped before the others, or never came.
+/// Senders and threads that stopped before the others, or never sent.
 fn silent(traffic: &Traffic) -> Vec<String> {
     let mut silent = Vec::new();
     for SenderCounts { sender, silent: time, threads, .. } in &traffic.senders {
@@ -76,7 +76,7 @@ fn silent(traffic: &Traffic) -> Vec<String> {
     silent
 }
 
-/// That nothing was recorded, if so.
+/// The reason why a recording is empty, or `None` if it has packets.
 fn nothing(Traffic { tally, counted, .. }: &Traffic) -> Option<&'static str> {
     match (counted.packets, tally.placed) {
         (0, _) => Some("no packet came"),
@@ -85,7 +85,7 @@ fn nothing(Traffic { tally, counted, .. }: &Traffic) -> Option<&'static str> {
     }
 }
 
-/// What went wrong with lanes, which `what` names, and whether the user ended the recording.
+/// The faults of lanes, which `what` names, and a line if the user interrupted the recording.
 pub fn early_ends(outcome: &Recorded, what: &str, interrupted: bool) -> Vec<String> {
     let mut faults = Vec::new();
     let early = outcome.endings().filter(|(ending, _)| *ending != Ending::InOrder).count();
@@ -101,7 +101,7 @@ pub fn early_ends(outcome: &Recorded, what: &str, interrupted: bool) -> Vec<Stri
     faults
 }
 
-/// How a lane ended, and after what time of the recording if that was before its end.
+/// The end of a lane in words, with its time in the recording if it ended early.
 pub fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
     let after = ended.map_or_else(String::new, |ended| format!(" after {ended}"));
     match ending {

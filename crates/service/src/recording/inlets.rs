@@ -1,4 +1,4 @@
-//! What listens for packets: a socket for each port, emptied by one thread or by several.
+//! Receivers of packets: a socket for each port, read by one thread or by several.
 
 use std::net::SocketAddr;
 
@@ -10,17 +10,17 @@ use nilometer_storage::process::processors;
 
 use crate::error::{ServiceError, caused, require};
 
-/// How many threads receive at each port, and on which processors.
+/// The number of threads that receive at each port, and their processors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InletThreads<'a> {
-    /// 1: the one that puts packets in their place takes them from the kernel, too.
+    /// The number of threads. With 1, the thread that places packets also takes them from the kernel.
     pub(super) each: usize,
-    /// The first for the thread that puts packets in their place, the others for those that receive; all may run
-    /// anywhere, if none is named.
+    /// The processors: the first for the thread that places packets, the others for those that receive. If the
+    /// list is empty, threads may run anywhere.
     pub(super) cpus: &'a [usize],
 }
 
-/// Threads of a port, at the most.
+/// The most threads at a port.
 const MOST: usize = 64;
 
 impl InletThreads<'_> {
@@ -44,14 +44,14 @@ impl InletThreads<'_> {
         })
     }
 
-    /// Those of the threads that receive.
+    /// The processors of the threads that receive.
     fn others(self) -> Vec<usize> {
         let others = self.cpus.get(1..).unwrap_or_default();
         if others.is_empty() { self.cpus.to_vec() } else { others.to_vec() }
     }
 }
 
-/// Listens at neighbouring ports, as many as that.
+/// Listens at `ports` neighbouring ports.
 pub(super) fn inlets(
     listening: &Listening,
     ports: u16,
@@ -71,7 +71,7 @@ pub(super) fn inlets(
     })
 }
 
-/// At the port so many behind the first, with threads of its own.
+/// Listens at the port `number` after the first, with threads of its own.
 fn with_threads(
     listening: &Listening,
     number: u16,

@@ -1,4 +1,4 @@
-//! What the user wishes of files in HDF5: their layout, and values of the user's own that are joined to frames.
+//! The user's wishes for HDF5 files: their layout, and values of the user's own to join to frames.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::error::{OperatorLog, ServiceError, require};
 #[derive(Debug)]
 pub(super) struct JoiningValues {
     pub(super) values: Arc<JoinedValues>,
-    /// What reads those that come apart from the frames.
+    /// The reader of values that arrive apart from the frames.
     reader: Option<Arc<MetadataReader>>,
 }
 
 impl RecordedSource {
-    /// The layout of the files, if one is asked for: read and checked.
+    /// Reads and checks the layout of the files, if the user wants one.
     pub(super) fn layout(&self, metadata: &[String]) -> Result<Option<Arc<UserLayout>>, ServiceError> {
         let instrument = match self {
             RecordedSource::Packets(source) => {
@@ -44,7 +44,7 @@ impl RecordedSource {
 }
 
 impl RecordingSettings {
-    /// Whether the files that are asked for can be by the layout.
+    /// Checks that the layout fits the files of this recording.
     pub(super) fn check_layout(&self) -> Result<(), ServiceError> {
         let Some(layout) = &self.layout else { return Ok(()) };
         let (per_file, scan) = match &self.source {
@@ -59,7 +59,7 @@ impl RecordingSettings {
         layout.check(asked).map_err(ServiceError::AskedWrongly)
     }
 
-    /// Begins to take values that come apart from the frames; a series brings some with them.
+    /// Starts to receive values that arrive apart from the frames. The frames of a series bring some themselves.
     pub(super) fn joining(&self) -> Result<Option<JoiningValues>, ServiceError> {
         let metadata = &self.wishes.metadata;
         if metadata.is_empty() && !self.is_series() {
@@ -82,7 +82,7 @@ impl RecordingSettings {
         Ok(Some(JoiningValues { values, reader }))
     }
 
-    /// What is wished of the files. What is known of values by now is.
+    /// The wishes for the files. It first takes in the values that have arrived so far.
     pub(super) fn file_wishes(&self, joining: Option<&JoiningValues>, log: OperatorLog) -> FileWishes {
         if let Some(reader) = joining.and_then(|joining| joining.reader.as_ref()) {
             reader.catch_up();
@@ -94,13 +94,14 @@ impl RecordingSettings {
     }
 }
 
-/// Says what of a layout is not in the files.
+/// Logs the parts of a layout that the files lack.
 pub(super) fn tell_left_out(contents: &Hdf5Contents, log: OperatorLog) {
     contents.left_out.iter().for_each(|what| log(what));
 }
 
 impl PreparedRecording {
-    /// With values that are joined to its frames: those that come apart from them are awaited before files are closed.
+    /// Adds the values to join. The recorder waits for those that arrive apart from frames before it closes
+    /// files.
     pub(super) fn joining(mut self, joining: Option<JoiningValues>) -> Self {
         if let Some(reader) = joining.as_ref().and_then(|joining| joining.reader.clone()) {
             self.recorder.await_values(reader);
@@ -108,8 +109,8 @@ impl PreparedRecording {
         PreparedRecording { joining, ..self }
     }
 
-    /// The recording is over: values that came when the files of their frames were closed are written into these. What came of
-    /// all, if there were to be any.
+    /// Writes late values into the files after the end of the recording: those that arrived after the files of
+    /// their frames were closed. Returns the tally of all values, or `None` if there were none to join.
     ///
     /// # Errors
     /// If the files can't be written, or not in time.

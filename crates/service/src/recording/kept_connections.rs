@@ -1,5 +1,5 @@
-//! Connections of a series that outlive its recording: the next series may have begun on them, and whatever of it came already
-//! would be lost with them.
+//! Connections of a series that outlive its recording. The next series may have begun on them: to close them
+//! would lose its first messages.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -13,7 +13,8 @@ use nilometer_intake::{
 
 use crate::error::OperatorLog;
 
-/// Where connections lead, and who may make them: a recording with other terms does not take those that are kept.
+/// The ends of connections and the permitted senders. A recording with other terms does not take kept
+/// connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConnectionTerms {
     pub(super) ends: Vec<ZmqEndpoint>,
@@ -29,7 +30,8 @@ pub struct KeptConnections {
 }
 
 impl KeptConnections {
-    /// Takes the connections if they were made on these terms, which are those to be kept from now on. Others are closed.
+    /// Takes the connections if they have these terms, and closes them otherwise. It keeps the terms for the
+    /// next call.
     pub(super) fn take(&self, terms: &ConnectionTerms, log: OperatorLog) -> Option<Box<SeriesReceiver>> {
         let mut kept = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
         let are_same = kept.as_ref() == Some(terms);
@@ -41,17 +43,18 @@ impl KeptConnections {
         Some(receiver).filter(|_| are_same)
     }
 
-    /// A series began on the connections.
+    /// Records that a series began on the connections.
     pub(super) fn begin(&self) {
         self.begun.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a series began since this was asked last. If none did and a recording can't be prepared, nor can the next.
+    /// Returns true if a series began since the last call. If none did and a recording can't be prepared, the
+    /// next can't be either.
     pub fn take_begun(&self) -> bool {
         self.begun.swap(false, Ordering::Relaxed)
     }
 
-    /// Another series began, and waits for its recording.
+    /// Returns true if another series began and waits for its recording.
     pub(crate) fn has_next(&self) -> bool {
         self.receiver.has_next()
     }

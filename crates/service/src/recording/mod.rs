@@ -1,4 +1,4 @@
-//! One recording: what is asked for, looked up and checked; made ready to begin; and what it came to, beside it.
+//! One recording: its options, looked up and checked; its preparation; and its summary.
 
 pub(crate) mod account;
 mod addresses;

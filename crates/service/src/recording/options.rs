@@ -1,5 +1,5 @@
-//! What may be asked of a recording: on the command line, in a TOML file, or by a command to the service. The same keys
-//! everywhere; what is asked nearer to the user wins.
+//! The options of a recording, from the command line, a TOML file or a command to the service. The keys are the
+//! same everywhere. An option nearer to the user wins.
 
 use std::{
     ffi::OsStr,
@@ -24,182 +24,188 @@ use serde::{Deserialize, Deserializer, de};
 use super::addresses::{ListenAddress, StreamAddress};
 use crate::error::{ServiceError, caused};
 
-/// What was asked of a recording; what was not asked is none.
+/// The options of a recording; an option that was not given is `None` or empty.
 ///
-/// One list is the command's options, the keys of a TOML file and those of a JSON request: an option that is added can't be
-/// forgotten in one of them, nor be called another name there. That is why this crate knows `clap`, and for nothing else.
+/// This one list defines the command's options, the keys of a TOML file, and those of a JSON request. A new
+/// option can't be missing in one of them, or have another name there. This is the only reason why the crate
+/// uses `clap`.
 #[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordOptions {
-    /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file, with `packets`. With `--from`
-    /// it need not be named: the stream says what its frames are
+    /// A name in the catalogue (see `nilometer instrument list`), or the path of a .toml file with `packets`.
+    /// With `--from` you can leave it out: the stream describes its frames
     pub instrument: Option<String>,
-    /// Take frames over TCP from a detector, or from any program, that sends the DECTRIS stream (ZeroMQ, version 2 or 1)
-    /// there: tcp://HOST:PORT, several times for several connections. The next series that begins is recorded, in HDF5,
-    /// compressed as it comes; to wait for senders that connect here, use --listen tcp://*:PORT
+    /// Receive frames over TCP from tcp://HOST:PORT, where a detector or any program sends the DECTRIS stream
+    /// (ZeroMQ, version 2 or 1). Repeat the option for more connections. The recorder stores the next series
+    /// that begins in HDF5, compressed as it arrives. To wait for senders that connect to this machine, use
+    /// --listen tcp://*:PORT
     #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
     #[serde(deserialize_with = "one_or_many_texts")]
     pub from: Vec<StreamAddress>,
-    /// The data format as station software writes it, such as VDIF_8000-4096-16-2 or Mark5B-2048-16-2, instead of what the
-    /// instrument says; no instrument is needed then
+    /// The data format in the notation of station software, such as VDIF_8000-4096-16-2 or Mark5B-2048-16-2,
+    /// instead of the instrument's. You need no instrument then
     #[arg(long, help_heading = "What is recorded")]
     pub mode: Option<VlbiMode>,
-    /// Where the recording goes, in a new directory of its name: one file in one directory, or chunks that are scattered
-    /// over several, each on a disk of its own, as VLBI recorders lay them out; one that fails or is full leaves the rest
-    /// to the others
+    /// Directory for the recording, which makes a new directory of its name there. One --to gives one file. With
+    /// several, each on its own disk, chunks are scattered over them, as VLBI recorders do. If one fails or is
+    /// full, the others take the rest
     #[arg(long = "to", value_name = "DIRECTORY", help_heading = "Where it goes")]
     #[serde(deserialize_with = "one_or_many")]
     pub to: Vec<PathBuf>,
-    /// Refuse directories that are on another file system, such as the one below a mount that is missing: one type for all, or
-    /// one for each in their order (ext4, nfs, lustre ...; another word lists them)
+    /// Refuse directories on another type of file system, such as the one below a missing mount. Give one type
+    /// for all, or one for each in their order (ext4, nfs, lustre ...; an unknown word lists them)
     #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "Where it goes")]
     #[serde(deserialize_with = "one_or_many_texts")]
     pub expect: Vec<FileSystemKind>,
-    /// How frames are written, instead of what the instrument says: their bytes, or HDF5, of detectors only
+    /// The format of frames, instead of the instrument's: their bytes, or HDF5 (detectors only)
     #[arg(long, value_name = "FORMAT", value_parser = format(), help_heading = "Where it goes")]
     pub format: Option<Format>,
-    /// How frames in HDF5 are compressed, instead of what the instrument says
+    /// The compression of frames in HDF5, instead of the instrument's
     #[arg(long, value_name = "HOW", value_parser = compression_parser(), help_heading = "Where it goes")]
     pub compression: Option<FrameCompression>,
-    /// Frames of an HDF5 file, or images of all channels, instead of what the instrument says [default: one file for all]
+    /// Frames in an HDF5 file, or images of all channels, instead of the instrument's number [default: one file
+    /// for all]
     #[arg(long, value_name = "FRAMES", help_heading = "Where it goes")]
     pub frames_per_file: Option<u64>,
-    /// What is in files of HDF5 and where, instead of NeXus: a layout in XML as areaDetector's file plug-in has it, or in TOML
+    /// Layout of HDF5 files, instead of NeXus: a file in XML as areaDetector's file plug-in has it, or in TOML
     #[arg(long, value_name = "FILE", help_heading = "Where it goes")]
     pub layout: Option<PathBuf>,
-    /// Values that belong to frames and come apart from them, joined by the frame's number, as {"frame": 12, "Angle": 1.5}: a
-    /// JSON object a message from a sender of ZeroMQ (PUSH or PUB) at tcp://HOST:PORT, or from those that connect to
-    /// tcp://*:PORT; or one a line from a file that grows, or a pipe. May be given several times
+    /// Join values that arrive apart from their frames, by the frame's number: {"frame": 12, "Angle": 1.5}. They
+    /// come as one JSON object a message from a sender of ZeroMQ (PUSH or PUB) at tcp://HOST:PORT, or from those
+    /// that connect to tcp://*:PORT. A growing file or a pipe has one a line. You can repeat the option
     #[arg(long, value_name = "ADDRESS|FILE", help_heading = "What is recorded")]
     #[serde(deserialize_with = "one_or_many_texts")]
     pub metadata: Vec<String>,
-    /// Dimensions of a scan that frames stand in, slowest first, in HDF5: 20x30 for 20 lines of 30 frames, ?x30 for as many
-    /// lines as come. Of a series so many images must come [default: a row of frames]
+    /// Dimensions of a scan in HDF5, slowest first: 20x30 for 20 lines of 30 frames, ?x30 for any number of
+    /// lines. A series must have this number of images, or whole lines if it is ?x30 [default: a row of frames]
     #[arg(long, value_name = "LINESxFRAMES", help_heading = "Where it goes")]
     pub scan: Option<ScanShape>,
-    /// Pixels of a chunk of an HDF5 dataset, slowest dimension first: frames are cut into such tiles, and each is compressed
-    /// by itself [default: a frame]
+    /// Pixels of a chunk of an HDF5 dataset, slowest dimension first. The recorder cuts frames into such tiles
+    /// and compresses each by itself [default: a frame]
     #[arg(long, value_name = "ROWSxCOLUMNS", help_heading = "Where it goes")]
     pub chunk: Option<ChunkShape>,
-    /// Frames that are larger begin in HDF5 files at multiples of SIZE, a power of 2 from 4 KiB on [default: the stripe size,
-    /// where the storage states one]
+    /// Align frames larger than SIZE in HDF5 files to multiples of SIZE, a power of 2 from 4 KiB on [default:
+    /// the stripe size, if the storage states one]
     #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
     pub align: Option<Bytes>,
-    /// Bytes of a chunk, where there are several directories [default: 256 MiB]
+    /// Bytes of a chunk, if there are several directories [default: 256 MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
     pub chunk_size: Option<Bytes>,
-    /// Keep the latest SIZE only, until it is stopped: in each directory a file with its share, which is reserved before the
-    /// recording begins, is written again from its beginning when it is full. The journal beside it is not, and grows by 64 B
-    /// for each block of about a megabyte. In HDF5, for which one directory is named, the oldest files are removed instead
-    /// [default: all]
+    /// Keep only the latest SIZE, until you stop the recording. Each directory reserves a file with its share
+    /// before the recording begins, and overwrites it from its beginning when it is full. The journal beside it
+    /// is not overwritten: it grows by 64 B for each block of about a megabyte. In HDF5, which needs a single
+    /// directory, the recorder removes the oldest files instead [default: all]
     #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
     pub keep: Option<Bytes>,
     /// The name of the recording [default: the instrument and a number]
     #[arg(long, help_heading = "Where it goes")]
     pub name: Option<String>,
-    /// Where packets come: an address of this machine, or of a group, and a port [default: `udp://127.0.0.1` and the port of
-    /// the instrument, so that only this machine is heard]. Or, for frames over TCP as with --from, where senders may
-    /// connect: tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
+    /// Address and port for packets: an address of this machine, or of a group [default: `udp://127.0.0.1` and
+    /// the port of the instrument, so that only this machine can send]. For frames over TCP as with --from: the
+    /// address to which senders connect, tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
     #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
     #[serde(deserialize_with = "written")]
     pub listen: Option<ListenAddress>,
-    /// By which interface, given as its address, the group is joined
+    /// Join the group at the interface with this address
     #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
     pub interface: Option<IpAddr>,
-    /// Take packets and connections of this sender only, an address or a network such as 10.0.0.0/24, or of everybody (`any`);
-    /// repeat the option for more senders. It holds for `--listen` and for `--metadata tcp://*:PORT`. Name the senders if several
-    /// boards send and don't all begin within a second: the recorder takes up to 64, each with serial numbers of its own
-    /// [default: the senders of the stream's first packets, at each port; with `--receive-threads` everybody; of connections, the
-    /// address that begins a series, until it is over]
+    /// Accept packets and connections from this sender only: an address, a network such as 10.0.0.0/24, or
+    /// `any`. Repeat the option for more senders. It holds for `--listen` and for `--metadata tcp://*:PORT`.
+    /// Name the senders if several boards send and don't all begin within a second: the recorder takes up to 64,
+    /// each with serial numbers of its own [default: the senders of the stream's first packets, at each port;
+    /// with `--receive-threads` everybody; of connections, the address that begins a series, until it is over]
     #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "What is recorded")]
     pub allow: Vec<AllowedSender>,
-    /// Begin at this time in UTC, with everything prepared before: 2026-11-22T18:00:00Z, or 2026y326d18h00m00s
+    /// Begin at this time in UTC, with everything prepared beforehand: 2026-11-22T18:00:00Z, or
+    /// 2026y326d18h00m00s
     #[arg(long, value_name = "TIME", help_heading = "When")]
     pub start: Option<Moment>,
     /// End at this time in UTC
     #[arg(long, value_name = "TIME", help_heading = "When")]
     pub stop: Option<Moment>,
-    /// End so long after the first packet, or frame
+    /// End at this time after the first packet or frame
     #[arg(long, help_heading = "When")]
     pub duration: Option<Nanos>,
-    /// End after so many packets, and those that came at once with the last
+    /// End after this number of packets, and those that arrived together with the last
     #[arg(long, help_heading = "When")]
     pub packets: Option<u64>,
-    /// End when none came for so long after the last [default: 60 s for a series of frames, of which the last may be lost]
+    /// End if nothing arrives for this time after the last packet or frame [default: 60 s for a series of
+    /// frames, of which the last may be lost]
     #[arg(long, help_heading = "When")]
     pub silence: Option<Nanos>,
-    /// Record the next series of frames over TCP, or every series until it is stopped, each as a recording of its own. The stream
-    /// gives the name of each (a text, or `name`, in `user_data` or `header_appendix`), else it is --name and the number of the
-    /// series [default: next]
+    /// Record the next series of frames over TCP, or every series until you stop it, each as a recording of its
+    /// own. The stream gives the name of each (a text, or `name`, in `user_data` or `header_appendix`).
+    /// Otherwise it is --name and the number of the series [default: next]
     #[arg(long, value_name = "WHICH", help_heading = "When")]
     pub series: Option<SeriesChoice>,
-    /// What stands in the place of frames that do not come: ones that are marked as invalid and carry the time that those
-    /// would have had, or nothing [default: fill]
+    /// Replacement of missing frames: frames marked as invalid with the time of the missing ones, or nothing
+    /// [default: fill]
     #[arg(long, value_name = "HOW", value_parser = missing(), help_heading = "Packets that do not come in order")]
     #[serde(deserialize_with = "written")]
     pub missing: Option<Missing>,
-    /// By how many others a packet may be overtaken before it counts as missing [default: 512]
+    /// The number of later packets that may overtake a packet before it counts as missing [default: 512]
     #[arg(long, value_name = "PACKETS", help_heading = "Packets that do not come in order")]
     pub window: Option<u64>,
     /// Memory between the network and the storage [default: 1 GiB, or what --memory or the available memory
     /// leaves for it]
     #[arg(long, help_heading = "This machine")]
     pub buffer: Option<Bytes>,
-    /// Limit all memory of the recorder, with its buffer, the packets that wait in the kernel and the program [default: no limit
-    /// beyond those of its parts, which /status shows]
+    /// Limit all memory of the recorder: its buffer, packets that wait in the kernel, and the program [default:
+    /// no limit beyond those of its parts, which /status shows]
     #[arg(long, help_heading = "This machine")]
     pub memory: Option<Bytes>,
-    /// Memory of the kernel for packets that wait; without root at most what `net.core.rmem_max` allows
-    /// [default: 256 MiB; with --memory at most an eighth of that, for all ports together]
+    /// Memory of the kernel for packets that wait. Without root `net.core.rmem_max` limits it [default: 256 MiB;
+    /// with --memory at most an eighth of that, for all ports together]
     #[arg(long, help_heading = "This machine")]
     pub receive_buffer: Option<Bytes>,
-    /// For how many microseconds the network card is asked before the processor sleeps [default: 0]
+    /// Microseconds to poll the network card before the processor sleeps [default: 0]
     #[arg(long, value_name = "MICROSECONDS", help_heading = "This machine")]
     pub busy_poll: Option<u32>,
-    /// Threads that receive at each port, each by a socket of its own (`SO_REUSEPORT`): for packets of many senders that are
-    /// more than one thread takes from the kernel; all packets of one sender come to one of them [default: 1]
+    /// Threads that receive at each port, each with its own socket (`SO_REUSEPORT`). Use several if many senders
+    /// send more packets than one thread takes from the kernel. All packets of one sender go to the same thread
+    /// [default: 1]
     #[arg(long, value_name = "THREADS", help_heading = "This machine")]
     pub receive_threads: Option<usize>,
-    /// Processors, by their numbers: the first for the thread that puts packets in their place, the others for the threads
+    /// Processors, by their numbers: the first for the thread that places packets, the others for the threads
     /// that receive [default: any]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', help_heading = "This machine")]
     pub cpus: Vec<usize>,
-    /// What stays free on the storage; without that room the recording ends [default: 1 GiB]
+    /// Space that stays free on the storage; the recording ends when no more is left [default: 1 GiB]
     #[arg(long, help_heading = "Where it goes")]
     pub reserve: Option<Bytes>,
     /// Write a checksum of each block of packets into the journal
     #[arg(long, help_heading = "Where it goes")]
     pub checksums: bool,
-    /// How long storage may be silent after the last packet [default: 60 s]
+    /// The longest that storage may be silent after the last packet [default: 60 s]
     #[arg(long, help_heading = "This machine")]
     pub hang_after: Option<Nanos>,
 }
 
-/// Which series of frames are recorded.
+/// The series of frames to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesChoice {
-    /// The next one that begins.
+    /// The next series that begins.
     Next,
-    /// Every one, each as a recording of its own.
+    /// Every series, each as a recording of its own.
     Every,
 }
 
-/// Whose packets and connections are taken.
+/// A sender, or senders, from which packets and connections are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum AllowedSender {
-    /// Those of everybody.
+    /// All senders.
     Any,
-    /// Those of this sender, or of all senders of this network.
+    /// This sender, or all senders of this network.
     Only(SenderNetwork),
 }
 
 impl AllowedSender {
-    /// Whose packets and connections a list of them takes, which this option gives.
+    /// The permitted senders in a list that `option` gives.
     ///
     /// # Errors
-    /// It names somebody beside everybody.
+    /// The list has `any` and another entry.
     pub(crate) fn all(option: &str, allow: &[AllowedSender]) -> Result<Allowed, ServiceError> {
         let named = |allow: &AllowedSender| match allow {
             AllowedSender::Any => None,
@@ -241,7 +247,7 @@ fn missing() -> impl TypedValueParser<Value = Missing> {
     PossibleValuesParser::new(Missing::ALL.map(Missing::name)).try_map(|name| name.parse::<Missing>())
 }
 
-/// What frames of a network can be written in.
+/// The formats in which frames from a network can be stored.
 const FORMATS: [Format; 2] = [Format::Raw, Format::Hdf5];
 
 fn format() -> impl TypedValueParser<Value = Format> {
@@ -249,8 +255,8 @@ fn format() -> impl TypedValueParser<Value = Format> {
         .map(|name| FORMATS.into_iter().find(|format| format.name() == name).unwrap_or_default())
 }
 
-/// The parser of how frames are compressed, for every command that takes it: it shows those that are built in, and takes the
-/// filters of plug-ins too.
+/// The parser of frame compression, for every command that takes it. It lists the built-in methods, and also
+/// accepts filters of plug-ins.
 pub fn compression_parser() -> impl TypedValueParser<Value = FrameCompression> {
     CompressionParser
 }
@@ -278,14 +284,14 @@ impl TypedValueParser for CompressionParser {
     }
 }
 
-/// A value by its text, as on the command line.
+/// A value from its text, as on the command line.
 fn written<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     String::deserialize(deserializer)?.parse().map(Some).map_err(de::Error::custom)
 }
 
-/// A value by its text, or a list of such.
+/// A value from its text, or a list of such values.
 fn one_or_many_texts<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -317,7 +323,7 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf
 }
 
 impl RecordOptions {
-    /// Whose packets and connections are taken.
+    /// The permitted senders of packets and connections.
     ///
     /// # Errors
     /// The list contradicts itself.
@@ -325,18 +331,18 @@ impl RecordOptions {
         AllowedSender::all("--allow", &self.allow)
     }
 
-    /// From a TOML file that has these keys and no others.
+    /// Reads the options from a TOML file. The file must have no other keys.
     ///
     /// # Errors
     ///
-    /// It can't be read, or says something else.
+    /// The file can't be read, or has other content.
     pub fn read(file: &Path) -> Result<Self, ServiceError> {
         let text = user_file::read(file, "configuration").map_err(ServiceError::asked_wrongly)?;
         let of_file = |error| ServiceError::AskedWrongly(caused(&file.display().to_string(), &error));
         toml::from_str(&text).map_err(of_file)
     }
 
-    /// These where they say something, otherwise the others.
+    /// Takes each option from `below` if it is missing here.
     #[must_use]
     pub fn over(self, below: RecordOptions) -> Self {
         RecordOptions {
@@ -513,7 +519,7 @@ mod tests {
         let options = line(&OPTIONS);
         assert_eq!(RecordOptions::default().over(file.clone()), file);
         assert_eq!(options.clone().over(file.clone()), options);
-        // Neither leaves out a key: what is not said differs from what is.
+        // Both have every key: an option that was not given would differ from one that was.
         let (said, nothing) = (format!("{file:?}{options:?}"), format!("{:?}", RecordOptions::default()));
         assert!(!said.contains("None") && !said.contains("false") && nothing.contains("None"), "{said}");
     }

@@ -1,4 +1,4 @@
-//! Where a new recording goes: what is refused before anything is made, and the directories of its name.
+//! The place of a new recording: checks before anything exists, and its directories.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use nilometer_storage::{PATIENCE, in_time, process, target::KeptDirectory};
 
 use crate::error::{ServiceError, require};
 
-/// The longest name of a recording, in bytes: suffixes of files are put behind it, and a file system takes 255.
+/// The longest name of a recording, in bytes. Files add suffixes to it, and a file system takes 255.
 const NAME_MAX: usize = 200;
 
-/// Whether this may be the name of a recording, which is also that of its directories.
+/// Checks the name of a recording, which is also the name of its directories.
 pub fn check_name(name: &str) -> Result<(), ServiceError> {
     let is_odd = |letter: char| letter == '/' || letter.is_control();
     let plain =
@@ -24,13 +24,13 @@ pub fn check_name(name: &str) -> Result<(), ServiceError> {
     })
 }
 
-/// Whether so much memory holds two slots of a ring.
+/// Checks that this memory holds two slots of a ring.
 pub fn check_slots(buffer: Bytes, slot: Bytes) -> Result<(), ServiceError> {
     let needed = Bytes(2 * slot.0);
     require(buffer >= needed, || format!("--buffer {buffer}: two frames of {slot} need {needed}"))
 }
 
-/// The same, and whether it can be had.
+/// Checks that this memory holds two slots, and that it is available.
 pub fn check_buffer(buffer: Bytes, slot: Bytes) -> Result<(), ServiceError> {
     check_slots(buffer, slot)?;
     let Some(available) = process::available_memory() else { return Ok(()) };
@@ -42,10 +42,11 @@ pub fn check_buffer(buffer: Bytes, slot: Bytes) -> Result<(), ServiceError> {
     })
 }
 
-/// Whether frames can begin at multiples of it: whole pages, and not so large that a file would be mostly gaps.
+/// Checks that frames can begin at multiples of `align`: whole pages, but not so large that gaps would fill a
+/// file.
 ///
 /// # Errors
-/// What can be written instead.
+/// The value is unsuitable; the message says what to write instead.
 pub fn check_align(align: Bytes) -> Result<(), ServiceError> {
     let fits = align.0.is_power_of_two() && (ALIGN_LEAST..=ALIGN_MOST).contains(&align.0);
     require(fits, || {
@@ -56,11 +57,11 @@ pub fn check_align(align: Bytes) -> Result<(), ServiceError> {
 const ALIGN_LEAST: u64 = 4 << 10;
 const ALIGN_MOST: u64 = 1 << 30;
 
-/// Whether files of this format can be made in the described directories: the library of HDF5 opens them by their paths when
-/// the recording is over.
+/// Checks that files of this format can be made in these directories. The HDF5 library opens files by their
+/// paths after the recording.
 ///
 /// # Errors
-/// What can be named instead.
+/// The directory is unsuitable; the message says what to name instead.
 pub fn check_mounted(format: Format, described: &[TargetDescription]) -> Result<(), ServiceError> {
     let by_url = described.iter().find(|description| description.address.url().is_some());
     let Some(description) = by_url.filter(|_| format == Format::Hdf5) else { return Ok(()) };
@@ -70,11 +71,11 @@ pub fn check_mounted(format: Format, described: &[TargetDescription]) -> Result<
     )))
 }
 
-/// The file of a recording of which only the latest is kept.
+/// The name, in messages, of the file of a recording that keeps only the latest data.
 pub(crate) const KEPT: &str = "file to be kept";
 
-/// Whether a new recording can begin on the described directory: its smallest part, named by `part` and of this size, fits
-/// beside the reserve, which must stay free.
+/// Checks that a new recording can begin in this directory. Its smallest part, named `part` and of this size,
+/// must fit beside the reserve, which stays free.
 pub fn check_place(
     description: &TargetDescription,
     name: &str,
@@ -108,7 +109,7 @@ pub fn check_place(
     })
 }
 
-/// Where something of this name is in the described directory.
+/// The path or URL of `name` in this directory.
 fn within(description: &TargetDescription, name: &str) -> String {
     match description.address.url() {
         Some(url) => url.join(name).to_string(),
@@ -116,11 +117,11 @@ fn within(description: &TargetDescription, name: &str) -> String {
     }
 }
 
-/// Makes the recording's directory in each of the described ones: all, or none.
+/// Makes the recording's directory in each of the described ones: in all of them or in none.
 ///
 /// # Errors
 ///
-/// One is there already or can't be made, or its storage does not answer.
+/// One exists already or can't be made, or its storage does not answer.
 pub fn make(
     described: Vec<TargetDescription>,
     name: &str,
@@ -143,8 +144,8 @@ pub fn make(
     Ok(made)
 }
 
-/// Removes a directory in which nothing was recorded, with the files of these names. What is foreign in it stays, and it with that.
-/// One that does not answer is given up.
+/// Removes a directory in which nothing was recorded, with the files of these names. If it has other files, they
+/// and the directory stay. If the storage does not answer, the function gives up.
 pub fn discard_unused(directory: Arc<dyn KeptDirectory>, names: Vec<String>) {
     let path = directory.path().to_owned();
     drop(in_time(PATIENCE, path, move || drop(directory.remove_unused(&names))));

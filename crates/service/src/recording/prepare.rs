@@ -1,4 +1,4 @@
-//! A recording made ready to begin: its directories, its memory and its sockets are there, and packets already wait in the
+//! A recording ready to begin: its directories, memory and sockets exist, and packets already wait in the
 //! kernel.
 
 use std::{
@@ -50,59 +50,59 @@ use crate::error::{OperatorLog, ServiceError, require};
 /// A recording that is ready to begin.
 #[derive(Debug)]
 pub struct PreparedRecording {
-    /// It has everything, and records nothing yet.
+    /// The recorder, which has everything but records nothing yet.
     pub recorder: Recorder,
     /// The directories of the recording, a lane each.
     pub targets: Vec<Arc<dyn KeptDirectory>>,
-    /// As it was asked for, or the instrument and a number.
+    /// The name in the options, or the instrument and a number.
     pub name: String,
-    /// Where it comes from: where packets are awaited, at the first of the ports, or frames over TCP are sent.
+    /// The source: the first port for packets, or the address of frames over TCP.
     pub from: String,
-    /// What is recorded: as its file says, or as a series says itself.
+    /// The instrument, from its file or from the description in a series.
     pub instrument: Instrument,
-    /// How many bytes of packets may wait in the kernel at each port, as the kernel granted it.
+    /// The bytes of packets that may wait in the kernel at each port, as the kernel granted them.
     pub room: Option<Bytes>,
-    /// When what is recorded survives the loss of power.
+    /// The point at which data survives a loss of power.
     pub durability: Durability,
-    /// Of the first lane.
+    /// The layout of the first lane.
     pub(super) layout: RawLayout,
     /// Values that are joined to frames, if there are any.
     pub(super) joining: Option<JoiningValues>,
-    /// In how many bits packets count frames; 64 where frames come in none.
+    /// The number of bits of the frame counter in packets; 64 if frames do not come in packets.
     pub number_bits: u32,
-    /// Of the whole detector, where this is a recording of some of its modules in HDF5.
+    /// The contents for the whole detector, if this is an HDF5 recording of some of its modules.
     pub(super) whole: Option<Hdf5Contents>,
 }
 
-/// What a recorder is made for.
+/// Everything from which a recorder is made.
 #[derive(Debug)]
 pub(super) struct Arranged {
     pub(super) targets: Vec<Arc<dyn KeptDirectory>>,
-    /// Of the first lane.
+    /// The layout of the first lane.
     pub(super) layout: RawLayout,
     pub(super) clock: Clock,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) instrument: Instrument,
-    /// Of the ring.
+    /// The number of slots in the ring.
     pub(super) slots: usize,
-    /// The account of all its memory.
+    /// The plan of all its memory.
     pub(super) memory: MemoryPlan,
 }
 
-/// Packets that follow no known course and are kept, at the least.
+/// The fewest packets outside any known sequence that the recorder can keep.
 const CANDIDATES_LEAST: u64 = 64;
-/// How long nothing may be stored while blocks wait, before that counts as a stall.
+/// The longest time in which blocks wait and none is stored, before that counts as a stall.
 const ALLOWANCE: Nanos = Nanos::from_millis(10);
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
 const YEAR_2000: u64 = 946_684_800;
 
 impl RecordingSettings {
-    /// Makes everything ready; for a series of frames, once it begins. When `stop` is set, the recording ends in order.
+    /// Prepares the recording; a series only once it begins. If `stop` is set, the recording ends in order.
     ///
     /// # Errors
     ///
-    /// What was asked can't be on this storage or network; or a thread, memory or a lane can't be had, and what was made is
-    /// removed.
+    /// The options do not suit this storage or network. Or a thread, memory or a lane is unavailable; then
+    /// everything made is removed.
     pub fn prepare(
         &self,
         stop: Arc<AtomicBool>,
@@ -111,11 +111,11 @@ impl RecordingSettings {
         self.prepare_keeping(stop, log, None)
     }
 
-    /// The same, with connections of a series that outlive its recording.
+    /// Like [`Self::prepare`], with connections of a series that outlive its recording.
     ///
     /// # Errors
     ///
-    /// The same.
+    /// The same as those of [`Self::prepare`].
     pub fn prepare_keeping(
         &self,
         stop: Arc<AtomicBool>,
@@ -129,7 +129,7 @@ impl RecordingSettings {
         }
     }
 
-    /// The name of the recording of this number.
+    /// The name of the recording with this number.
     pub(super) fn name_of(&self, id: u64, instrument: &str) -> String {
         self.wishes.name.clone().unwrap_or_else(|| format!("{instrument}-{id:016x}"))
     }
@@ -169,7 +169,7 @@ impl RecordingSettings {
         let stream = Stream::new(packets.stored(), geometry, self.missing());
         let frames_of_block = blocks.size / geometry.frame_size() as u64;
         let number_bits = geometry.number_bits;
-        // What its file says of the rate is better than nothing for whoever reads the recording.
+        // For readers of the recording, the rate in the instrument's file is better than none.
         let stream = stream.sent_as(packets, &said(instrument));
         let network = self.network(formats, inlets, frames_of_block);
         let clock = Clock::start();
@@ -191,7 +191,7 @@ impl RecordingSettings {
         Ok(prepared.joining(joining))
     }
 
-    /// Everything that a recorder needs, and the recorder; if that can't be had, what was made is removed.
+    /// Makes the recorder and everything it needs. If that fails, it removes everything made.
     pub(super) fn prepare_recorder(
         &self,
         arranged: Arranged,
@@ -232,7 +232,7 @@ impl RecordingSettings {
         }
     }
 
-    /// What is there where the recording goes.
+    /// Describes the directories in which the recording goes.
     pub(super) fn described(&self) -> Result<Vec<TargetDescription>, ServiceError> {
         let mut described = Vec::new();
         for path in &self.wishes.to {
@@ -261,12 +261,12 @@ impl RecordingSettings {
         })
     }
 
-    /// Sockets for packets: each thread that receives has one at each port.
+    /// The number of sockets for packets: each thread that receives has one at each port.
     fn sockets(&self, source: &PacketSource) -> u64 {
         u64::from(source.packets.ports()).saturating_mul(self.threads().each as u64)
     }
 
-    /// Memory of what delivers packets, beside the ring.
+    /// The memory for receiving packets, apart from the ring.
     fn packet_memory(&self, source: &PacketSource) -> MemoryPlan {
         let sockets = self.sockets(source);
         let room = self.socket_buffer(sockets);
@@ -276,14 +276,14 @@ impl RecordingSettings {
         plan.with(MemoryPart::ReorderWindows, waiting)
     }
 
-    /// How many frames come, by the duration that was asked for; 0 if that is not known.
+    /// The number of frames in the duration option; 0 without that.
     #[expect(clippy::cast_sign_loss, reason = "neither is negative")]
     fn frames_due(&self, instrument: &Instrument) -> u64 {
         let seconds = self.wishes.duration.map_or(0.0, Nanos::seconds);
         (seconds * instrument.frame_rate.0).ceil() as u64
     }
 
-    /// What files of an instrument have in them, as far as that takes memory: none if they are not in HDF5.
+    /// The contents of an instrument's files, as far as they take memory; `None` if the files are not HDF5.
     fn planned_contents(&self, instrument: &Instrument) -> Option<Hdf5Contents> {
         let several = self.layout.as_ref().is_some_and(|layout| layout.has_several_datasets());
         let joined = several.then(|| Arc::new(JoinedValues::without_source()));
@@ -339,23 +339,23 @@ impl RecordingSettings {
 }
 
 impl PreparedRecording {
-    /// Puts a file over those of a recording in HDF5 that is over, if it has several.
+    /// Writes the master file of a finished HDF5 recording, if that has several files.
     ///
     /// # Errors
     ///
-    /// Its directories can't be read, or don't take it in time.
+    /// Its directories can't be read, or don't take the file in time.
     pub fn put_master(&self, at_most: Nanos) -> Result<(), MasterError> {
         let Some(contents) = &self.layout.hdf5 else { return Ok(()) };
         put_master(contents, &self.name, &self.targets, Vec::new(), at_most).map(drop)
     }
 
-    /// Which recording it is: the same number in all its journals, and in no other's.
+    /// The number of the recording: the same in all its journals, and in no other's.
     pub fn id(&self) -> u64 {
         self.layout.head.recording
     }
 
-    /// Puts a file over the recordings of all modules of a detector into the directory of the first ones, if they are in HDF5;
-    /// where it is then.
+    /// Writes a master file for the recordings of all modules of a detector, if they are in HDF5. It goes into
+    /// the directory of the first modules. Returns its path.
     ///
     /// # Errors
     ///
@@ -370,7 +370,7 @@ impl PreparedRecording {
         put_master_of_modules(whole, name, directory, parts, at_most)
     }
 
-    /// It does not begin: what was made for it is removed, as far as its storage answers.
+    /// Cancels the recording and removes its directories, if the storage answers.
     pub fn discard(self) {
         let PreparedRecording { recorder, targets, layout, .. } = self;
         if recorder.cancel() {
@@ -379,7 +379,8 @@ impl PreparedRecording {
     }
 }
 
-/// Of the whole detector, where modules of it are recorded in HDF5. Values that are joined to frames stay with these.
+/// The contents for the whole detector, if some of its modules are recorded in HDF5. Values joined to frames
+/// stay with the modules.
 fn whole_contents(source: &PacketSource, start: Moment, wishes: &FileWishes) -> Option<Hdf5Contents> {
     let PacketPartKind::Modules { .. } = source.part else { return None };
     let wishes = FileWishes { layout: wishes.layout.clone(), joined: None };
@@ -394,8 +395,8 @@ fn remove_unused(targets: Vec<Arc<dyn KeptDirectory>>, layout: &RawLayout) {
     }
 }
 
-/// What is stored of packets whose frames have so many bytes: blocks of them, or each frame of a detector as a chunk. The
-/// instrument was checked: those that can't be chunks are no longer here.
+/// The unit of storage for packets: blocks of frames of this size, or each frame of a detector as a chunk. An
+/// earlier check has refused instruments whose frames can't be chunks.
 fn stored(source: &PacketSource, frame_size: usize) -> StoredFrames {
     match source.instrument.recording.format {
         Format::Hdf5 => StoredFrames { padded: false, ..StoredFrames::of(&source.instrument) },
@@ -403,21 +404,21 @@ fn stored(source: &PacketSource, frame_size: usize) -> StoredFrames {
     }
 }
 
-/// One for each port.
+/// The wire formats, one for each port.
 fn formats(source: &PacketSource) -> Result<Vec<Box<dyn WireFormat>>, String> {
     let PacketSource { instrument, packets, .. } = source;
     let known = known(instrument, packets);
     (0..packets.ports()).map(|port| nilometer_wire::of(packets, &Known { port, ..known })).collect()
 }
 
-/// What an instrument's file says of its stream, and today's date.
+/// The facts about the stream in an instrument's file, and today's date.
 fn said(instrument: &Instrument) -> Known {
     let today = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
     Known { begins: today, ..Known::of(instrument) }
 }
 
-/// What is known of a stream before it comes. Where packets have serial numbers, the frames of a second are learned from
-/// them: the instrument may be set to another rate than its file says.
+/// The facts about a stream before it begins. If packets have serial numbers, the frames in a second follow from
+/// those: the instrument may run at another rate than in its file.
 fn known(instrument: &Instrument, packets: &Packets) -> Known {
     let known = said(instrument);
     let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());

@@ -1,4 +1,5 @@
-//! A series of frames made ready to be recorded: that is when it begins, as only then it is known what its frames are.
+//! Prepares a recording of a series of frames. That happens when the series begins, since only then are its
+//! frames described.
 //!
 //! ```text
 //! place checked -> sockets -> start of a series -> description, layout, lanes, memory -> its images are received
@@ -37,23 +38,23 @@ use super::{
 };
 use crate::error::{OperatorLog, ServiceError};
 
-/// Longest without a look at the time and at signals.
+/// The longest pause between two looks at the time and at signals.
 const LOOK: Nanos = Nanos::from_millis(50);
 
-/// Connections on which a series may begin. All that can be refused before was.
+/// Connections on which a series may begin. All checks that need no series have passed.
 #[derive(Debug)]
 pub(crate) struct OpenedSeries {
     receiver: LentReceiver,
     joining: Option<JoiningValues>,
     clock: Clock,
     id: u64,
-    /// The name of the recording that is to be. None if the stream gives it.
+    /// The name of the next recording. `None` if the stream gives it.
     pub(crate) name: Option<String>,
-    /// Keeps the connections between two series. None if nobody records the next one.
+    /// Keeps the connections between two series. `None` if the recorder takes one series only.
     kept: Option<KeptConnections>,
 }
 
-/// How the frames of a series are recorded.
+/// The arrangement by which the frames of a series are recorded.
 struct ArrangedSeries {
     instrument: Instrument,
     contents: Hdf5Contents,
@@ -62,8 +63,8 @@ struct ArrangedSeries {
 }
 
 impl RecordingSettings {
-    /// Opens the connections of a series; none if packets are recorded. Those that were kept are used again, if their terms are
-    /// the same.
+    /// Opens the connections of a series, or takes kept ones that have the same terms. `None` if packets are
+    /// recorded.
     pub(crate) fn open_series(
         &self,
         kept: Option<&KeptConnections>,
@@ -76,7 +77,7 @@ impl RecordingSettings {
         check_mounted(Format::Hdf5, &described)?;
         self.check_memory_of_series()?;
         for description in described {
-            // A name that no recording has, if the stream gives one later.
+            // If the stream gives the name later, check with a name that no recording has.
             let name = name.clone().unwrap_or_else(|| self.name_of(id, source.name()));
             check_place(&description, &name, self.reserve(), "frame", Bytes(1))?;
         }
@@ -94,13 +95,13 @@ impl RecordingSettings {
         Ok(Some(OpenedSeries { receiver, joining, clock, id, name, kept: kept.cloned() }))
     }
 
-    /// Each series is to be a recording.
+    /// Returns true if each series becomes a recording.
     pub fn records_every_series(&self) -> bool {
         self.wishes.series == Some(SeriesChoice::Every)
     }
 
-    /// Waits for the time to begin, if there is one, and then for a series, and makes everything ready for it. If that fails, the
-    /// connections stay for the next series.
+    /// Waits for the start time, if there is one, and then for a series, and prepares its recording. If that
+    /// fails, the connections stay for the next series.
     pub(crate) fn prepare_series(
         &self,
         mut opened: OpenedSeries,
@@ -131,7 +132,7 @@ impl RecordingSettings {
         Ok(PreparedRecording { from: source.text(), ..prepared }.joining(joining))
     }
 
-    /// Waits for the time to begin, if there is one, and then for a series.
+    /// Waits for the start time, if there is one, and then for a series.
     fn await_series(
         &self,
         source: &SeriesSource,
@@ -176,7 +177,7 @@ impl RecordingSettings {
         Ok(series)
     }
 
-    /// The way in which the frames of a series are recorded.
+    /// Arranges the recording of a series: its instrument, contents and storage.
     fn arrange_series(
         &self,
         source: &SeriesSource,
@@ -215,7 +216,7 @@ impl RecordingSettings {
         Ok(ArrangedSeries { instrument, contents, storage, frames })
     }
 
-    /// What a series needs of memory.
+    /// The memory that a series needs.
     fn series_needs<'a>(
         &self,
         arranged: &'a ArrangedSeries,
@@ -235,7 +236,7 @@ impl RecordingSettings {
         }
     }
 
-    /// The name of the recording of a series, as the stream gives it, or by the number of the series: one that no other has.
+    /// A unique name for the recording of a series: the one in the stream, or one with the number of the series.
     fn name_of_series(
         &self,
         source: &SeriesSource,
@@ -261,7 +262,7 @@ impl RecordingSettings {
 }
 
 impl SeriesSource {
-    /// What the catalogue knows of a detector and its series does not say.
+    /// Adds facts in the catalogue that the series does not state.
     fn complete(&self, series: &mut DescribedSeries) {
         let Some(instrument) = &self.instrument else { return };
         series.counts |=
@@ -269,7 +270,7 @@ impl SeriesSource {
         series.description.description.get_or_insert_with(|| instrument.title.clone());
     }
 
-    /// How the frames of a series are compressed: a chunk is a frame of one of its channels.
+    /// The compression of a series. A chunk is a frame of one of its channels.
     fn settled(&self, series: &DescribedSeries) -> Result<FrameCompression, String> {
         let start = &series.start;
         let channel = (start.channels.len() > 1).then_some(1);
@@ -277,7 +278,8 @@ impl SeriesSource {
         settled_compression(self.compression, start.element.pixel(), &chunk)
     }
 
-    /// The instrument that sends a series: what is known of it, as the series says that its frames are.
+    /// The instrument that sends a series. The description in the series replaces the catalogue's facts about
+    /// frames.
     fn instrument_of(&self, series: &DescribedSeries) -> Instrument {
         let start = &series.start;
         let rate = series.description.frame_time.filter(|time| *time > 0.0).map(|time| 1.0 / time);
@@ -309,7 +311,7 @@ impl SeriesSource {
     }
 }
 
-/// One of which nothing is known but its name.
+/// An instrument of which only the name is known.
 fn unknown(name: &str) -> Instrument {
     Instrument {
         name: name.into(),
@@ -331,7 +333,7 @@ fn unknown(name: &str) -> Instrument {
     }
 }
 
-/// What begins, in a line.
+/// A line about a series that begins.
 fn began(series: &DescribedSeries) -> String {
     let start = &series.start;
     let sides: Vec<_> = start.shape.iter().rev().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! The name of a recording, as the stream of a series gives it: control programs put it into `user_data` (version 2) or into
+//! The name of a recording that a series states. Control programs put it into `user_data` (version 2) or into
 //! the appendix of the header (version 1), as the filewriter of DECTRIS and odin expect it.
 
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use nilometer_wire::series::{MetadataField, MetadataValue, SeriesStart};
 
 use crate::error::ServiceError;
 
-/// Fields of a start that users fill.
+/// The fields of a start message that users fill.
 const USERS: [&str; 2] = ["user_data", "header_appendix"];
-/// Keys under which control programs give a name, the first one first.
+/// The keys under which control programs give a name, in order of preference.
 const KEYS: [&str; 10] = [
     "recording_name",
     "name",
@@ -24,18 +24,18 @@ const KEYS: [&str; 10] = [
     "acqID",
     "acqid",
 ];
-/// Letters of a name, at the most: suffixes have room behind it.
+/// The most letters of a name, so that suffixes have room.
 const LETTERS_MAX: usize = 120;
-/// Recordings of one name, at the most.
+/// The limit to the number of recordings with one name.
 const SAME_MAX: u32 = 100_000;
 
-/// The name that the stream gives, as one of a directory. None if it gives none.
+/// The name in the stream, made fit for a directory. `None` if there is none.
 pub(super) fn stated_name(start: &SeriesStart) -> Option<String> {
     let fields = USERS.iter().filter_map(|name| start.fields.iter().find(|field| field.name == *name));
     fields.filter_map(|field| name_in(&field.value)).find_map(|name| plain_name(&name))
 }
 
-/// The name in a user's value: a text itself, or a text under one of the known keys. Texts of JSON are read as such.
+/// The name in a user's value: a text itself, or a text under one of the known keys. A text in JSON is parsed.
 fn name_in(value: &MetadataValue) -> Option<String> {
     match value {
         MetadataValue::Map(fields) => KEYS.iter().find_map(|key| of_key(fields, key)),
@@ -61,8 +61,8 @@ fn of_key(fields: &[MetadataField], key: &str) -> Option<String> {
     }
 }
 
-/// A text as a name of a directory: letters, digits and a few signs stay, all else is an underscore. Nobody gets out of the
-/// directory by it. None if nothing is left.
+/// Turns a text into a directory name. Letters, digits and a few signs stay; everything else becomes an
+/// underscore. The name cannot lead out of the directory. `None` if nothing is left.
 fn plain_name(text: &str) -> Option<String> {
     let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | '+' | '=');
     let plain = |letter: char| if is_plain(letter) { letter } else { '_' };
@@ -72,13 +72,13 @@ fn plain_name(text: &str) -> Option<String> {
     name.chars().any(char::is_alphanumeric).then(|| name.to_owned())
 }
 
-/// The beginning of a text of at most so many bytes.
+/// The beginning of a text, at most `bytes` long.
 fn shortened(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]
 }
 
-/// This name, or one with a number behind it, that no directory has yet.
+/// This name, or one with a number appended, that no directory has yet.
 pub(super) fn unique_name(to: &[PathBuf], name: &str) -> Result<String, ServiceError> {
     for number in 1..SAME_MAX {
         let tried = if number == 1 { name.to_owned() } else { format!("{name}-{number}") };

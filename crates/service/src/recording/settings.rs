@@ -1,4 +1,4 @@
-//! A recording as it was asked for, with everything looked up and checked that can be refused before anything is made.
+//! The settings of a recording. All look-ups and checks that are possible before anything is made have passed.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -25,15 +25,15 @@ use super::{
 };
 use crate::error::{ServiceError, require};
 
-/// A recording that can be prepared, as far as that is known without a look at the storage: what comes over a network, and
-/// what was wished of its recording.
+/// A recording that can be prepared, as far as checks without the storage can tell: its source on the network,
+/// and the options.
 #[derive(Debug)]
 pub struct RecordingSettings {
     pub(super) source: RecordedSource,
     pub(super) wishes: RecordOptions,
-    /// Of files in HDF5, if it is another than NeXus.
+    /// The layout of HDF5 files, if it is not NeXus.
     pub(crate) layout: Option<Arc<UserLayout>>,
-    /// Recorders on this machine that record together, this one included.
+    /// The number of recorders on this machine that record together, including this one.
     sharing: u32,
 }
 
@@ -43,20 +43,20 @@ const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 const CHUNK_MOST: u64 = 2 << 30;
 
 impl RecordingSettings {
-    /// Looks the instrument up and checks what is asked, as far as that needs no look at the storage.
+    /// Looks up the instrument and checks the options, as far as that needs no storage.
     ///
     /// # Errors
     ///
-    /// What is asked can't be recorded.
+    /// A recording with these options is impossible.
     pub fn of(wishes: RecordOptions) -> Result<Self, ServiceError> {
         RecordingSettings::of_share(wishes, PacketShare::ALL)
     }
 
-    /// The same, of the part that one of several recorders has.
+    /// Like [`Self::of`], for the share of one of several recorders.
     ///
     /// # Errors
     ///
-    /// What is asked can't be recorded, or not by so many.
+    /// A recording with these options is impossible, or not with this number of recorders.
     pub fn of_share(wishes: RecordOptions, share: PacketShare) -> Result<Self, ServiceError> {
         let source = RecordedSource::of(&wishes, share)?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
@@ -91,25 +91,25 @@ impl RecordingSettings {
         Ok(())
     }
 
-    /// The same under another name.
+    /// The same settings under another name.
     ///
     /// # Errors
     ///
-    /// It can't be one.
+    /// The name is invalid.
     pub fn named(mut self, name: String) -> Result<Self, ServiceError> {
         check_name(&name)?;
         self.wishes.name = Some(name);
         Ok(self)
     }
 
-    /// As one of so many recorders on this machine, which share its memory.
+    /// The settings of one of `sharing` recorders on this machine, which share its memory.
     #[must_use]
     pub fn sharing_memory(self, sharing: u32) -> Self {
         RecordingSettings { sharing, ..self }
     }
 
-    /// What several recorders must have been asked for alike, as text: the whole instrument, and what stands in the place of frames
-    /// that do not come. How many threads encode is each one's own.
+    /// The options that several recorders must have in common, as text: the whole instrument, and the
+    /// replacement of missing frames. Each has its own number of encoding threads.
     pub fn asked_of_all(&self) -> String {
         let whole = match &self.source {
             RecordedSource::Packets(source) => Some(&source.whole),
@@ -122,12 +122,12 @@ impl RecordingSettings {
         serde_json::to_string(&(whole, self.missing().name())).unwrap_or_default()
     }
 
-    /// What the instrument is called, if one is named.
+    /// The name of the instrument, if the options name one.
     pub fn instrument_name(&self) -> Option<&str> {
         self.instrument().map(|instrument| instrument.name.as_str())
     }
 
-    /// Which part of the instrument is recorded here.
+    /// The part of the instrument that this recorder takes.
     pub fn part(&self) -> PacketPartKind {
         match &self.source {
             RecordedSource::Packets(source) => source.part,
@@ -135,22 +135,22 @@ impl RecordingSettings {
         }
     }
 
-    /// What was asked.
+    /// The options.
     pub fn wishes(&self) -> &RecordOptions {
         &self.wishes
     }
 
-    /// What is recorded, as far as it is known before anything comes.
+    /// The instrument, as far as it is known before the stream begins.
     pub(crate) fn instrument(&self) -> Option<&Instrument> {
         self.source.instrument()
     }
 
-    /// How long storage may be silent after the last packet, before it is given up.
+    /// The longest that storage may be silent after the last packet, before the recorder gives it up.
     pub fn patience(&self) -> Nanos {
         self.wishes.hang_after.unwrap_or(HANG_AFTER)
     }
 
-    /// Where packets are awaited, or frames come from.
+    /// The address at which packets arrive, or the source of frames.
     pub(crate) fn listens_at(&self) -> String {
         match &self.source {
             RecordedSource::Packets(source) => {
@@ -165,13 +165,13 @@ impl RecordingSettings {
         }
     }
 
-    /// Its memory as it was asked for.
+    /// The memory options.
     pub(super) fn memory_wishes(&self) -> MemoryWishes {
         let RecordOptions { buffer, memory, .. } = self.wishes;
         MemoryWishes { buffer, memory, sharing: self.sharing }
     }
 
-    /// What stays free on each storage.
+    /// The bytes that stay free on each storage.
     pub(crate) fn reserve(&self) -> Bytes {
         reserve_of(&self.wishes)
     }
@@ -185,7 +185,7 @@ impl RecordingSettings {
         self.wishes.missing.unwrap_or_default()
     }
 
-    /// Whether other readers of chunks will take them.
+    /// Checks that other readers of chunks accept these.
     fn check_chunks(
         &self,
         blocks: StoredFrames,
@@ -214,7 +214,7 @@ impl RecordingSettings {
             format!("--name {name}: readers of chunks take no name with a dot in it")
         })?;
         if whole_files && self.wishes.chunk_size.is_none() {
-            // They are as large as the buffer suits.
+            // The buffer determines their size.
             return Ok(());
         }
         let chunk = self.chunk_size();
@@ -224,7 +224,7 @@ impl RecordingSettings {
         require((least..=most).contains(&chunk), || {
             format!("--chunk-size {chunk}: write {least} to {most}")
         })?;
-        // While one is put, the next one comes.
+        // The next chunk fills while one is being stored.
         let each = if whole_files { 2 } else { 1 };
         let needed = Bytes(chunk.0.saturating_mul(each * lanes));
         require(buffer >= needed, || {
@@ -235,7 +235,7 @@ impl RecordingSettings {
         })
     }
 
-    /// Whether each directory keeps a block at least.
+    /// Checks that each directory keeps at least a block.
     fn check_kept(&self, blocks: StoredFrames) -> Result<(), ServiceError> {
         let Some(keep) = self.wishes.keep else { return Ok(()) };
         let least = Bytes(blocks.size.saturating_mul(self.wishes.to.len() as u64));
@@ -259,7 +259,7 @@ impl RecordingSettings {
         self.wishes.chunk_size.unwrap_or(Bytes(PART))
     }
 
-    /// Whether the buffer holds the packets that wait for others.
+    /// Checks that the buffer holds the packets that wait for others.
     pub(super) fn check_memory(
         &self,
         blocks: StoredFrames,
@@ -281,8 +281,8 @@ impl RecordingSettings {
         Bytes(waiting.saturating_add(4 * blocks.size))
     }
 
-    /// How frames that are stored as these blocks are laid out on the described directories, where each directory has room
-    /// for the smallest part of the recording.
+    /// The layout of these blocks in the described directories. Each directory must have room for the smallest
+    /// part of the recording.
     pub(super) fn checked_plan(
         &self,
         blocks: StoredFrames,
@@ -307,7 +307,7 @@ impl RecordingSettings {
         Ok(plan)
     }
 
-    /// Where packets of this instrument are awaited, looked up.
+    /// The resolved address at which this instrument's packets arrive.
     pub(super) fn address_of(&self, source: &PacketSource) -> Result<SocketAddr, ServiceError> {
         match &self.wishes.listen {
             Some(ListenAddress::Packets(address)) => {
@@ -329,7 +329,7 @@ impl RecordingSettings {
         }
     }
 
-    /// Where packets are awaited, looked up; none if frames come over TCP.
+    /// The resolved address at which packets arrive; `None` if frames come over TCP.
     pub(crate) fn address(&self) -> Result<Option<SocketAddr>, ServiceError> {
         match &self.source {
             RecordedSource::Packets(source) => self.address_of(source).map(Some),
@@ -337,7 +337,7 @@ impl RecordingSettings {
         }
     }
 
-    /// Refuses connections beyond this machine, other than those that these options name.
+    /// Refuses connections to other machines, except those in `allowed`.
     pub(crate) fn check_within(&self, allowed: &RecordOptions) -> Result<(), ServiceError> {
         let RecordedSource::Series(source) = &self.source else { return Ok(()) };
         for end in source.ends.iter().filter(|end| !end.is_of(allowed)) {
@@ -353,13 +353,13 @@ impl RecordingSettings {
         Ok(())
     }
 
-    /// Whether frames come over TCP.
+    /// Returns true if frames come over TCP.
     pub(crate) fn is_series(&self) -> bool {
         matches!(self.source, RecordedSource::Series(_))
     }
 }
 
-/// What is to stay free on each storage.
+/// The bytes that stay free on each storage.
 pub(crate) fn reserve_of(wishes: &RecordOptions) -> Bytes {
     wishes.reserve.unwrap_or(RESERVE)
 }

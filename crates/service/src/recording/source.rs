@@ -1,4 +1,4 @@
-//! What is recorded: an instrument whose packets come over a network, or a series of frames over TCP.
+//! The source of a recording: an instrument that sends packets, or a series of frames over TCP.
 
 use std::{path::PathBuf, sync::OnceLock};
 
@@ -16,56 +16,56 @@ use super::{
 };
 use crate::error::{ServiceError, require};
 
-/// See the module.
+/// An instrument that sends packets, or a sender of a series of frames.
 #[derive(Debug)]
 pub(super) enum RecordedSource {
     Packets(Box<PacketSource>),
     Series(Box<SeriesSource>),
 }
 
-/// An instrument that comes as packets.
+/// An instrument that sends packets.
 #[derive(Debug)]
 pub(super) struct PacketSource {
     pub(super) instrument: Instrument,
-    /// How it comes over a network.
+    /// The description of its packets.
     pub(super) packets: Packets,
-    /// How many ports of the whole instrument are before those of the part that is recorded here.
+    /// The number of ports of the whole instrument before those of this part.
     pub(super) ports_before: u16,
-    /// Which part that is.
+    /// The part that this recorder takes.
     pub(super) part: PacketPartKind,
-    /// All of the instrument, of which it is a part.
+    /// The whole instrument.
     pub(super) whole: Instrument,
 }
 
 /// A detector, or any program, that sends frames.
 #[derive(Debug)]
 pub(super) struct SeriesSource {
-    /// What is known of it beside what it says itself.
+    /// The facts in the catalogue, beside those in the series itself.
     pub(super) instrument: Option<Instrument>,
-    /// How its frames are compressed in the recording.
+    /// The compression of its frames in the recording.
     pub(super) compression: FrameCompression,
     pub(super) frames_per_file: Option<u64>,
-    /// The layout of its files, if it is asked for.
+    /// The layout of its files, if the options name one.
     pub(super) layout: Option<PathBuf>,
     pub(super) scan: Option<ScanShape>,
     pub(super) chunk: Option<ChunkShape>,
-    /// All its connections: one at least.
+    /// The ends of all its connections, at least one.
     pub(super) ends: Vec<SeriesEnd>,
 }
 
 /// One end of its connections.
 #[derive(Debug)]
 pub(super) struct SeriesEnd {
-    /// As it was written.
+    /// The address as the user wrote it.
     pub(super) address: StreamAddress,
-    /// This machine waits there, and does not connect.
+    /// True if this machine listens there; otherwise it connects.
     binds: bool,
-    /// Looked up once: what was checked is what is used.
+    /// The address from a single look-up, so that the recorder uses the one that was checked.
     resolved: OnceLock<ZmqEndpoint>,
 }
 
 impl RecordedSource {
-    /// What is named, as it was asked for: the part of it that is recorded here.
+    /// The source in the options: the part of it that this recorder takes.
     pub(super) fn of(wishes: &RecordOptions, share: PacketShare) -> Result<Self, ServiceError> {
         let ends = SeriesEnd::all(wishes);
         if !ends.is_empty() {
@@ -104,7 +104,7 @@ impl RecordedSource {
         PacketSource::of(instrument, share).map(Box::new).map(RecordedSource::Packets)
     }
 
-    /// As far as it is known before anything comes.
+    /// The instrument, as far as it is known before the stream begins.
     pub(super) fn instrument(&self) -> Option<&Instrument> {
         match self {
             RecordedSource::Packets(source) => Some(&source.instrument),
@@ -114,7 +114,7 @@ impl RecordedSource {
 }
 
 impl PacketSource {
-    /// The part that one of several recorders has, of an instrument that was checked.
+    /// The part of a checked instrument that one of several recorders takes.
     fn of(instrument: Instrument, share: PacketShare) -> Result<Self, ServiceError> {
         packets_of(&instrument)?;
         let part = instrument.packet_part(share).map_err(ServiceError::AskedWrongly)?;
@@ -130,7 +130,7 @@ impl PacketSource {
     }
 }
 
-/// How it comes over a network; or that nothing says so.
+/// The description of an instrument's packets, or an error if it has none.
 fn packets_of(instrument: &Instrument) -> Result<&Packets, ServiceError> {
     instrument.packets.as_ref().ok_or_else(|| {
         ServiceError::AskedWrongly(format!(
@@ -162,7 +162,7 @@ impl SeriesEnd {
         connected.chain(bound).collect()
     }
 
-    /// The address itself, looked up when this is asked first.
+    /// The resolved address. The first call looks it up.
     pub(super) fn resolved(&self) -> Result<ZmqEndpoint, ServiceError> {
         if let Some(endpoint) = self.resolved.get() {
             return Ok(*endpoint);
@@ -173,7 +173,7 @@ impl SeriesEnd {
         Ok(*self.resolved.get_or_init(|| found))
     }
 
-    /// Whether these options name it.
+    /// Returns true if these options name this end.
     pub(super) fn is_of(&self, wishes: &RecordOptions) -> bool {
         if self.binds {
             return wishes.listen == Some(ListenAddress::Frames(self.address.clone()));
@@ -214,7 +214,7 @@ impl SeriesSource {
             instrument.as_ref().map(|instrument| instrument.recording.clone()).unwrap_or_default();
         let compression = wishes.compression.or(of_instrument.compression);
         let frames_per_file = wishes.frames_per_file.or(of_instrument.frames_per_file);
-        // What detectors that send so compress by.
+        // The usual compression of detectors that send this stream.
         let compression = compression.unwrap_or(FrameCompression::Bslz4);
         check_compression(compression).map_err(ServiceError::AskedWrongly)?;
         let layout = wishes.layout.clone();
@@ -232,24 +232,24 @@ impl SeriesSource {
         Ok(SeriesSource { instrument, compression, frames_per_file, layout, scan, chunk, ends })
     }
 
-    /// The ends of its connections, looked up.
+    /// The resolved ends of its connections.
     pub(super) fn endpoints(&self) -> Result<Vec<ZmqEndpoint>, ServiceError> {
         self.ends.iter().map(SeriesEnd::resolved).collect()
     }
 
-    /// As they were written.
+    /// The addresses as the user wrote them.
     pub(super) fn text(&self) -> String {
         let texts: Vec<_> = self.ends.iter().map(|end| end.address.text()).collect();
         texts.join(", ")
     }
 
-    /// What it is called where nobody says otherwise.
+    /// The default name of its recordings.
     pub(super) fn name(&self) -> &str {
         self.instrument.as_ref().map_or("detector", |instrument| &instrument.name)
     }
 }
 
-/// Lines of a scan would be found by each recorder of modules from another frame on.
+/// Refuses a scan if several processes record modules: each would start the lines at another frame.
 fn check_part(part: PacketPartKind, instrument: &Instrument) -> Result<(), ServiceError> {
     let is_all = part == PacketPartKind::All;
     require(is_all || instrument.recording.scan.is_none(), || {
@@ -257,14 +257,15 @@ fn check_part(part: PacketPartKind, instrument: &Instrument) -> Result<(), Servi
     })
 }
 
-/// Of what only the latest stays, and is thrown away line by line, nobody could say where it was in a scan.
+/// Refuses a scan if only the latest frames stay. The recorder would remove lines, and the position of the rest
+/// in the scan would be unknown.
 fn check_scan(wishes: &RecordOptions, scan: Option<ScanShape>) -> Result<(), ServiceError> {
     require(scan.is_none() || wishes.keep.is_none(), || {
         "--scan: of a scan all frames stay, leave --keep out".into()
     })
 }
 
-/// When a series is over.
+/// The conditions that end a series.
 pub(super) fn until(wishes: &RecordOptions) -> SeriesUntil {
     let usual = SeriesUntil::default();
     let silence = wishes.silence.unwrap_or(usual.silence);
@@ -272,7 +273,7 @@ pub(super) fn until(wishes: &RecordOptions) -> SeriesUntil {
     SeriesUntil { silence, duration, ..usual }
 }
 
-/// The first option that is given and holds for packets alone.
+/// The first option given that holds for packets only.
 fn of_packets(wishes: &RecordOptions) -> Option<&'static str> {
     let packets = matches!(wishes.listen, Some(ListenAddress::Packets(_)));
     let options = [
@@ -296,7 +297,7 @@ fn named(wishes: &RecordOptions) -> Result<Option<Instrument>, ServiceError> {
     named.map_err(ServiceError::asked_wrongly)
 }
 
-/// The instrument that is named, as its mode changes it.
+/// The instrument in the options, as its mode changes it.
 fn asked(wishes: &RecordOptions) -> Result<Instrument, ServiceError> {
     let named = named(wishes)?;
     let nothing = "no instrument: name one of the catalogue, or a .toml file, or its --mode; or say where frames come \

@@ -1,8 +1,8 @@
-//! Whether a recording threw away packets, or frames of a series, that somebody may miss, and what the user can do about it.
+//! Discarded packets, or frames of a series, that a user may miss, and remedies for each cause.
 //!
-//! Anybody can send a few packets to a port, and networks deliver some twice. So a recording is called incomplete only for
-//! more than a few, and only for packets that may be data: second copies, packets that came before the recording began, and
-//! those of senders that the user left out are none.
+//! Anybody can send a few packets to a port, and networks deliver some twice. A recording therefore counts as
+//! incomplete only if it discarded more than a few packets that may be data. Second copies, packets before the
+//! recording began, and packets of senders that the user excluded do not count.
 
 use nilometer_intake::{
     Traffic,
@@ -12,22 +12,23 @@ use nilometer_intake::{
 };
 use nilometer_wire::Ignored;
 
-/// As many packets make a stream. Fewer may be anybody's.
+/// The fewest packets that make a stream. Fewer may be anybody's.
 const FEW: u64 = 8;
-/// One in so many of a recording's packets matters, however few these are.
+/// Discarded packets matter if they are at least one in `SHARE` of the recording's, however few these are.
 const SHARE: u64 = 10;
-/// As many matter, if they are not too few beside the recording: one in `TRACE` at least.
+/// This many matter too, if they are at least one in `TRACE` of the recording's.
 const MANY: u64 = 4096;
-/// Less than one in so many is what any network carries beside a stream: discoveries, scans of ports, broken packets.
+/// Less than one in `TRACE` is what any network carries beside a stream: discoveries, port scans, broken
+/// packets.
 const TRACE: u64 = 10_000;
 
-/// Packets that came, may be data, and are not recorded; 0 if they are too few to matter beside those that are.
+/// The discarded packets that may be data; 0 if they are too few to matter beside the recorded ones.
 pub fn thrown_away(traffic: &Traffic) -> u64 {
     let all = all_causes(traffic).iter().map(|(count, _)| count).sum();
     if matters(all, traffic.tally.placed) { all } else { 0 }
 }
 
-/// What to say of each cause of packets that were thrown away; nothing if they are too few to matter.
+/// A line for each cause of discarded packets; empty if they are too few to matter.
 pub(super) fn causes(traffic: &Traffic) -> Vec<String> {
     if thrown_away(traffic) == 0 {
         return Vec::new();
@@ -36,18 +37,18 @@ pub(super) fn causes(traffic: &Traffic) -> Vec<String> {
     causes.map(|(count, why)| format!("{count} packets came and are not recorded: {why}")).collect()
 }
 
-/// Whether so many packets that were thrown away matter beside those of the recording.
+/// Returns true if `count` discarded packets matter beside `placed` recorded ones.
 fn matters(count: u64, placed: u64) -> bool {
     let is_share = count >= placed / SHARE;
     let is_many = count >= MANY && count >= placed / TRACE;
     count >= FEW && (is_share || is_many)
 }
 
-/// Packets by cause, with what the user can do.
+/// The packets of each cause, with a remedy.
 fn all_causes(Traffic { tally, counted, .. }: &Traffic) -> Vec<(u64, String)> {
     let PacketTally { duplicates, copies, conflicts, stray, ref ignored, .. } = *tally;
     let TransportCounts { unnamed, stranger, senders, .. } = *counted;
-    // Those that came too late to be compared are taken for what the others were. Of one sender they are copies.
+    // Packets too late to compare count like the compared ones. Of a single sender they are copies.
     let are_others = senders.count > 1 && conflicts >= copies;
     let uncompared = if are_others { duplicates - copies - conflicts } else { 0 };
     let stranger = stranger.map_or_else(String::new, |stranger| format!(" such as {stranger}"));
@@ -78,7 +79,7 @@ fn all_causes(Traffic { tally, counted, .. }: &Traffic) -> Vec<(u64, String)> {
     ]
 }
 
-/// Why numbers do not fit together.
+/// The reason why numbers do not fit together.
 fn numbered(senders: PortSenders) -> String {
     match senders.most {
         [Some(first), Some(second)] => format!(
@@ -92,14 +93,14 @@ fn numbered(senders: PortSenders) -> String {
     }
 }
 
-/// Frames and messages of a series that came, are data, and are not recorded, though it may have all that it announced. One
-/// matters: over TCP nobody sends some by accident.
+/// The number of frames and messages of a series that arrived, are data, and are not recorded. The series may
+/// still have all frames that it announced. A single one matters: nobody sends frames over TCP by accident.
 pub fn frames_thrown_away(series: &SeriesTraffic) -> u64 {
     causes_by_refusal(series).iter().map(|(why, _)| series.tally.refused(*why)).sum()
 }
 
-/// What to say of senders that wanted to send and were not heard, because the series of another address was recorded. `None`
-/// if there were none, or the user named the senders and so left them out.
+/// A line about senders that the recorder ignored because it recorded the series of another address. `None` if
+/// there were none, or the user named the senders and so excluded these.
 pub fn senders_not_heard(series: &SeriesTraffic) -> Option<String> {
     let unheard = &series.counted.unheard;
     (unheard.connections > 0).then(|| {
@@ -110,7 +111,7 @@ pub fn senders_not_heard(series: &SeriesTraffic) -> Option<String> {
     })
 }
 
-/// What to say of each cause of frames that were thrown away.
+/// A line for each cause of discarded frames.
 pub(super) fn causes_of_frames(series: &SeriesTraffic) -> Vec<String> {
     let counted = causes_by_refusal(series).into_iter().map(|(why, text)| (series.tally.refused(why), text));
     let counted = counted.filter(|(count, _)| *count > 0);
@@ -120,7 +121,7 @@ pub(super) fn causes_of_frames(series: &SeriesTraffic) -> Vec<String> {
         .collect()
 }
 
-/// Why frames that came are not recorded, with what the user can do.
+/// The reasons why received frames are not recorded, with remedies.
 fn causes_by_refusal(series: &SeriesTraffic) -> Vec<(SeriesRefusal, String)> {
     let announced = series.frames.unwrap_or(0);
     let beyond = format!(

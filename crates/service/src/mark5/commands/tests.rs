@@ -1,4 +1,4 @@
-//! Replies by the letter of the command set.
+//! Tests of replies against the command set.
 
 use super::*;
 
