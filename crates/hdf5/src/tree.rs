@@ -108,8 +108,7 @@ pub enum TreeValue {
     ColumnTexts(Vec<String>),
     /// Numbers.
     Numbers(NumberArray),
-    /// A value that is only available after the last frame: it is written at [`WriteTime::Closing`], if it exists
-    /// then.
+    /// A value that is only available after the last frame: it is written at [`WriteTime::Closing`], if it exists then.
     AtEnd(FrameValue),
 }
 
@@ -187,8 +186,7 @@ pub enum TreeNode {
     Group(TreeGroup),
     /// A dataset.
     Dataset(TreeDataset),
-    /// Another name for the object at this path of the file. The object is created first, wherever it is in the
-    /// tree.
+    /// Another name for the object at this path of the file. The object is created first, wherever it is in the tree.
     HardLink(String),
     /// A link to this path, whether or not an object is there.
     SoftLink(String),
@@ -377,8 +375,7 @@ pub struct VirtualPart {
     pub step: u64,
     /// Ranges of the dimensions after the first; dimensions without a range are taken whole.
     pub within: Vec<Range<u64>>,
-    /// The range in the second dimension here, if the part fills its own second dimension: modules of a frame,
-    /// say.
+    /// The range in the second dimension here, if the part fills its own second dimension: modules of a frame, say.
     #[serde(default)]
     pub across: Option<Range<u64>>,
 }
@@ -409,9 +406,8 @@ impl TreeGroup {
         self.with(name, TreeNode::Group(group))
     }
 
-    /// Puts a member at a path below this group, and replaces any object there. Missing groups on the way are
-    /// created as NXcollection; they also replace objects that are not groups. Empty parts of the path and dots
-    /// are ignored.
+    /// Puts a member at a path below this group, and replaces any object there. Missing groups on the way are created
+    /// as NXcollection; they also replace objects that are not groups. Empty parts of the path and dots are ignored.
     pub fn put(&mut self, path: &str, node: TreeNode) {
         let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
         let Some(last) = parts.next_back() else { return };

@@ -171,8 +171,7 @@ const NAMED_MAX: usize = 20;
 /// II.A).
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
-/// Returns true if a file has the signature. The user block is empty, or its size is 512 B or a larger power of
-/// two.
+/// Returns true if a file has the signature. The user block is empty, or its size is 512 B or a larger power of two.
 fn is_hdf5(file: &File) -> bool {
     let begins = std::iter::once(0).chain((9..u64::BITS - 1).map(|power| 1 << power));
     let mut found = [0; SIGNATURE.len()];

@@ -18,6 +18,7 @@
 
 mod counts;
 mod merger;
+mod ports;
 mod ring_budget;
 mod undecided;
 
@@ -111,27 +112,9 @@ impl SenderStreams {
         &self.streams[0].assembly
     }
 
-    /// Gives out [`Assembly::spots`]. There are none with several streams, since the next packet may be of
-    /// any of them.
+    /// Gives out [`Assembly::spots`]. There are none with several streams, since the next packet may be of any of them.
     pub fn spots(&mut self, now: Nanos, port: usize, most: usize) -> Vec<Spot<'_>> {
         if self.merger.is_some() { Vec::new() } else { self.streams[0].assembly.spots(now, port, most) }
-    }
-
-    /// How many of `most` packets may be taken from a port now: none if other ports have to catch up.
-    pub fn may_take(&self, port: usize, most: usize) -> usize {
-        if self.ports() == 1 { most } else { self.first().may_take(port, most) }
-    }
-
-    /// Ends a look at a port.
-    pub fn looked(&mut self, now: Nanos, port: usize) {
-        if self.ports() > 1 {
-            self.streams[0].assembly.looked(now, port);
-        }
-    }
-
-    /// The kernel dropped at most this many packets before those that are taken next.
-    pub fn dropped(&mut self, port: usize, packets: u64) {
-        self.streams.iter_mut().for_each(|stream| stream.assembly.dropped(port, packets));
     }
 
     /// Records the address of a new sender.
@@ -431,8 +414,7 @@ impl SenderStreams {
 
     /// Ends the streams: no packet arrives any more. Returns the number of all blocks.
     ///
-    /// `wait` waits a little for free slots of the ring and returns the time. It returns `None` after a
-    /// while.
+    /// `wait` waits a little for free slots of the ring and returns the time. It returns `None` after a while.
     pub fn end(&mut self, now: Nanos, mut wait: impl FnMut() -> Option<Nanos>) -> u64 {
         self.decide_all(now);
         let blocks: Vec<u64> = self.streams.iter_mut().map(|stream| stream.assembly.end(now)).collect();
