@@ -13,10 +13,7 @@ use nilometer_model::{DeviceTraffic, Nanos, Phase, Seed};
 use nilometer_plan::WorkloadRun;
 use nilometer_storage::{Clock, Target};
 
-use crate::{
-    baseline::Baseline,
-    workload::{self},
-};
+use crate::{baseline::Baseline, workload};
 
 /// State that stays the same throughout a campaign.
 #[derive(Debug, Clone)]

@@ -65,8 +65,8 @@ impl Assembly {
         if !self.order.has_begun() {
             self.begin_at(now, part.frame);
         }
-        let is_near = self.standing(part) != Standing::Elsewhere;
-        if !self.park(inlet, part, body, is_near) {
+        let waits = self.ports.len() > 1 && self.park(inlet, part, body);
+        if !waits {
             self.insert_near(now, inlet, part, body);
         }
     }

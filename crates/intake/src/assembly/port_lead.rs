@@ -111,11 +111,8 @@ impl Assembly {
 
     /// Keeps a packet behind a gap at its port until the other ports have reached it. Returns false if it can
     /// be put down now.
-    pub(super) fn park(&mut self, inlet: usize, part: Part, body: &[u8], is_near: bool) -> bool {
-        if self.ports.len() == 1 {
-            return false;
-        }
-        let gap = if is_near { Some(0) } else { self.explained_gap(inlet, part) };
+    pub(super) fn park(&mut self, inlet: usize, part: Part, body: &[u8]) -> bool {
+        let gap = if self.is_elsewhere(part) { self.explained_gap(inlet, part) } else { Some(0) };
         let course = &mut self.ports[inlet].course;
         if let Some(gap) = gap {
             course.drops.explain(gap);
