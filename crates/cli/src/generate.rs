@@ -14,7 +14,7 @@ use clap_mangen::Man;
 
 use nilometer_cluster::ADAPTER_SOURCE;
 
-use crate::{Blame, Outcome, help, tell, version};
+use crate::{Blame, Outcome, completion_values::with_values, help, tell, version};
 
 /// Writes man pages, or completions for bash, zsh and fish, into a directory; or the adapter to MPI, in C, to stdout
 #[derive(Debug, Args)]
@@ -49,16 +49,20 @@ impl Generate {
         fs::create_dir_all(to).with_context(place).run()?;
         let written = match self.what {
             Generated::Man => man(&definition(), to),
-            Generated::Completions => completions(&mut definition(), to),
+            Generated::Completions => completions(to),
             Generated::Mpi => Ok(()),
         };
         written.with_context(place).run()
     }
 }
 
-/// What the program accepts. Pages have the version of the package and the day of the commit.
+/// The definition of the program's arguments. Pages have the version of the package and the day of the commit.
 fn definition() -> Command {
-    let command = help::command().disable_help_subcommand(true);
+    with_version(help::command())
+}
+
+fn with_version(command: Command) -> Command {
+    let command = command.disable_help_subcommand(true);
     let mut command = command.version(version::PACKAGE).long_version(None::<&str>);
     command.build();
     command
@@ -84,9 +88,10 @@ fn man(command: &Command, to: &Path) -> io::Result<()> {
 }
 
 /// A file for each shell, with the name by which the shell finds it.
-fn completions(command: &mut Command, to: &Path) -> io::Result<()> {
+fn completions(to: &Path) -> io::Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        generate_to(shell, command, "nilometer", to)?;
+        let mut command = with_version(with_values(help::command(), shell));
+        generate_to(shell, &mut command, "nilometer", to)?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ mod advise;
 mod check;
 mod clean;
 mod compare;
+mod completion_values;
 mod describe;
 mod doctor;
 mod ended;
@@ -52,6 +53,7 @@ mod stored_at;
 mod target_argument;
 mod tell;
 mod tidied;
+mod tips;
 mod together;
 mod trusted;
 mod verify;
@@ -182,7 +184,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             let help = !error.use_stderr();
-            drop(error.print());
+            let arguments: Vec<_> =
+                std::env::args_os().map(|one| one.to_string_lossy().into_owned()).collect();
+            drop(if help { error.print() } else { tips::with_tip(error, &arguments).print() });
             return if help { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };

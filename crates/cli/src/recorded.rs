@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{Outcome as Recorded, sink::Durability};
+use nilometer_acquisition::{Ending, Lane, Outcome as Recorded, sink::Durability};
 use nilometer_model::{Capability, TargetDescription};
 use nilometer_ring::Chronicle;
 use nilometer_service::recording::ended::ended_how;
@@ -34,7 +34,23 @@ pub(crate) fn ring_and_lanes(
         format!("buffer      {} of {} {what} in use at the most", books.high, books.slots),
     ];
     lines.extend(lanes(outcome, targets, what));
+    lines.extend(at_risk(outcome, what));
     lines
+}
+
+/// The share of the recording that is in directories whose storage failed, if there is any.
+fn at_risk(outcome: &Recorded, what: &str) -> Option<String> {
+    let is_lost = |ending: &Ending| matches!(ending, Ending::Failed(_) | Ending::Hung);
+    let each = || outcome.lanes.iter().zip(outcome.endings());
+    let stored = |lane: &Option<Lane>| lane.as_ref().map_or(0, |lane| lane.totals.stored);
+    let all: u64 = outcome.lanes.iter().map(stored).sum();
+    let risk: u64 = each().filter(|(_, (ending, _))| is_lost(ending)).map(|(lane, _)| stored(lane)).sum();
+    let share = 100.0 * risk as f64 / all as f64;
+    (risk > 0).then(|| {
+        format!(
+            "at risk     {risk} {what} ({share:.0} %) are in a directory whose storage failed: nilometer verify shows which can be read"
+        )
+    })
 }
 
 /// How often nothing moved.

@@ -11,7 +11,7 @@ pub(crate) struct StatusLine {
     shown: usize,
 }
 
-/// Wider lines are hard to follow, and narrower terminals than this can't show one.
+/// Widths of a line that a campaign rewrites. Wider lines are hard to follow; narrower terminals can't show one.
 pub(crate) const WIDTHS: std::ops::RangeInclusive<usize> = 20..=100;
 /// Of a terminal that does not say how wide it is.
 const USUAL: usize = 80;

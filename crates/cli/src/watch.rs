@@ -21,6 +21,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use nilometer_cluster::let_go_of_output;
+use nilometer_model::Nanos;
 use nilometer_storage::Clock;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -33,7 +34,7 @@ use signal_hook::{
 };
 
 use crate::{
-    signals::{self, CHILD, is_watched},
+    signals::{self, CHILD, SAME_SIGNAL, is_watched},
     tell,
 };
 
@@ -76,20 +77,24 @@ pub(crate) fn end_with_parent() -> Result<()> {
 }
 
 /// Signals of the user, which a parent passes on to the child that does the work.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PassedSignals {
     stop: Arc<AtomicBool>,
     /// The terminal is gone.
     hang_up: Arc<AtomicBool>,
     pause: Arc<AtomicBool>,
-    /// How often the user interrupted the work.
+    /// How often the user interrupted the work, and when last.
     interrupts: u32,
+    interrupted: Option<Nanos>,
+    clock: Clock,
 }
 
 impl PassedSignals {
     /// Catches the signals from now on.
     pub(crate) fn caught() -> Result<Self> {
-        let signals = PassedSignals::default();
+        let [stop, hang_up, pause] = [(); 3].map(|()| Arc::default());
+        let clock = Clock::start();
+        let signals = PassedSignals { stop, hang_up, pause, interrupts: 0, interrupted: None, clock };
         let flag_of = |signal| if signal == SIGHUP { &signals.hang_up } else { &signals.stop };
         let stops = signals::ending().into_iter().map(|signal| (signal, flag_of(signal)));
         for (signal, flag) in stops.chain([(SIGTSTP, &signals.pause)]) {
@@ -103,7 +108,7 @@ impl PassedSignals {
         if self.hang_up.swap(false, Ordering::Relaxed) {
             kill_process(Pid::from_child(child), Signal::INT).context("can't pass the signal on")?;
         }
-        if self.stop.swap(false, Ordering::Relaxed) {
+        if self.stop.swap(false, Ordering::Relaxed) && self.is_another() {
             self.interrupts += 1;
             let signal = if self.is_insisted() { Signal::KILL } else { Signal::INT };
             kill_process(Pid::from_child(child), signal).context("can't pass the signal on")?;
@@ -112,6 +117,16 @@ impl PassedSignals {
             pause(child).context("can't pass the signal on")?;
         }
         Ok(())
+    }
+
+    /// True unless the signal is the one before, sent to this process and then to its group.
+    fn is_another(&mut self) -> bool {
+        let now = self.clock.now();
+        let is_another = self.interrupted.is_none_or(|before| now.since(before) >= SAME_SIGNAL);
+        if is_another {
+            self.interrupted = Some(now);
+        }
+        is_another
     }
 
     /// The user interrupted the work more than once.

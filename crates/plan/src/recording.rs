@@ -105,6 +105,7 @@ impl IngestSweep {
         let swept = self.swept(catalogue(&self.instrument)?)?;
         let mut runs = Vec::new();
         for (instrument, swept) in swept {
+            let instrument = instrument.simulated();
             instrument.check()?;
             if swept.writers.is_some_and(|writers| !(1..=WRITERS_MAX).contains(&writers)) {
                 return Err(format!("writers: write 1 to {WRITERS_MAX}"));

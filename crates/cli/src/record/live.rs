@@ -1,9 +1,11 @@
 //! What a recording says while it runs, on stderr: on a terminal a line that is rewritten every second, elsewhere a line
 //! every ten seconds.
 
-use nilometer_acquisition::{LaneStatus, Status};
-use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
+use nilometer_acquisition::Status;
+use nilometer_model::{ByteRate, Bytes, Moment, Nanos, packets::Station, rounded_down};
+use nilometer_storage::Calendar;
 
+use super::disks::{failed_disks, failures};
 use crate::{status_line::StatusLine, tell};
 
 /// Tells how a recording goes.
@@ -15,10 +17,14 @@ pub(super) struct Live {
     /// When it looks for silence, and what was silent then.
     looked: Nanos,
     silent: Vec<String>,
+    /// The number of directories that had failed then.
+    failed: usize,
 }
 
 const ON_TERMINAL: Nanos = Nanos::from_millis(1000);
 const ELSEWHERE: Nanos = Nanos::from_millis(10_000);
+/// Rooms that last longer are shown in bytes only: three years.
+const LONGEST_SECONDS: f64 = 1e8;
 /// How often it looks for what is silent.
 const LOOK: Nanos = Nanos::from_millis(250);
 
@@ -32,22 +38,39 @@ impl Live {
             next: now + every,
             looked: now,
             silent: Vec::new(),
+            failed: 0,
         }
     }
 
-    /// Says at once which senders and threads have become silent, whether it is to be quiet or not.
+    /// Reports at once, quiet or not, each directory that takes no more and each sender and thread that became silent.
     pub(super) fn warn(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
         if now.since(self.looked) < LOOK {
             return;
         }
         self.looked = now;
-        let silent = silent(&status());
+        let status = status();
+        self.report_failures(&status);
+        let silent = silent(&status);
         let new: Vec<_> = silent.iter().filter(|one| !self.silent.contains(one)).cloned().collect();
         if !new.is_empty() {
             self.line.clear();
             tell::note(new.join("; "));
         }
         self.silent = silent;
+    }
+
+    fn report_failures(&mut self, status: &Status) {
+        let failures = failures(&status.lanes);
+        if failures.len() > self.failed {
+            self.line.clear();
+            let time = Moment(Calendar::now().time).time_of_day();
+            let going_on = status.lanes.iter().filter(|lane| lane.state == "writing").count();
+            let all = status.lanes.len();
+            for failure in &failures[self.failed..] {
+                tell::note(format_args!("{time} {failure}, {going_on} of {all} go on"));
+            }
+            self.failed = failures.len();
+        }
     }
 
     /// Tells it, if that is due.
@@ -78,16 +101,15 @@ fn line(status: &Status) -> String {
     let missing = lost.all().max(lost.kernel_dropped);
     let lost = if missing == 0 { "none missing".into() } else { format!("{missing} MISSING") };
     let full = |slots: usize| 100 * slots / ring.slots.max(1);
-    let mut parts = vec![
+    let mut parts = failed_disks(lanes);
+    parts.extend([
         format!("{rate}, {} in {:.0} s", Bytes(came.bytes), status.seconds),
         lost,
         format!("buffer {} %, at most {} %", full(ring.in_use), full(ring.high_water)),
-    ];
+    ]);
     parts.extend(others(status));
     parts.extend(silent(status));
-    parts.extend(free(lanes));
-    let failed = lanes.iter().filter(|lane| !matches!(lane.state, "writing" | "ended"));
-    parts.extend(failed.map(|lane| format!("{} {}", lane.path.display(), lane.state)));
+    parts.extend(room(status));
     parts.join("; ")
 }
 
@@ -127,34 +149,34 @@ fn silent(status: &Status) -> Vec<String> {
     silent
 }
 
-/// What is free on all storage that is known.
-fn free(lanes: &[LaneStatus]) -> Option<String> {
-    let known: Vec<u64> = lanes.iter().filter_map(|lane| lane.free_bytes).collect();
-    (!known.is_empty()).then(|| format!("{} free", Bytes(known.iter().sum())))
+/// The time until the storage is full, and the bytes that it still takes; nothing if the recorder does not know them.
+fn room(status: &Status) -> Option<String> {
+    let usable = Bytes(status.usable_bytes?);
+    Some(match status.room_seconds.filter(|seconds| *seconds < LONGEST_SECONDS) {
+        Some(seconds) => format!("room for {} ({usable})", rounded_down(seconds)),
+        None => format!("{usable} free"),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_acquisition::{Came, Lost, RingStatus};
+    use nilometer_acquisition::{Came, LaneStatus, Lost, RingStatus};
 
     #[test]
     fn the_line_begins_with_what_matters_most() {
         let came = Came { packets: 5, bytes: 1_500_000, bytes_per_second: 5e8, ..Came::default() };
         let ring = RingStatus { slots: 200, in_use: 2, high_water: 100, ..RingStatus::default() };
-        let lane = |path: &str, state| LaneStatus {
-            path: path.into(),
-            state,
-            free_bytes: Some(1_000_000_000),
-            ..LaneStatus::default()
-        };
-        let mut status =
-            Status { seconds: 3.2, came, ring, lanes: vec![lane("/a", "writing")], ..Status::default() };
+        let lane = |path: &str, state| LaneStatus { path: path.into(), state, ..LaneStatus::default() };
+        let lanes = vec![lane("/a", "writing")];
+        let usable_bytes = Some(1_000_000_000);
+        let mut status = Status { seconds: 3.2, came, ring, lanes, usable_bytes, ..Status::default() };
         let text = "4 Gbit/s, 1.5 MB in 3 s; none missing; buffer 1 %, at most 50 %; 1 GB free";
         assert_eq!(line(&status), text);
         status.lost = Lost { packets: 3, kernel_dropped: 2, ..Lost::default() };
         status.lanes.push(lane("/b", "failed"));
-        let text = "4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %, at most 50 %; 2 GB free; /b failed";
+        status.room_seconds = Some(83.9);
+        let text = "DISK FAILED /b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %, at most 50 %; room for 83 s (1 GB)";
         assert_eq!(line(&status), text);
         assert_eq!(line(&Status::default()), "no packet yet");
         let status = Status {

@@ -1,5 +1,6 @@
 //! `nilometer record`: packets or frames from the network, through the recorder, into a directory that stays.
 
+mod disks;
 mod every_series;
 mod live;
 mod parts;
@@ -159,7 +160,10 @@ impl Record {
         together: &Together<'_>,
     ) -> Outcome {
         if !together.is_shared() {
-            tell::note(begins(&prepared));
+            if let Some(warning) = too_long(&prepared, settings) {
+                tell::note(warning);
+            }
+            tell::note(begins(&prepared, settings));
         }
         let before = BeforeRecording::now();
         let begun = prepared.recorder.begin();
@@ -222,15 +226,27 @@ fn follow(recorder: &mut Recorder, stop: Option<Moment>, server: &mut StatusServ
     outcome
 }
 
-/// That packets are recorded from now on, and how many came too early.
-fn begins(prepared: &PreparedRecording) -> String {
+/// That packets are recorded from now on, how many came too early, and for how long the storage has room.
+fn begins(prepared: &PreparedRecording, settings: &RecordingSettings) -> String {
     let PreparedRecording { recorder, name, from, room, .. } = prepared;
-    let Some(room) = room else { return format!("recording {name} from {from}") };
+    let storage = settings.room(prepared).map_or_else(String::new, |room| format!("; {room}"));
+    let Some(room) = room else { return format!("recording {name} from {from}{storage}") };
     let early = match recorder.traffic().unwrap_or_default().counted.early {
         0 => String::new(),
         early => format!("; {early} packets came earlier and are not recorded"),
     };
-    format!("recording {name} from {from}: listening, {room} of packets may wait in the kernel{early}")
+    format!(
+        "recording {name} from {from}: listening, {room} of packets may wait in the kernel{early}{storage}"
+    )
+}
+
+/// A warning if the storage is full before the recording has taken as long as it should.
+fn too_long(prepared: &PreparedRecording, settings: &RecordingSettings) -> Option<String> {
+    let room = settings.room(prepared)?;
+    let wishes = settings.wishes();
+    let duration = wishes.duration.or_else(|| wishes.stop.map(Calendar::left_until))?;
+    let warning = room.shortage(duration)?;
+    Some(format!("{warning}; add directories with --to, free space, or write a shorter --duration"))
 }
 
 /// What is told of a recording beside its frames.

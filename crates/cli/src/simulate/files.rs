@@ -175,7 +175,7 @@ impl Files {
         self.hang_after.unwrap_or(HANG_AFTER)
     }
 
-    fn reserve(&self) -> Bytes {
+    pub(super) fn reserve(&self) -> Bytes {
         self.reserve.unwrap_or(RESERVE)
     }
 

@@ -12,7 +12,7 @@ use anyhow::Context;
 use nilometer_acquisition::{Outcome as Recorded, Recorder, RecordingPlan, Setup, sink::RawLayout};
 use nilometer_cluster::StoredPart;
 use nilometer_hdf5_recording::{FileWishes, Hdf5Contents, MasterError, put_master};
-use nilometer_model::{Moment, TargetDescription, check_expected};
+use nilometer_model::{Moment, StorageRoom, TargetDescription, check_expected};
 use nilometer_recording::instrument::Content;
 use nilometer_ring::MemoryPlan;
 use nilometer_service::recording::place::{discard_unused, make};
@@ -99,9 +99,19 @@ impl Files {
         check_expected(&described, self.expected()).input()?;
         let (plan, memory) = self.plan(asked, &described, &wishes)?;
         self.check(instrument, &plan, &described, together).input()?;
+        if let Some(warning) = self.shortage(asked, &described) {
+            together.note(warning);
+        }
         let writers = plan.lanes() as usize * together.turn().of as usize;
         check_layout(&wishes, instrument, writers, plan.is_bounded()).input()?;
         Ok(ArrangedFiles { described, plan, memory, wishes })
+    }
+
+    /// A warning if the storage is full before all frames have come.
+    fn shortage(&self, asked: &Asked, on: &[TargetDescription]) -> Option<String> {
+        let room = StorageRoom::on(on, self.reserve(), asked.instrument.written_rate());
+        let frames = asked.frames.map(|frames| asked.instrument.schedule().due(frames));
+        room.shortage(frames.map_or(asked.duration, |takes| takes.min(asked.duration)))
     }
 
     /// Its directories and the recorder.

@@ -166,6 +166,7 @@ impl Simulate {
             self.network.change(&mut instrument)?;
         } else {
             self.files.change(&mut instrument);
+            instrument = instrument.simulated();
         }
         instrument.check().map_err(|why| anyhow!("{}: {why}", self.instrument))?;
         if !over_network {
