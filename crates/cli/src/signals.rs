@@ -1,6 +1,7 @@
-//! The signals that end a command: SIGINT (ctrl-C), SIGTERM (`kill`, a service manager) and SIGHUP (the terminal or the ssh
-//! session is gone). The first ends the work in order. A second SIGINT or SIGTERM ends the program; SIGHUP beside one of them
-//! does not, since a session that ends sends both (`SendSIGHUP=` in systemd.kill(5)).
+//! The signals that end a command: SIGINT (ctrl-C), SIGTERM (`kill`, a service manager) and SIGHUP (the end
+//! of a terminal or an ssh session). The first ends the work in order. A second SIGINT or SIGTERM ends the
+//! program. SIGHUP beside one of them does not: a session that ends sends both (`SendSIGHUP=` in
+//! systemd.kill(5)).
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -10,11 +11,11 @@ use signal_hook::{
     flag,
 };
 
-/// Set for the child.
+/// The environment variable of the child.
 pub(crate) const CHILD: &str = "NILOMETER_WATCHED";
 
-/// Signals that end a command. Not SIGHUP where whoever started the program had it ignored, as `nohup` does: it is to
-/// go on then.
+/// Signals that end a command. Without SIGHUP if the caller ignores it, as `nohup` does: the program must go
+/// on then.
 pub(crate) fn ending() -> Vec<i32> {
     let mut signals = vec![SIGINT, SIGTERM];
     if !is_ignored(SIGHUP) {
@@ -28,8 +29,8 @@ pub(crate) fn is_watched() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Set by the first signal. In a process that another one watches, it is that one which
-/// counts: a service manager signals both, and the same signal must not count twice.
+/// The flag that the first signal sets. In a watched process, only the watching process counts signals. A
+/// service manager signals both, and the same signal must not count twice.
 pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
     let [stop, again] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     for signal in ending() {
@@ -43,13 +44,13 @@ pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// A file that grows beyond the limit of this process (`ulimit -f`) is an error of the write, as a full disk is, and not
-/// the end of the program.
+/// Lets a write fail if a file grows beyond this process's limit (`ulimit -f`), as on a full disk. Without
+/// this, the signal would end the program.
 pub(crate) fn report_file_size_limit() -> Result<()> {
     flag::register(SIGXFSZ, Arc::default()).map(drop).context("can't watch for signals")
 }
 
-/// Whether a signal was ignored when this program was started: `SigIgn` of `proc_pid_status(5)`, a bit for each.
+/// True if a signal was ignored at the start of this program, by a bit in `SigIgn` of `proc_pid_status(5)`.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignored_in(&status, signal)

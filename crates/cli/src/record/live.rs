@@ -1,29 +1,29 @@
-//! What a recording says while it runs, on stderr: on a terminal a line that is rewritten every second, elsewhere a line
-//! every ten seconds.
+//! The progress of a recording, on stderr: on a terminal a line that is rewritten every second, elsewhere a
+//! line every ten seconds.
 
 use nilometer_acquisition::{LaneStatus, Status};
 use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
 
 use crate::{status_line::StatusLine, tell};
 
-/// Tells how a recording goes.
+/// Prints the progress of a recording.
 #[derive(Debug)]
 pub(super) struct Live {
     line: StatusLine,
     every: Option<Nanos>,
     next: Nanos,
-    /// When it looks for silence, and what was silent then.
+    /// The time of the last check for silence, and the sources that were silent then.
     looked: Nanos,
     silent: Vec<String>,
 }
 
 const ON_TERMINAL: Nanos = Nanos::from_millis(1000);
 const ELSEWHERE: Nanos = Nanos::from_millis(10_000);
-/// How often it looks for what is silent.
+/// The time between two checks for silent sources.
 const LOOK: Nanos = Nanos::from_millis(250);
 
 impl Live {
-    /// Says nothing if it is to be quiet.
+    /// Prints no progress if `quiet`.
     pub(super) fn new(quiet: bool, now: Nanos) -> Self {
         let every = if StatusLine::is_possible() { ON_TERMINAL } else { ELSEWHERE };
         Live {
@@ -35,7 +35,7 @@ impl Live {
         }
     }
 
-    /// Says at once which senders and threads have become silent, whether it is to be quiet or not.
+    /// Warns at once of senders and threads that fall silent, even if `quiet`.
     pub(super) fn warn(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
         if now.since(self.looked) < LOOK {
             return;
@@ -50,7 +50,7 @@ impl Live {
         self.silent = silent;
     }
 
-    /// Tells it, if that is due.
+    /// Prints the progress, if it is due.
     pub(super) fn tell(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
         let Some(every) = self.every.filter(|_| now >= self.next) else { return };
         self.next = now + every;
@@ -68,7 +68,7 @@ impl Live {
     }
 }
 
-/// The most important first: a narrow terminal shows the beginning.
+/// The line of the progress. The most important part comes first: a narrow terminal shows the beginning.
 fn line(status: &Status) -> String {
     if status.came.packets == 0 {
         return if status.counted_in == "frames" { "no frame yet".into() } else { "no packet yet".into() };
@@ -91,7 +91,7 @@ fn line(status: &Status) -> String {
     parts.join("; ")
 }
 
-/// What came that is not as it was at first: of other senders, or with numbers that were set anew.
+/// The packets that differ from the first ones: of other senders, or after a restart of the numbers.
 fn others(status: &Status) -> Vec<String> {
     let strangers = status.ignored_packets.iter().find(|(why, _)| *why == "not-allowed");
     let mut parts = Vec::new();
@@ -112,7 +112,7 @@ fn others(status: &Status) -> Vec<String> {
     parts
 }
 
-/// Senders and threads of which nothing comes while others do.
+/// Senders and threads that are silent while others send.
 fn silent(status: &Status) -> Vec<String> {
     let mut silent = Vec::new();
     for sender in &status.senders {
@@ -127,7 +127,7 @@ fn silent(status: &Status) -> Vec<String> {
     silent
 }
 
-/// What is free on all storage that is known.
+/// The free space on all storage that states it.
 fn free(lanes: &[LaneStatus]) -> Option<String> {
     let known: Vec<u64> = lanes.iter().filter_map(|lane| lane.free_bytes).collect();
     (!known.is_empty()).then(|| format!("{} free", Bytes(known.iter().sum())))

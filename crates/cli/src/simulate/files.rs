@@ -56,8 +56,8 @@ pub(super) struct Files {
     /// Lay out HDF5 files by this file, instead of NeXus: XML as for areaDetector's file plug-in, or TOML
     #[arg(long, value_name = "FILE")]
     layout: Option<PathBuf>,
-    /// Arrange frames in HDF5 as a scan, slowest dimension first. 20x30: 20 lines of 30 frames. ?x30: as many
-    /// lines as come [default: a row of frames]
+    /// Arrange frames in HDF5 as a scan, slowest dimension first [default: a row of frames]. Write 20x30 for
+    /// 20 lines of 30 frames, or ?x30 for as many lines as come
     #[arg(long, value_name = "LINESxFRAMES")]
     scan: Option<ScanShape>,
     /// Cut frames in HDF5 into chunks of this many pixels, slowest dimension first; each chunk is compressed
