@@ -128,7 +128,7 @@ pub(super) fn markdown() -> String {
 /// The beginning of the page.
 const PAGE: &str = "# The keys of a plan
 
-This page is what `nilometer plan keys --format markdown` prints: it is made from the types that read a plan. Times, sizes and rates \
+`nilometer plan keys --format markdown` prints this page, from the types that read a plan. Times, sizes and rates \
 are texts with a unit. For an editor that checks a plan while you write it: \
 `nilometer plan keys --format json-schema > plan.schema.json`.";
 
