@@ -1,5 +1,5 @@
-//! `nilometer generate`: man pages and completions of shells, made of the same definition that reads the arguments, for those who
-//! package the program; and the adapter to MPI, for those who run it on several machines. It is in no help.
+//! `nilometer generate`: writes man pages and shell completions from the definition of the arguments, for
+//! packages. It also writes the adapter to MPI, for runs on several machines. No help lists it.
 
 use std::{
     fs::{self, File},
@@ -16,13 +16,14 @@ use nilometer_cluster::ADAPTER_SOURCE;
 
 use crate::{Blame, Outcome, completion_values::with_values, help, tell, version};
 
-/// Writes man pages, or completions for bash, zsh and fish, into a directory; or the adapter to MPI, in C, to stdout
+/// Write man pages, or completions for bash, zsh and fish, into a directory; or the adapter to MPI, in C, to
+/// stdout
 #[derive(Debug, Args)]
 #[command(hide = true)]
 pub(crate) struct Generate {
-    /// What is written
+    /// Write this
     what: Generated,
-    /// Into this directory, which is made if it is not there
+    /// Write into this directory, and make it if needed
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     to: PathBuf,
 }
@@ -33,8 +34,9 @@ enum Generated {
     Man,
     /// A file for each shell
     Completions,
-    /// What speaks to MPI for the program, to be compiled: `nilometer generate mpi | mpicc -O2 -shared -fPIC -x c - -o
-    /// libnilometer_mpi.so`
+    /// The adapter between the program and MPI, as source. Compile it: `nilometer generate mpi | mpicc -O2
+    /// -shared -fPIC -x c
+    /// - -o libnilometer_mpi.so`
     Mpi,
 }
 
@@ -68,7 +70,7 @@ fn with_version(command: Command) -> Command {
     command
 }
 
-/// The page of a command and those of its subcommands.
+/// Writes the pages of a command and of its subcommands.
 fn man(command: &Command, to: &Path) -> io::Result<()> {
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         man(subcommand, to)?;

@@ -18,11 +18,11 @@ use signal_hook::{
     iterator::Signals,
 };
 
-/// Set for the child.
+/// The environment variable of the child.
 pub(crate) const CHILD: &str = "NILOMETER_WATCHED";
 
-/// Signals that end a command. Not SIGHUP where whoever started the program had it ignored, as `nohup` does: it is to
-/// go on then.
+/// Signals that end a command. Without SIGHUP if the caller ignores it, as `nohup` does: the program must go
+/// on then.
 pub(crate) fn ending() -> Vec<i32> {
     let mut signals = vec![SIGINT, SIGTERM];
     if !is_ignored(SIGHUP) {
@@ -77,7 +77,7 @@ pub(crate) fn report_file_size_limit() -> Result<()> {
     flag::register(SIGXFSZ, Arc::default()).map(drop).context("can't watch for signals")
 }
 
-/// Whether a signal was ignored when this program was started: `SigIgn` of `proc_pid_status(5)`, a bit for each.
+/// True if a signal was ignored at the start of this program, by a bit in `SigIgn` of `proc_pid_status(5)`.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignored_in(&status, signal)

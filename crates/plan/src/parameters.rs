@@ -216,7 +216,7 @@ macro_rules! parameters {
         }
     ) => {
         $(#[doc = $doc])*
-        /// As written: each parameter may be a list.
+        /// The parameters as written: each may be a list.
         #[derive(Debug, Clone, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct $sweep {

@@ -1,5 +1,5 @@
-//! What a recording says while it runs, on stderr: on a terminal a line that is rewritten every second, elsewhere a line
-//! every ten seconds.
+//! The progress of a recording, on stderr: on a terminal a line that is rewritten every second, elsewhere a
+//! line every ten seconds.
 
 use nilometer_acquisition::Status;
 use nilometer_model::{ByteRate, Bytes, Moment, Nanos, packets::Station, rounded_down};
@@ -8,28 +8,28 @@ use nilometer_storage::Calendar;
 use super::disks::{failed_disks, failures};
 use crate::{status_line::StatusLine, tell};
 
-/// Tells how a recording goes.
+/// Prints the progress of a recording.
 #[derive(Debug)]
 pub(super) struct Live {
     line: StatusLine,
     every: Option<Nanos>,
     next: Nanos,
-    /// When it looks for silence, and what was silent then.
+    /// The time of the last check for silence, and the sources that were silent then.
     looked: Nanos,
     silent: Vec<String>,
-    /// The number of directories that had failed then.
-    failed: usize,
+    /// The failures of directories that it has reported.
+    reported: Vec<String>,
 }
 
 const ON_TERMINAL: Nanos = Nanos::from_millis(1000);
 const ELSEWHERE: Nanos = Nanos::from_millis(10_000);
 /// Rooms that last longer are shown in bytes only: three years.
 const LONGEST_SECONDS: f64 = 1e8;
-/// How often it looks for what is silent.
+/// The time between two checks for silent sources.
 const LOOK: Nanos = Nanos::from_millis(250);
 
 impl Live {
-    /// Says nothing if it is to be quiet.
+    /// Prints no progress if `quiet`.
     pub(super) fn new(quiet: bool, now: Nanos) -> Self {
         let every = if StatusLine::is_possible() { ON_TERMINAL } else { ELSEWHERE };
         Live {
@@ -38,7 +38,7 @@ impl Live {
             next: now + every,
             looked: now,
             silent: Vec::new(),
-            failed: 0,
+            reported: Vec::new(),
         }
     }
 
@@ -60,20 +60,20 @@ impl Live {
     }
 
     fn report_failures(&mut self, status: &Status) {
-        let failures = failures(&status.lanes);
-        if failures.len() > self.failed {
+        for failure in failures(&status.lanes) {
+            let text = failure.to_string();
+            if self.reported.contains(&text) {
+                continue;
+            }
             self.line.clear();
             let time = Moment(Calendar::now().time).time_of_day();
             let going_on = status.lanes.iter().filter(|lane| lane.state == "writing").count();
-            let all = status.lanes.len();
-            for failure in &failures[self.failed..] {
-                tell::note(format_args!("{time} {failure}, {going_on} of {all} go on"));
-            }
-            self.failed = failures.len();
+            tell::note(format_args!("{time} {text}, {going_on} of {} go on", status.lanes.len()));
+            self.reported.push(text);
         }
     }
 
-    /// Tells it, if that is due.
+    /// Prints the progress, if it is due.
     pub(super) fn tell(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
         let Some(every) = self.every.filter(|_| now >= self.next) else { return };
         self.next = now + every;
@@ -91,7 +91,7 @@ impl Live {
     }
 }
 
-/// The most important first: a narrow terminal shows the beginning.
+/// The line of the progress. The most important part comes first: a narrow terminal shows the beginning.
 fn line(status: &Status) -> String {
     if status.came.packets == 0 {
         return if status.counted_in == "frames" { "no frame yet".into() } else { "no packet yet".into() };
@@ -113,7 +113,7 @@ fn line(status: &Status) -> String {
     parts.join("; ")
 }
 
-/// What came that is not as it was at first: of other senders, or with numbers that were set anew.
+/// The packets that differ from the first ones: of other senders, or after a restart of the numbers.
 fn others(status: &Status) -> Vec<String> {
     let strangers = status.ignored_packets.iter().find(|(why, _)| *why == "not-allowed");
     let mut parts = Vec::new();
@@ -134,7 +134,7 @@ fn others(status: &Status) -> Vec<String> {
     parts
 }
 
-/// Senders and threads of which nothing comes while others do.
+/// Senders and threads that are silent while others send.
 fn silent(status: &Status) -> Vec<String> {
     let mut silent = Vec::new();
     for sender in &status.senders {

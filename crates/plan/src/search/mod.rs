@@ -1,5 +1,5 @@
-//! Searches for the limits of a storage, by open-loop trials: the highest rate with a given buffer
-//! ([`RateSearch`]) and the smallest buffer at a given rate ([`BufferSearch`]).
+//! Searches for the limits of a storage, by open-loop trials. [`RateSearch`] finds the highest rate with a
+//! given buffer, [`BufferSearch`] the smallest buffer at a given rate.
 //!
 //! They are pure: given the trials so far, a search returns the next one, or the result. The same history
 //! gives the same answer, so an interrupted search continues from the record.

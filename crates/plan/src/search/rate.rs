@@ -4,8 +4,8 @@
 //! A pass tries rates of a grid, each one 5 % above the one before. From the hint it goes up or down in steps
 //! that double. It then halves the range between the highest rate that is carried and the lowest that is not.
 //!
-//! For example, take a storage that carries 500 MB/s, and a hint of 400 MB/s (`c`: a trial that lost nothing,
-//! `L`: one that lost frames):
+//! For example, take a storage that carries 500 MB/s, and a hint of 400 MB/s. A trial that lost nothing is `c`,
+//! one that lost frames is `L`:
 //!
 //! ```text
 //! MB/s         382  401  421  442  464  487  511  537

@@ -1,7 +1,7 @@
 //! Sizing: the number of elements needed, from the data of instruments and the capacity of one element.
 //!
 //! The chain is: streams of instruments -> network links of a recorder -> its processor -> its memory -> its writer
-//! streams -> storage servers, from which readers and the copy to an archive read -> a buffer of days.
+//! streams -> storage servers -> a buffer of days. Readers and the copy to an archive read from the servers.
 //!
 //! # The closed formula
 //!

@@ -14,8 +14,8 @@ parameters! {
         file_size: Bytes,
         /// Bytes an operation.
         block_size: Bytes,
-        /// Through the page cache or past it. Through it, workers on one node have what the first of them got, and read it
-        /// again from there.
+        /// Through the page cache or past it. Through it, workers on one node share the bytes that the first
+        /// of them read.
         access: Access,
     }
 }
