@@ -18,8 +18,8 @@ use nilometer_campaign::{
 };
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::{
-    Bytes, FileSystemKind, Instrument, Invalid, Nanos, NetworkStage, TargetAddress, TargetDescription,
-    catalogue,
+    Bytes, FileSystemKind, Instrument, Invalid, Nanos, NetworkStage, StorageRoom, TargetAddress,
+    TargetDescription, catalogue,
 };
 use nilometer_network::NetworkLead;
 use nilometer_plan::{AppliedSetting, Cell, Condition, Key, PlannedCampaign, RankNodes, ResolvedPlan};
@@ -216,6 +216,22 @@ impl Prepared {
     }
 }
 
+/// For how long each target has room for each instrument that is recorded, if it is not a ring.
+fn rooms(resolved: &PlannedCampaign) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (_, run) in resolved.plan.recordings() {
+        let instrument = run.recorded();
+        for target in &resolved.targets {
+            let room = StorageRoom::on([target], resolved.plan.reserve, instrument.written_rate());
+            let line = format!("room      {}, {}: {room}", target.address, instrument.name);
+            if room.seconds().is_some() && !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
         // Before other processes start that would wait for this one.
@@ -300,6 +316,7 @@ impl Evaluate {
             format!("on        {} ({}), {} free", target.address, target.file_system, target.space.free)
         };
         lines.extend(resolved.targets.iter().map(on));
+        lines.extend(rooms(resolved));
         let record = self.record.clone().unwrap_or_else(free_name);
         lines.push(format!("record    {}", record.display()));
         let conditions = resolved.plan.recordings().filter_map(|(_, run)| run.condition.as_ref());

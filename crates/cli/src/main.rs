@@ -21,6 +21,7 @@ mod generate;
 mod help;
 mod import;
 mod instrument;
+mod instrument_changes;
 mod json_list;
 mod lone_file;
 mod mount;

@@ -8,7 +8,7 @@ use nilometer_model::{ByteRate, Bytes, Goal, Instrument, Nanos, Readers, Subnet,
 use nilometer_plan::{Cell, Condition, Fill, RecordingRun, Route, USUAL_KEEP};
 use nilometer_storage::user_file;
 
-use crate::facility;
+use crate::{facility, instrument_changes::InstrumentChanges};
 
 /// The group of options that ask for recordings: those that name instruments, and `--resume`.
 pub(crate) const RECORDED: &str = "recorded";
@@ -74,6 +74,8 @@ pub(crate) struct Recordings {
     /// Run each trial of a search for this time
     #[arg(long, default_value = "5 s", requires = "find_limit")]
     trial: Nanos,
+    #[command(flatten)]
+    changes: InstrumentChanges,
 }
 
 /// The most readers of one recording.
@@ -114,7 +116,7 @@ impl Recordings {
         let condition = self.condition()?;
         let mut runs = Vec::new();
         for (number, asked) in (0..).zip(&self.instruments) {
-            let members = members(asked)?;
+            let members = members(asked, &self.changes)?;
             for member in &members {
                 let name = &member.instrument.name;
                 let has_packets = member.instrument.packets.is_some() || !self.over_network;
@@ -289,23 +291,29 @@ impl Member {
 }
 
 /// The instruments of a list or of a facility. One instrument is a facility too.
-fn members(asked: &str) -> Result<Vec<Member>> {
+fn members(asked: &str, changes: &InstrumentChanges) -> Result<Vec<Member>> {
     if asked.contains(['+', '*']) {
-        return asked.split('+').map(member).collect();
+        return asked.split('+').map(|one| member(one, changes)).collect();
     }
     let (facility, instruments) = facility::load(asked)?;
     let members = facility.instruments.iter().zip(instruments);
-    members.map(|(member, instrument)| of_facility(asked, member, instrument)).collect()
+    let each = members.map(|(member, mut instrument)| {
+        changes.apply(&mut instrument)?;
+        of_facility(asked, member, instrument)
+    });
+    each.collect()
 }
 
 /// Reads an instrument of a list: `name` or `N*name`.
-fn member(asked: &str) -> Result<Member> {
+fn member(asked: &str, changes: &InstrumentChanges) -> Result<Member> {
     let (count, name) = asked.split_once('*').unwrap_or(("1", asked));
     let count: u32 =
         count.trim().parse().with_context(|| format!("--for {asked}: `{count}` is no number"))?;
     ensure!((1..=COUNT_MOST).contains(&count), "--for {asked}: write 1 to {COUNT_MOST} of an instrument");
     ensure!(!name.trim().is_empty(), "--for {asked}: an instrument is missing: write a+b, or 6*a+b");
-    Ok(Member { instrument: user_file::instrument(name.trim())?.delivered().into_owned(), count })
+    let mut instrument = user_file::instrument(name.trim())?;
+    changes.apply(&mut instrument)?;
+    Ok(Member { instrument: instrument.delivered().into_owned(), count })
 }
 
 /// The instruments of one kind in a facility. A node has room for at most [`COUNT_MOST`] of them.
@@ -370,12 +378,21 @@ mod tests {
         let path = directory.path().join("facility.toml");
         let text = "title = \"one\"\n[[instrument]]\nname = \"pco-edge\"\nreaders = { count = 2 }\n";
         std::fs::write(&path, text).expect("space");
-        let found = members(path.to_str().expect("a plain name")).expect("a valid facility");
+        let found = members(path.to_str().expect("a plain name"), &InstrumentChanges::default())
+            .expect("a valid facility");
         let [Member { instrument, count: 1 }] = &found[..] else { panic!("one of one kind") };
         assert_eq!((instrument.name.as_str(), instrument.readers.count), ("pco-edge", 2));
-        let [by_name] = &members("pco-edge").expect("it is in the catalogue")[..] else { panic!("one") };
+        let [by_name] =
+            &members("pco-edge", &InstrumentChanges::default()).expect("it is in the catalogue")[..]
+        else {
+            panic!("one")
+        };
         assert_eq!((by_name.count, by_name.instrument.name.as_str()), (1, "pco-edge"));
-        let [compressed] = &members("eiger2-16m").expect("it is in the catalogue")[..] else { panic!("one") };
+        let [compressed] =
+            &members("eiger2-16m", &InstrumentChanges::default()).expect("it is in the catalogue")[..]
+        else {
+            panic!("one")
+        };
         let rate = compressed.instrument.rate().0;
         assert!((rate / 507e6 - 1.0).abs() < 0.01, "its frames come compressed: {rate}");
     }

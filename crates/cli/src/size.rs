@@ -1,6 +1,8 @@
 //! `nilometer size`: computes the recorders, links, storage servers and space that an instrument or a
 //! facility needs.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_model::{ByteRate, Bytes, Facility, Instrument, Nanos, Seed};
@@ -10,10 +12,12 @@ use nilometer_plan::sizing::{
 };
 use nilometer_report::{Checked, Sized, sizing_json, sizing_text};
 
-use crate::{Blame, Outcome, facility::load, report::layout, tell};
+use crate::{Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, report::layout, tell};
 use limits::FoundLimits;
+use room::Rooms;
 
 mod limits;
+mod room;
 
 /// Compute the recorders, links and servers that an instrument needs
 ///
@@ -23,7 +27,18 @@ mod limits;
 #[derive(Debug, Args)]
 pub(crate) struct Size {
     /// An instrument of the catalogue, a built-in facility (wa105), or the path of a .toml file with either
+    ///
+    /// A directory in its place: for how long each instrument of the catalogue can be recorded there
+    #[arg(value_name = "NAME|DIRECTORY")]
     name: String,
+    /// Print for how long these directories have room for the instrument. With --write-rate or --record, print what it needs too
+    #[arg(value_name = "DIRECTORY")]
+    to: Vec<PathBuf>,
+    /// Leave this free on each storage of the directories
+    #[arg(long, value_name = "SIZE", default_value = "1 GiB")]
+    reserve: Bytes,
+    #[command(flatten)]
+    changes: InstrumentChanges,
     #[command(flatten)]
     limits: limits::Options,
     /// Leave this share of each limit free, in percent
@@ -78,6 +93,15 @@ const PIECES_MOST: f64 = 2e8;
 
 impl Size {
     pub(crate) fn execute(&self) -> Outcome {
+        if let Some(rooms) = self.rooms().input()? {
+            match self.format {
+                Format::Text => tell::result(rooms.text()),
+                Format::Json => tell::json_result(rooms.json()),
+            }
+            if !self.limits.name_a_rate() {
+                return Ok(());
+            }
+        }
         let (facility, instruments) = self.facility().input()?;
         let mut demand = Demand::of(&facility, &instruments);
         let found = self.limits.found(self.headroom, self.spare, &mut demand, &instruments).input()?;
@@ -98,7 +122,7 @@ impl Size {
 
     /// The facility and its instruments, with the values of the options in place of its own.
     fn facility(&self) -> anyhow::Result<(Facility, Vec<Instrument>)> {
-        let (mut facility, instruments) = load(&self.name)?;
+        let (mut facility, instruments) = self.loaded()?;
         facility.retention = self.retention.or(facility.retention);
         facility.copy_out = self.copy_out.or(facility.copy_out);
         facility.capacity = self.capacity.or(facility.capacity);
@@ -112,6 +136,38 @@ impl Size {
             bail!("{option} is zero: write more, or leave it out");
         }
         Ok((facility, instruments))
+    }
+
+    /// The facility and its instruments, with the changes of the options.
+    fn loaded(&self) -> anyhow::Result<(Facility, Vec<Instrument>)> {
+        let (facility, mut instruments) = load(&self.name)?;
+        for instrument in &mut instruments {
+            self.changes.apply(instrument)?;
+        }
+        Ok((facility, instruments))
+    }
+
+    /// The directories whose room is asked for; `None` if there is none.
+    fn rooms(&self) -> anyhow::Result<Option<Rooms>> {
+        let place = Path::new(&self.name);
+        if self.to.is_empty() && !place.is_dir() {
+            return Ok(None);
+        }
+        let is_json = matches!(self.format, Format::Json);
+        ensure!(
+            !(is_json && self.limits.name_a_rate()),
+            "--format json: one answer at a time, leave the directories out, or --write-rate and --record"
+        );
+        if place.is_dir() {
+            ensure!(
+                !self.limits.name_a_rate(),
+                "{}: a directory has no rate: name an instrument first",
+                self.name
+            );
+            let to: Vec<_> = std::iter::once(place.to_owned()).chain(self.to.iter().cloned()).collect();
+            return Rooms::find(&to, self.reserve, Vec::new()).map(Some);
+        }
+        Rooms::find(&self.to, self.reserve, self.loaded()?.1).map(Some)
     }
 
     /// The simulation to run; `None` if it would take long and `--check` is missing.

@@ -19,7 +19,7 @@ use nilometer_intake::transport::udp::Address;
 use nilometer_model::{Instrument, Nanos, Seed, TargetUrl};
 use nilometer_storage::{target::run_id, user_file};
 
-use crate::{Blame, Outcome};
+use crate::{Blame, Outcome, instrument_changes::InstrumentChanges};
 use asked::{Rate, Shape, shape};
 use faulty::FaultOptions;
 use files::Files;
@@ -63,6 +63,8 @@ pub(crate) struct Simulate {
     /// time]
     #[arg(long)]
     seed: Option<u64>,
+    #[command(flatten)]
+    changes: InstrumentChanges,
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
@@ -162,6 +164,11 @@ impl Simulate {
         if let Some(Shape(shape)) = &self.shape {
             instrument.shape.clone_from(shape);
         }
+        ensure!(
+            self.rate.is_none() || !self.changes.has_frame_rate(),
+            "--rate and --frame-rate: write one of them"
+        );
+        self.changes.apply(&mut instrument)?;
         if let Some(rate) = self.rate {
             instrument.frame_rate = rate.of_frames(instrument.frame_size());
         }

@@ -76,6 +76,11 @@ pub(crate) struct FoundLimits {
 }
 
 impl Options {
+    /// True if an option gives the rate of a storage server, or a record of it.
+    pub(crate) fn name_a_rate(&self) -> bool {
+        self.write_rate.is_some() || self.record.is_some()
+    }
+
     /// All limits, or one message about missing or senseless values. The demand must have the kinds of these
     /// instruments. It gets the facts about them from the record and the options.
     pub(crate) fn found(
