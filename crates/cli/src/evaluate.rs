@@ -62,7 +62,8 @@ pub(crate) struct Evaluate {
     /// targets, or one for each, in their order: ext4, nfs, lustre and others; an unknown word lists them
     #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "Measurement")]
     expect: Vec<FileSystemKind>,
-    /// Measure each cell and recording of a plan N times; recordings of --for repeat as their answer needs
+    /// Measure each cell and recording of a plan this many times, instead of the plan's number. Recordings of
+    /// --for repeat as often as their answer needs
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Measurement")]
     repeats: Option<u32>,
     #[command(flatten)]

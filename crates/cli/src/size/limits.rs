@@ -51,7 +51,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NUMBER")]
     cores_per_gb: Option<f64>,
     /// Memory of a recorder for frames that are not yet written, such as "64 GiB" [default: half of the
-    /// record's machine's, else of this one's]
+    /// memory of the record's machine, else of this one]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
     /// Longest time in which the storage takes no data [default: as measured, else 1 s]
