@@ -427,7 +427,7 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The plan that runs if the command line has none.
 const DEFAULT_PLAN: &str = "quick";
 
-/// In the place of a plan: nothing but recordings.
+/// The word in place of a plan for recordings alone.
 const NO_PLAN: &str = "none";
 
 /// A plan's name if there are several: its built-in name, or the stem of its file's name.
