@@ -16,9 +16,9 @@ use crate::{
     Blame, Failure, Outcome, evaluate::Evaluate, resume::leave_all, tell, trusted::refuse_to_act_for_others,
 };
 
-/// Remove the remains of killed runs and exports, and nothing else: recordings stay. Also frees the space
-/// that killed recordings reserved behind their ends. With --record, undoes the settings and conditions of a
-/// killed campaign
+/// Remove the remains of killed runs and exports: recordings stay. Also frees the space that killed
+/// recordings reserved behind their ends. With --record, undoes the settings and conditions of a killed
+/// campaign. Touches nothing else
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
     /// Directories or URLs that were evaluated or recorded to, or run directories and recordings themselves

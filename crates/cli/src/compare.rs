@@ -39,7 +39,8 @@ pub(crate) struct Compare {
     /// Count a loss from this share on, such as "5 %" [default: the plan's margin]
     #[arg(long, value_name = "PERCENT", requires = "against", value_parser = percent)]
     threshold: Option<f64>,
-    /// Accept if only this share of the baseline's figures could be decided, such as "80 %": exit code 0
+    /// End with exit code 0 even if only this share of the baseline's figures could be decided, such as "80
+    /// %"
     #[arg(long, value_name = "PERCENT", requires = "against", default_value = "100 %", value_parser = share)]
     compared_least: f64,
     /// Print nothing if nothing got worse and enough could be compared

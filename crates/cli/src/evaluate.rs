@@ -62,7 +62,8 @@ pub(crate) struct Evaluate {
     /// targets, or one for each, in their order: ext4, nfs, lustre and others; an unknown word lists them
     #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "Measurement")]
     expect: Vec<FileSystemKind>,
-    /// Measure each cell and recording of a plan N times; recordings of --for repeat as their answer needs
+    /// Measure each cell and recording of a plan this many times, instead of the plan's number. Recordings of
+    /// --for repeat as often as their answer needs
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Measurement")]
     repeats: Option<u32>,
     #[command(flatten)]
@@ -443,7 +444,7 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The plan that runs if the command line has none.
 const DEFAULT_PLAN: &str = "quick";
 
-/// In the place of a plan: nothing but recordings.
+/// The word in place of a plan for recordings alone.
 const NO_PLAN: &str = "none";
 
 /// A plan's name if there are several: its built-in name, or the stem of its file's name.

@@ -24,8 +24,8 @@ use crate::{Blame, Outcome, ranks, report::layout, signals::stop_on_signal, tell
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Network {
-    /// Send N flows of TCP from each machine to each other at the same time, shared out among its processes.
-    /// Several numbers run one after the other
+    /// Send COUNT flows of TCP from each machine to each other at the same time, shared out among its
+    /// processes. Several numbers run one after the other
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [1, 4],
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     flows: Vec<u32>,
@@ -35,7 +35,7 @@ pub(crate) struct Network {
     /// Send for this time in each trial
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = at_least_some)]
     duration: Nanos,
-    /// Run N rounds, each in another order
+    /// Run COUNT rounds, each in another order
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: u32,
     /// Find the highest rate of UDP without loss, from each machine to each other

@@ -40,7 +40,7 @@ pub(crate) struct Replay {
     /// Send this many bytes of frames a second [default: the recording's own rate]
     #[arg(long)]
     rate: Option<ByteRate>,
-    /// Let packets to a multicast group pass N routers [default: 1]
+    /// Let packets to a multicast group pass this many routers [default: 1]
     #[arg(long)]
     ttl: Option<u8>,
     /// Send packets to a multicast group by this interface [default: the system's choice]

@@ -29,7 +29,8 @@ pub(crate) struct SigningKey(PathBuf);
 impl SigningKey {
     /// Signs a test text with the key, so that a campaign of a day does not end without a signature.
     ///
-    /// # Errors If it can't sign: the file is no key, or has a passphrase and no agent holds it.
+    /// # Errors
+    /// If it can't sign: the file is no key, or has a passphrase and no agent holds it.
     pub(crate) fn tried(key: &Path) -> Result<Self> {
         let made =
             ssh_keygen().args(["-Y", "sign", "-n", NAMESPACE, "-f"]).arg(key).stdin(Stdio::null()).output();
@@ -46,7 +47,8 @@ impl SigningKey {
 
     /// Signs a closed record.
     ///
-    /// # Errors If there is a signature already, or it can't be written.
+    /// # Errors
+    /// If there is a signature already, or it can't be written.
     pub(crate) fn sign(&self, record: &Path) -> Result<PathBuf> {
         let signature = beside(record);
         ensure!(signature.symlink_metadata().is_err(), "{} exists, and stays as it is", signature.display());
@@ -65,7 +67,8 @@ impl SigningKey {
 
 /// The signer of a record: the name in the file of allowed signers, or the key.
 ///
-/// # Errors If the file names no signers, there is no signature, or it is by somebody else or of other bytes.
+/// # Errors
+/// If the file names no signers, there is no signature, or it is by somebody else or of other bytes.
 pub(crate) fn signer(record: &Path, signers: &Path) -> Result<String> {
     let text = fs::read_to_string(signers).with_context(|| format!("can't read {}", signers.display()))?;
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));

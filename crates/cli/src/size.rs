@@ -44,7 +44,7 @@ pub(crate) struct Size {
     /// Leave this share of each limit free, in percent
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = percent)]
     headroom: f64,
-    /// Add N recorders and N servers, so that N of each may fail at once: 1 for N+1
+    /// Add spare recorders and servers, so that this many of each may fail at once: 1 for N+1
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1000))]
     spare: u64,
     /// Keep data for at least this time, such as "3 days" [default: the facility's]

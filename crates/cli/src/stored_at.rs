@@ -21,7 +21,8 @@ pub(crate) struct StoredAt {
 impl StoredAt {
     /// Reads these paths or URLs.
     ///
-    /// # Errors A URL is malformed, or its server does not answer; or some are URLs and some are not.
+    /// # Errors
+    /// A URL is malformed, or its server does not answer; or some are URLs and some are not.
     pub(crate) fn named(paths: &[PathBuf]) -> Result<Self> {
         let addresses = paths.iter().map(|path| TargetAddress::of_named(path));
         let addresses = addresses.collect::<Result<Vec<_>, _>>()?;

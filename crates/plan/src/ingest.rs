@@ -109,7 +109,7 @@ impl Route {
     }
 }
 
-/// How full a target is kept: a buffer of days that always holds the latest.
+/// The level up to which a target is kept full: a buffer of days that always holds the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fill {
     /// The share of the usable space that files may take, including those already there: above 0, at most 1.
@@ -317,7 +317,7 @@ impl RecordingRun {
         }
     }
 
-    /// All of it in phrases, to be joined with commas.
+    /// The whole recording in phrases, to be joined with commas.
     pub fn phrases(&self) -> Vec<String> {
         let pace = self.pace();
         let mut phrases =

@@ -52,7 +52,7 @@ impl AppliedSetting {
         format!("{} {}", self.name, self.value)
     }
 
-    /// All commands that it runs.
+    /// The commands that it runs.
     pub fn commands(&self) -> impl Iterator<Item = &String> {
         [&self.apply, &self.undo].into_iter().chain(&self.read_back)
     }

@@ -87,7 +87,7 @@ impl ServiceState {
         }
     }
 
-    /// Checks that the state allows an order. The error says what to do instead.
+    /// Checks that the state allows an order. The error names an order that the state allows.
     pub(crate) fn allows(self, order: &RecorderOrder) -> Result<(), RefusedOrder> {
         use ServiceState::{Armed, Configured, Failed, Idle, Recording, Waiting};
         let instead = match (order, self) {

@@ -66,7 +66,7 @@ pub(super) struct ChunkingAdvice {
     /// Write this many bytes of frames each time; more than the storage's caches hold gives a better answer
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     size: Bytes,
-    /// Measure each combination N times
+    /// Measure each combination this many times
     #[arg(long, default_value = "3", value_parser = clap::value_parser!(u32).range(1..=100))]
     repeats: u32,
     /// Begin frames at multiples of SIZE, as `nilometer record --align` does [default: the stripe size, if

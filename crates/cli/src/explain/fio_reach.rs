@@ -122,7 +122,7 @@ mod tests {
     use super::super::parse::parse;
     use super::*;
 
-    /// Why a line is not run.
+    /// The refusal of a line; `None` if it may run.
     fn refusal(line: &str) -> Option<String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         parse(&words).expect(line).check_reach().err().map(|error| error.to_string())

@@ -45,7 +45,7 @@ pub(super) enum Way {
     Read,
     RandomWrite,
     RandomRead,
-    /// Both, with the share of reads in percent.
+    /// Reads and writes, with the share of reads in percent.
     RandomMix(u32),
 }
 
@@ -60,11 +60,11 @@ pub(super) enum Durable {
 /// The file of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineFiles {
-    /// Each worker its own.
+    /// Each worker has its own file.
     Own,
-    /// All have contiguous parts of one.
+    /// All workers have contiguous parts of one file.
     Segmented,
-    /// All take turns in one, block by block.
+    /// All workers take turns in one file, block by block.
     Strided,
 }
 

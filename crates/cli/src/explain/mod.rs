@@ -57,7 +57,7 @@ use variant::{AS_THE_LINE_SAYS, LineVariant, variants};
 /// beside the line's file. Each round runs the line itself once.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Run N rounds; fewer than six decide nothing
+    /// Run this many rounds; fewer than six decide nothing
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// Do not run the line itself

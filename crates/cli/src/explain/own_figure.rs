@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(rate_of_mdtest(new, "File stat"), None);
     }
 
-    /// In the form that its documentation shows.
+    /// The text has the form that elbencho's documentation shows.
     #[test]
     fn figures_of_elbencho_are_those_until_the_last_thread() {
         let text = "OPERATION   RESULT TYPE         FIRST DONE   LAST DONE\n\

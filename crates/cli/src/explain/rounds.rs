@@ -42,11 +42,11 @@ pub(super) fn figures(line: &ForeignLine) -> Vec<LineFigure> {
     }
 }
 
-/// All rounds that were measured.
+/// The rounds measured until now.
 #[derive(Default)]
 pub(super) struct Rounds {
     pub(super) ours: Vec<Results>,
-    /// Each figure of the line.
+    /// Each figure of the line, by round; `None` if it printed no rate.
     pub(super) theirs: Vec<Vec<Option<f64>>>,
     /// The rate of the source of the line's data alone.
     pub(super) sources: Vec<Option<f64>>,

@@ -209,7 +209,7 @@ mod tests {
             let rate = instrument(name).expect(name).mean_rate().0;
             assert!((rate / published - 1.0).abs() <= tolerance, "{name}: {rate} B/s");
         }
-        // Without the pauses.
+        // Rates without the pauses.
         for (name, published) in [("dune-readout-unit", 10e9), ("stem-480g", 480e9 / 8.0)] {
             let rate = instrument(name).expect(name).rate().0;
             assert!((rate / published - 1.0).abs() <= 0.04, "{name}: {rate} B/s");

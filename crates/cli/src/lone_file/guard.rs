@@ -168,7 +168,7 @@ fn follow(
             match news.read(&mut read) {
                 Ok(count) if count > 0 => progress.take(&read[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // It ended, perhaps before it had read all its input.
+                // The child ended, perhaps before it had read all its input.
                 Ok(_) | Err(_) => return Ok(None),
             }
         }

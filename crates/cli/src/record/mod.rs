@@ -47,7 +47,7 @@ pub(crate) struct Record {
     #[command(flatten)]
     wishes: RecordOptions,
     /// Read options from this TOML file, such as `to = "/data"`. Options of the command line win
-    #[arg(long, value_name = "FILE", help_heading = "Configuration")]
+    #[arg(long, value_name = "FILE", help_heading = "Source")]
     config: Option<PathBuf>,
     #[command(flatten)]
     shown: Shown,

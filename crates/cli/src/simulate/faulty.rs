@@ -12,13 +12,13 @@ pub(super) struct FaultOptions {
     /// Lose this share of packets, or of images over TCP, such as "0.1 %"
     #[arg(long, value_name = "SHARE", value_parser = part)]
     loss: Option<Share>,
-    /// Lose N at a time [default: 1]
+    /// Lose COUNT at a time [default: 1]
     #[arg(long, value_name = "COUNT", requires = "loss", value_parser = value_parser!(u64).range(1..))]
     loss_burst: Option<u64>,
     /// Let others overtake this share of packets, or of images
     #[arg(long, value_name = "SHARE", value_parser = part)]
     reorder: Option<Share>,
-    /// Let N others overtake each of those; at most 1000 images [default: 10]
+    /// Let COUNT others overtake each of those; at most 1000 images [default: 10]
     #[arg(long, value_name = "COUNT", requires = "reorder", value_parser = value_parser!(u64).range(1..=1_000_000))]
     reorder_distance: Option<u64>,
     /// Send this share of packets, or of images, twice

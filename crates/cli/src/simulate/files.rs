@@ -68,12 +68,12 @@ pub(super) struct Files {
     /// [default: the stripe size, if the storage states one]
     #[arg(long, value_name = "SIZE")]
     align: Option<Bytes>,
-    /// Use N writers in each directory, each with its own lane. Default: 1; 2 into a shared file, and if all
-    /// frames pass the cache of one directory
+    /// Use this many writers in each directory, each with its own lane. Default: 1; 2 into a shared file, and
+    /// if all frames pass the cache of one directory
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     writers: Option<u32>,
-    /// Encode frames by N threads, at least one a writer, if the format needs encoding [default: the number
-    /// of processors]
+    /// Encode frames by this many threads, at least one a writer, if the format needs encoding [default: the
+    /// number of processors]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     encoders: Option<u32>,
     /// Buffer frames in this much memory between the instrument and the storage [default: 1 GiB, or the rest
@@ -96,7 +96,7 @@ pub(super) struct Files {
     /// Write a checksum of each frame into the journal
     #[arg(long)]
     checksums: bool,
-    /// Give storage up as hung after this time without an answer after the last frame [default: 60 s]
+    /// Give storage up as hung if it does not answer for this time after the last frame [default: 60 s]
     #[arg(long)]
     hang_after: Option<Nanos>,
 }

@@ -44,8 +44,8 @@ pub(crate) struct Simulate {
     /// Deliver frames for this time [default: 10 s; with --frames or a --scan, as long as these take]
     #[arg(long)]
     duration: Option<Nanos>,
-    /// Stop after N frames at the latest, counted over all streams. If packets are sent, N counts frames of a
-    /// network's format, such as VDIF
+    /// Stop after this many frames at the latest, counted over all streams. If packets are sent, these are
+    /// frames of a network's format, such as VDIF
     #[arg(long)]
     frames: Option<u64>,
     /// Deliver at this rate instead of the instrument's: frames a second of each stream, or data: "25 Hz", "8
@@ -56,7 +56,7 @@ pub(crate) struct Simulate {
     /// first, as `nilometer instrument show` prints them
     #[arg(long, value_name = "PIXELS", value_parser = shape)]
     shape: Option<Shape>,
-    /// Deliver N streams in step, instead of the instrument's
+    /// Deliver this many streams in step, instead of the instrument's
     #[arg(long)]
     streams: Option<u64>,
     /// Seed all random numbers: the same seed gives the same data and the same faults [default: another each

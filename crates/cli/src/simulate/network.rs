@@ -26,7 +26,7 @@ use crate::{Blame, Outcome, signals::stop_on_signal, tell};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Over a network")]
 pub(super) struct Network {
-    /// Stop after N packets of each stream at the latest
+    /// Stop after this many packets of each stream at the latest
     #[arg(long, value_parser = value_parser!(u64).range(1..))]
     packets: Option<u64>,
     /// Use these stations in VDIF frames, two characters each, such as Ef,Mc. They take turns in each stream
@@ -42,16 +42,16 @@ pub(super) struct Network {
     /// stream's packets may be above 100 %
     #[arg(long, value_name = "SHARE")]
     foreign: Option<Share>,
-    /// Restart serial numbers after every N packets, as at a new scan
+    /// Restart serial numbers each time after this many packets, as at a new scan
     #[arg(long, value_name = "PACKETS", value_parser = value_parser!(u64).range(1..))]
     restart_after: Option<u64>,
     /// Let the clock in VDIF or Mark5B frames jump by this time, such as "3 s" or "-3 s"
     #[arg(long, value_name = "TIME", requires = "jump_after", allow_hyphen_values = true)]
     jump: Option<Jump>,
-    /// Let the clock jump after N packets
+    /// Let the clock jump after this many packets
     #[arg(long, value_name = "PACKETS", requires = "jump")]
     jump_after: Option<u64>,
-    /// Let packets to a multicast group pass N routers [default: 1]
+    /// Let packets to a multicast group pass this many routers [default: 1]
     #[arg(long)]
     ttl: Option<u8>,
     /// Send packets to a multicast group by this interface [default: the system's choice]

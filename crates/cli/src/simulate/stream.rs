@@ -35,10 +35,10 @@ pub(super) struct Stream {
     /// Send this version of the DECTRIS stream: 2 (CBOR), or 1 (JSON and blobs)
     #[arg(long = "stream-version", value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2))]
     version: Option<u8>,
-    /// Simulate a detector with N thresholds, each with its own frame in every image (version 2 only)
+    /// Simulate a detector with COUNT thresholds, each with its own frame in every image (version 2 only)
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=64))]
     channels: Option<u64>,
-    /// Let N images wait for a receiver. An image that is due while N wait is dropped, as a detector does
+    /// Let this many images wait for a receiver. A further image that is due is dropped, as a detector does
     /// [default: those of 5 s, at most 1 GiB]
     #[arg(long, value_name = "IMAGES", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     queue: Option<u64>,

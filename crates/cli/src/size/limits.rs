@@ -50,8 +50,8 @@ pub(crate) struct Options {
     /// same format, storing and data; else 0.4, and 1.6 if frames are packed
     #[arg(long, value_name = "NUMBER")]
     cores_per_gb: Option<f64>,
-    /// Memory of a recorder for frames that are not yet written, such as "64 GiB" [default: half of the
-    /// record's machine's, else of this one's]
+    /// Memory of a recorder for frames that wait, such as "64 GiB" [default: half the memory of the record's
+    /// machine, else of this one]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
     /// Longest time in which the storage takes no data [default: as measured, else 1 s]

@@ -16,7 +16,7 @@ pub struct Trial {
     pub rate: ByteRate,
     /// The most slots that were in use at once.
     pub high: u64,
-    /// How it ended.
+    /// Its end.
     pub ended: SearchEnd,
     /// The time at which frames began to arrive, by the calendar.
     pub begun: Nanos,

@@ -13,14 +13,14 @@ pub use buffer::{BufferLimit, BufferSearch, BufferTrial};
 pub use history::{Found, SearchBound, Trial, advise};
 pub use rate::{GRID, PASSES, RateLimit, RateSearch, RateTrial, TRIALS};
 
-/// How a trial ended.
+/// The end of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchEnd {
     /// No frame was lost.
     Carried,
     /// A frame was lost.
     Lost,
-    /// Nothing follows from it: the fault was the recorder's own.
+    /// The fault was the recorder's own, so the trial proves nothing.
     Invalid,
 }
 

@@ -8,7 +8,7 @@ use super::{
     parameters::{Footprint, Parameters, Work, WorkloadTraits, check_block, parameters, scaled_count},
 };
 
-/// How frames lie in files.
+/// The arrangement of frames in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameFile {
@@ -66,7 +66,7 @@ parameters! {
     }
 }
 
-/// More than any detector takes in a scan; their numbers fit into a name.
+/// The most frames: more than any detector takes in a scan. Their numbers fit into a name.
 const FRAMES_MAX: u64 = 1_000_000_000;
 
 impl FramesCell {

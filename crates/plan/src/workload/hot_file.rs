@@ -55,7 +55,7 @@ impl Parameters for HotFileCell {
         Work::moved(Bytes(self.file_size.0.saturating_mul(readers)), self.block_size)
     }
 
-    /// It is laid out and read whole.
+    /// False for all phases: workers lay out and read the whole file.
     fn may_end_early(&self, _phase: Phase) -> bool {
         false
     }

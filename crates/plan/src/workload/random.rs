@@ -24,7 +24,7 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
-    /// Each independently of the others, so some appear more than once.
+    /// Independent choices, so some blocks appear more than once.
     Uniform,
     /// No block twice until each had its turn; then all again, in another order.
     Full,

@@ -12,7 +12,7 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// Each tiny write is a system call. The program makes its bytes, which is a copy, before.
+    /// One system call for each tiny write. The program copies its bytes together before.
     Each,
     /// The program copies tiny pieces into a buffer and writes it when it is full, as C's stdio and most
     /// languages do.

@@ -141,7 +141,7 @@ impl RecordingSettings {
         &self.wishes
     }
 
-    /// The instrument, as far as it is known before the stream begins.
+    /// The instrument before the stream begins; `None` if only the stream describes it.
     pub(crate) fn instrument(&self) -> Option<&Instrument> {
         self.source.instrument()
     }
