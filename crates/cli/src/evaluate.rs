@@ -18,8 +18,7 @@ use nilometer_campaign::{
 };
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::{
-    Bytes, FileSystemKind, Instrument, Invalid, Nanos, NetworkStage, StorageRoom, TargetAddress,
-    TargetDescription, catalogue,
+    Bytes, FileSystemKind, Instrument, Invalid, Nanos, NetworkStage, TargetAddress, catalogue,
 };
 use nilometer_network::NetworkLead;
 use nilometer_plan::{AppliedSetting, Cell, Condition, Key, PlannedCampaign, RankNodes, ResolvedPlan};
@@ -30,10 +29,11 @@ use nilometer_storage::Target;
 
 use crate::{
     Blame, Failure, Outcome, acceptance,
+    dry_run::dry_run,
     ended::{ended, ended_whole},
     explained,
     occupied::{refuse_in_use, refuse_twice, warn_of_record_on_target},
-    plan::{self, Scale, load},
+    plan::{Scale, load},
     progress::{ProgressOptions, Show},
     ranks,
     recordings::{RECORDED, Recordings},
@@ -217,22 +217,6 @@ impl Prepared {
     }
 }
 
-/// For how long each target has room for each instrument that is recorded, if it is not a ring.
-fn rooms(resolved: &PlannedCampaign) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (_, run) in resolved.plan.recordings() {
-        let instrument = run.recorded();
-        for target in &resolved.targets {
-            let room = StorageRoom::on([target], resolved.plan.reserve, instrument.written_rate());
-            let line = format!("room      {}, {}: {room}", target.address, instrument.name);
-            if room.seconds().is_some() && !lines.contains(&line) {
-                lines.push(line);
-            }
-        }
-    }
-    lines
-}
-
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
         // Before other processes start that would wait for this one.
@@ -245,7 +229,10 @@ impl Evaluate {
         if self.dry_run {
             dismiss(cluster.as_ref());
             self.refuse_taken_record().input()?;
-            tell::result(self.would_do(&self.resolved(&nodes).input()?));
+            tell::result(dry_run(
+                &self.resolved(&nodes).input()?,
+                &self.record.clone().unwrap_or_else(free_name),
+            ));
             return Ok(());
         }
         let key = self.signing_key().input().inspect_err(|_| dismiss(cluster.as_ref()))?;
@@ -308,30 +295,6 @@ impl Evaluate {
         let shown = taken.map(|record| record.display().to_string()).unwrap_or_default();
         ensure!(taken.is_none(), "--record {shown}: it exists: choose another, or go on with --resume");
         Ok(())
-    }
-
-    /// Lists the actions of a run with these options, and their targets.
-    fn would_do(&self, resolved: &PlannedCampaign) -> String {
-        let mut lines = vec!["nothing is started (--dry-run)".to_owned()];
-        let on = |target: &TargetDescription| {
-            format!("on        {} ({}), {} free", target.address, target.file_system, target.space.free)
-        };
-        lines.extend(resolved.targets.iter().map(on));
-        lines.extend(rooms(resolved));
-        let record = self.record.clone().unwrap_or_else(free_name);
-        lines.push(format!("record    {}", record.display()));
-        let conditions = resolved.plan.recordings().filter_map(|(_, run)| run.condition.as_ref());
-        let mut commands: Vec<&String> = Vec::new();
-        let of_settings = resolved.plan.settings().flat_map(AppliedSetting::commands);
-        for command in conditions.flat_map(|of| [&of.enter, &of.leave]).chain(of_settings) {
-            if !commands.contains(&command) {
-                commands.push(command);
-            }
-        }
-        // Escapes the command, so that the terminal only shows its control characters.
-        lines.extend(commands.iter().map(|command| format!("runs      {}", command.escape_debug())));
-        let shown = lines.join("\n");
-        tell::visible(&format!("{shown}\n\n{}\n", plan::shown(&resolved.plan)))
     }
 
     /// Merges the plans, as written, into one.

@@ -34,9 +34,8 @@ enum Generated {
     Man,
     /// A file for each shell
     Completions,
-    /// The adapter between the program and MPI, as source. Compile it: `nilometer generate mpi | mpicc -O2
-    /// -shared -fPIC -x c
-    /// - -o libnilometer_mpi.so`
+    /// The adapter between the program and MPI, as source, to be compiled:
+    /// `nilometer generate mpi | mpicc -O2 -shared -fPIC -x c - -o libnilometer_mpi.so`
     Mpi,
 }
 

@@ -12,6 +12,7 @@ mod compare;
 mod completion_values;
 mod describe;
 mod doctor;
+mod dry_run;
 mod ended;
 mod evaluate;
 mod explain;

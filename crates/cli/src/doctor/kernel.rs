@@ -60,7 +60,7 @@ fn buffer(given: Option<Bytes>, needed: Bytes) -> Finding {
         .by("raise net.core.rmem_max, or let the recorder have CAP_NET_ADMIN")
 }
 
-/// The kernel doubles this limit for a user without CAP_NET_ADMIN, so half of the need is enough.
+/// The kernel doubles this limit for a user without `CAP_NET_ADMIN`, so half of the need is enough.
 fn limit(most: u64, needed: Bytes, given: Option<Bytes>) -> Finding {
     let half = needed.0.div_ceil(2);
     let enough = most >= half;
