@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
         "Evaluate storage",
         &[
             "evaluate", "report", "check", "compare", "explain", "import", "plan", "size", "facility",
-            "describe", "network", "observe", "clean",
+            "describe", "network", "observe", "clean", "demo",
         ],
     ),
     (
@@ -24,7 +24,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
 ];
 
 /// Three examples of each command, from the usual to the special. The program accepts each of them.
-const EXAMPLES: [(&str, [&str; 3]); 25] = [
+const EXAMPLES: [(&str, [&str; 3]); 26] = [
     (
         "evaluate",
         [
@@ -90,6 +90,7 @@ const EXAMPLES: [(&str, [&str; 3]); 25] = [
             "nilometer facility show template --toml",
         ],
     ),
+    ("demo", ["nilometer demo", "nilometer instrument list", "nilometer evaluate /data --for pilatus-6m"]),
     (
         "describe",
         ["nilometer describe /data", "nilometer describe /data /scratch", "nilometer describe /data --json"],

@@ -10,6 +10,7 @@ mod check;
 mod clean;
 mod compare;
 mod completion_values;
+mod demo;
 mod describe;
 mod doctor;
 mod dry_run;
@@ -97,6 +98,7 @@ enum Command {
     Replay(replay::Replay),
     Report(report::Report),
     Check(check::Check),
+    Demo(demo::Demo),
     Describe(describe::Describe),
     Network(network::Network),
     Observe(observe::Observe),
@@ -230,6 +232,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => code(explain.execute()),
         Command::Compare(compare) => code(compare.execute()),
         Command::Import(import) => code(import.execute()),
+        Command::Demo(demo) => code(demo.execute()),
         Command::Describe(describe) => code(describe.execute()),
         Command::Network(network) => code(network.execute()),
         Command::Observe(observe) => code(observe.execute()),

@@ -10,7 +10,7 @@ use nilometer_tests::{assert_none, crates, files, is_for_tests, read, root};
 use syn::{File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
 
 /// Which crates a crate may depend on, as in the layout of the design. What stands under `tests` and `bench` may use all.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("fuzz", &[]),
     ("model", &["fuzz"]),
     ("plan", &["model", "fuzz"]),
@@ -40,6 +40,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "fuzz",
         ],
     ),
+    ("rehearsal", &["model", "plan", "storage", "recording", "ring", "acquisition", "campaign"]),
     ("mount", &["recording"]),
     ("remote", &["model", "storage"]),
     ("cluster", &["model", "plan", "storage"]),
@@ -101,6 +102,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "network",
             "campaign",
             "analysis",
+            "rehearsal",
             "report",
             "service",
             "fuzz",
