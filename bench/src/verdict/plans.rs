@@ -99,7 +99,7 @@ impl Planned {
             targets: vec![target],
             ..Results::default()
         };
-        verdicts(&measured).first().expect("one instrument was recorded").decision()
+        verdicts(&results).first().expect("one instrument was recorded").decision()
     }
 }
 

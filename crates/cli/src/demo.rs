@@ -15,7 +15,7 @@ use crate::{Outcome, report::layout, tell, version};
 pub(crate) struct Demo {}
 
 impl Demo {
-    #[expect(clippy::unused_self, reason = "every command is executed alike")]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "every command is executed alike")]
     pub(crate) fn execute(&self) -> Outcome {
         tell::result(
             "A camera delivers 100 frames a second of 64 KiB. Three simulated storage systems take them:\n",
@@ -40,12 +40,12 @@ Nothing was written to a disk. To ask the same of your own storage:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_analysis::{Decision, verdicts};
+    use nilometer_analysis::{Decision, Verdict, verdicts};
 
     #[test]
     fn a_verdict_of_each_kind_is_shown() {
         let results = demo_results("0");
-        let decisions: Vec<_> = verdicts(&results).iter().map(|verdict| verdict.decision()).collect();
+        let decisions: Vec<_> = verdicts(&results).iter().map(Verdict::decision).collect();
         assert_eq!(decisions, [Decision::Carries, Decision::DoesNotCarry, Decision::NotDecided]);
     }
 }
