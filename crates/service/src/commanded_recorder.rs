@@ -371,7 +371,14 @@ impl CommandedRecorder {
         } else if self.clock.now().since(self.told) >= TELL {
             self.told = self.clock.now();
             let status = prepared.recorder.status();
-            self.published.lock().unwrap_or_else(PoisonError::into_inner).tell(self.told, status);
+            let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = published.report.degraded.clone();
+            published.tell(self.told, status);
+            let degraded = published.report.degraded.clone().filter(|now| before.as_ref() != Some(now));
+            drop(published);
+            if let Some(degraded) = degraded {
+                (self.permission.log)(&degraded);
+            }
         }
     }
 

@@ -288,6 +288,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_recording_that_lost_a_directory_is_degraded() {
+        let lane = |path: &str, state, fault: Option<&str>| LaneStatus {
+            path: path.into(),
+            state,
+            fault: fault.map(str::to_owned),
+            ..LaneStatus::default()
+        };
+        let lanes = vec![lane("/disk1", "writing", None), lane("/disk2", "failed", Some("EIO"))];
+        let rate = Some(ByteRate(50.0));
+        let configuration = ServiceConfiguration { rate, ..ServiceConfiguration::default() };
+        let mut report = ServiceReport { configuration, ..ServiceReport::default() };
+        let status = Status { lanes, usable_bytes: Some(500), ..Status::default() };
+        report.show(Some(status.clone()));
+        assert_eq!(report.degraded.as_deref(), Some("1 of 2 directories FAILED: /disk2 (EIO)"));
+        assert_eq!(report.room_seconds, Some(10.0), "at the instrument's rate, before anything was written");
+        report.show(Some(Status { room_seconds: Some(7.0), lanes: Vec::new(), ..status }));
+        assert_eq!((report.degraded.clone(), report.room_seconds), (None, Some(7.0)));
+        report.show(None);
+        assert_eq!((report.recording, report.room_seconds), (None, None));
+    }
+
+    #[test]
     fn orders_are_carried_out_in_their_state_only() {
         let orders = || {
             [

@@ -578,7 +578,7 @@ mod tests {
                 "longest_stall_seconds": 0.25, "halts": 2, "halted_seconds": 3.5, "longest_halt_seconds": 3.0 },
             "senders": [],
             "memory": { "bound_bytes": 0, "resident_bytes": 0, "parts": [] },
-            "lanes": [], "fault": "gone",
+            "lanes": [], "usable_bytes": null, "room_seconds": null, "fault": "gone",
         });
         assert_eq!(json, expected);
     }

@@ -85,9 +85,10 @@ impl Live {
         }
     }
 
-    /// Removes the line.
-    pub(super) fn clear(&mut self) {
+    /// Removes the line, and reports failures since the last check.
+    pub(super) fn end(&mut self, status: &Status) {
         self.line.clear();
+        self.report_failures(status);
     }
 }
 

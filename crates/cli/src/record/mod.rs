@@ -223,7 +223,7 @@ fn follow(recorder: &mut Recorder, stop: Option<Moment>, server: &mut StatusServ
         live.tell(clock.now(), || recorder.status());
         server.tell(clock.now(), || recorder.status());
     };
-    live.clear();
+    live.end(&recorder.status());
     outcome
 }
 

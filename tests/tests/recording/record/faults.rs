@@ -137,6 +137,33 @@ fn a_flood_of_foreign_packets_is_counted_apart_and_disturbs_nothing() {
 }
 
 #[test]
+fn a_signal_that_comes_twice_at_once_ends_it_in_order() {
+    let lab = Lab::new();
+    let running = lab.record(&[]);
+    lab.send(500, 20_000.0, Faults::default(), StreamCourse::default());
+    // timeout(1) signals a process and then its group.
+    running.signal(Signal::TERM);
+    running.signal(Signal::INT);
+    let ended = running.end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(count(&ended, "recorded", "packets"), 500, "{ended:?}");
+}
+
+#[test]
+fn a_duration_beyond_the_room_is_warned_of_before_the_recording_begins() {
+    if !may_mount() {
+        return;
+    }
+    let disk = FileSystem::tmpfs("size=64m");
+    let lab = Lab::onto(tempfile::tempdir().expect("a temporary directory"), disk.path().to_owned());
+    let running = lab.record(&["--reserve", "0 B", "--duration", "20 h"]);
+    running.signal(Signal::TERM);
+    let ended = running.end(LIMIT);
+    let [warned, begun] = ["does NOT fit: room for ", "listening"].map(|words| ended.stderr.find(words));
+    assert!(warned.is_some() && warned < begun, "{ended:?}");
+}
+
+#[test]
 fn a_stream_that_changes_its_frame_length_is_recorded_where_it_has_its_own() {
     let lab = Lab::new();
     let running = lab.record(&[]);
@@ -241,6 +268,10 @@ fn fill_up(disks: &[FileSystem], more: &[&str]) -> (Lab, Vec<PathBuf>) {
         assert!(ended.stderr.contains(&words), "{ended:?}");
     }
     assert_eq!(all.matches("full up to the reserve after").count(), disks.len(), "{ended:?}");
+    for disk in disks {
+        let event = format!("DISK FULL {}", disk.path().display());
+        assert!(ended.stderr.contains(&event), "{ended:?}");
+    }
     let lanes = disks.iter().map(|disk| disk.path().join("scan")).collect();
     (lab, lanes)
 }
