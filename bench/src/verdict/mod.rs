@@ -1,14 +1,12 @@
 //! Verdicts held against truths: simulated storages of which everything is known, each judged by a whole campaign of the
 //! recorder in virtual time, and real devices with a stated rate. `nilometer-bench verdict` prints the table.
 
-mod campaign;
 mod devices;
 mod plans;
-mod storage;
 mod truths;
 
+use nilometer_rehearsal::StorageKind;
 use plans::{PLANS_HEAD, PlanRow};
-use storage::Kind;
 use truths::{HEAD, Row};
 
 use crate::contest::Stop;
@@ -40,7 +38,7 @@ fn judged(campaigns: u64, stop: &Stop) -> anyhow::Result<Vec<String>> {
     println!("{HEAD}");
     let mut goals = Vec::new();
     let (mut covered, mut all) = (0.0, 0.0);
-    for kind in Kind::ALL {
+    for kind in StorageKind::ALL {
         stop.check()?;
         let row = Row::of(kind, campaigns);
         println!("{row}");

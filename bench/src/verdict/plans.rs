@@ -10,10 +10,7 @@ use nilometer_model::{Goal, Nanos, Phase, RandomStream, Seed};
 use nilometer_plan::{Cell, Key, Measured, RecordingRun, Results, TargetEntry};
 use nilometer_storage::testing::Device;
 
-use super::{
-    campaign::{cell, layout, recorded},
-    storage::{Case, Kind},
-};
+use nilometer_rehearsal::{StorageCase, StorageKind, cell, layout, recorded};
 
 /// Frames of the longest recording: two to six minutes.
 const FRAMES_MOST: f64 = 20_000.0;
@@ -44,11 +41,17 @@ const WAYS: [Way; 4] = [
     Way { buffered: true, synced: true },
 ];
 
-const KINDS: [Kind; 5] = [Kind::Constant, Kind::Noise, Kind::LastingNoise, Kind::Drift, Kind::Stalls];
+const KINDS: [StorageKind; 5] = [
+    StorageKind::Constant,
+    StorageKind::Noise,
+    StorageKind::LastingNoise,
+    StorageKind::Drift,
+    StorageKind::Stalls,
+];
 
 /// A recording of a plan.
 struct Planned {
-    case: Case,
+    case: StorageCase,
     frames: u64,
     way: Way,
     /// Bytes; 0 for none.
@@ -56,9 +59,9 @@ struct Planned {
 }
 
 impl Planned {
-    fn new(kind: Kind, way: Way, seed: Seed) -> Planned {
+    fn new(kind: StorageKind, way: Way, seed: Seed) -> Planned {
         let mut stream = seed.named(&format!("{way}")).stream();
-        let case = Case::with_margin(kind, seed, MARGINS);
+        let case = StorageCase::with_margin(kind, seed, MARGINS);
         let frames = along(&mut stream, [1.0, FRAMES_MOST]);
         let cache = case.rate().0 * along(&mut stream, CACHE_SECONDS);
         #[expect(clippy::cast_sign_loss, reason = "nothing is below zero")]
@@ -119,7 +122,7 @@ impl PlanRow {
         rows.map(move |(way, kind)| PlanRow::of(kind, way, campaigns))
     }
 
-    fn of(kind: Kind, way: Way, campaigns: u64) -> PlanRow {
+    fn of(kind: StorageKind, way: Way, campaigns: u64) -> PlanRow {
         let one = |seed| {
             let planned = Planned::new(kind, way, Seed(seed));
             (planned.decision(), planned.case.must_lose())

@@ -5,10 +5,7 @@ use std::fmt;
 use nilometer_analysis::{Decision, Finding, Verdict, verdicts};
 use nilometer_model::Seed;
 
-use super::{
-    campaign,
-    storage::{Case, Kind},
-};
+use nilometer_rehearsal::{StorageCase, StorageKind, results};
 
 /// A verdict beside the truth.
 #[derive(Debug)]
@@ -28,9 +25,9 @@ pub(super) struct Judged {
 }
 
 /// The verdict of a campaign on a storage of which everything is known.
-pub(super) fn judged(case: &Case) -> Judged {
-    let results = campaign::results(case);
-    let verdict = verdicts(&results).into_iter().next().expect("one instrument was recorded");
+pub(super) fn judged(case: &StorageCase) -> Judged {
+    let measured = results(case);
+    let verdict = verdicts(&measured).into_iter().next().expect("one instrument was recorded");
     let off = |stated: f64, truth: f64| stated / truth - 1.0;
     let margin = verdict.margins();
     let (stall_error, buffer_error) = stalls(case, &verdict).unzip();
@@ -48,7 +45,7 @@ pub(super) fn judged(case: &Case) -> Judged {
 }
 
 /// How far the stated stall and buffer are off, where nothing was lost and the truth is known.
-fn stalls(case: &Case, verdict: &Verdict) -> Option<(f64, f64)> {
+fn stalls(case: &StorageCase, verdict: &Verdict) -> Option<(f64, f64)> {
     let Finding::Carried(trial) = &verdict.finding else { return None };
     let known = case.must_lose() == Some(false);
     let (stalls, frames) = (case.stalls?, case.frames_of_stall()?);
@@ -65,8 +62,8 @@ pub(super) struct Row {
 
 impl Row {
     /// So many campaigns.
-    pub(super) fn of(kind: Kind, seeds: u64) -> Row {
-        let one = |seed: u64| judged(&Case::new(kind, Seed(seed)));
+    pub(super) fn of(kind: StorageKind, seeds: u64) -> Row {
+        let one = |seed: u64| judged(&StorageCase::new(kind, Seed(seed)));
         Row { name: kind.name(), judged: (0..seeds).map(one).collect() }
     }
 

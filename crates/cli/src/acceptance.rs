@@ -1,4 +1,4 @@
-//! Plans with criteria: what the record must say for others to know plan and program again, and the page that is filed.
+//! Plans with criteria: the checksums by which others recognize plan and program, and the page for the files.
 
 use std::{fs, path::Path};
 
@@ -15,7 +15,7 @@ use crate::{
     report::{self, is_page_or_free},
 };
 
-/// A criterion of a smaller measurement, or of fewer repeats, would be another criterion.
+/// Refuses options that would change the measurement: its criteria would be other criteria then.
 pub(crate) fn refuse_changes(plan: &ResolvedPlan, scale: Scale, repeats: Option<u32>) -> Result<()> {
     ensure!(
         plan.accept.is_empty() || repeats.is_none(),
@@ -28,11 +28,11 @@ pub(crate) fn refuse_changes(plan: &ResolvedPlan, scale: Scale, repeats: Option<
     Ok(())
 }
 
-/// Under which name a record has the sum of the program.
+/// The key of the program's checksum in a record.
 const PROGRAM: &str = "program, sha256";
 
-/// The sums of the program, of each plan, and of all that is measured and demanded with the instruments that the plan only
-/// names, as facts for the record; none where nothing is demanded.
+/// The checksums of the program, of each plan, and of all measurements and criteria with their instruments.
+/// They are facts for the record. Empty if the plan has no criteria.
 pub(crate) fn sums(plan: &ResolvedPlan, plans: &[String]) -> Result<Vec<(String, String)>> {
     if plan.accept.is_empty() {
         return Ok(Vec::new());
@@ -49,7 +49,7 @@ pub(crate) fn sums(plan: &ResolvedPlan, plans: &[String]) -> Result<Vec<(String,
     Ok(sums)
 }
 
-/// What was begun by one program is not ended by another: the page has the sum of one.
+/// Refuses to end the campaign of another program: the page has the checksum of one program.
 pub(crate) fn refuse_another_program(results: &Results) -> Result<()> {
     let Some((_, begun)) = results.environment.iter().find(|(key, _)| key == PROGRAM) else { return Ok(()) };
     ensure!(
@@ -64,14 +64,14 @@ fn program_sum() -> Result<String> {
     file_digest(Path::new(program)).with_context(|| format!("can't read the program itself at {program}"))
 }
 
-/// PASS, FAIL or INVALID as an exit code.
+/// Turns PASS, FAIL and INVALID into an exit code.
 pub(crate) fn outcome(study: &Study<'_>) -> Outcome {
     let failed = said(study, AcceptanceAnswer::Fail).map(Failure::NotCarried);
     let open = || said(study, AcceptanceAnswer::Invalid).map(Failure::NotDecided);
     failed.or_else(open).map_or(Ok(()), Err)
 }
 
-/// Why the first target with this answer has it.
+/// The reason of the first target with this answer.
 fn said(study: &Study<'_>, answer: AcceptanceAnswer) -> Option<anyhow::Error> {
     let verdict = study.acceptance.iter().find(|verdict| verdict.answer() == answer)?;
     let path = study.results.targets.get(verdict.target).map_or("", |target| &target.path);
@@ -79,7 +79,7 @@ fn said(study: &Study<'_>, answer: AcceptanceAnswer) -> Option<anyhow::Error> {
     Some(anyhow::anyhow!("{path}: {}: {reason}", answer.name()))
 }
 
-/// The page of a record that is closed.
+/// The page of a closed record.
 pub(crate) fn page(study: &Study<'_>, record: &Path) -> Result<String> {
     let is_whole = match concluded(record)?.seal {
         SealState::None => None,
@@ -91,12 +91,12 @@ pub(crate) fn page(study: &Study<'_>, record: &Path) -> Result<String> {
     Ok(acceptance_page(study, &AcceptanceProof { record: sum, name, is_whole }))
 }
 
-/// Where the page of a record is: beside it.
+/// The path of a record's page: beside the record.
 pub(crate) fn page_of(record: &Path) -> std::path::PathBuf {
     report::page_of(record).with_extension("acceptance.html")
 }
 
-/// Writes the page beside the record; an earlier one is replaced, and nothing else is.
+/// Writes the page beside the record. It overwrites an earlier page, and nothing else.
 pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> Result<std::path::PathBuf> {
     let path = page_of(record);
     ensure!(

@@ -1,4 +1,4 @@
-//! `nilometer advise`: what a site should choose, from measurements on its own data.
+//! `nilometer advise`: recommends choices to a site, from measurements on its own data.
 
 mod chunking;
 
@@ -16,7 +16,7 @@ use nilometer_storage::{Clock, user_file};
 
 use crate::{Blame, Outcome, tell};
 
-/// Measures what a site can choose, and says what each choice costs and gives
+/// Measure the costs and gains of compression and of chunk shapes
 #[derive(Debug, Args)]
 pub(crate) struct Advise {
     #[command(subcommand)]
@@ -29,19 +29,20 @@ enum About {
     Chunking(chunking::ChunkingAdvice),
 }
 
-/// How much smaller each compression makes an instrument's frames, how fast one processor does it, and how many the instrument
-/// needs
+/// Measure how small and how fast each compression makes an instrument's frames. The table also has the
+/// number of processors that the instrument needs
 #[derive(Debug, Args)]
 struct CompressionAdvice {
-    /// A name of the catalogue, or the path of a .toml file: it says what a frame is and how fast they come
+    /// A name of the catalogue, or the path of a .toml file: the source of the frames' shape and rate
     instrument: String,
-    /// Your own frames: CBF files, or files with the bytes of a frame each [default: simulated ones, as the instrument says]
+    /// Your own frames: CBF files, or files with the bytes of a frame each [default: the instrument's
+    /// simulated ones]
     #[arg(value_name = "FRAMES")]
     frames: Vec<String>,
-    /// Measure this one too, a plug-in of HDF5 by its number; may be given several times
+    /// Measure this HDF5 plug-in too, by its number. Repeat the option for more
     #[arg(long, value_name = "filter:NUMBER,VALUES")]
     filter: Vec<PluginFilter>,
-    /// How long each compression is measured, at least
+    /// Measure each compression for at least this time
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     time: Nanos,
 }
@@ -55,11 +56,11 @@ impl Advise {
     }
 }
 
-/// What one compression does to the frames.
+/// The effect of one compression on the frames.
 struct MeasuredCompression {
     compression: FrameCompression,
     smaller: f64,
-    /// Of one processor, in bytes of frames.
+    /// The rate of one processor, in bytes of frames.
     encode: ByteRate,
     decode: ByteRate,
 }
@@ -103,7 +104,7 @@ impl CompressionAdvice {
         Ok(())
     }
 
-    /// Filters of plug-ins that are asked for, as they are for the frames of the instrument.
+    /// The plug-in filters of the options, with their values for the instrument's frames.
     fn filters(&self, instrument: &Instrument) -> anyhow::Result<Vec<FrameCompression>> {
         let settled = self.filter.iter().map(|filter| {
             let compression = FrameCompression::Filter(*filter);
@@ -112,7 +113,7 @@ impl CompressionAdvice {
         settled.collect()
     }
 
-    /// The frames that are compressed.
+    /// The frames to compress.
     fn prepared(&self, instrument: &Instrument) -> Result<Vec<Vec<u8>>, crate::Failure> {
         let mut frames = Vec::new();
         let own = self.frames.iter().map(|pattern| DataKind::Files(glob_of(pattern)).into());
@@ -157,7 +158,8 @@ impl CompressionAdvice {
         Ok(Some(MeasuredCompression { compression, smaller, encode, decode }))
     }
 
-    /// How fast something is done to these, one after the other, for the time of a measurement and once at least.
+    /// The rate of an operation on these inputs, one after the other, for the time of a measurement and at
+    /// least once.
     fn rate(
         &self,
         pieces: &[Vec<u8>],
@@ -179,15 +181,15 @@ impl CompressionAdvice {
     }
 }
 
-/// More distinct frames tell no more.
+/// The most distinct frames: more would teach nothing new.
 const DISTINCT: u64 = 8;
 
-/// A path as it is, though it may have characters that stand for others.
+/// A pattern for this path. Only a path with `*` is a pattern already.
 fn glob_of(path: &str) -> String {
     if path.contains('*') { path.to_owned() } else { glob_escaped(path) }
 }
 
-/// `?` and `[` stand for themselves in names of files that a shell has put there.
+/// Escapes `?` and `[`: a shell has already expanded patterns, and these belong to names.
 fn glob_escaped(path: &str) -> String {
     path.chars()
         .flat_map(|letter| match letter {
@@ -197,7 +199,7 @@ fn glob_escaped(path: &str) -> String {
         .collect()
 }
 
-/// A line of the table, of which names take so many letters.
+/// A line of the table; names take `width` letters.
 fn line(measured: &MeasuredCompression, rate: ByteRate, width: usize) -> String {
     let MeasuredCompression { compression, smaller, encode, decode } = measured;
     let written = ByteRate(rate.0 / smaller);

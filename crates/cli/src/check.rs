@@ -1,4 +1,4 @@
-//! `nilometer check`: a record that somebody else sends, against what it says of itself.
+//! `nilometer check`: checks a record from somebody else against its own samples.
 
 use std::{
     fs,
@@ -18,29 +18,29 @@ use crate::{
     tell,
 };
 
-/// Derives every word of a record's verdicts again from its samples, and says where it differs
+/// Check that a record from somebody else is unchanged and consistent
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Check {
     /// The record that `evaluate` wrote
     record: PathBuf,
-    /// The SHA-256 that the record is to have, as on the page of its acceptance
+    /// Require this SHA-256 of the record, as printed on the page of its acceptance
     #[arg(long, value_name = "DIGITS", value_parser = digits)]
     sha256: Option<String>,
-    /// Whose signature the record must have (`evaluate --sign`): a public SSH key, or a file of allowed signers as `ssh-keygen -Y
-    /// verify` takes it
+    /// Require a signature of the record (`evaluate --sign`) by this public SSH key, or by a file of allowed
+    /// signers as `ssh-keygen -Y verify` takes it
     #[arg(long, value_name = "FILE")]
     signed_by: Option<PathBuf>,
 }
 
-/// What `check` says with its exit code.
+/// The text that `check --help` prints about exit codes.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  the record is consistent: every word follows from its samples, and its seal fits; with --signed-by it is signed too
+  0  consistent: every statement follows from the samples, and the seal fits; with --signed-by, the signature too
   1  a fault
-  2  asked wrongly: it is no record
-  3  the record was changed, says something else than its samples, or is signed by somebody else
-  4  not decided: no seal, since the campaign has not ended or `import` made the record; or no signature where one must be";
+  2  wrong input: the file is no record
+  3  the record was changed, a statement does not follow from its samples, or somebody else signed it
+  4  not decided: no seal, because the campaign has not ended or `import` made the record; or a required signature is missing";
 
 fn digits(text: &str) -> Result<String, String> {
     let is_sum = text.len() == 64 && text.chars().all(|digit| digit.is_ascii_hexdigit());
@@ -80,7 +80,7 @@ impl Check {
         Ok(())
     }
 
-    /// Says who signed the record, if that is asked for.
+    /// Prints the signer of the record, with `--signed-by`.
     fn tell_signer(&self) -> Outcome {
         let signature = beside(&self.record);
         let is_signed = signature.exists();
@@ -101,7 +101,7 @@ impl Check {
     }
 }
 
-/// How many conclusions were derived again. None of none could have differed.
+/// The number of conclusions that were derived again. Without any, none could differ.
 fn agrees(count: usize) -> String {
     if count == 0 {
         "agrees   nothing: the record has no conclusions that could differ from its samples".into()
@@ -137,7 +137,7 @@ fn refuse_differences(differences: &[String], results: &Results) -> Outcome {
     Err(Failure::NotCarried(anyhow!("{count} conclusions differ from what the samples say{other}")))
 }
 
-/// A seal has no key: whoever changes a record can seal it again.
+/// A seal has no key: anybody who changes a record can seal it again.
 fn in_words(seal: &SealState) -> String {
     match seal {
         SealState::None => "none".into(),
@@ -148,7 +148,7 @@ fn in_words(seal: &SealState) -> String {
     }
 }
 
-/// What a record says and its samples don't, and the other way round.
+/// The conclusions that the record and its samples do not share, in both directions.
 fn differences(said: &[Conclusion], derived: &[Conclusion]) -> Vec<String> {
     let line =
         |word: &str, Conclusion { subject, words }: &Conclusion| format!("{word:<8} {subject}: {words}");

@@ -1,5 +1,5 @@
-//! `nilometer clean`: removes what a killed run or export left, frees what a killed recording had reserved, takes back what a
-//! killed campaign had applied, and nothing else.
+//! `nilometer clean`: removes the remains of killed runs and exports. It frees the space that killed
+//! recordings reserved, undoes the settings of killed campaigns, and touches nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -16,18 +16,19 @@ use crate::{
     Blame, Failure, Outcome, evaluate::Evaluate, resume::leave_all, tell, trusted::refuse_to_act_for_others,
 };
 
-/// Removes what killed runs and exports left at a path, frees the space that killed recordings there had reserved behind their ends, takes
-/// back the settings and conditions of a killed campaign if its record is named, and nothing else: recordings stay
+/// Remove the remains of killed runs and exports: recordings stay. Also frees the space that killed
+/// recordings reserved behind their ends. With --record, undoes the settings and conditions of a killed
+/// campaign. Touches nothing else
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
     /// Directories or URLs that were evaluated or recorded to, or run directories and recordings themselves
     #[arg(required_unless_present = "record")]
     paths: Vec<PathBuf>,
-    /// The record of a killed campaign: its settings and conditions that are still in force are taken back first, by the
+    /// First undo the settings and conditions that this record's killed campaign left in force, by the
     /// commands of its plan
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// The plan of that campaign, so that its commands may be run
+    /// Allow the commands of this plan, which must be the campaign's
     #[arg(long = "plan", value_name = "NAME|FILE", requires = "record")]
     plans: Vec<String>,
     /// Run the commands of the record's plan without naming the plan again
@@ -35,7 +36,7 @@ pub(crate) struct Clean {
     trust_record: bool,
 }
 
-/// What `evaluate` is asked for, as far as it says which commands may be run.
+/// The options of `evaluate` that allow commands.
 #[derive(Debug, Parser)]
 struct NamedAgain {
     #[command(flatten)]
@@ -66,7 +67,7 @@ impl Clean {
             let held = |error: &&TargetError| matches!(error, TargetError::InUse { .. });
             in_use += cleaned.left.iter().filter(held).count();
             left += cleaned.left.len();
-            // On a server nothing is reserved.
+            // Servers have no reserved space.
             freed += if address.url().is_some() { 0 } else { free(path).run()? };
         }
         match (removed + freed, left - in_use) {
@@ -86,7 +87,7 @@ impl Clean {
 }
 
 impl Clean {
-    /// Takes back what the campaign of a record left in force: how many settings and conditions.
+    /// Undoes the settings and conditions that a record's campaign left in force, and returns their number.
     fn take_back(&self, path: &Path) -> Result<usize, Failure> {
         let asked = self.named_again().input()?;
         let (mut record, begun) = Record::resume(path).input()?;
@@ -105,7 +106,7 @@ impl Clean {
     }
 }
 
-/// Removes files of exports and reports that were killed while they wrote them to a path: how many. On a server there are
+/// Removes the partial files of killed exports and reports at a path, and returns their number. Servers have
 /// none.
 fn remove_partials(path: &Path) -> usize {
     let dead = remove_dead(path, None);
@@ -118,10 +119,10 @@ fn remove_partials(path: &Path) -> usize {
     dead.removed.len()
 }
 
-/// Frees what recordings at a path had reserved: of how many files.
+/// Frees the space that recordings at a path reserved, and returns the number of files.
 fn free(path: &Path) -> anyhow::Result<usize> {
     let mut count = 0;
-    // What was just removed is not there any more.
+    // A directory that was just removed is gone.
     for directory in with_below(&[path.to_path_buf()]).unwrap_or_default() {
         let freed = free_reserved(&directory);
         for (file, bytes) in

@@ -1,4 +1,5 @@
-//! `nilometer compare`: records beside each other, of different targets, dates or machines; and against a baseline.
+//! `nilometer compare`: records beside each other, of different targets, dates or machines; and against a
+//! baseline.
 
 use std::{
     fs,
@@ -19,31 +20,33 @@ use crate::{
     tell,
 };
 
-/// Compares records: targets, dates or machines; against a baseline, or as a history
+/// Compare records: targets, dates or machines; against a baseline, or as a history
 ///
-/// What is compared is each target of each record, cell by cell, with the words that a report has. Of a target that three
-/// records or more have measured, the runs are shown in time, and the step among them is named, if there is one.
+/// Compares each target of each record cell by cell, in the words of a report. If three or more records
+/// measured a target, it shows the runs in time, and names the step among them, if there is one.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Records that `evaluate` wrote: two or more, or one and a baseline
     #[arg(required = true)]
     records: Vec<PathBuf>,
-    /// A record to hold the others against: exit code 3 when a figure got worse by more than its noise and the threshold, 4 when not
-    /// every figure could be compared and decided
+    /// Compare the records with this baseline. Exit code 3: a figure got worse by more than its noise and the
+    /// threshold. Exit code 4: some figures could not be compared or decided
     ///
-    /// Name several, of different days: then the spread from run to run counts too, which one baseline does not show.
+    /// Give several baselines of different days: then the spread from run to run counts too, which one
+    /// baseline does not show.
     #[arg(long, value_name = "RECORD")]
     against: Vec<PathBuf>,
-    /// The loss that counts, such as "5 %" [default: the plan's margin]
+    /// Count a loss from this share on, such as "5 %" [default: the plan's margin]
     #[arg(long, value_name = "PERCENT", requires = "against", value_parser = percent)]
     threshold: Option<f64>,
-    /// End with 0 though only this share of the baseline's figures could be decided, such as "80 %"
+    /// End with exit code 0 even if only this share of the baseline's figures could be decided, such as "80
+    /// %"
     #[arg(long, value_name = "PERCENT", requires = "against", default_value = "100 %", value_parser = share)]
     compared_least: f64,
-    /// Say nothing if nothing got worse and enough could be compared
+    /// Print nothing if nothing got worse and enough could be compared
     #[arg(long, short, requires = "against", conflicts_with = "json")]
     quiet: bool,
-    /// How it is written
+    /// Print in this format
     #[arg(long, value_enum, default_value_t = ComparedFormat::Terminal, conflicts_with = "json")]
     format: ComparedFormat,
     /// The same as --format json
@@ -54,18 +57,18 @@ pub(crate) struct Compare {
     html: Option<PathBuf>,
 }
 
-/// How records beside each other are written.
+/// The format of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ComparedFormat {
-    /// Text as wide as the terminal, 100 columns at the most
+    /// Text as wide as the terminal, at most 100 columns
     Terminal,
-    /// For an issue or a document
+    /// Text for an issue or a document
     Markdown,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
-/// `5` or `5 %`.
+/// Reads `5` or `5 %`.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
     let valid = number.filter(|percent| (0.0..=PERCENT_MOST).contains(percent));
@@ -74,7 +77,7 @@ fn percent(text: &str) -> Result<f64, String> {
 
 const PERCENT_MOST: f64 = 1000.0;
 
-/// `80 %` as 0.8.
+/// Reads `80 %` as 0.8.
 fn share(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
     let valid = number.filter(|percent| (0.0..=100.0).contains(percent));
@@ -160,7 +163,7 @@ fn no_target_of(baseline: &Path, compared: &RecordsCompared<'_>) -> anyhow::Erro
     anyhow!("{baseline}: none of its targets is in the other records: it has {}", paths.join(", "))
 }
 
-/// Each by a thread of its own, as many at once as there are processors.
+/// Reads each record by a thread of its own, as many at once as there are processors.
 fn read_all(paths: &[&Path]) -> anyhow::Result<Vec<Results>> {
     let at_once = thread::available_parallelism().map_or(1, Into::into);
     let mut all = Vec::new();
@@ -177,7 +180,7 @@ fn read_all(paths: &[&Path]) -> anyhow::Result<Vec<Results>> {
     Ok(all)
 }
 
-/// `least` is the share of the baseline's figures that must be decided.
+/// The outcome of the comparison. `least` is the share of the baseline's figures that must be decided.
 fn ended(compared: &RecordsCompared<'_>, against: Option<&AgainstBaseline>, least: f64) -> Outcome {
     let Some(against) = against else {
         let says = compared.says_anything();

@@ -1,4 +1,4 @@
-//! `nilometer describe`: what is mounted at a path, and what it can do.
+//! `nilometer describe`: describes the storage that is mounted at a path, and its abilities.
 
 use std::path::Path;
 
@@ -10,20 +10,20 @@ use nilometer_storage::TargetError;
 
 use crate::{Blame, Outcome, target_argument::target_argument, tell};
 
-/// Says what storage a directory is on: its type and servers, devices below, layout, options, fullness, and what it can do
+/// Describe the storage of a directory: type, servers, devices, layout, options, fullness and abilities
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
     /// Directories to describe, URLs (root://, nfs://, s3://, hdfs://), or `null:`
     #[arg(required = true, value_parser = target_argument())]
     targets: Vec<TargetAddress>,
-    /// Refuse targets that are on another file system: one type for all, or one for each in their order (ext4, nfs, lustre ...;
-    /// another word lists them)
+    /// Refuse targets on other file systems. Give one type for all targets, or one for each, in their order:
+    /// ext4, nfs, lustre and others; an unknown word lists them
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     expect: Vec<FileSystemKind>,
     /// Print JSON, one object a path
     #[arg(long)]
     json: bool,
-    /// As one process of this program tells another
+    /// Print the form that processes of this program exchange
     #[arg(long, hide = true)]
     exchange: bool,
 }
@@ -48,7 +48,7 @@ impl Describe {
                 ));
                 continue;
             }
-            // A mount may call itself anything.
+            // A mount may have any name, even with control characters.
             let text = tell::visible(&description.to_string());
             tell::result_line(format_args!("{}{text}", if index > 0 { "\n" } else { "" }));
         }
@@ -56,17 +56,17 @@ impl Describe {
     }
 }
 
-/// What is where a user wants a recording: in a directory, or at a URL.
+/// Describes the place of a recording: a directory or a URL.
 pub(crate) fn described_place(path: &Path) -> anyhow::Result<TargetDescription> {
     Ok(describe_in_child(&TargetAddress::of_named(path)?)?)
 }
 
-/// What is at a path, and the path without symlinks: exports go into directories.
+/// Describes a path, without its symlinks: exports go into directories.
 pub(crate) fn described_directory(path: &Path) -> Result<TargetDescription, TargetError> {
     describe_in_child(&path.into())
 }
 
-/// Where a target is that was described as a directory.
+/// The path of a target that was described as a directory.
 pub(crate) fn directory_of(description: &TargetDescription) -> &Path {
     description.directory().expect("it was described by its path")
 }

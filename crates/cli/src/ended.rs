@@ -1,4 +1,4 @@
-//! How a campaign ended, as an exit code: what a script asks is answered without reading the report.
+//! The exit code of a campaign, so that a script has the answer without reading the report.
 
 use std::path::Path;
 
@@ -9,8 +9,9 @@ use nilometer_plan::{Measured, Results};
 
 use crate::{Failure, Outcome, acceptance, explained, tell};
 
-/// A frame that was lost is an answer, whatever else went wrong. Where none was, a fault comes before what is not decided:
-/// without the fault it might be. `missing` repeats were not measured.
+/// The outcome of a campaign. A lost frame is an answer, whichever other faults there are. Without one, a
+/// fault comes before an open question: without the fault there might be an answer. `missing` repeats were
+/// not measured.
 pub(crate) fn ended(study: &Study<'_>, missing: usize, record: &Path) -> Outcome {
     let why = not_carried(study).map(Failure::NotCarried);
     let why = why.or_else(|| fault(study.results, missing, record).map(Failure::Run));
@@ -18,7 +19,7 @@ pub(crate) fn ended(study: &Study<'_>, missing: usize, record: &Path) -> Outcome
     why.map_or(Ok(()), Err)
 }
 
-/// A campaign that is done; if its plan has criteria, they decide, and their page is written.
+/// The outcome of a finished campaign. If its plan has criteria, they decide, and their page is written.
 pub(crate) fn ended_whole(study: &Study<'_>, record: &Path) -> Outcome {
     if study.acceptance.is_empty() {
         return ended(study, 0, record);
@@ -32,14 +33,14 @@ pub(crate) fn ended_whole(study: &Study<'_>, record: &Path) -> Outcome {
     acceptance::outcome(study).and_then(|()| ended_besides(study, record))
 }
 
-/// The same where all criteria are met: what was asked for besides them, and what went wrong.
+/// The outcome if all criteria are met: recordings besides the criteria, and faults, still count.
 fn ended_besides(study: &Study<'_>, record: &Path) -> Outcome {
     let why = lost_of(study, |verdict| verdict.stages.is_empty()).map(Failure::NotCarried);
     let why = why.or_else(|| fault(study.results, 0, record).map(Failure::Run));
     why.map_or(Ok(()), Err)
 }
 
-/// The first instrument of which frames were lost, and on which target.
+/// The first instrument that lost frames, and its target.
 fn not_carried(study: &Study<'_>) -> Option<anyhow::Error> {
     lost_of(study, |_| true)
 }
@@ -51,7 +52,7 @@ fn lost_of(study: &Study<'_>, is_asked: impl Fn(&Verdict) -> bool) -> Option<any
     Some(anyhow!("{path} does not carry {}: the report says why", verdict.who()))
 }
 
-/// What went wrong with the storage or with the campaign.
+/// The first fault of the storage or of the campaign.
 fn fault(results: &Results, missing: usize, record: &Path) -> Option<anyhow::Error> {
     let failed = results.samples.iter().filter(|measured| has_failed(measured)).count();
     let all = results.samples.len();
@@ -80,8 +81,8 @@ fn has_failed(measured: &Measured) -> bool {
     matches!(invalid, Some(Invalid::Hung | Invalid::Errors | Invalid::Wrong | Invalid::Refused(_)))
 }
 
-/// What was asked and has no answer: an instrument, or, where none was asked for, a stage without any figure that may be
-/// used.
+/// The first question without an answer: an instrument. Without instruments, a stage in which every figure is
+/// invalid.
 fn not_decided(study: &Study<'_>) -> Option<anyhow::Error> {
     let open = study.verdicts.iter().find(|verdict| verdict.decision() == Decision::NotDecided);
     let open = open.map(|verdict| (verdict.target, verdict.who()));
@@ -103,7 +104,8 @@ mod tests {
     use nilometer_model::{Bytes, Goal, Ingest, Instrument, Nanos, Phase, Sample};
     use nilometer_plan::{Cell, Key, RecordingRun, TargetEntry, parse};
 
-    /// A recording at the pace of each of these instruments, with as many frames lost, and why it is invalid, if so.
+    /// Results with a recording at the pace of each of these instruments: the frames that it lost, and its
+    /// fault if any.
     fn results(recordings: &[(&str, u64, Option<Invalid>)]) -> Results {
         let target = TargetEntry { path: "/data".into(), ..TargetEntry::default() };
         let mut results = Results { targets: vec![target], ..Results::default() };

@@ -1,4 +1,4 @@
-//! `nilometer evaluate`: runs a plan on targets and says what they can carry.
+//! `nilometer evaluate`: runs a plan on targets and reports the load that they carry.
 
 use std::{
     collections::BTreeMap,
@@ -18,8 +18,7 @@ use nilometer_campaign::{
 };
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::{
-    Bytes, FileSystemKind, Instrument, Invalid, Nanos, NetworkStage, TargetAddress, TargetDescription,
-    catalogue,
+    Bytes, FileSystemKind, Instrument, Invalid, Nanos, NetworkStage, TargetAddress, catalogue,
 };
 use nilometer_network::NetworkLead;
 use nilometer_plan::{AppliedSetting, Cell, Condition, Key, PlannedCampaign, RankNodes, ResolvedPlan};
@@ -30,10 +29,11 @@ use nilometer_storage::Target;
 
 use crate::{
     Blame, Failure, Outcome, acceptance,
+    dry_run::dry_run,
     ended::{ended, ended_whole},
     explained,
     occupied::{refuse_in_use, refuse_twice, warn_of_record_on_target},
-    plan::{self, Scale, load},
+    plan::{Scale, load},
     progress::{ProgressOptions, Show},
     ranks,
     recordings::{RECORDED, Recordings},
@@ -46,93 +46,93 @@ use crate::{
     tidied::{remove_targets, removed},
 };
 
-/// Measures storage, and says what it can carry
+/// Measure storage and report the instruments that it can carry
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Evaluate {
-    /// Directories on the storage systems to be evaluated, or URLs (root://, nfs://, s3://, hdfs://) where the program has a
-    /// client for them; `null:` takes everything and keeps nothing
+    /// Directories on the storage systems, or URLs: root://, nfs://, s3:// and hdfs:// need a build with their
+    /// clients; `null:` discards all data
     #[arg(required_unless_present = "resume", value_parser = target_argument())]
     pub(crate) targets: Vec<TargetAddress>,
-    /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file; may be given several
-    /// times; `none` for the recordings of --for only [default: quick]
-    #[arg(long = "plan", value_name = "PLAN", help_heading = "What is measured")]
+    /// Run this plan: a built-in name (see `nilometer plan list`), or the path of a .toml file. Repeat the
+    /// option for several plans; `none` makes only the recordings of --for [default: quick]
+    #[arg(long = "plan", value_name = "PLAN", help_heading = "Measurement")]
     plans: Vec<String>,
-    /// Refuse targets that are on another file system, such as the one below a mount that is missing: one type for all, or one
-    /// for each in their order (ext4, nfs, lustre ...; another word lists them)
-    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "What is measured")]
+    /// Refuse targets on other file systems, such as the one below a missing mount. Give one type for all
+    /// targets, or one for each, in their order: ext4, nfs, lustre and others; an unknown word lists them
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "Measurement")]
     expect: Vec<FileSystemKind>,
-    /// How often each cell is measured, and each recording of a plan is made, instead of what the plan says; recordings of --for
-    /// are made as often as their answer needs
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "What is measured")]
+    /// Measure each cell and recording of a plan this many times, instead of the plan's number. Recordings of
+    /// --for repeat as often as their answer needs
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Measurement")]
     repeats: Option<u32>,
     #[command(flatten)]
     scale: Scale,
-    /// Where copies come from, in plans that copy from a disk
-    #[arg(long, value_name = "DIRECTORY", help_heading = "What is measured")]
+    /// Copy from this directory, in plans that copy from a disk
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Measurement")]
     source: Option<PathBuf>,
     /// End after this time at the latest, instead of the plan's limit
-    #[arg(long, help_heading = "What is measured")]
+    #[arg(long, help_heading = "Measurement")]
     pub(crate) time_limit: Option<Nanos>,
-    /// Where the record goes [default: evaluation.sqlite, or the next free number]
+    /// Write the record to this file [default: evaluation.sqlite, or the next free number]
     #[arg(long, help_heading = "The record")]
     pub(crate) record: Option<PathBuf>,
-    /// Sign the record when the campaign has ended, with this SSH key; `check --signed-by` says by whom it is signed
+    /// Sign the record with this SSH key when the campaign has ended. `check --signed-by` finds the signer
     #[arg(long, value_name = "KEY", help_heading = "The record")]
     sign: Option<PathBuf>,
-    /// Go on with the campaign of the record, where it was interrupted or killed: targets and plan are the record's
+    /// Continue the interrupted or killed campaign of the record, with the record's targets and plan
     #[arg(long, group = RECORDED, help_heading = "The record")]
     pub(crate) resume: bool,
-    /// With --resume: run the commands and read the files that the record's plan names, also if they are not named again,
-    /// and if the record is somebody else's
+    /// With --resume: run commands and read files named in the record's plan, even if another user or another
+    /// machine made the record
     #[arg(long, requires = "resume", help_heading = "The record")]
     pub(crate) trust_record: bool,
-    /// The seed of all random decisions, instead of the plan's
-    #[arg(long, help_heading = "What is measured")]
+    /// Seed all random decisions with this number, instead of the plan's
+    #[arg(long, help_heading = "Measurement")]
     seed: Option<u64>,
-    /// What stays free on each target, instead of what the plan says
-    #[arg(long, value_name = "SIZE", help_heading = "What is measured")]
+    /// Keep this much space free on each target, instead of the plan's amount
+    #[arg(long, value_name = "SIZE", help_heading = "Measurement")]
     reserve: Option<Bytes>,
-    /// Start nothing: say what would be measured, how long that takes, how much space it needs, and which commands conditions
+    /// Start nothing: print the measurements, their duration and space, and the commands that conditions
     /// would run
-    #[arg(long, short = 'n', conflicts_with = "resume", help_heading = "What is measured")]
+    #[arg(long, short = 'n', conflicts_with = "resume", help_heading = "Measurement")]
     dry_run: bool,
     #[command(flatten)]
     pub(crate) progress: ProgressOptions,
-    // Last: its heading is that of all options behind it.
+    // This field is the last: its heading applies to all options after it.
     #[command(flatten)]
     recordings: Recordings,
 }
 
-/// What `evaluate` says with its exit code.
+/// The text that `evaluate --help` prints about exit codes.
 const EXIT_CODES: &str = "\
 Exit codes:
   0  carried: no frame of any instrument was lost; without --for: measured
-  1  a fault of the storage or of the campaign: something failed, hung, was left out or interrupted
-  2  asked wrongly: nothing was started
-  3  not carried: frames of an instrument were lost on a target, whatever else went wrong; of a plan with [accept]: FAIL
-  4  not decided: the data don't say whether an instrument is carried; without --for: every figure of a stage is INVALID; of a plan with [accept]: INVALID";
+  1  a fault: a failure, hang or interruption of the storage or the campaign prevented an answer
+  2  wrong input: nothing was started
+  3  not carried: a target lost frames of an instrument, whatever else went wrong; with [accept] in the plan: FAIL
+  4  not decided: the data don't show whether an instrument is carried; without --for: every figure of a stage is INVALID; with [accept] in the plan: INVALID";
 
 /// A campaign that can run.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    /// Where the record is.
+    /// The path of the record.
     pub(crate) path: PathBuf,
     pub(crate) resolved: PlannedCampaign,
     pub(crate) record: Record,
-    /// What is in the record already, and why it must not be used, if so.
+    /// The measurements that the record already has. If one must not be used, with the reason.
     pub(crate) done: BTreeMap<Key, Option<Invalid>>,
-    /// Of these, the trials of searches.
+    /// The trials of searches among them.
     pub(crate) trials: Trials,
-    /// And the rates of workloads.
+    /// The measured rates of workloads among them.
     pub(crate) rates: MeasuredRates,
-    /// Which targets are used.
+    /// One entry for each target: true if the campaign uses it.
     pub(crate) in_use: Vec<bool>,
-    /// What was measured of the network.
+    /// The measurements of the network.
     pub(crate) network: Vec<NetworkStage>,
 }
 
-/// A campaign with its places on the targets.
+/// A campaign and its directories on the targets.
 struct Prepared {
     ready: Ready,
     targets: Vec<Option<Arc<dyn Target>>>,
@@ -141,14 +141,14 @@ struct Prepared {
     stop: Arc<AtomicBool>,
 }
 
-/// All processes of a campaign, and the network between them, as far as it is measured.
+/// All processes of a campaign, and the measured part of the network between them.
 struct Joined {
     ranks: CampaignRanks,
     network: Vec<NetworkLead>,
 }
 
 impl Prepared {
-    /// All processes take part; where some can't, nothing is left of what was made.
+    /// Brings all processes into the campaign. If one can't take part, removes every directory that was made.
     fn joined(&self, cluster: &dyn Cluster, nodes: RankNodes, resumed: bool) -> Result<Joined, Failure> {
         let plan = &self.ready.resolved.plan;
         let joined = ranks::join_all(cluster, &self.targets, plan.hang_after, nodes).and_then(|ranks| {
@@ -158,7 +158,7 @@ impl Prepared {
         joined.inspect_err(|_| {
             let all = self.targets.iter().chain(&self.load_places).chain([&self.archive]).flatten();
             for target in all {
-                // What stays is found by `clean`, and the message says why nothing began.
+                // `clean` finds directories that stay, and the message says why nothing started.
                 drop(removed(plan.hang_after, target));
             }
             if !resumed {
@@ -199,7 +199,7 @@ impl Prepared {
         let mut show = Show::new(&head, progress);
         let ran = campaign.run(&mut |progress| show.tell(&progress));
         show.clear();
-        // Where the record can't be written any more, a phase may still run.
+        // If writing to the record failed, a phase may still run.
         ending.store(true, Ordering::Relaxed);
         let answer = ran.run().and_then(|ran| answered(ran, &path, key));
         let tidied = remove_targets(targets, show.left_out(), patience);
@@ -207,7 +207,7 @@ impl Prepared {
         let tidied = beside.fold(tidied, Result::and);
         let tidied = tidied.and(archive.map_or(Ok(()), |archive| removed(patience, &archive)));
         match (answer, tidied) {
-            // A frame that was lost is the answer, whatever can't be tidied up; any other answer is a fault then.
+            // A lost frame is the answer in any case. After any other, a directory that stays is a fault.
             (Err(failure @ Failure::NotCarried(_)), _) | (Err(failure), Ok(())) => Err(failure),
             (Err(Failure::Run(error)), Err(untidy)) => {
                 Err(Failure::Run(anyhow!("{}; and {}", explained(&error), explained(&untidy))))
@@ -219,7 +219,7 @@ impl Prepared {
 
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
-        // Before there are others that would wait for this process.
+        // Before other processes start that would wait for this one.
         let stop = stop_on_signal().run()?;
         let cluster = ranks::cluster()?;
         if cluster.rank() > 0 {
@@ -229,7 +229,10 @@ impl Evaluate {
         if self.dry_run {
             dismiss(cluster.as_ref());
             self.refuse_taken_record().input()?;
-            tell::result(self.would_do(&self.resolved(&nodes).input()?));
+            tell::result(dry_run(
+                &self.resolved(&nodes).input()?,
+                &self.record.clone().unwrap_or_else(free_name),
+            ));
             return Ok(());
         }
         let key = self.signing_key().input().inspect_err(|_| dismiss(cluster.as_ref()))?;
@@ -238,7 +241,7 @@ impl Evaluate {
         prepared.execute(cluster, joined, key.as_ref(), self.progress)
     }
 
-    /// The key that the record is to be signed with, which works.
+    /// The signing key, after a signature as a test.
     fn signing_key(&self) -> anyhow::Result<Option<SigningKey>> {
         let Some(key) = &self.sign else { return Ok(None) };
         let record = if self.resume { Some(recorded_at(self)) } else { self.record.clone() };
@@ -250,7 +253,7 @@ impl Evaluate {
         SigningKey::tried(key).map(Some)
     }
 
-    /// All that is made before the first phase.
+    /// Makes everything that must exist before the first phase.
     fn prepared(&self, nodes: &RankNodes, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
         let mut ready = if self.resume { resumed(self, nodes)? } else { self.begun(nodes)? };
         warn_of_record_on_target(&ready.path, &ready.resolved);
@@ -260,7 +263,7 @@ impl Evaluate {
         Ok(Prepared { ready, targets, archive, load_places, stop })
     }
 
-    /// A campaign from its beginning, in a record of its own.
+    /// Starts a new campaign in a record of its own.
     fn begun(&self, nodes: &RankNodes) -> Result<Ready, Failure> {
         let resolved = self.resolved(nodes).input()?;
         let path = self.record.clone().unwrap_or_else(free_name);
@@ -274,7 +277,7 @@ impl Evaluate {
         Ok(Ready { path, resolved, record, done, trials, rates, in_use, network: Vec::new() })
     }
 
-    /// The plan against the described targets: all that can be refused is refused here.
+    /// Checks the plan against the described targets. Everything that can be refused is refused here.
     fn resolved(&self, nodes: &RankNodes) -> anyhow::Result<PlannedCampaign> {
         let mut plan = self.plans()?;
         acceptance::refuse_changes(&plan, self.scale, self.repeats)?;
@@ -286,7 +289,7 @@ impl Evaluate {
         Ok(with_ceiling(resolved))
     }
 
-    /// What a real run would refuse, too.
+    /// Refuses a record that a real run would refuse too.
     fn refuse_taken_record(&self) -> anyhow::Result<()> {
         let taken = self.record.iter().find(|record| record.symlink_metadata().is_ok());
         let shown = taken.map(|record| record.display().to_string()).unwrap_or_default();
@@ -294,30 +297,7 @@ impl Evaluate {
         Ok(())
     }
 
-    /// What a run with these options would do, and on what.
-    fn would_do(&self, resolved: &PlannedCampaign) -> String {
-        let mut lines = vec!["nothing is started (--dry-run)".to_owned()];
-        let on = |target: &TargetDescription| {
-            format!("on        {} ({}), {} free", target.address, target.file_system, target.space.free)
-        };
-        lines.extend(resolved.targets.iter().map(on));
-        let record = self.record.clone().unwrap_or_else(free_name);
-        lines.push(format!("record    {}", record.display()));
-        let conditions = resolved.plan.recordings().filter_map(|(_, run)| run.condition.as_ref());
-        let mut commands: Vec<&String> = Vec::new();
-        let of_settings = resolved.plan.settings().flat_map(AppliedSetting::commands);
-        for command in conditions.flat_map(|of| [&of.enter, &of.leave]).chain(of_settings) {
-            if !commands.contains(&command) {
-                commands.push(command);
-            }
-        }
-        // A command is shown as it is, and not carried out by the terminal that shows it.
-        lines.extend(commands.iter().map(|command| format!("runs      {}", command.escape_debug())));
-        let shown = lines.join("\n");
-        tell::visible(&format!("{shown}\n\n{}\n", plan::shown(&resolved.plan)))
-    }
-
-    /// The plans as they are written, as one.
+    /// Merges the plans, as written, into one.
     pub(crate) fn plans(&self) -> anyhow::Result<ResolvedPlan> {
         if self.plans == [NO_PLAN] {
             ensure!(self.recordings.any(), "--plan none: name an instrument with --for, or another plan");
@@ -336,7 +316,7 @@ impl Evaluate {
         Ok(plan)
     }
 
-    /// A plan with what is said on the command line instead.
+    /// Replaces values of the plan by those of the command line.
     fn changed(&self, mut plan: ResolvedPlan, nodes: &RankNodes) -> ResolvedPlan {
         plan.seed = self.seed.unwrap_or(plan.seed);
         plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
@@ -352,7 +332,7 @@ impl Evaluate {
         plan
     }
 
-    /// The conditions and the instruments that are named on the command line, by themselves or by a plan.
+    /// The conditions and instruments that the command line names, directly or through a plan.
     pub(crate) fn named(&self) -> anyhow::Result<(Vec<Condition>, Vec<Instrument>)> {
         let mut cells = self.recordings.cells()?;
         if !self.plans.is_empty() {
@@ -366,7 +346,7 @@ impl Evaluate {
         Ok((conditions, instruments.chain(beside.map(|run| run.instrument)).collect()))
     }
 
-    /// The settings of the plans that are named on the command line.
+    /// The settings of the plans on the command line.
     pub(crate) fn named_settings(&self) -> anyhow::Result<Vec<AppliedSetting>> {
         if self.plans.is_empty() {
             return Ok(Vec::new());
@@ -374,7 +354,7 @@ impl Evaluate {
         Ok(self.plans()?.settings().cloned().collect())
     }
 
-    /// What is asked for, where nothing is said the same as `recorded`; its time limit may be another.
+    /// The plan of this command line, with `recorded` for all that it leaves out; only its time limit may differ.
     pub(crate) fn plan_like(
         &self,
         recorded: &ResolvedPlan,
@@ -386,7 +366,7 @@ impl Evaluate {
             let source = recorded.source.clone();
             let expect = recorded.expect.clone();
             plan = ResolvedPlan { seed, reserve, source, expect, ..self.plans()? };
-            // What was said when it began holds, unless it is said again.
+            // The first command line's number of repeats holds, unless this one has another.
             if self.repeats.is_none() && plan.repeats != repeats {
                 plan.set_repeats(repeats);
             }
@@ -396,7 +376,7 @@ impl Evaluate {
         if let Some(scale) = self.scale.given().filter(|_| self.plans.is_empty()) {
             plan.scale = scale;
         }
-        // What was asked for by --for stands behind the cells of the plans.
+        // Recordings of --for follow the cells of the plans.
         if self.recordings.any() {
             let asked = self.recordings.cells()?;
             if self.plans.is_empty() {
@@ -412,7 +392,7 @@ impl Evaluate {
     }
 }
 
-/// Without so many of its recordings, the last ones.
+/// Removes the last `count` recordings.
 fn remove_last_recordings(cells: &mut Vec<Cell>, count: usize) {
     for _ in 0..count {
         if let Some(last) = cells.iter().rposition(|cell| cell.as_recording().is_some()) {
@@ -421,16 +401,16 @@ fn remove_last_recordings(cells: &mut Vec<Cell>, count: usize) {
     }
 }
 
-/// As records have it.
+/// The program's version, as records store it.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What is measured if no plan is named.
+/// The plan that runs if the command line has none.
 const DEFAULT_PLAN: &str = "quick";
 
-/// In the place of a plan: nothing but recordings.
+/// The word in place of a plan for recordings alone.
 const NO_PLAN: &str = "none";
 
-/// What a plan is called where there are several: its name, or that of its file.
+/// A plan's name if there are several: its built-in name, or the stem of its file's name.
 fn stem(name: &str) -> String {
     Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -443,7 +423,7 @@ fn free_name() -> PathBuf {
     names.find(|name| is_free(name) && is_free(&report::page_of(name))).expect("numbers do not end")
 }
 
-/// With the storage that copies come from and go to, if there are any.
+/// Adds the storage that the plan copies from and to, if it has any.
 pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampaign> {
     let resolved = match resolved.plan.source.clone() {
         Some(source) if resolved.copies() => {
@@ -459,7 +439,7 @@ pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampai
     }
 }
 
-/// Tells what was measured; the verdicts become the exit code.
+/// Prints the results, and turns the verdicts into the exit code.
 fn answered(Ran { record, missing }: Ran, path: &Path, key: Option<&SigningKey>) -> Outcome {
     let results = nilometer_record::read(path).run()?;
     let study = Study::of(&results);
@@ -467,7 +447,7 @@ fn answered(Ran { record, missing }: Ran, path: &Path, key: Option<&SigningKey>)
     let study = study.with_catalogue(&catalogue::instruments());
     tell::result_unchanged(format_args!("\n{}", terminal(&study, Detail::Short, report::layout())));
     tell::result_line(format_args!("\nRecord: {}", path.display()));
-    // The campaign is done and its record is kept: that no page could be written is said, and is no fault of the answer.
+    // The campaign is done, its record stored: without a page, a note suffices.
     match report::write_page(&study, path) {
         Ok(page) => tell::result_line(format_args!("Page:   {}", page.display())),
         Err(error) => tell::note(format_args!("no page was written: {}", explained(&error))),
@@ -480,11 +460,11 @@ fn answered(Ran { record, missing }: Ran, path: &Path, key: Option<&SigningKey>)
         }
         return ended(&study, missing, path);
     }
-    // What was found is told by now, whether or not it can be noted.
+    // The results are printed by now, even if the record does not take the conclusions.
     record.conclude(&concluded).run()?;
     let signed = key.map_or(Ok(()), |key| signed(key, path));
     let answer = ended_whole(&study, path);
-    // That it is not signed is the lesser fault.
+    // A missing signature is the lesser fault.
     if let (Err(_), Err(unsigned)) = (&answer, &signed) {
         tell::note(format_args!("the record is not signed: {}", explained(unsigned.error())));
     }

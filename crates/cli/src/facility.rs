@@ -1,5 +1,5 @@
-//! `nilometer facility`: which facilities are built in and what they consist of; and a facility as the user names it, with its
-//! instruments, which `size` reckons with and `evaluate --for` records.
+//! `nilometer facility`: lists and shows the built-in facilities. Also reads the facility that a user names,
+//! with its instruments: `size` computes with it, and `evaluate --for` records it.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use nilometer_storage::user_file::{self, NamedText, find};
 
 use crate::{Blame, Outcome, show::ShownFile, tell};
 
-/// Lists the facilities of the catalogue, or shows what one consists of
+/// List the facilities of the catalogue, or show the parts of one
 #[derive(Debug, Args)]
 pub(crate) struct Command {
     #[command(subcommand)]
@@ -22,9 +22,9 @@ pub(crate) struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Names and titles
+    /// List names and titles
     List,
-    /// Its instruments, who reads them, how long data stay and where the figures come from
+    /// Show its instruments, readers and retention, and the sources of the figures
     Show(ShownFile),
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn load(name: &str) -> anyhow::Result<(Facility, Vec<Instrument>)> {
     Ok((facility, instruments))
 }
 
-/// An instrument that a facility names: of the catalogue, or by a path from where the facility's file is.
+/// An instrument that a facility names: of the catalogue, or by a path relative to the facility's file.
 fn member_of(beside: &Path, name: &str) -> anyhow::Result<Instrument> {
     let path: PathBuf = beside.join(name);
     let is_path = !has_instrument(name) && Path::new(name).extension().is_some_and(|end| end == "toml");

@@ -1,5 +1,5 @@
-//! `nilometer generate`: man pages and completions of shells, made of the same definition that reads the arguments, for those who
-//! package the program; and the adapter to MPI, for those who run it on several machines. It is in no help.
+//! `nilometer generate`: writes man pages and shell completions from the definition of the arguments, for
+//! packages. It also writes the adapter to MPI, for runs on several machines. No help lists it.
 
 use std::{
     fs::{self, File},
@@ -14,15 +14,16 @@ use clap_mangen::Man;
 
 use nilometer_cluster::ADAPTER_SOURCE;
 
-use crate::{Blame, Outcome, help, tell, version};
+use crate::{Blame, Outcome, completion_values::with_values, help, tell, version};
 
-/// Writes man pages, or completions for bash, zsh and fish, into a directory; or the adapter to MPI, in C, to stdout
+/// Write man pages, or completions for bash, zsh and fish, into a directory; or the adapter to MPI, in C, to
+/// stdout
 #[derive(Debug, Args)]
 #[command(hide = true)]
 pub(crate) struct Generate {
-    /// What is written
+    /// Write this
     what: Generated,
-    /// Into this directory, which is made if it is not there
+    /// Write into this directory, and make it if needed
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     to: PathBuf,
 }
@@ -33,8 +34,8 @@ enum Generated {
     Man,
     /// A file for each shell
     Completions,
-    /// What speaks to MPI for the program, to be compiled: `nilometer generate mpi | mpicc -O2 -shared -fPIC -x c - -o
-    /// libnilometer_mpi.so`
+    /// The adapter between the program and MPI, as source, to be compiled:
+    /// `nilometer generate mpi | mpicc -O2 -shared -fPIC -x c - -o libnilometer_mpi.so`
     Mpi,
 }
 
@@ -49,22 +50,26 @@ impl Generate {
         fs::create_dir_all(to).with_context(place).run()?;
         let written = match self.what {
             Generated::Man => man(&definition(), to),
-            Generated::Completions => completions(&mut definition(), to),
+            Generated::Completions => completions(to),
             Generated::Mpi => Ok(()),
         };
         written.with_context(place).run()
     }
 }
 
-/// What the program accepts. Pages have the version of the package and the day of the commit.
+/// The definition of the program's arguments. Pages have the version of the package and the day of the commit.
 fn definition() -> Command {
-    let command = help::command().disable_help_subcommand(true);
+    with_version(help::command())
+}
+
+fn with_version(command: Command) -> Command {
+    let command = command.disable_help_subcommand(true);
     let mut command = command.version(version::PACKAGE).long_version(None::<&str>);
     command.build();
     command
 }
 
-/// The page of a command and those of its subcommands.
+/// Writes the pages of a command and of its subcommands.
 fn man(command: &Command, to: &Path) -> io::Result<()> {
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         man(subcommand, to)?;
@@ -84,9 +89,10 @@ fn man(command: &Command, to: &Path) -> io::Result<()> {
 }
 
 /// A file for each shell, with the name by which the shell finds it.
-fn completions(command: &mut Command, to: &Path) -> io::Result<()> {
+fn completions(to: &Path) -> io::Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        generate_to(shell, command, "nilometer", to)?;
+        let mut command = with_version(with_values(help::command(), shell));
+        generate_to(shell, &mut command, "nilometer", to)?;
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! What `--help` shows beside the options: the commands in the groups of docs/commands.md, and examples of each.
+//! The parts of `--help` beside the options: the commands in the groups of docs/commands.md, and examples of
+//! each.
 
 use std::fmt::Write;
 
@@ -6,24 +7,24 @@ use clap::{Command, CommandFactory};
 
 use crate::Arguments;
 
-/// Commands by what one has in mind, in the order in which one would use them.
+/// Commands by purpose, in the order in which you would use them.
 const GROUPS: [(&str, &[&str]); 3] = [
     (
         "Evaluate storage",
         &[
             "evaluate", "report", "check", "compare", "explain", "import", "plan", "size", "facility",
-            "describe", "network", "observe", "clean",
+            "describe", "network", "observe", "clean", "demo",
         ],
     ),
     (
         "Simulate an instrument, and record one",
         &["instrument", "simulate", "record", "serve", "doctor", "advise"],
     ),
-    ("Read what was recorded", &["verify", "repair", "scan", "mount", "export", "replay"]),
+    ("Read recordings", &["verify", "repair", "scan", "mount", "export", "replay"]),
 ];
 
-/// Three of each, from the usual to the special. Each is a command that the program takes.
-const EXAMPLES: [(&str, [&str; 3]); 25] = [
+/// Three examples of each command, from the usual to the special. The program accepts each of them.
+const EXAMPLES: [(&str, [&str; 3]); 26] = [
     (
         "evaluate",
         [
@@ -89,6 +90,7 @@ const EXAMPLES: [(&str, [&str; 3]); 25] = [
             "nilometer facility show template --toml",
         ],
     ),
+    ("demo", ["nilometer demo", "nilometer instrument list", "nilometer evaluate /data --for pilatus-6m"]),
     (
         "describe",
         ["nilometer describe /data", "nilometer describe /data /scratch", "nilometer describe /data --json"],
@@ -201,7 +203,7 @@ const EXAMPLES: [(&str, [&str; 3]); 25] = [
     ),
 ];
 
-/// The program's arguments with all that is shown of them.
+/// The program's arguments, with the groups of commands and the examples.
 pub(crate) fn command() -> Command {
     let mut command = Arguments::command();
     for (name, examples) in EXAMPLES {
@@ -216,7 +218,7 @@ pub(crate) fn command() -> Command {
     ))
 }
 
-/// The commands with what each does, group by group.
+/// The commands with their purposes, group by group.
 fn groups(command: &Command) -> String {
     let mut text = String::new();
     for (title, names) in GROUPS {
@@ -231,7 +233,8 @@ fn groups(command: &Command) -> String {
     text
 }
 
-/// As much of a sentence as fits beside a command in 80 columns, up to a comma, a colon or a semicolon.
+/// The beginning of a purpose: as much as fits beside a command in 80 columns, up to a comma, a colon or a
+/// semicolon.
 fn beginning(about: &str) -> &str {
     if about.chars().count() <= ABOUT_MOST {
         return about;
@@ -240,14 +243,14 @@ fn beginning(about: &str) -> &str {
     ends.last().map_or(about, |(end, _)| &about[..end])
 }
 
-/// Characters beside a command.
+/// The most characters of a purpose beside a command.
 const ABOUT_MOST: usize = 66;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As a shell would split it: words in double quotes stay together.
+    /// Splits a line like a shell: words in double quotes stay together.
     fn words(line: &str) -> Vec<String> {
         let parts = line.split('"').enumerate();
         let of_part = |(number, part): (usize, &str)| {

@@ -1,4 +1,4 @@
-//! `nilometer import`: results of other programs and of publications, as a record like any other.
+//! `nilometer import`: makes a record of results of other programs and of publications.
 
 use std::path::PathBuf;
 
@@ -8,32 +8,34 @@ use nilometer_record::import::{ImportOptions, import};
 
 use crate::{Blame, Outcome, tell};
 
-/// Makes a record of results of fio, IOR, mdtest, elbencho, IO500, or of a table in CSV
+/// Make a record of results of fio, IOR, mdtest, elbencho or IO500, or of a table in CSV
 ///
-/// A file says by its contents what it is. The log of a job may hold the outputs of several programs. Repeats are runs: further files of the same test, or rows of the same test in a
-/// table. The record can be reported, and compared with others.
+/// Nilometer recognizes a file by its contents. The log of a job may hold the outputs of several programs.
+/// Repeats are runs: further files of the same test, or rows of the same test in a table. You can report the
+/// record, and compare it with others.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// JSON of fio, output of IOR (text, CSV, JSON) or mdtest, CSV or JSON of elbencho, a summary or a directory of IO500, or
-    /// tidy CSV
+    /// JSON of fio, output of IOR (text, CSV, JSON) or mdtest, CSV or JSON of elbencho. Also a summary or a
+    /// directory of IO500, or tidy CSV
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The record to make; it must not exist
+    /// Write this new record
     #[arg(long, value_name = "FILE")]
     record: PathBuf,
-    /// What was measured, instead of what the files say
+    /// Name the target, instead of the names in the files
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
-    /// The title, instead of where the results come from
+    /// Set the title, instead of the results' source
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Take rows of a table as one test whatever their parameters are, where two sites wrote them in other words
+    /// Take rows of a table as one test despite different parameters: two sites may word them differently
     #[arg(long)]
     any_params: bool,
-    /// Take the standard errors of a table as those of runs; they are of the nodes of one run otherwise
+    /// Take the standard errors of a table as those of runs; by default they are those of the nodes of one
+    /// run
     #[arg(long)]
     errors_of_runs: bool,
-    /// When results without a date of their own were measured, in UTC: histories need it
+    /// Date results that have no date of their own, in UTC: histories need it
     #[arg(long, value_name = "TIME", value_parser = moment)]
     date: Option<Moment>,
     /// Take only results of this day: a record for each day of a table makes it a history
@@ -41,7 +43,7 @@ pub(crate) struct Import {
     day: Option<Moment>,
 }
 
-/// A day, or a moment of it.
+/// Reads a day, or a moment of it.
 fn moment(text: &str) -> Result<Moment, String> {
     let is_day = text.len() == "2026-01-31".len();
     let whole = if is_day { format!("{text}T00:00:00Z") } else { text.to_owned() };

@@ -1,11 +1,11 @@
-//! A list of JSON whose elements are written one by one: memory does not grow with their number, and each is there as soon as it is
-//! known.
+//! A list of JSON that is written element by element. Memory does not grow with their number, and each
+//! appears at once.
 
 use serde_json::Value;
 
 use crate::tell;
 
-/// The list. `end` closes it.
+/// A list on stdout. `end` closes it.
 #[derive(Debug)]
 pub(crate) struct JsonList {
     is_empty: bool,
@@ -20,16 +20,16 @@ impl JsonList {
     ///
     /// # Errors
     ///
-    /// If it is no JSON.
+    /// If the element can't become JSON.
     pub(crate) fn push(&mut self, element: &Value) -> serde_json::Result<()> {
         let before = if std::mem::take(&mut self.is_empty) { "[" } else { "," };
-        // A string of JSON has no line ends: each of them begins a line of the element.
+        // Strings of JSON contain no line ends, so each line end starts a line of the element.
         let element = serde_json::to_string_pretty(element)?.replace('\n', "\n  ");
         tell::json_result(format_args!("{before}\n  {element}"));
         Ok(())
     }
 
-    /// Writes the end of the list, also of an empty one.
+    /// Closes the list, even an empty one.
     pub(crate) fn end(&self) {
         tell::result_line(if self.is_empty { "[]" } else { "\n]" });
     }

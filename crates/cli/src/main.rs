@@ -9,8 +9,11 @@ mod advise;
 mod check;
 mod clean;
 mod compare;
+mod completion_values;
+mod demo;
 mod describe;
 mod doctor;
+mod dry_run;
 mod ended;
 mod evaluate;
 mod explain;
@@ -20,6 +23,7 @@ mod generate;
 mod help;
 mod import;
 mod instrument;
+mod instrument_changes;
 mod json_list;
 mod lone_file;
 mod mount;
@@ -52,6 +56,7 @@ mod stored_at;
 mod target_argument;
 mod tell;
 mod tidied;
+mod tips;
 mod together;
 mod trusted;
 mod verify;
@@ -73,15 +78,15 @@ struct Arguments {
     command: Command,
 }
 
-/// What the program says with its exit code.
+/// The text that `--help` prints about exit codes.
 const EXIT_CODES: &str = "\
 Exit codes:
   0  carried, or measured, or done
-  1  a fault; frames missing or damaged (verify); not set as needed (doctor)
-  2  asked wrongly: nothing was started
+  1  a fault; frames missing or damaged (verify); wrong setting (doctor)
+  2  wrong input: nothing was started
   3  not carried, or FAIL (evaluate); changed (check); got worse (compare)
   4  not decided, or INVALID (evaluate); no seal (check); nothing to compare
-  5  written, and not all of the recording (export --verify)";
+  5  incomplete: the copy lacks a part of the recording (export --verify)";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -93,6 +98,7 @@ enum Command {
     Replay(replay::Replay),
     Report(report::Report),
     Check(check::Check),
+    Demo(demo::Demo),
     Describe(describe::Describe),
     Network(network::Network),
     Observe(observe::Observe),
@@ -114,23 +120,23 @@ enum Command {
     Version(version::Version),
 }
 
-/// How a command ended, if not well.
+/// How a command ended without success.
 #[derive(Debug)]
 enum Failure {
-    /// The user asked for what can't be.
+    /// Wrong input: the command can't do this, and started nothing.
     Input(anyhow::Error),
-    /// It was begun and did not work.
+    /// The command started and failed.
     Run(anyhow::Error),
-    /// It worked, and the answer is no.
+    /// The command succeeded, and the answer is no.
     NotCarried(anyhow::Error),
-    /// It worked, and the data don't say.
+    /// The command succeeded, and the data do not decide the question.
     NotDecided(anyhow::Error),
-    /// It worked, and what was copied is not whole.
+    /// The command wrote the copy, and the copy is incomplete.
     NotWhole(anyhow::Error),
 }
 
 impl Failure {
-    /// What went wrong.
+    /// The cause of the failure.
     fn error(&self) -> &anyhow::Error {
         let (Failure::Input(error)
         | Failure::Run(error)
@@ -152,11 +158,11 @@ impl From<ServiceError> for Failure {
     }
 }
 
-/// Marks an error as the user's or as one of the run.
+/// Marks an error as wrong input or as a failure of the run.
 trait Blame<T> {
-    /// What was asked can't be done.
+    /// Marks the error as wrong input.
     fn input(self) -> Result<T, Failure>;
-    /// It was begun and did not work.
+    /// Marks the error as a failure of a run that started.
     fn run(self) -> Result<T, Failure>;
 }
 
@@ -164,7 +170,7 @@ impl<T, E: Into<anyhow::Error>> Blame<T> for Result<T, E> {
     fn input(self) -> Result<T, Failure> {
         self.map_err(|error| {
             let error = error.into();
-            // The right directory was named.
+            // The user gave the right directory, and it holds no recording: a fault, not wrong input.
             let is_empty = matches!(error.downcast_ref(), Some(OpenError::Empty { .. }));
             if is_empty { Failure::Run(error) } else { Failure::Input(error) }
         })
@@ -182,7 +188,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             let help = !error.use_stderr();
-            drop(error.print());
+            let arguments: Vec<_> =
+                std::env::args_os().map(|one| one.to_string_lossy().into_owned()).collect();
+            drop(if help { error.print() } else { tips::with_tip(error, &arguments).print() });
             return if help { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
@@ -190,7 +198,7 @@ fn main() -> ExitCode {
         return ExitCode::from(told(&error, 1));
     }
     if let Command::Evaluate(evaluate) = &arguments.command {
-        // Before anything is told, by whichever process: each line is an object then.
+        // Before any process prints progress: with JSON, each line must be an object.
         evaluate.progress.apply();
     }
     ExitCode::from(match &arguments.command {
@@ -224,6 +232,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => code(explain.execute()),
         Command::Compare(compare) => code(compare.execute()),
         Command::Import(import) => code(import.execute()),
+        Command::Demo(demo) => code(demo.execute()),
         Command::Describe(describe) => code(describe.execute()),
         Command::Network(network) => code(network.execute()),
         Command::Observe(observe) => code(observe.execute()),
@@ -237,9 +246,9 @@ fn main() -> ExitCode {
     })
 }
 
-/// The exit code; why, if it did not go well, goes to stderr.
+/// The exit code of an outcome. Prints the reason of a failure on stderr.
 fn code(outcome: Outcome) -> u8 {
-    // Results that nobody could read are not given: that is a fault, where nothing else is.
+    // If stdout took no results, nobody has them: a fault, unless the command failed anyway.
     let lost = tell::lost_results().map(|error| anyhow!("can't write the results to stdout: {error}"));
     match outcome.and(lost.map_or(Ok(()), |error| Err(Failure::Run(error)))) {
         Ok(()) if panics::happened() => {
@@ -259,7 +268,7 @@ fn told(error: &anyhow::Error, code: u8) -> u8 {
     code
 }
 
-/// An error with its causes, in a line.
+/// An error with its causes, on one line.
 fn explained(error: &anyhow::Error) -> String {
     with_causes(error.as_ref())
 }

@@ -1,4 +1,4 @@
-//! `nilometer mount`: recordings as plain files, until it is stopped.
+//! `nilometer mount`: shows recordings as plain files until you stop it.
 
 use std::{path::PathBuf, sync::atomic::Ordering, thread, time::Duration};
 
@@ -10,23 +10,23 @@ use crate::{
     stored_at::refuse_urls, tell,
 };
 
-/// Shows recordings as plain files, each as one, also while it is still made; until ctrl-C or SIGTERM
+/// Show each recording as one plain file, even while it grows. Runs until ctrl-C or SIGTERM
 #[derive(Debug, Args)]
 pub(crate) struct Mount {
-    /// The directories of recordings, or those above them: all lanes of what is found there are put together
+    /// The directories of recordings, or those above them. Mount joins all lanes that it finds there
     #[arg(required = true)]
     directories: Vec<PathBuf>,
-    /// An empty directory to mount on
+    /// Mount on this empty directory
     #[arg(long, value_name = "DIRECTORY")]
     at: PathBuf,
-    /// Let other users read it too: root may ask for it, and others where /etc/fuse.conf has `user_allow_other`
+    /// Let other users read it too. Users other than root need `user_allow_other` in /etc/fuse.conf
     #[arg(long)]
     allow_other: bool,
 }
 
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What is for a file that is named.
+/// The advice for somebody who passes a file.
 const FOR_FILES: &str = "a file of HDF5 without a journal is one file already, which h5py reads as it is, and `nilometer export FILE --to FILE.raw` writes its frames as plain bytes";
 
 impl Mount {

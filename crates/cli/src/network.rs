@@ -1,4 +1,4 @@
-//! `nilometer network`: what the network between the machines of a launcher's processes carries.
+//! `nilometer network`: measures the network between the machines of a launcher's processes.
 
 use std::sync::atomic::Ordering;
 
@@ -16,39 +16,42 @@ use nilometer_report::{network_json, network_text};
 
 use crate::{Blame, Outcome, ranks, report::layout, signals::stop_on_signal, tell};
 
-/// Measures the network between the machines that mpirun starts it on
+/// Measure the network between the machines on which mpirun starts it
 ///
-/// Started by a launcher of MPI, as `mpirun --host a,b,c -n 3 nilometer network` or `srun --nodes 3 nilometer network`: flows of
-/// each machine to each other alone, both ways, one to all others, all others to one, all to all.
+/// Start it with a launcher of MPI: `mpirun --host a,b,c -n 3 nilometer network` or `srun --nodes 3 nilometer
+/// network`. It sends flows from each machine to each other alone, both ways, one to all others, all others
+/// to one, all to all.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Network {
-    /// Flows of TCP from each machine to each other at the same time, shared out among its processes; each of these numbers
+    /// Send COUNT flows of TCP from each machine to each other at the same time, shared out among its
+    /// processes. Several numbers run one after the other
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [1, 4],
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     flows: Vec<u32>,
-    /// Who sends to whom at the same time [default: all but the ring]
+    /// Measure these patterns of senders and receivers [default: all but the ring]
     #[arg(long, value_name = "PATTERN", value_delimiter = ',', value_parser = pattern_kinds())]
     pattern: Vec<PatternKind>,
-    /// How long data are sent in each trial
+    /// Send for this time in each trial
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = at_least_some)]
     duration: Nanos,
-    /// Rounds, each in another order
+    /// Run COUNT rounds, each in another order
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: u32,
-    /// Search for the highest rate of UDP without loss, from each machine to each other
+    /// Find the highest rate of UDP without loss, from each machine to each other
     #[arg(long)]
     udp: bool,
-    /// Send UDP at this rate in each round, as "2 Gbit/s", instead of the search
+    /// Send UDP at this rate in each round, such as "2 Gbit/s", instead of the search
     #[arg(long, value_name = "RATE", requires = "udp")]
     udp_rate: Option<LinkRate>,
-    /// The network that is meant, where machines are in several: an address and how many bits of it count, as 10.1.0.0/16
+    /// Use this network if machines are in several: an address and the number of its bits, such as
+    /// 10.1.0.0/16
     #[arg(long = "network", value_name = "NETWORK")]
     subnet: Option<Subnet>,
-    /// The order of the trials follows from it
+    /// Seed the order of the trials with this number
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Print JSON, with every sample
+    /// Print JSON with every sample
     #[arg(long)]
     json: bool,
 }
@@ -56,8 +59,8 @@ pub(crate) struct Network {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  measured
-  1  flows failed in every repeat of a pattern, or it was interrupted
-  2  asked wrongly, or there is one machine only: nothing was measured";
+  1  flows failed in every repeat of a pattern, or you interrupted it
+  2  wrong input, or only one machine: nothing was measured";
 
 impl Network {
     pub(crate) fn execute(&self) -> Outcome {
@@ -101,13 +104,13 @@ impl Network {
     }
 }
 
-/// By their names.
+/// Accepts the patterns by their names.
 fn pattern_kinds() -> impl TypedValueParser<Value = PatternKind> {
     let kind = |name: String| PatternKind::from_name(&name).expect("one of the names");
     PossibleValuesParser::new(PatternKind::ALL.map(PatternKind::name)).map(kind)
 }
 
-/// What is shorter has nothing in it but the beginning.
+/// A shorter trial contains nothing but its start.
 const DURATION_LEAST: Nanos = Nanos::from_millis(10);
 
 fn at_least_some(text: &str) -> Result<Nanos, String> {
@@ -131,7 +134,7 @@ fn tell_progress(progress: &NetworkProgress<'_>) {
     }
 }
 
-/// What was measured last of the network, in a line.
+/// The latest measurement of the network, on one line.
 pub(crate) fn last_measured(results: &NetworkResults) -> Option<String> {
     let sample = results.samples.last()?;
     let what = results.cells[sample.cell].words(&results.names());

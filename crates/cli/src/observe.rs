@@ -1,5 +1,5 @@
-//! `nilometer observe`: looks at this machine until it is stopped, a line of JSON a look, for the report of what was measured
-//! at that time.
+//! `nilometer observe`: logs this machine's counters until you stop it, one line of JSON a look, for a later
+//! report.
 
 use std::{
     fs::{self, File},
@@ -25,33 +25,35 @@ use serde::Serialize;
 
 use crate::{Blame, Outcome, signals::stop_on_signal, tell};
 
-/// Looks at this machine, a server of the storage as a rule, while something is measured on another one
+/// Log this machine's load during a measurement on another machine
 ///
-/// Reads what the kernel counts of processors, network, disks, memory and pressure, at even times of the clock, and touches no
-/// disk, mount or file of what it looks at. `nilometer report RECORD OBSERVED...` puts it beside what was measured.
+/// Run it on each server of the storage. It reads the kernel's counters of processors, network, disks, memory
+/// and pressure, at even times of the clock. It touches none of the disks, mounts and files that it observes.
+/// `nilometer report RECORD OBSERVED...` shows the log beside the results.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Observe {
-    /// A new file for what is seen, a line of JSON a look; %h in it is this machine's name; `-` is standard output
+    /// Write looks to this new file, a line of JSON a look. %h in it becomes this machine's name; `-` is
+    /// standard output
     #[arg(long, short, value_name = "FILE")]
     out: String,
-    /// From one look to the next: 100 ms to 1 h
+    /// Look at this interval: 100 ms to 1 h
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = interval)]
     interval: Nanos,
-    /// How long it looks [default: until ctrl-C, or SIGTERM]
+    /// Stop after this time [default: at ctrl-C or SIGTERM]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Nanos>,
 }
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  observed until its time was over, or until it was told to end
-  1  what was seen could not be written any more
-  2  asked wrongly, as when the file is there: nothing was observed";
+  0  observed until the end of --duration, ctrl-C or SIGTERM
+  1  the output took no more lines
+  2  wrong input, such as a file that exists: nothing was observed";
 
 const INTERVAL_LEAST: Nanos = Nanos::from_millis(100);
 const INTERVAL_MOST: Nanos = Nanos::from_millis(3_600_000);
-/// How long a signal waits to be seen.
+/// The longest delay until the program reacts to a signal.
 const PATIENCE: Nanos = Nanos::from_millis(200);
 
 fn interval(text: &str) -> Result<Nanos, String> {
@@ -91,8 +93,8 @@ impl Observe {
         }
     }
 
-    /// A look at once, then at times that are whole multiples of the interval by this machine's clock: those of all observers
-    /// whose clocks agree. Times that have gone by are left out.
+    /// Looks at once, then at whole multiples of the interval by this machine's clock. Observers whose clocks
+    /// agree look at the same times. A time that has passed is skipped.
     fn look_until_stopped(
         &self,
         observer: &mut MachineObserver,
@@ -114,7 +116,7 @@ impl Observe {
             }
             times.due += self.interval;
         }
-        // What came since the last look is seen too.
+        // The counts since the last look belong to the log too.
         output.line(&ObservedLine::Look(Box::new(observer.look())))?;
         end.looks += 1;
         end.time_us = Calendar::now().time.0 / 1000;
@@ -124,14 +126,14 @@ impl Observe {
     }
 }
 
-/// When looks are due.
+/// The times of looks.
 struct LookTimes {
     due: Nanos,
     interval: Nanos,
 }
 
 impl LookTimes {
-    /// How many times have gone by: they are not made up for.
+    /// Skips the times that have passed, and returns their number.
     fn leave_out(&mut self, now: Nanos) -> u64 {
         if now < self.due {
             return 0;
@@ -142,12 +144,12 @@ impl LookTimes {
     }
 }
 
-/// Until the next whole multiple of the interval by the calendar's clock.
+/// The time until the next whole multiple of the interval, by the calendar's clock.
 fn until_even(interval: Nanos) -> Nanos {
     Nanos(interval.0 - Calendar::now().time.0 % interval.0)
 }
 
-/// Whether the time came before a signal did.
+/// Waits; true if the time came before a signal.
 fn waited(clock: &Clock, until: Nanos, stop: &AtomicBool) -> bool {
     loop {
         if stop.load(Ordering::Relaxed) {
@@ -172,7 +174,7 @@ fn tell_end(host: &str, end: &ObserverEnd) {
     ));
 }
 
-/// The file's name with this machine's in it.
+/// Puts this machine's name into the file's name.
 fn named(out: &str, host: &str) -> anyhow::Result<PathBuf> {
     let mut name = String::new();
     let mut rest = out;
@@ -190,17 +192,17 @@ fn named(out: &str, host: &str) -> anyhow::Result<PathBuf> {
     Ok(name.into())
 }
 
-/// Where lines go. Each is handed over whole, in one write: whoever kills the observer leaves no more than a torn last line.
+/// The output of lines. One write takes a whole line: after a kill, at most the last line is torn.
 struct ObservedOutput {
     name: String,
-    /// None of standard output.
+    /// `None` for standard output.
     file: Option<File>,
-    /// Whoever read standard output has left.
+    /// True if the reader of standard output has closed it.
     left: bool,
 }
 
 impl ObservedOutput {
-    /// A new file, for others to read, and held by a lock as long as it is written.
+    /// Makes a new file that others may read, and holds a lock on it while writing.
     fn open(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         if name == "-" {
@@ -237,7 +239,7 @@ impl ObservedOutput {
     }
 }
 
-/// What is there is never written over, by another observer least of all.
+/// The refusal of a file that exists: an observer overwrites no file, least of all another observer's.
 fn taken(path: &Path) -> anyhow::Error {
     let shown = path.display();
     let is_held = || File::open(path).is_ok_and(|file| file.try_lock_shared().is_err());

@@ -1,4 +1,4 @@
-//! Files of `nilometer observe` that a report is given beside its record, and what is to be added to their times.
+//! Files of `nilometer observe` for a report, and corrections of their times.
 
 use std::{path::PathBuf, str::FromStr};
 
@@ -12,18 +12,18 @@ use nilometer_model::{
 use nilometer_plan::Results;
 use nilometer_record::read_observed;
 
-/// What a report is given of machines.
+/// The arguments of a report about observed machines.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ObservedFiles {
-    /// Files that `observe` wrote on servers meanwhile: what they did is put beside what was measured
+    /// Files that `observe` wrote on servers during the measurement. The report shows them beside the results
     #[arg(value_name = "OBSERVED")]
     observed: Vec<PathBuf>,
-    /// Added to the times of an observed machine whose clock was wrong, such as oss1=+0.35s
+    /// Add this time to the times of a machine with a wrong clock, such as oss1=+0.35s
     #[arg(long, value_name = "MACHINE=TIME", requires = "observed", allow_hyphen_values = true)]
     offset: Vec<MachineOffset>,
 }
 
-/// What is to be added to the times of a machine.
+/// The correction of one machine's times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MachineOffset {
     host: String,
@@ -46,12 +46,12 @@ impl FromStr for MachineOffset {
 }
 
 impl ObservedFiles {
-    /// Whether no file is given.
+    /// True if the command line has no file.
     pub(crate) fn is_empty(&self) -> bool {
         self.observed.is_empty()
     }
 
-    /// What they say of the time in which something was measured.
+    /// Reads the looks from the time of the measurements.
     pub(crate) fn logs(&self, results: &Results) -> anyhow::Result<Vec<CorrectedLog>> {
         if self.is_empty() {
             return Ok(Vec::new());
@@ -69,7 +69,7 @@ impl ObservedFiles {
         Ok(logs)
     }
 
-    /// By as much as any offset: whose it is says the file.
+    /// Widens the range by the largest offset: only the file itself names its machine.
     fn widened(&self, run: ObservedRange) -> ObservedRange {
         let most = self.offset.iter().map(|offset| offset.nanos.unsigned_abs()).max().unwrap_or(0);
         ObservedRange { from: run.from.since(Nanos(most)), to: run.to + Nanos(most) }
@@ -91,7 +91,8 @@ impl ObservedFiles {
     }
 }
 
-/// By the clock of the machine that measured, as far as that is known.
+/// The range by the clock of the measuring machine, as far as offsets correct it. `None` if the log has no
+/// look.
 fn range_of(of: &CorrectedLog) -> Option<ObservedRange> {
     let moved = |time: Nanos| Nanos(time.0.saturating_add_signed(of.offset));
     of.log.range.map(|range| ObservedRange { from: moved(range.from), to: moved(range.to) })
@@ -110,7 +111,7 @@ fn check_range(of: &CorrectedLog, run: ObservedRange) -> anyhow::Result<()> {
     )
 }
 
-/// A machine may have been observed several times, one after the other.
+/// Refuses overlapping logs of one machine. Several logs, one after the other, are fine.
 fn check_each_once(logs: &[CorrectedLog]) -> anyhow::Result<()> {
     for (number, one) in logs.iter().enumerate() {
         for other in &logs[..number] {

@@ -1,5 +1,5 @@
-//! Targets that can't be measured: one directory that was named twice, or one where another campaign runs. Each would be
-//! measured under the load of the other.
+//! Refuses targets that can't be measured: the same directory twice, or one that another campaign uses. Each
+//! measurement would be under the load of the other.
 
 use nilometer_model::TargetDescription;
 use nilometer_plan::PlannedCampaign;
@@ -11,7 +11,7 @@ use nilometer_storage::target::Holder;
 
 use crate::tell;
 
-/// One directory is one target, by whatever paths it is named.
+/// Refuses a directory that is given twice, by whichever paths.
 pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
     let beyond = targets.iter().enumerate().filter(|(_, target)| target.directory().is_none());
     for (index, TargetDescription { address, .. }) in beyond {
@@ -33,7 +33,7 @@ pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
     Ok(())
 }
 
-/// No other campaign runs where this one would measure, copy from or copy to.
+/// Refuses places that another campaign uses: those to measure, to copy from and to copy to.
 pub(crate) fn refuse_in_use(resolved: &PlannedCampaign) -> Result<()> {
     let besides = resolved.source.iter().chain(&resolved.archive);
     for description in resolved.targets.iter().chain(besides) {
@@ -50,7 +50,8 @@ pub(crate) fn refuse_in_use(resolved: &PlannedCampaign) -> Result<()> {
     Ok(())
 }
 
-/// A record on the storage under test is written between phases, which whoever reads its figures should know.
+/// Warns of a record on the storage under test: the program writes it between phases, and this may show in
+/// figures.
 pub(crate) fn warn_of_record_on_target(record: &Path, resolved: &PlannedCampaign) {
     let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
     let parent = record.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

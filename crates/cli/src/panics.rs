@@ -1,4 +1,4 @@
-//! A panic anywhere in the program, also in a thread that nobody waits for, is never an exit code of 0.
+//! A panic anywhere in the program never ends with exit code 0, not even in a thread that nobody waits for.
 
 use std::{
     panic,
@@ -9,7 +9,7 @@ use crate::tell;
 
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Notes panics from now on; each is told on stderr as ever.
+/// Counts panics from now on. Each still appears on stderr.
 pub(crate) fn watch() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -22,7 +22,7 @@ pub(crate) fn watch() {
     }));
 }
 
-/// Whether there was one.
+/// True after a panic.
 pub(crate) fn happened() -> bool {
     PANICKED.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! `nilometer evaluate` in several processes, which a launcher of MPI has started: all but the first do as that one decides.
+//! `nilometer evaluate` in several processes of an MPI launcher: all processes follow the first one.
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -13,7 +13,7 @@ use nilometer_storage::Target;
 
 use crate::{Blame, Failure, evaluate::Evaluate, resume::recorded_at, version};
 
-/// The processes that a launcher has started, or this one alone.
+/// The processes that a launcher started, or this one alone.
 pub(crate) fn cluster() -> Result<Arc<dyn Cluster>, Failure> {
     let Some(launcher) = launched() else { return Ok(Arc::new(Alone)) };
     let messages = MpiMessages::start(launcher.processes);
@@ -21,12 +21,13 @@ pub(crate) fn cluster() -> Result<Arc<dyn Cluster>, Failure> {
     Ok(Arc::new(MessageCluster::new(messages.input()?)))
 }
 
-/// What a process does that is not the first: it prints nothing, unless the storage keeps it from going on, and has no record.
+/// Follows the first process. Prints nothing unless storage hangs, and has no record.
 pub(crate) fn follow_first(cluster: &dyn Cluster, stop: &Arc<AtomicBool>) -> Result<(), Failure> {
     follow(cluster, version::SHORT, &describe_in_child, stop).map_err(|why| anyhow!(why)).run()
 }
 
-/// At the first, what comes first: on which node each process is, and what it has of MPI-IO where that may be asked for.
+/// Finds the node of each process, and its MPI-IO if the plan uses it. The first process calls this before
+/// all else.
 pub(crate) fn present(cluster: &dyn Cluster, asked: &Evaluate) -> Result<RankNodes, Failure> {
     let nodes = all_present(cluster);
     if cluster.size() == 1 || !uses_mpi_io(asked) {
@@ -36,7 +37,7 @@ pub(crate) fn present(cluster: &dyn Cluster, asked: &Evaluate) -> Result<RankNod
     found.input().inspect_err(|_| dismiss(cluster))
 }
 
-/// Whether a plan asks for MPI-IO, or that of a record. One that can't be read is refused behind this.
+/// True if the plan, or the plan of the record, uses MPI-IO. Later steps refuse a plan that can't be read.
 fn uses_mpi_io(asked: &Evaluate) -> bool {
     if !asked.resume {
         return asked.plans().is_ok_and(|plan| plan.uses_mpi_io());
@@ -45,7 +46,7 @@ fn uses_mpi_io(asked: &Evaluate) -> bool {
     recorded.is_some_and(|campaign| campaign.plan.uses_mpi_io())
 }
 
-/// Has all others join what was made on these targets.
+/// Lets all other processes join the directories on these targets.
 pub(crate) fn join_all(
     cluster: &dyn Cluster,
     targets: &[Option<Arc<dyn Target>>],
@@ -55,7 +56,7 @@ pub(crate) fn join_all(
     joined_by_all(cluster, version::SHORT, targets, hang_after, nodes).map_err(|why| anyhow!(why)).input()
 }
 
-/// The stages of a plan that measure the network, with what was measured of them before.
+/// The stages of a plan that measure the network, with their earlier results.
 pub(crate) fn network_stages(
     cluster: &dyn Cluster,
     plan: &ResolvedPlan,

@@ -1,28 +1,28 @@
-//! What is said of recordings when they have ended, wherever their frames come from.
+//! The lines at the end of a recording about its stalls, ring and lanes, for frames from any source.
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{Outcome as Recorded, sink::Durability};
+use nilometer_acquisition::{Ending, Lane, Outcome as Recorded, sink::Durability};
 use nilometer_model::{Capability, TargetDescription};
 use nilometer_ring::Chronicle;
 use nilometer_service::recording::ended::ended_how;
 use nilometer_storage::target::KeptDirectory;
 
-/// How each lane ended, a line each.
+/// The end of each lane, one line each.
 fn lanes(outcome: &Recorded, targets: &[Arc<dyn KeptDirectory>], what: &str) -> Vec<String> {
     let writers = outcome.lanes.len() / targets.len();
     let mut lines = Vec::new();
     for ((number, lane), (ending, ended)) in outcome.lanes.iter().enumerate().zip(outcome.endings()) {
         let path = targets[number / writers].path().display();
         let writer = if writers > 1 { format!(" (writer {})", number % writers + 1) } else { String::new() };
-        // What a lane that hangs has acknowledged is known of all lanes together only.
+        // For a lane that hangs, only the total of all lanes counts acknowledged frames.
         let stored = lane.as_ref().map(|lane| format!("{} {what}, ", lane.totals.stored)).unwrap_or_default();
         lines.push(format!("{path}{writer}: {stored}{}", ended_how(ending, ended)));
     }
     lines
 }
 
-/// How often nothing moved, how much of the ring was used, and how each lane ended: a line each, of frames or blocks.
+/// Stalls, use of the ring, and the end of each lane, one line each. `what` is frames or blocks.
 pub(crate) fn ring_and_lanes(
     outcome: &Recorded,
     targets: &[Arc<dyn KeptDirectory>],
@@ -34,7 +34,23 @@ pub(crate) fn ring_and_lanes(
         format!("buffer      {} of {} {what} in use at the most", books.high, books.slots),
     ];
     lines.extend(lanes(outcome, targets, what));
+    lines.extend(at_risk(outcome, what));
     lines
+}
+
+/// The share of the recording that is in directories whose storage failed, if there is any.
+fn at_risk(outcome: &Recorded, what: &str) -> Option<String> {
+    let is_lost = |ending: &Ending| matches!(ending, Ending::Failed(_) | Ending::Hung);
+    let each = || outcome.lanes.iter().zip(outcome.endings());
+    let stored = |lane: &Option<Lane>| lane.as_ref().map_or(0, |lane| lane.totals.stored);
+    let all: u64 = outcome.lanes.iter().map(stored).sum();
+    let risk: u64 = each().filter(|(_, (ending, _))| is_lost(ending)).map(|(lane, _)| stored(lane)).sum();
+    let share = 100.0 * risk as f64 / all as f64;
+    (risk > 0).then(|| {
+        format!(
+            "at risk     {risk} {what} ({share:.0} %) are in a directory whose storage failed: nilometer verify shows which can be read"
+        )
+    })
 }
 
 /// How often nothing moved.
@@ -48,7 +64,7 @@ fn stalls(chronicle: &Chronicle) -> String {
     stalls + &halts(chronicle)
 }
 
-/// How often the recorder itself did not run; nothing if it always did.
+/// The times in which the recorder itself did not run; empty if it always did.
 fn halts(chronicle: &Chronicle) -> String {
     let ((count, halted), longest) = (chronicle.halted, chronicle.longest_halt);
     if count == 0 {
@@ -60,7 +76,7 @@ fn halts(chronicle: &Chronicle) -> String {
     )
 }
 
-/// When what was recorded survives the loss of power: in directories on these file systems.
+/// The time at which stored data survive a loss of power, on the file systems of these directories.
 pub(crate) fn durable_when(durability: Durability, targets: &[Arc<dyn KeptDirectory>]) -> String {
     let descriptions: Vec<_> = targets.iter().map(|target| target.description()).collect();
     let in_places = |onto: &&TargetDescription| onto.capabilities.has(Capability::WriteAnywhere);
@@ -68,7 +84,7 @@ pub(crate) fn durable_when(durability: Durability, targets: &[Arc<dyn KeptDirect
     memory(descriptions.into_iter()).unwrap_or_else(|| synced_when(durability, whole_files).into())
 }
 
-/// That nothing is durable where a file system is memory.
+/// The warning that nothing is durable on file systems in memory.
 fn memory<'a>(descriptions: impl Iterator<Item = &'a TargetDescription>) -> Option<String> {
     let volatile = descriptions.filter(|description| description.is_memory());
     let paths: Vec<_> = volatile.map(|is| format!("{} ({})", is.address, is.file_system)).collect();

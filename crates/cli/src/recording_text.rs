@@ -1,4 +1,4 @@
-//! What commands say of a recording that they read back: its lanes, and what of it is not here.
+//! Texts about recordings that several commands print: lanes, and missing parts.
 
 use std::{fmt::Display, io, path::PathBuf};
 
@@ -8,17 +8,17 @@ use nilometer_recording::{
     view::{Hole, Scan, SourceLoss},
 };
 
-/// As many ranges are named, of whatever there are many.
+/// The most ranges in one text.
 const NAMED: usize = 20;
-/// As many gaps are written as text.
+/// The most gaps in one text.
 const GAPS: usize = 10;
 
-/// What a recording is made of.
+/// The unit of a recording: frames or blocks.
 pub(crate) fn what(recording: &Recording) -> &'static str {
     if recording.index.stream.is_some() { "blocks" } else { "frames" }
 }
 
-/// The lanes that have no journal here: what only they have is missing.
+/// Names the lanes without a journal here: their frames are missing, unless other lanes have them.
 pub(crate) fn absent_lanes(recording: &Recording) -> String {
     let mut here: Vec<u64> = recording.index.heads.iter().map(|head| head.lane.into()).collect();
     here.sort_unstable();
@@ -33,7 +33,7 @@ pub(crate) fn absent_lanes(recording: &Recording) -> String {
     if absent.is_empty() { String::new() } else { format!("; no journal of lane {}", ranges(&absent)) }
 }
 
-/// `3, 5-7 and 12 more`: of first numbers and counts.
+/// `3, 5-7 and 12 more`, of first numbers and counts.
 pub(crate) fn ranges(ranges: &[(u64, u64)]) -> String {
     let text = ranges.iter().take(NAMED).map(|&(first, count)| match count {
         1 => first.to_string(),
@@ -44,14 +44,16 @@ pub(crate) fn ranges(ranges: &[(u64, u64)]) -> String {
     if more == 0 { text } else { format!("{text} and {more} more") }
 }
 
-/// How many frames did not come over the network, by the journals, and what became of their places; nothing if all came.
+/// The number of frames that did not come over the network, by the journals, and the fate of their places.
+/// Empty if all came.
 pub(crate) fn not_come(scan: &Scan) -> Vec<String> {
     let counts = [(scan.filled, "are marked as invalid"), (scan.left_out, "are left out")];
     let there = counts.into_iter().filter(|(count, _)| *count > 0);
     there.map(|(count, how)| format!("{count} frames did not come and {how}")).collect()
 }
 
-/// Where packets did not come, by the journals, a line each for the first gaps; `more` says who names all.
+/// The gaps in the packets by the journals, one line each for the first ones. `more` is the option that names
+/// all.
 pub(crate) fn gaps(scan: &Scan, more: &str) -> Vec<String> {
     let line = |Hole { frame, packets, filled, .. }: &Hole| {
         let how = if *filled { "from" } else { "left out before" };
@@ -65,7 +67,8 @@ pub(crate) fn gaps(scan: &Scan, more: &str) -> Vec<String> {
     lines
 }
 
-/// How many packets did not come of each sender and thread, a line each; nothing if the recording has one source alone.
+/// The packets of each sender and thread that did not come, one line each. Empty if the recording has one
+/// source.
 pub(crate) fn sources(scan: &Scan) -> Vec<String> {
     let is_one = scan.survey.lanes.len() < 2 && scan.sources.iter().all(|source| source.sender.is_none());
     if is_one || scan.sources.iter().all(|source| source.sender.is_none() && source.thread.is_none()) {
@@ -88,14 +91,14 @@ fn named(SourceLoss { sender, thread, .. }: &SourceLoss) -> String {
     }
 }
 
-/// Directories and journals that could not be read, a line each.
+/// Directories and journals that could not be read, one line each.
 pub(crate) fn unreadable(unreadable: &Unreadable) -> Vec<String> {
     let line =
         |(path, error): &(PathBuf, io::Error)| format!("unreadable  {}: {error}", in_line(path.display()));
     unreadable.iter().map(line).collect()
 }
 
-/// A name or a path in one line: it may hold any character, also ones that end the line or command a terminal.
+/// A name or a path on one line: it may contain line ends, or commands to a terminal.
 pub(crate) fn in_line(name: impl Display) -> String {
     let shown = |letter: char| {
         if letter.is_control() { letter.escape_default().collect() } else { letter.to_string() }

@@ -1,4 +1,4 @@
-//! What is recorded for `--for`: each instrument by itself and those that are named together, with their readers.
+//! The recordings of `--for`: each instrument alone, and those of one list together, with their readers.
 
 use std::{path::PathBuf, str::FromStr};
 
@@ -8,76 +8,77 @@ use nilometer_model::{ByteRate, Bytes, Goal, Instrument, Nanos, Readers, Subnet,
 use nilometer_plan::{Cell, Condition, Fill, RecordingRun, Route, USUAL_KEEP};
 use nilometer_storage::user_file;
 
-use crate::facility;
+use crate::{facility, instrument_changes::InstrumentChanges};
 
-/// The options that say that there are recordings: those that name them, and that which goes on with a record.
+/// The group of options that ask for recordings: those that name instruments, and `--resume`.
 pub(crate) const RECORDED: &str = "recorded";
 
-/// Which instruments are recorded, and how.
+/// The instruments to record, and the options of their recordings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Recordings", group(ArgGroup::new(RECORDED).multiple(true)))]
 pub(crate) struct Recordings {
-    /// Record this instrument and say whether the storage carries it: a name of the catalogue, or the path of a .toml
-    /// file; `6*pilatus-6m+pco-edge`, or a facility, records all at the same time, and each kind by itself; may be given
-    /// several times
+    /// Record this instrument and report whether the storage carries it: a name of the catalogue, or a .toml
+    /// file. `6*pilatus-6m+pco-edge`, or a facility, records all together, and each kind alone. Repeat the
+    /// option for more
     #[arg(long = "for", value_name = "INSTRUMENT", group = RECORDED)]
     instruments: Vec<String>,
-    /// How long each instrument is recorded
+    /// Record each instrument for this time
     #[arg(long, default_value = "40 s", requires = "instruments")]
     duration: Nanos,
-    /// Memory between an instrument and the storage
+    /// Buffer frames in this much memory between an instrument and the storage
     #[arg(long, default_value = "1 GiB", requires = "instruments")]
     buffer: Bytes,
-    /// What stays of a recording, older frames being removed: a size, or up to which level the target is filled, as in
-    /// "90 %" [default: of packets at their own pace all, as the recorder stores them; else 2 GiB, which is behind the
-    /// caches of most devices and does not fill them]
+    /// Keep the latest frames of a recording, up to this size or this level of the target, such as "90 %".
+    /// Default: all packets at the instrument's own rate; otherwise 2 GiB, more than most devices cache
     #[arg(long, requires = "instruments")]
     keep: Option<Keep>,
-    /// A .toml file that names a condition with the commands that bring it about and take it back: each instrument is
-    /// recorded once more in it. Where a record is gone on with, its commands are those that may be run
+    /// Record each instrument once more in a condition. This .toml file names it, with the commands that
+    /// begin and end it. With --resume, only this file's commands may run
     #[arg(long, value_name = "FILE", requires = RECORDED)]
     condition: Option<PathBuf>,
-    /// How many readers follow each recording, reading every frame and checking it; several numbers, as in 0,1,2, are
-    /// measured one after the other [default: none, and then as many as the instrument says]
+    /// Let N readers follow each recording; they read and check every frame. Several numbers, such as 0,1,2,
+    /// run one after the other [default: none, and then the instrument's number]
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = reader_count, requires = "instruments")]
     readers: Vec<u32>,
-    /// How long after it was due a frame is read, at the earliest [default: as the instrument says, or at once]
+    /// Read no frame earlier than this time after it was due [default: the instrument's, or at once]
     #[arg(long, requires = "instruments")]
     reader_distance: Option<Nanos>,
-    /// How fast each reader reads, at the most [default: as the instrument says, or as fast as frames come]
+    /// Limit each reader to this rate [default: the instrument's, or the rate of the frames]
     #[arg(long, requires = "instruments")]
     reader_rate: Option<ByteRate>,
-    /// Copy every recording to a directory on other storage while it is made
+    /// Copy every recording to this directory on other storage while it grows
     #[arg(long, value_name = "DIRECTORY", requires = "instruments")]
     copy_to: Option<PathBuf>,
-    /// Search for the highest rate that is carried without loss with this buffer, and for the smallest buffer at the
-    /// instrument's own rate
+    /// Find the highest rate without loss with this buffer, and the smallest buffer at the instrument's own
+    /// rate
     #[arg(long, requires = "instruments")]
     find_limit: bool,
-    /// Make all frames where they are recorded from; otherwise an instrument whose packets are known sends them over this
-    /// machine's own network to the recorder of packets
+    /// Generate all frames in the recorder's process. By default an instrument with known packets sends them
+    /// over loopback to the recorder of packets
     #[arg(long, requires = "instruments")]
     in_place: bool,
-    /// Have its packets sent from another machine, where several record (`mpirun`, docs/cluster.md), over the network between
-    /// them
+    /// Send packets from another machine, over the network between machines that record together (`mpirun`,
+    /// docs/cluster.md)
     #[arg(long, requires = "instruments", conflicts_with = "in_place")]
     over_network: bool,
-    /// Which network that is, by its addresses, as in 10.1.0.0/16 [default: that of each machine's first address]
+    /// Use this network, such as 10.1.0.0/16 [default: that of each machine's first address]
     #[arg(long, value_name = "SUBNET", requires = "over_network")]
     network: Option<Subnet>,
-    /// How many machines record an instrument together, the first so many; several numbers, as in 1,2,4, are measured one
-    /// after the other [default: all that were started]
+    /// Record an instrument on the first N machines together. Several numbers, such as 1,2,4, run one after
+    /// the other [default: all that were started]
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = process_count, requires = "instruments")]
     nodes: Vec<u32>,
-    /// How many processes on each of them [default: all that were started]
+    /// Use N processes on each machine [default: all that were started]
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = process_count, requires = "instruments")]
     processes: Vec<u32>,
-    /// How long a trial of such a search lasts
+    /// Run each trial of a search for this time
     #[arg(long, default_value = "5 s", requires = "find_limit")]
     trial: Nanos,
+    #[command(flatten)]
+    changes: InstrumentChanges,
 }
 
-/// More readers than this follow no recording.
+/// The most readers of one recording.
 const READERS_MOST: u32 = 1000;
 
 fn reader_count(text: &str) -> Result<u32> {
@@ -90,32 +91,32 @@ fn process_count(text: &str) -> Result<u32> {
     count.ok_or_else(|| anyhow!("write a number from 1 to 65536, or several as in 1,2,4"))
 }
 
-/// As many recorders are more than any node has.
+/// The most recorders: more than any node has.
 const COUNT_MOST: u32 = 1000;
 
 impl Recordings {
-    /// Whether anything is to be recorded.
+    /// True if `--for` names an instrument.
     pub(crate) fn any(&self) -> bool {
         !self.instruments.is_empty()
     }
 
-    /// What a campaign of nothing else is called.
+    /// The title of a campaign with only these recordings.
     pub(crate) fn title(&self) -> String {
         format!("Recordings of {}", self.instruments.join(", "))
     }
 
-    /// Where recordings are copied to.
+    /// The directory that recordings are copied to; `None` without `--copy-to`.
     pub(crate) fn copy_to(&self) -> Option<String> {
         self.copy_to.as_ref().map(|path| path.display().to_string())
     }
 
-    /// All recordings: of each instrument those by itself, and then those that are made at the same time. All are made in
-    /// the order of what they are for, see `turns` of the campaign.
+    /// All recordings: first those of each instrument alone, then those made together. The campaign runs them
+    /// in the order of their purposes; see its `turns`.
     pub(crate) fn cells(&self) -> Result<Vec<Cell>> {
         let condition = self.condition()?;
         let mut runs = Vec::new();
         for (number, asked) in (0..).zip(&self.instruments) {
-            let members = members(asked)?;
+            let members = members(asked, &self.changes)?;
             for member in &members {
                 let name = &member.instrument.name;
                 let has_packets = member.instrument.packets.is_some() || !self.over_network;
@@ -142,7 +143,7 @@ impl Recordings {
         Ok(runs.into_iter().map(|run| Cell::recording(run.label(), run)).collect())
     }
 
-    /// Nothing is recorded for so short a time that it shows nothing.
+    /// Refuses a recording that is too short to prove anything.
     fn check_durations(&self, member: &Member) -> Result<()> {
         let recording = self.cell(member, Readers::default());
         let trial = RecordingRun { duration: self.trial, ..recording.clone() };
@@ -153,8 +154,8 @@ impl Recordings {
         Ok(())
     }
 
-    /// What is recorded of an instrument by itself: at its own pace and as fast as the storage takes it, both with each
-    /// number of readers; the searches if they are asked for; and both again in the condition.
+    /// The recordings of an instrument alone: at its own rate and at full speed, both with each number of
+    /// readers. Searches follow if the options have them, then both again in the condition.
     fn alone(&self, member: &Member, condition: Option<&Condition>, cells: &mut Vec<RecordingRun>) {
         let paced: Vec<RecordingRun> =
             self.levels(member).into_iter().map(|readers| self.cell(member, readers)).collect();
@@ -172,12 +173,12 @@ impl Recordings {
         }
     }
 
-    /// The same as fast as the storage takes frames, with each number of readers alike.
+    /// The same recording at full speed, with the same readers.
     fn limit(&self, paced: &RecordingRun) -> RecordingRun {
         paced.at_full_speed(self.keep.is_some())
     }
 
-    /// The condition of the file.
+    /// Reads the condition of the file; `None` without `--condition`.
     pub(crate) fn condition(&self) -> Result<Option<Condition>> {
         let Some(path) = &self.condition else { return Ok(None) };
         let file = path.display().to_string();
@@ -208,7 +209,7 @@ impl Recordings {
         run
     }
 
-    /// Over a network, if it is known how its frames come over one.
+    /// The frames' way to the recorder: over a network, if the catalogue has the instrument's packets.
     fn route(&self, instrument: &Instrument) -> Route {
         match (&instrument.packets, self.in_place, self.over_network) {
             (Some(_), false, false) => Route::Loopback,
@@ -217,7 +218,8 @@ impl Recordings {
         }
     }
 
-    /// Who reads, in order: as was asked, or nobody and then who reads this instrument as a rule; a copy last.
+    /// The readers of each recording, in order: the numbers of `--readers`, or none and then the instrument's
+    /// usual number. A copy comes last.
     fn levels(&self, member: &Member) -> Vec<Readers> {
         let usual = member.instrument.readers;
         let distance = self.reader_distance.unwrap_or(usual.distance);
@@ -233,12 +235,12 @@ impl Recordings {
     }
 }
 
-/// Each recording with each of these numbers; as it is, if there are none.
+/// Repeats each recording for each of these counts. Without counts, leaves them as they are.
 fn over(counts: &[u32], runs: Vec<RecordingRun>, set: impl Fn(&mut RecordingRun, u32)) -> Vec<RecordingRun> {
     if counts.is_empty() {
         return runs;
     }
-    // What is recorded at the same time is so with the same number.
+    // Recordings made together have the same count.
     let companies = runs.iter().filter_map(|run| run.company).max().map_or(0, |last| last + 1);
     let mut all = Vec::with_capacity(counts.len() * runs.len());
     for (number, count) in (0..).zip(counts) {
@@ -252,12 +254,12 @@ fn over(counts: &[u32], runs: Vec<RecordingRun>, set: impl Fn(&mut RecordingRun,
     all
 }
 
-/// What stays of a recording.
+/// The part of a recording that stays.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Keep {
-    /// So much.
+    /// This many bytes.
     Size(Bytes),
-    /// Up to this share of all space of the target.
+    /// Frames up to this share of the target's space.
     Level(f64),
 }
 
@@ -275,40 +277,46 @@ impl FromStr for Keep {
     }
 }
 
-/// Instruments of one kind that are recorded at the same time.
+/// Several instruments of one kind, recorded together.
 struct Member {
     instrument: Instrument,
     count: u32,
 }
 
 impl Member {
-    /// What all of them deliver.
+    /// The rate of all of them together, in bytes a second.
     fn rate(&self) -> f64 {
         self.instrument.rate().0 * f64::from(self.count)
     }
 }
 
-/// The instruments of a facility, of which one is a facility too, or of a list.
-fn members(asked: &str) -> Result<Vec<Member>> {
+/// The instruments of a list or of a facility. One instrument is a facility too.
+fn members(asked: &str, changes: &InstrumentChanges) -> Result<Vec<Member>> {
     if asked.contains(['+', '*']) {
-        return asked.split('+').map(member).collect();
+        return asked.split('+').map(|one| member(one, changes)).collect();
     }
     let (facility, instruments) = facility::load(asked)?;
     let members = facility.instruments.iter().zip(instruments);
-    members.map(|(member, instrument)| of_facility(asked, member, instrument)).collect()
+    let each = members.map(|(member, mut instrument)| {
+        changes.apply(&mut instrument)?;
+        of_facility(asked, member, instrument)
+    });
+    each.collect()
 }
 
-/// An instrument of a list, and how many of it: `name` or `N*name`.
-fn member(asked: &str) -> Result<Member> {
+/// Reads an instrument of a list: `name` or `N*name`.
+fn member(asked: &str, changes: &InstrumentChanges) -> Result<Member> {
     let (count, name) = asked.split_once('*').unwrap_or(("1", asked));
     let count: u32 =
         count.trim().parse().with_context(|| format!("--for {asked}: `{count}` is no number"))?;
     ensure!((1..=COUNT_MOST).contains(&count), "--for {asked}: write 1 to {COUNT_MOST} of an instrument");
     ensure!(!name.trim().is_empty(), "--for {asked}: an instrument is missing: write a+b, or 6*a+b");
-    Ok(Member { instrument: user_file::instrument(name.trim())?.delivered().into_owned(), count })
+    let mut instrument = user_file::instrument(name.trim())?;
+    changes.apply(&mut instrument)?;
+    Ok(Member { instrument: instrument.delivered().into_owned(), count })
 }
 
-/// The instruments of one kind in a facility. One recorder is not more than a node can have.
+/// The instruments of one kind in a facility. A node has room for at most [`COUNT_MOST`] of them.
 fn of_facility(file: &str, member: &nilometer_model::Member, mut instrument: Instrument) -> Result<Member> {
     let count = u32::try_from(member.count).ok().filter(|count| *count <= COUNT_MOST);
     let count = count.with_context(|| {
@@ -370,12 +378,21 @@ mod tests {
         let path = directory.path().join("facility.toml");
         let text = "title = \"one\"\n[[instrument]]\nname = \"pco-edge\"\nreaders = { count = 2 }\n";
         std::fs::write(&path, text).expect("space");
-        let found = members(path.to_str().expect("a plain name")).expect("a valid facility");
+        let found = members(path.to_str().expect("a plain name"), &InstrumentChanges::default())
+            .expect("a valid facility");
         let [Member { instrument, count: 1 }] = &found[..] else { panic!("one of one kind") };
         assert_eq!((instrument.name.as_str(), instrument.readers.count), ("pco-edge", 2));
-        let [by_name] = &members("pco-edge").expect("it is in the catalogue")[..] else { panic!("one") };
+        let [by_name] =
+            &members("pco-edge", &InstrumentChanges::default()).expect("it is in the catalogue")[..]
+        else {
+            panic!("one")
+        };
         assert_eq!((by_name.count, by_name.instrument.name.as_str()), (1, "pco-edge"));
-        let [compressed] = &members("eiger2-16m").expect("it is in the catalogue")[..] else { panic!("one") };
+        let [compressed] =
+            &members("eiger2-16m", &InstrumentChanges::default()).expect("it is in the catalogue")[..]
+        else {
+            panic!("one")
+        };
         let rate = compressed.instrument.rate().0;
         assert!((rate / 507e6 - 1.0).abs() < 0.01, "its frames come compressed: {rate}");
     }

@@ -1,4 +1,4 @@
-//! `nilometer repair`: makes the HDF5 files of a recording whole again, from what its journals know.
+//! `nilometer repair`: makes the HDF5 files of a recording whole again, from its journals.
 
 use std::path::PathBuf;
 
@@ -11,31 +11,32 @@ use crate::{
     Blame, Failure, Outcome, lone_file::refuse_files, recording_text::in_line, stored_at::refuse_urls, tell,
 };
 
-/// Makes the HDF5 files of a recording whole again, after a loss of power or damage: in place, frames are not copied
+/// Repair HDF5 files of a recording in place, after a loss of power or damage
 ///
-/// The journals beside the files know where each frame is. A file whose index agrees with them is not touched; of any other
-/// all frames are read, and everything else is written anew behind them. A recording that is still made is refused.
+/// The journals beside the files locate each frame, and repair copies no frame. A file whose index agrees
+/// with them stays as it is. In any other file, repair reads all frames and writes everything else anew
+/// behind them. It refuses a recording that still grows.
 #[derive(Debug, Args)]
 pub(crate) struct Repair {
     /// The directories of the recording, those of all lanes
     #[arg(required = true)]
     directories: Vec<PathBuf>,
-    /// Only say what would be done
+    /// Print the repairs, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// The machine that recorded it is down: on storage that several machines share no lock says so
+    /// Assert that the recording machine is down: on storage that several machines share, no lock can show it
     #[arg(long)]
     recorder_is_down: bool,
 }
 
-/// What was not made whole.
+/// The frames that are lost, and the files that failed.
 #[derive(Debug, Default)]
 struct Faults {
     lost: u64,
     failed: usize,
 }
 
-/// What is for a file that is named.
+/// The advice for somebody who passes a file.
 const FOR_FILES: &str = "a file without a journal can not be made whole: `nilometer verify FILE` names what is damaged, and `nilometer export FILE --to FILE.raw` writes what is left";
 
 impl Repair {
@@ -50,7 +51,7 @@ impl Repair {
             faults.failed += usize::from(matches!(file.outcome, RepairOutcome::Failed(_)));
         };
         match repair_recording(&self.directories, options, &mut tell) {
-            // It is in order, and begun too early.
+            // The arguments are right, and the recording still grows or is empty: a fault, not wrong input.
             Err(error @ (RepairError::Recorded { .. } | RepairError::Recording(OpenError::Empty { .. }))) => {
                 return Err(Failure::Run(error.into()));
             }
@@ -64,10 +65,10 @@ impl Repair {
     }
 }
 
-/// As many datasets of a file are named that are not kept.
+/// The most datasets of a file that the output names as not kept.
 const NAMED_MAX: usize = 20;
 
-/// What became of a file: a line, one for each frame that is lost, and for each dataset that is not kept.
+/// The outcome of a file: one line, then one for each lost frame and for each dataset that is not kept.
 fn told(file: &RepairedFile) -> String {
     let RepairedFile { outcome, frames, unproved, lost, lost_frames, lost_values, .. } = file;
     let path = in_line(file.path.display());

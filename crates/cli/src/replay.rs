@@ -1,4 +1,4 @@
-//! `nilometer replay`: a recording sent again, over a network.
+//! `nilometer replay`: sends a recording again, over a network.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -23,26 +23,27 @@ use crate::{
     signals::stop_on_signal, stored_at::StoredAt, tell,
 };
 
-/// Sends a recording again, packet by packet, at its own rate; also while it is still recorded
+/// Send a recording again, packet by packet, at its own rate, even while it grows
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// The directories of the recording, those of all lanes
     #[arg(required = true)]
     directories: Vec<PathBuf>,
-    /// Where it goes: `udp://HOST:PORT`, with the serial numbers that its packets had in front of them, the modules of a
-    /// detector to as many ports from that one on; or `tcp://HOST:PORT`, one after the other without them
+    /// Send to this address. `udp://HOST:PORT` gets packets with the serial numbers that preceded them; the
+    /// modules of a detector go to as many ports from PORT on. `tcp://HOST:PORT` gets them one after the
+    /// other, without serial numbers
     #[arg(long, value_name = "ADDRESS")]
     to: String,
-    /// The serial number of the first packet
+    /// Begin with this serial number
     #[arg(long, default_value_t = 0)]
     serial: u64,
-    /// Bytes of frames a second [default: as it came]
+    /// Send this many bytes of frames a second [default: the recording's own rate]
     #[arg(long)]
     rate: Option<ByteRate>,
-    /// How many routers packets to a multicast group may pass [default: 1]
+    /// Let packets to a multicast group pass this many routers [default: 1]
     #[arg(long)]
     ttl: Option<u8>,
-    /// The interface by which packets to a multicast group leave [default: the system's choice]
+    /// Send packets to a multicast group by this interface [default: the system's choice]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
 }
@@ -50,7 +51,7 @@ pub(crate) struct Replay {
 const TCP: &str = "tcp://";
 const UDP: &str = "udp://";
 
-/// What is for a file that is named.
+/// The advice for somebody who passes a file.
 const FOR_FILES: &str = "what a recording of packets sends again is in its directories, and a file of HDF5 without a journal has no packets";
 
 impl Replay {
@@ -82,7 +83,7 @@ impl Replay {
         Ok(vec![Box::new(outlet)])
     }
 
-    /// To each of so many ports from that one on.
+    /// An outlet to each of `ports` ports, from that of `to` on.
     fn udp(&self, to: SocketAddr, ports: usize) -> anyhow::Result<Vec<Box<dyn Outlet>>> {
         let sending = Sending { hops: self.ttl, interface: self.interface.clone(), ..Sending::default() };
         let mut outlets: Vec<Box<dyn Outlet>> = Vec::new();
@@ -97,7 +98,7 @@ impl Replay {
         Ok(outlets)
     }
 
-    /// Whether it is one of TCP, and where.
+    /// True if the address is one of TCP, and the address itself.
     fn address(&self) -> anyhow::Result<(bool, Address)> {
         let wrong = || {
             anyhow!("--to {}: write udp://HOST:PORT or tcp://HOST:PORT, as in udp://127.0.0.1:46227", self.to)
@@ -107,7 +108,7 @@ impl Replay {
             (_, Some(rest)) => (false, rest),
             _ => return Err(wrong()),
         };
-        // The forms are the same.
+        // Both forms of address are the same.
         let address = format!("{UDP}{rest}").parse().map_err(|_| wrong())?;
         Ok((is_tcp, address))
     }
@@ -139,7 +140,7 @@ fn summary(replayed: &Replayed) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What was not sent becomes the exit code.
+/// Turns packets that were not sent into a failure.
 fn went_well(replayed: &Replayed, whole: &RecordingView) -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     if replayed.sent.unsent > 0 {

@@ -1,4 +1,4 @@
-//! `nilometer report`: the report of a record, in one of seven formats.
+//! `nilometer report`: prints or writes the report of a record, in one of seven formats.
 
 use std::{
     ffi::OsStr,
@@ -19,46 +19,50 @@ use nilometer_storage::user_file;
 
 use crate::{Blame, Failure, Outcome, acceptance, observed::ObservedFiles, tell};
 
-/// Prints or writes the report of a record
+/// Print or write the report of a record
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// The record that `evaluate` wrote
     record: PathBuf,
     #[command(flatten)]
     observed: ObservedFiles,
-    /// How it is written
+    /// Write the report in this format
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
-    /// Show all latencies, limits and parameters, and the properties of the storage (terminal, markdown; a page has them always)
+    /// Show all latencies, limits and parameters, and the properties of the storage (terminal, markdown; a
+    /// page always does)
     #[arg(long)]
     all: bool,
-    /// Show the margin of each instrument of the catalogue, predicted from the figures (terminal, markdown; a page and JSON have it always)
+    /// Show the margin of each instrument of the catalogue, predicted from the figures (terminal, markdown; a
+    /// page and JSON always do)
     #[arg(long)]
     predict: bool,
-    /// Show the samples behind a figure, and how it follows: STAGE/PHASE/TARGET, or INSTRUMENT/TARGET (terminal, markdown)
+    /// Show the samples behind a figure, and its derivation: STAGE/PHASE/TARGET, or INSTRUMENT/TARGET
+    /// (terminal, markdown)
     #[arg(long, value_name = "FIGURE", conflicts_with_all = ["all", "predict"])]
     why: Option<String>,
-    /// Where it goes; `-` is standard output [default: for html and acceptance, the record's name with .html or .acceptance.html in the current directory; else standard output]
+    /// Write to this file; `-` is standard output. Default: standard output; for html and acceptance, the
+    /// record's name with .html or .acceptance.html in the current directory
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// How a report is written.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Text as wide as the terminal, 100 columns at the most
+    /// Text as wide as the terminal, at most 100 columns
     Terminal,
     /// One file with charts, which opens offline
     Html,
-    /// For an issue or a document
+    /// Text for an issue or a document
     Markdown,
     /// A row a sample
     Csv,
     /// A row a figure, over its repeats
     FiguresCsv,
-    /// For programs
+    /// JSON for programs
     Json,
-    /// The page of a plan with [accept], to be filed
+    /// The page of a plan with [accept], for your files
     Acceptance,
 }
 
@@ -72,7 +76,7 @@ impl Report {
             let text = self.text(&results, &logs, layout())?;
             match self.format {
                 Format::Json => tell::json_result(text),
-                // Names in them are clean.
+                // Names in them have no control characters.
                 Format::Terminal | Format::Csv | Format::FiguresCsv => tell::result_unchanged(text),
                 Format::Html | Format::Markdown | Format::Acceptance => tell::result(text),
             }
@@ -89,7 +93,7 @@ impl Report {
         Ok(())
     }
 
-    /// A page is not for a terminal to print.
+    /// The file of a page: no terminal can show one.
     fn default_output(&self) -> Option<PathBuf> {
         let name = PathBuf::from(self.record.file_stem().unwrap_or(self.record.as_os_str()));
         match self.format {
@@ -99,7 +103,7 @@ impl Report {
         }
     }
 
-    /// What machines were observed to do meanwhile; formats with a row a figure have no place for it.
+    /// The looks of observed machines. Formats with a row a figure have no place for them.
     fn logs(&self, results: &Results) -> anyhow::Result<Vec<CorrectedLog>> {
         let has_place =
             matches!(self.format, Format::Terminal | Format::Html | Format::Markdown | Format::Json);
@@ -110,7 +114,7 @@ impl Report {
         self.observed.logs(results)
     }
 
-    /// Only text that a person reads leaves something out.
+    /// Refuses these options unless a person reads the text: only such text leaves something out.
     fn check_extent(&self) -> anyhow::Result<()> {
         let is_chosen = self.all || self.predict || self.why.is_some();
         let has_choice = matches!(self.format, Format::Terminal | Format::Markdown);
@@ -149,13 +153,14 @@ impl Report {
     }
 }
 
-/// Where the page of a record is: beside it, `.html` in the place of `.sqlite`, or behind another name.
+/// The path of a record's page: beside the record, with `.html` in place of `.sqlite`, or behind another
+/// name.
 pub(crate) fn page_of(record: &Path) -> PathBuf {
     let is_usual = record.extension().is_some_and(|extension| extension == "sqlite");
     if is_usual { record.with_extension("html") } else { record.with_added_extension("html") }
 }
 
-/// Writes the page of a record beside it, in the place of an earlier one, whole or not at all; where it is.
+/// Writes the page of a record beside it, over an earlier one, whole or not at all. Returns its path.
 pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> anyhow::Result<PathBuf> {
     let page = page_of(record);
     let shown = page.display();
@@ -172,7 +177,7 @@ pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> anyhow::Result<Pat
     Ok(page)
 }
 
-/// A report can be made again, a record can't: it is never overwritten, by whatever name.
+/// Refuses the record as output, by any path: you can make a report again, a record not.
 pub(crate) fn refuse_the_record(output: &Path, record: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let file = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
@@ -181,7 +186,7 @@ pub(crate) fn refuse_the_record(output: &Path, record: &Path) -> anyhow::Result<
     Ok(())
 }
 
-/// A page that nobody asked for by its name takes the place of another report only.
+/// Refuses to overwrite a file that is no report, if the user did not name the page.
 fn refuse_foreign(page: &Path) -> anyhow::Result<()> {
     let shown = page.display();
     ensure!(
@@ -191,7 +196,7 @@ fn refuse_foreign(page: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether nothing of this name is there, or a page that this program wrote.
+/// True if no file has this name, or the file is a page of this program.
 pub(crate) fn is_page_or_free(page: &Path) -> bool {
     if page.symlink_metadata().is_err() {
         return true;
@@ -201,8 +206,8 @@ pub(crate) fn is_page_or_free(page: &Path) -> bool {
     begins.starts_with("<!DOCTYPE html>") && marks.iter().any(|mark| begins.contains(mark))
 }
 
-/// As wide as the terminal that results go to. Colours only where a person reads them, the terminal has some, and they did
-/// not ask for none (<https://no-color.org>).
+/// The layout for the terminal of the results: its width, and colours. Without colours if no person reads,
+/// the terminal has none, or the user opts out (<https://no-color.org>).
 pub(crate) fn layout() -> TextLayout {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
@@ -212,10 +217,10 @@ pub(crate) fn layout() -> TextLayout {
         |name: &str, wanted: fn(&OsStr) -> bool| std::env::var_os(name).is_some_and(|value| wanted(&value));
     let refused = is("NO_COLOR", |value| !value.is_empty()) || is("TERM", |value| value == "dumb");
     let palette = if refused { Palette::Plain } else { Palette::Coloured };
-    // A terminal that does not say how wide it is has 0 columns here.
+    // A terminal that does not state its width has 0 columns here.
     let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
     TextLayout::new(palette, if columns == 0 { USUAL_COLUMNS } else { columns })
 }
 
-/// Of a terminal that does not say.
+/// The columns of a terminal that does not state its width.
 const USUAL_COLUMNS: usize = 80;

@@ -1,4 +1,4 @@
-//! `nilometer evaluate --resume`: goes on with the campaign of a record, from where it was interrupted or killed.
+//! `nilometer evaluate --resume`: continues the campaign of a record from its interruption.
 
 use std::path::{Path, PathBuf};
 
@@ -21,15 +21,15 @@ use crate::{
     trusted::refuse_to_act_for_others,
 };
 
-/// Where a campaign is that was not named.
+/// The record to continue without `--record`.
 const DEFAULT: &str = "evaluation.sqlite";
 
-/// Where the record is that is gone on with.
+/// The path of the record to continue.
 pub(crate) fn recorded_at(asked: &Evaluate) -> PathBuf {
     asked.record.clone().unwrap_or_else(|| DEFAULT.into())
 }
 
-/// The campaign of the record, ready to go on.
+/// Reads the campaign of the record, and prepares to continue.
 pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Failure> {
     let path = recorded_at(asked);
     let (mut record, begun) = Record::resume(&path).input()?;
@@ -38,7 +38,7 @@ pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Fail
     let results = nilometer_record::read(&path).run()?;
     refuse_to_act_for_others(asked, &recorded, &results, &path).input()?;
     refuse_another_program(&results).input()?;
-    // First of all: a target may be out of reach in its condition.
+    // This comes first: in its condition, a target may be out of reach.
     let LeftInForce { stuck, .. } = leave_all(&mut record, &recorded, &results).run()?;
     let found = find_again(&recorded, &begun).input()?;
     let in_use: Vec<bool> =
@@ -59,17 +59,17 @@ pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Fail
     Ok(Ready { path, resolved, record, done, trials, rates, in_use, network })
 }
 
-/// What came of what a killed campaign left in force.
+/// The outcome of undoing the conditions and settings of a killed campaign.
 #[derive(Debug, Default)]
 pub(crate) struct LeftInForce {
-    /// By target: why something could not be taken back, if so.
+    /// By target: the reason why one could not be undone, if so.
     pub(crate) stuck: Vec<Option<String>>,
-    /// How many settings and conditions were in force.
+    /// The number of settings and conditions that were in force.
     pub(crate) tried: usize,
 }
 
-/// Leaves the conditions that the killed campaign left its targets in, and takes its settings back. A target of which that
-/// does not work is not what it is by itself, and is left out.
+/// Ends the conditions and settings that the killed campaign left in force. If that fails on a target, its
+/// figures would not be its own, and the campaign leaves it out.
 pub(crate) fn leave_all(
     record: &mut Record,
     recorded: &PlannedCampaign,
@@ -88,7 +88,7 @@ pub(crate) fn leave_all(
     Ok(left)
 }
 
-/// What the user asks for besides must be what the record is of.
+/// Refuses other targets and another plan on the command line than those of the record.
 fn check_same(asked: &Evaluate, recorded: &PlannedCampaign, nodes: &RankNodes, record: &Path) -> Result<()> {
     let another = |why: String| anyhow!("{}: the record is of another campaign: {why}", record.display());
     let names = |addresses: &[TargetAddress]| {
@@ -106,19 +106,19 @@ fn check_same(asked: &Evaluate, recorded: &PlannedCampaign, nodes: &RankNodes, r
     difference(&recorded.plan, &asked).map_or(Ok(()), |why| Err(another(why)))
 }
 
-/// An address as descriptions have it: a directory without symlinks.
+/// An address in the form of descriptions: a directory without symlinks.
 fn whole(address: &TargetAddress) -> TargetAddress {
     let real = address.directory().and_then(|path| path.canonicalize().ok());
     real.map_or_else(|| address.clone(), TargetAddress::from)
 }
 
-/// Each target as it is now, without what the killed campaign left there; none for one that was left out before and can't
-/// be used now either.
+/// Describes each target now, after removing the killed campaign's remains. `None` for a target that was left
+/// out before and still can't be used.
 fn find_again(recorded: &PlannedCampaign, begun: &Begun) -> Result<Vec<Option<TargetDescription>>> {
     let mut found: Vec<Option<TargetDescription>> = Vec::new();
     for (index, was) in recorded.targets.iter().enumerate() {
         if was.is_joined() {
-            // They stand behind those that they consist of.
+            // Joined targets follow their members.
             let members =
                 recorded.members(index).into_iter().map(|member| found.get(member).cloned().flatten());
             let members: Option<Vec<TargetDescription>> = members.collect();
@@ -149,7 +149,7 @@ fn again(was: &TargetDescription, left: &[&RunHandle]) -> Result<TargetDescripti
         let path = &was.address;
         bail!("{path}: is not what it was: {} there, {} here", identity(was), identity(&is));
     }
-    // What was left took space.
+    // The remains took space.
     if remove_left_runs(was, left, &mut |why| tell::note(why)) {
         Ok(describe_in_child(&was.address)?)
     } else {

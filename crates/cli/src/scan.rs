@@ -1,4 +1,4 @@
-//! `nilometer scan`: what a recording is, as its operator wants to know it.
+//! `nilometer scan`: summarizes recordings for their operator.
 
 use std::path::PathBuf;
 
@@ -23,21 +23,21 @@ use crate::{
     verify::range,
 };
 
-/// Says what recordings are: format, stations, threads, times, rate, and what is missing
+/// Summarize recordings: format, stations, threads, times, rate, missing frames
 #[derive(Debug, Args)]
 pub(crate) struct Scan {
-    /// The directories of recordings, or those above them: all lanes of what is found there are put together
+    /// The directories of recordings, or those above them. Scan joins all lanes that it finds there
     #[arg(required = true)]
     directories: Vec<PathBuf>,
-    /// Read every frame, not only the first and the last, and name what the journals do not say
+    /// Read every frame, not only the first and the last, and print facts that the journals lack
     #[arg(long)]
     all: bool,
-    /// As JSON: a list of recordings
+    /// Print JSON: a list of recordings
     #[arg(long)]
     json: bool,
 }
 
-/// What is for a file that is named.
+/// The advice for somebody who passes a file.
 const FOR_FILES: &str = "`nilometer verify FILE` says what is in a file of HDF5 without a journal";
 
 impl Scan {
@@ -46,13 +46,14 @@ impl Scan {
         let stored = StoredAt::named(&self.directories).input()?;
         let (recordings, unread) = stored.open_each(Trust::Acknowledged).input()?;
         if recordings.len() == 0 {
-            // The message of one that is not there.
+            // A missing directory gets its own message.
             stored.open(Trust::Acknowledged).input()?;
         }
         let mut listing = Listing { json: self.json.then(JsonList::new), is_empty: true };
         let mut faults = ScanFaults::default();
         for recording in recordings {
-            // One at a time: memory does not grow with their number, and each is told when it was read.
+            // One at a time: memory does not grow with their number, and each summary appears when it is
+            // ready.
             let whole = RecordingView::new(recording, Extent::All);
             let scan = self.scan(&whole);
             listing.tell(&whole, &scan).run()?;
@@ -80,7 +81,7 @@ impl Scan {
 #[derive(Debug)]
 struct Listing {
     json: Option<JsonList>,
-    /// No paragraph was written yet.
+    /// True until the first paragraph.
     is_empty: bool,
 }
 
@@ -95,7 +96,7 @@ impl Listing {
     }
 }
 
-/// The first fault of the recordings that were scanned.
+/// The first fault of the scanned recordings.
 #[derive(Debug, Default)]
 struct ScanFaults {
     first: Option<String>,
@@ -103,7 +104,7 @@ struct ScanFaults {
 }
 
 impl ScanFaults {
-    /// Takes in the faults of a recording, of which `all` was read or not.
+    /// Takes in the faults of a recording. `all` is true if every frame was read.
     fn note(&mut self, whole: &RecordingView, all: bool) {
         self.overwritten |= all && whole.is_overwritten(0..u64::MAX);
         if self.first.is_none() {
@@ -111,7 +112,8 @@ impl ScanFaults {
         }
     }
 
-    /// The command's outcome: `unread` names the first directory or journal of no known recording that can't be read.
+    /// The command's outcome: `unread` names the first directory or journal of no known recording that can't
+    /// be read.
     fn ended(self, unread: Option<String>) -> Outcome {
         ensure_read(self.overwritten).run()?;
         let first = unread.or(self.first);
@@ -128,16 +130,16 @@ fn first_fault(whole: &RecordingView) -> Option<String> {
     journal.or_else(|| whole.faults().first)
 }
 
-/// Nothing was overwritten while all was read.
+/// Refuses a result if the recorder overwrote frames during the reading.
 fn ensure_read(overwritten: bool) -> anyhow::Result<()> {
     anyhow::ensure!(!overwritten, OVERWRITTEN);
     Ok(())
 }
 
-/// As many runs of missing blocks, and as many jumps, are written as text.
+/// The most runs of missing blocks, and the most jumps, that the text has.
 const SHOWN: usize = 10;
 
-/// A line each.
+/// The summary as text, one line for each fact.
 fn text(whole: &RecordingView, scan: &Scanned) -> String {
     let mut lines = vec![
         format!("recording   {}, {}", in_line(whole.name()), of_format(whole, scan)),
@@ -159,7 +161,7 @@ fn text(whole: &RecordingView, scan: &Scanned) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The format of its files: what a view shows of CBF files are the pixels that are packed in them.
+/// The format of its files: a view shows the pixels that are packed in CBF files.
 fn stored_format(whole: &RecordingView) -> Format {
     match whole.recording(|recording| recording.head().format) {
         format @ (Format::Cbf | Format::Hdf5) => format,
@@ -180,7 +182,7 @@ fn of_format(whole: &RecordingView, scan: &Scanned) -> String {
     words.join(", ")
 }
 
-/// Stations and threads, as far as they are known.
+/// Stations and threads, as far as the frames or the journal name them.
 fn names(scan: &Scanned) -> (Vec<String>, Vec<u16>) {
     let seen = scan.read.iter().flat_map(|read| &read.lanes);
     let mut stations: Vec<u16> = scan.survey.lanes.iter().chain(seen.clone()).map(|lane| lane.0).collect();
@@ -206,7 +208,7 @@ fn lanes(whole: &RecordingView) -> String {
     })
 }
 
-/// When a frame is.
+/// The time of a frame.
 fn moment(stamp: Stamp, rate: Option<u64>) -> String {
     stamp.moment(rate).to_string()
 }
@@ -262,7 +264,7 @@ fn read(scan: &Scanned) -> Vec<String> {
     lines
 }
 
-/// The packets that did not come of a sender and thread, for programs.
+/// The packets of a sender and thread that did not come, as JSON.
 fn source_value(source: &SourceLoss) -> Value {
     let station = source.thread.map(|(station, _)| Station(station).to_string());
     json!({
@@ -271,7 +273,7 @@ fn source_value(source: &SourceLoss) -> Value {
     })
 }
 
-/// The same for programs. What is not known is null.
+/// The summary as JSON; unknown facts are null.
 fn value(whole: &RecordingView, scan: &Scanned) -> Value {
     let (stations, threads) = names(scan);
     let rate = scan.survey.frames_per_second;

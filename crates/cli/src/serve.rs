@@ -1,5 +1,5 @@
-//! `nilometer serve`: a recorder that is commanded, over HTTP and as Mark 5 recorders are. What it is told here; the recorder
-//! is the crate `service`.
+//! `nilometer serve`: a recorder that obeys commands, over HTTP and in the language of Mark 5 recorders. This
+//! file has its options; the recorder is in the crate `service`.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -14,49 +14,50 @@ use serde::Deserialize;
 
 use crate::{Blame, Outcome, signals::stop_on_signal, tell};
 
-/// Runs a recorder that is commanded, over HTTP or as Mark 5 recorders are
+/// Run a recorder that obeys commands, over HTTP or as Mark 5 recorders do
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// A TOML file: `[record]` with what `nilometer record` can be told, `[service]` with what can be told here; options
-    /// win over it
+    /// Read options from this TOML file: those of `nilometer record` in `[record]`, those below in
+    /// `[service]`. Options of the command line win
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     service: Service,
 }
 
-/// Where it is reached.
+/// The addresses and the clients of the service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Service {
-    /// Where HTTP is answered: a page for browsers; GET /status and /metrics; POST /configure, /arm, /start and /stop; or `off`
-    /// [default: 127.0.0.1:9620]
+    /// Answer HTTP at this address, or `off`: a page for browsers; GET /status and /metrics; POST /configure,
+    /// /arm, /start and /stop [default: 127.0.0.1:9620]
     #[arg(long, value_name = "ADDRESS")]
     http: Option<String>,
-    /// Where the commands of Mark 5 recorders are answered, or `off` [default: 127.0.0.1:2620; off with --tokens or --tls-clients,
-    /// since these commands know neither]
+    /// Answer the commands of Mark 5 recorders at this address, or `off`. These commands know neither tokens
+    /// nor certificates [default: 127.0.0.1:2620; off with --tokens or --tls-clients]
     #[arg(long, value_name = "ADDRESS")]
     mark5: Option<String>,
-    /// Let other machines command it; --tokens, --tls-clients and --allow-clients say who may
+    /// Let other machines send commands. --tokens, --tls-clients and --allow-clients restrict them
     #[arg(long)]
     listen_beyond_loopback: bool,
-    /// Obey and answer only this client, an address or a network such as 10.0.0.0/24; repeat the option for more [default:
-    /// whoever reaches the port]
+    /// Answer and obey only this client: an address, or a network such as 10.0.0.0/24. Repeat the option for
+    /// more [default: all that reach the port]
     #[arg(long, value_name = "ADDRESS|NETWORK")]
     allow_clients: Vec<AllowedSender>,
     #[command(flatten)]
     tls: TlsFiles,
-    /// Answer HTTP only to clients that send a token of this file, as `Authorization: Bearer TOKEN`; a browser asks for the name and,
-    /// as password, the token. Each line is NAME TOKEN, or NAME TOKEN read for somebody who must not command
+    /// Answer HTTP only to clients that send a token of this file, as `Authorization: Bearer TOKEN`. A
+    /// browser asks for the name and, as password, the token. Each line is NAME TOKEN, or NAME TOKEN read for
+    /// clients that must not command
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
-    /// Instruments may be named by their path if they lie below this directory; may be given several times. Others are
-    /// those of the catalogue, and that of the configuration
+    /// Let commands name instruments by a path below this directory. Repeat the option for more. The
+    /// catalogue and the configuration's instrument are always allowed
     #[arg(long, value_name = "DIRECTORY")]
     instruments: Vec<PathBuf>,
 }
 
-/// The file.
+/// The configuration file.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Configured {
@@ -119,7 +120,7 @@ impl Service {
         listener("http", self.http.as_deref().unwrap_or(HTTP_ADDRESS), reach)
     }
 
-    /// Where Mark 5 commands are taken. Nowhere, unless it is asked for, if whoever commands over HTTP has to prove who they are.
+    /// The address for Mark 5 commands. If clients of HTTP must prove their identity, it is off by default.
     fn for_stations(&self) -> Result<&str, ServiceError> {
         let knows_clients = self.tokens.is_some() || self.tls.clients.is_some();
         let address = self.mark5.as_deref().unwrap_or(if knows_clients { OFF } else { MARK5 });
@@ -133,7 +134,7 @@ impl Service {
     }
 }
 
-/// A listener at this address, which is said; none if it is `off`.
+/// A listener at this address, after a message about it; `None` if the address is `off`.
 fn listener(
     what: &str,
     address: &str,

@@ -1,4 +1,4 @@
-//! How far something is, on stderr: a line that is rewritten in place on a terminal, and nothing elsewhere.
+//! The progress of one long operation, on stderr: a line in place on a terminal, and nothing elsewhere.
 
 use std::{io::IsTerminal, time::Duration};
 
@@ -7,7 +7,7 @@ use nilometer_storage::Clock;
 
 use crate::tell;
 
-/// See the module.
+/// The progress of one operation, as a share of its bytes.
 #[derive(Debug)]
 pub(crate) struct Share {
     what: &'static str,
@@ -20,12 +20,12 @@ pub(crate) struct Share {
 const STEP: Duration = Duration::from_millis(200);
 
 impl Share {
-    /// Of so much.
+    /// Starts at 0 of `all` bytes.
     pub(crate) fn new(what: &'static str, all: Bytes) -> Self {
         Share { what, all, clock: Clock::start(), told: None, shows: std::io::stderr().is_terminal() }
     }
 
-    /// So much is done.
+    /// Shows the progress: `done` bytes.
     pub(crate) fn tell(&mut self, done: Bytes) {
         let now = self.clock.now();
         if !self.shows || self.told.is_some_and(|told| now.since(told).duration() < STEP) {

@@ -1,13 +1,13 @@
-//! What is shown of a file of the catalogue: what all `show` commands take alike.
+//! The arguments that all `show` commands of the catalogues share.
 
 use clap::Args;
 
-/// Which one, and whether as it is written.
+/// The name of a file, and the form in which to print it.
 #[derive(Debug, Args)]
 pub(crate) struct ShownFile {
     /// A name of the catalogue, or the path of a .toml file
     pub(crate) name: String,
-    /// Print its file as it is written, to begin one of your own with
+    /// Print its file unchanged, to start your own from
     #[arg(long)]
     pub(crate) toml: bool,
 }

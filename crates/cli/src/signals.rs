@@ -1,20 +1,28 @@
 //! The signals that end a command: SIGINT (ctrl-C), SIGTERM (`kill`, a service manager) and SIGHUP (the terminal or the ssh
-//! session is gone). The first ends the work in order. A second SIGINT or SIGTERM ends the program; SIGHUP beside one of them
-//! does not, since a session that ends sends both (`SendSIGHUP=` in systemd.kill(5)).
+//! session is gone). The first ends the work in order. A second SIGINT or SIGTERM ends the program unless it comes with
+//! the first; SIGHUP beside one of them does not, since a session that ends sends both (`SendSIGHUP=` in systemd.kill(5)).
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
 
 use anyhow::{Context, Result};
+use nilometer_model::Nanos;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
     flag,
+    iterator::Signals,
 };
 
-/// Set for the child.
+/// The environment variable of the child.
 pub(crate) const CHILD: &str = "NILOMETER_WATCHED";
 
-/// Signals that end a command. Not SIGHUP where whoever started the program had it ignored, as `nohup` does: it is to
-/// go on then.
+/// Signals that end a command. Without SIGHUP if the caller ignores it, as `nohup` does: the program must go
+/// on then.
 pub(crate) fn ending() -> Vec<i32> {
     let mut signals = vec![SIGINT, SIGTERM];
     if !is_ignored(SIGHUP) {
@@ -28,19 +36,39 @@ pub(crate) fn is_watched() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Set by the first signal. In a process that another one watches, it is that one which
-/// counts: a service manager signals both, and the same signal must not count twice.
+/// The shortest time between two signals that are two wishes. `timeout(1)` and service managers signal a process and then its
+/// group, so that one wish arrives twice within a millisecond.
+pub(crate) const SAME_SIGNAL: Nanos = Nanos::from_millis(1000);
+
+/// A flag that the first signal sets. A second SIGINT or SIGTERM ends the program if it arrives later than [`SAME_SIGNAL`].
+///
+/// In a process that another one watches, the watching process counts: a service manager signals both, and the same signal
+/// must not count twice.
 pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
     let [stop, again] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     for signal in ending() {
         if !is_watched() && signal != SIGHUP {
             flag::register_conditional_shutdown(signal, 1, again.clone())
-                .and_then(|_| flag::register(signal, again.clone()))
                 .context("can't watch for signals")?;
         }
         flag::register(signal, stop.clone()).context("can't watch for signals")?;
     }
+    if !is_watched() {
+        set_behind_first(again)?;
+    }
     Ok(stop)
+}
+
+/// Sets the flag once [`SAME_SIGNAL`] has passed since the first SIGINT or SIGTERM.
+fn set_behind_first(again: Arc<AtomicBool>) -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("can't watch for signals")?;
+    let wait = move || {
+        if signals.forever().next().is_some() {
+            thread::sleep(SAME_SIGNAL.duration());
+            again.store(true, Ordering::Relaxed);
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(wait).map(drop).context("can't watch for signals")
 }
 
 /// A file that grows beyond the limit of this process (`ulimit -f`) is an error of the write, as a full disk is, and not
@@ -49,7 +77,7 @@ pub(crate) fn report_file_size_limit() -> Result<()> {
     flag::register(SIGXFSZ, Arc::default()).map(drop).context("can't watch for signals")
 }
 
-/// Whether a signal was ignored when this program was started: `SigIgn` of `proc_pid_status(5)`, a bit for each.
+/// True if a signal was ignored at the start of this program, by a bit in `SigIgn` of `proc_pid_status(5)`.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignored_in(&status, signal)

@@ -1,5 +1,5 @@
-//! Signatures of records, by SSH keys (`ssh-keygen -Y`, OpenSSH 8.2 or later): what nobody without the key can make again, which a seal
-//! is not. The signature of `r.sqlite` stands beside it, in `r.sqlite.sig`.
+//! Signatures of records, by SSH keys (`ssh-keygen -Y`, OpenSSH 8.2 or later). Unlike a seal, nobody without
+//! the key can make one. The signature of `r.sqlite` is in `r.sqlite.sig` beside it.
 
 use std::{
     fs::{self, File},
@@ -9,24 +9,25 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// What is signed, as in sshsig's namespaces: no signature of another purpose is one of a record.
+/// The purpose of a signature, a namespace of sshsig: a signature for another purpose is not valid for a
+/// record.
 const NAMESPACE: &str = "nilometer";
-/// Begins a line of a public key; a file of allowed signers has names before it.
+/// The beginnings of a public key's line. A file of allowed signers has names before it.
 const KEY_TYPES: [&str; 3] = ["ssh-", "ecdsa-", "sk-"];
 
-/// Where the signature of a record stands.
+/// The path of a record's signature.
 pub(crate) fn beside(record: &Path) -> PathBuf {
     let mut path = record.as_os_str().to_owned();
     path.push(".sig");
     path.into()
 }
 
-/// A key that signs without asking anybody.
+/// A key that signs without a question to the user.
 #[derive(Debug, Clone)]
 pub(crate) struct SigningKey(PathBuf);
 
 impl SigningKey {
-    /// Tries the key with a text, so that a campaign of a day does not end without a signature.
+    /// Signs a test text with the key, so that a campaign of a day does not end without a signature.
     ///
     /// # Errors
     /// If it can't sign: the file is no key, or has a passphrase and no agent holds it.
@@ -44,7 +45,7 @@ impl SigningKey {
         Ok(SigningKey(key.into()))
     }
 
-    /// Signs a record that is closed.
+    /// Signs a closed record.
     ///
     /// # Errors
     /// If there is a signature already, or it can't be written.
@@ -64,7 +65,7 @@ impl SigningKey {
     }
 }
 
-/// Who signed a record: the name that the file of allowed signers gives, or the key.
+/// The signer of a record: the name in the file of allowed signers, or the key.
 ///
 /// # Errors
 /// If the file names no signers, there is no signature, or it is by somebody else or of other bytes.
@@ -79,7 +80,7 @@ pub(crate) fn signer(record: &Path, signers: &Path) -> Result<String> {
     }
 }
 
-/// By somebody whom a file of allowed signers names.
+/// The signer's name, from a file of allowed signers.
 fn by_name(record: &Path, signers: &Path) -> Result<String> {
     let signature = beside(record);
     let found =
@@ -93,7 +94,7 @@ fn by_name(record: &Path, signers: &Path) -> Result<String> {
     Ok(name)
 }
 
-/// By the key in a file of a public key.
+/// The signer's key, if it is the one in the file of a public key.
 fn by_key(record: &Path, key: &Path) -> Result<String> {
     let known = ssh_keygen().args(["-l", "-f"]).arg(key).output()?;
     ensure!(known.status.success(), "{}: {}", key.display(), last_line(&known));
@@ -104,7 +105,7 @@ fn by_key(record: &Path, key: &Path) -> Result<String> {
     Ok(key_of_signature)
 }
 
-/// `ED25519 key SHA256:...`: with which key a record was signed, whoever that is.
+/// `ED25519 key SHA256:...`: the key of a record's signature, whoever owns it.
 fn key_of(record: &Path) -> Result<String> {
     let mut check = ssh_keygen();
     check.args(["-Y", "check-novalidate", "-n", NAMESPACE, "-s"]).arg(beside(record));
@@ -113,13 +114,13 @@ fn key_of(record: &Path) -> Result<String> {
     Ok(key.trim().to_owned())
 }
 
-/// What was said of a good signature.
+/// The output of `ssh-keygen` about a valid signature.
 fn good(output: &Output) -> Result<String> {
     ensure!(output.status.success(), "the signature is not one of this record: {}", last_line(output));
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// It asks nobody: a passphrase that is not at hand is an error.
+/// Runs without questions: a passphrase without an agent is an error.
 fn ssh_keygen() -> Command {
     let mut command = Command::new("ssh-keygen");
     command.env("SSH_ASKPASS_REQUIRE", "force").env("SSH_ASKPASS", "false").stdin(Stdio::null());

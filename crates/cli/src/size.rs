@@ -1,4 +1,7 @@
-//! `nilometer size`: how many recorders, links and storage servers an instrument or a facility needs, and how much space.
+//! `nilometer size`: computes the recorders, links, storage servers and space that an instrument or a
+//! facility needs.
+
+use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
@@ -9,59 +12,73 @@ use nilometer_plan::sizing::{
 };
 use nilometer_report::{Checked, Sized, sizing_json, sizing_text};
 
-use crate::{Blame, Outcome, facility::load, report::layout, tell};
+use crate::{Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, report::layout, tell};
 use limits::FoundLimits;
+use room::Rooms;
 
 mod limits;
+mod room;
 
-/// Says how many recorders, links and servers an instrument needs, or a facility
+/// Compute the recorders, links and servers that an instrument needs
 ///
-/// What one element gives comes from a record of `nilometer evaluate --for INSTRUMENT`, or from options. All that the
-/// answer rests on is listed with it, and a simulation in virtual time checks it.
+/// Takes an instrument or a facility. The rates of one element come from a record of `nilometer evaluate
+/// --for INSTRUMENT`, or from options. The answer lists everything that it rests on, and a simulation in
+/// virtual time checks it.
 #[derive(Debug, Args)]
 pub(crate) struct Size {
-    /// An instrument of the catalogue, a facility that is built in (wa105), or the path of a .toml file with either
+    /// An instrument of the catalogue, a built-in facility (wa105), or the path of a .toml file with either
+    ///
+    /// A directory in its place: for how long each instrument of the catalogue can be recorded there
+    #[arg(value_name = "NAME|DIRECTORY")]
     name: String,
+    /// Print for how long these directories have room for the instrument. With --write-rate or --record, print what it needs too
+    #[arg(value_name = "DIRECTORY")]
+    to: Vec<PathBuf>,
+    /// Leave this free on each storage of the directories
+    #[arg(long, value_name = "SIZE", default_value = "1 GiB")]
+    reserve: Bytes,
+    #[command(flatten)]
+    changes: InstrumentChanges,
     #[command(flatten)]
     limits: limits::Options,
-    /// Share of each limit that is left free, in percent
+    /// Leave this share of each limit free, in percent
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = percent)]
     headroom: f64,
-    /// Recorders, and servers, of which so many may fail at once: 1 for N+1
+    /// Add spare recorders and servers, so that this many of each may fail at once: 1 for N+1
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1000))]
     spare: u64,
-    /// How long data stay at least, such as "3 days" [default: as the facility says]
+    /// Keep data for at least this time, such as "3 days" [default: the facility's]
     #[arg(long, value_name = "TIME")]
     retention: Option<Nanos>,
-    /// How fast data are copied to an archive [default: as the facility says]
+    /// Copy data to an archive at this rate [default: the facility's]
     #[arg(long, value_name = "RATE")]
     copy_out: Option<ByteRate>,
-    /// The space that there is [default: as the facility says]
+    /// Assume this much space [default: the facility's]
     #[arg(long, value_name = "SIZE")]
     capacity: Option<Bytes>,
-    /// Simulate so much time, instead of as much as takes about a second
+    /// Simulate this much time, instead of as much as takes about a second
     #[arg(long, value_name = "TIME")]
     check: Option<Nanos>,
-    /// What random phases of the simulation begin with
+    /// Seed the random phases of the simulation with this number
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How the answer is written
+    /// Print the answer in this form
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
-/// How an answer is written.
+/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Text of at most 100 columns
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
 const HEADROOM_MOST: f64 = 90.0;
 
-/// `20` or `20 %` as 0.2.
+/// Reads `20` or `20 %` as 0.2.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
     let valid = number.filter(|percent| (0.0..=HEADROOM_MOST).contains(percent));
@@ -70,12 +87,21 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("write a number of percent from 0 to {HEADROOM_MOST}, such as 20"))
 }
 
-/// Streams with more pieces than this are simulated only if it is asked for; with more than the second, not at all.
+/// With more pieces than the first limit, streams are simulated only for `--check`; beyond the second, never.
 const PIECES_UNASKED: f64 = 2e6;
 const PIECES_MOST: f64 = 2e8;
 
 impl Size {
     pub(crate) fn execute(&self) -> Outcome {
+        if let Some(rooms) = self.rooms().input()? {
+            match self.format {
+                Format::Text => tell::result(rooms.text()),
+                Format::Json => tell::json_result(rooms.json()),
+            }
+            if !self.limits.name_a_rate() {
+                return Ok(());
+            }
+        }
         let (facility, instruments) = self.facility().input()?;
         let mut demand = Demand::of(&facility, &instruments);
         let found = self.limits.found(self.headroom, self.spare, &mut demand, &instruments).input()?;
@@ -94,9 +120,9 @@ impl Size {
         Ok(())
     }
 
-    /// What is asked about, with its instruments, and with what the options say instead.
+    /// The facility and its instruments, with the values of the options in place of its own.
     fn facility(&self) -> anyhow::Result<(Facility, Vec<Instrument>)> {
-        let (mut facility, instruments) = load(&self.name)?;
+        let (mut facility, instruments) = self.loaded()?;
         facility.retention = self.retention.or(facility.retention);
         facility.copy_out = self.copy_out.or(facility.copy_out);
         facility.capacity = self.capacity.or(facility.capacity);
@@ -112,7 +138,39 @@ impl Size {
         Ok((facility, instruments))
     }
 
-    /// The simulation that is to run; none if it would take long and nobody asked for it.
+    /// The facility and its instruments, with the changes of the options.
+    fn loaded(&self) -> anyhow::Result<(Facility, Vec<Instrument>)> {
+        let (facility, mut instruments) = load(&self.name)?;
+        for instrument in &mut instruments {
+            self.changes.apply(instrument)?;
+        }
+        Ok((facility, instruments))
+    }
+
+    /// The directories whose room is asked for; `None` if there is none.
+    fn rooms(&self) -> anyhow::Result<Option<Rooms>> {
+        let place = Path::new(&self.name);
+        if self.to.is_empty() && !place.is_dir() {
+            return Ok(None);
+        }
+        let is_json = matches!(self.format, Format::Json);
+        ensure!(
+            !(is_json && self.limits.name_a_rate()),
+            "--format json: one answer at a time, leave the directories out, or --write-rate and --record"
+        );
+        if place.is_dir() {
+            ensure!(
+                !self.limits.name_a_rate(),
+                "{}: a directory has no rate: name an instrument first",
+                self.name
+            );
+            let to: Vec<_> = std::iter::once(place.to_owned()).chain(self.to.iter().cloned()).collect();
+            return Rooms::find(&to, self.reserve, Vec::new()).map(Some);
+        }
+        Rooms::find(&self.to, self.reserve, self.loaded()?.1).map(Some)
+    }
+
+    /// The simulation to run; `None` if it would take long and `--check` is missing.
     fn trial(&self, demand: &Demand, limits: &Limits) -> anyhow::Result<Option<SizingTrial>> {
         let trial = SizingTrial::suited(demand, limits, self.check, Phases::Random(Seed(self.seed)));
         let pieces = trial.pieces(demand);
@@ -127,7 +185,7 @@ impl Size {
     }
 }
 
-/// With the options that would help.
+/// Adds the options that would help to the error.
 fn advised(error: &SizingError) -> anyhow::Error {
     let options = match error {
         SizingError::Growing { .. } => "a higher --copy-out, or leave --space out",
@@ -143,7 +201,7 @@ fn advised(error: &SizingError) -> anyhow::Error {
     anyhow::anyhow!("{error}: write {options}")
 }
 
-/// Days of the buffer that are simulated at most.
+/// The most days of the buffer that are simulated.
 const DAYS_MOST: u64 = 60;
 
 fn checked(trial: SizingTrial, demand: &Demand, limits: &Limits, sizing: &Sizing) -> Checked {

@@ -4,25 +4,25 @@ use std::io::IsTerminal;
 
 use crate::tell;
 
-/// See the module. What else is printed must [`StatusLine::clear`] it first.
+/// Lines in place at the bottom of the terminal. Call [`StatusLine::clear`] before other output.
 #[derive(Debug, Default)]
 pub(crate) struct StatusLine {
-    /// How many lines are there to be rewritten.
+    /// The number of lines on the terminal now.
     shown: usize,
 }
 
-/// Wider lines are hard to follow, and narrower terminals than this can't show one.
+/// Widths of a line that a campaign rewrites. Wider lines are hard to follow; narrower terminals can't show one.
 pub(crate) const WIDTHS: std::ops::RangeInclusive<usize> = 20..=100;
-/// Of a terminal that does not say how wide it is.
+/// The width of a terminal that does not state its own.
 const USUAL: usize = 80;
 
 impl StatusLine {
-    /// Whether there is a terminal to show it on.
+    /// True if stderr is a terminal.
     pub(crate) fn is_possible() -> bool {
         std::io::stderr().is_terminal()
     }
 
-    /// Shows what `text` makes for a width, if there is a terminal: a line, or several.
+    /// Shows the text for this terminal's width, if there is a terminal: one line, or several.
     pub(crate) fn rewrite(&mut self, text: impl FnOnce(usize) -> String) {
         let stderr = std::io::stderr();
         if !stderr.is_terminal() {
@@ -30,14 +30,14 @@ impl StatusLine {
         }
         let columns = rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
         let columns = if columns == 0 { USUAL } else { columns };
-        // A line that fills the last column would wrap on some terminals.
+        // On some terminals a line that fills the last column wraps.
         let width = columns.saturating_sub(1).clamp(*WIDTHS.start(), *WIDTHS.end());
         let text = text(width);
         tell::rewrite_lines(&text, self.shown);
         self.shown = text.lines().count();
     }
 
-    /// Removes the lines, before something else is printed.
+    /// Removes the lines, before other output.
     pub(crate) fn clear(&mut self) {
         let shown = std::mem::take(&mut self.shown);
         if shown > 0 {

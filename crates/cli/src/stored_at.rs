@@ -1,4 +1,4 @@
-//! Where recordings are that a user names: in directories that are mounted, or on a server, by URL.
+//! The places of recordings that a user gives: mounted directories, or URLs on a server.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -10,7 +10,7 @@ use nilometer_recording::{
 };
 use nilometer_remote::recording_at;
 
-/// Directories of recordings, and what opens what is in them.
+/// Directories of recordings, and the storage that opens them.
 #[derive(Debug)]
 pub(crate) struct StoredAt {
     storage: Arc<dyn RecordingStorage>,
@@ -19,10 +19,10 @@ pub(crate) struct StoredAt {
 }
 
 impl StoredAt {
-    /// What these paths or URLs name.
+    /// Reads these paths or URLs.
     ///
     /// # Errors
-    /// A URL is none, or its server is not reached; or some are URLs and some are not.
+    /// A URL is malformed, or its server does not answer; or some are URLs and some are not.
     pub(crate) fn named(paths: &[PathBuf]) -> Result<Self> {
         let addresses = paths.iter().map(|path| TargetAddress::of_named(path));
         let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
@@ -45,13 +45,13 @@ impl StoredAt {
         Ok(StoredAt { storage: Arc::new(TargetDirectories::new(targets)?), directories, is_remote: true })
     }
 
-    /// The recording in all of them.
+    /// Opens the recording in all of them.
     pub(crate) fn open(&self, trust: Trust) -> Result<Recording, OpenError> {
         Recording::open_on(self.storage.clone(), &self.directories, trust)
     }
 
-    /// Each recording in them, at least one, read when the caller comes to it; and directories and journals that can't be
-    /// read, if it is not known of which recording they are.
+    /// Finds each recording in them, at least one, and reads it when the caller comes to it. Also returns
+    /// unreadable directories and journals that belong to no known recording.
     pub(crate) fn open_those_named(
         &self,
         trust: Trust,
@@ -65,8 +65,8 @@ impl StoredAt {
         }
     }
 
-    /// Each recording in them, and in directories below those that are mounted, read when the caller comes to it; and what
-    /// can't be read.
+    /// Finds each recording in them, and below them if they are mounted, and reads it when the caller comes
+    /// to it. Also returns unreadable directories and journals.
     pub(crate) fn open_each(&self, trust: Trust) -> Result<(RecordingsFound, Unreadable), OpenError> {
         let directories =
             if self.is_remote { self.directories.clone() } else { with_below(&self.directories)? };
@@ -74,7 +74,7 @@ impl StoredAt {
     }
 }
 
-/// Refuses URLs where only directories that are mounted will do.
+/// Refuses URLs for commands that need mounted directories.
 pub(crate) fn refuse_urls<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
     for path in paths {
         if path.to_str().is_some_and(TargetUrl::is_one) {

@@ -1,11 +1,11 @@
-//! A target as it is named on the command line.
+//! A target on the command line.
 
 use std::ffi::OsStr;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use nilometer_model::{TargetAddress, TargetAddressError};
 
-/// Reads an address, or says why the argument, which the message names, is none.
+/// Reads an address. If the argument is none, the error names it and gives the reason.
 pub(crate) fn target_argument() -> impl TypedValueParser<Value = TargetAddress> {
     OsStringValueParser::new().try_map(|argument| address(&argument))
 }

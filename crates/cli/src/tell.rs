@@ -1,11 +1,11 @@
-//! All that the program prints. Nothing here can fail, panic or hold up the work: a recording outlives the terminal, the
-//! pipe and the log that it talks to.
+//! All output of the program. Nothing here can fail, panic or delay the work. A recording outlives the
+//! terminal, the pipe and the log that it writes to.
 //!
-//! Results go to stdout. A reader that has left (`| head`) wants no more of them, and that is no fault; results that could
-//! not be written for another reason (a full disk) become the exit code, once the work itself is done.
+//! Results go to stdout. A reader that has left (`| head`) needs no more of them, and that is no fault.
+//! Results lost for another reason, such as a full disk, become the exit code once the work itself is done.
 //!
-//! Notes go to stderr. One that would wait, because the terminal was stopped or nobody empties the pipe, is left out, and
-//! the next that gets through says how many were.
+//! Notes go to stderr. A note that would wait is left out, because the terminal is stopped or nobody empties
+//! the pipe. The next one that gets through reports the number of lost notes.
 
 use std::{
     fmt::Display,
@@ -22,35 +22,34 @@ use rustix::{
     io::Errno,
 };
 
-/// How long a note waits for room: longer than a terminal at the other end of an ocean takes, and too short to be missed
-/// by the work.
+/// The longest wait of a note: enough for a terminal across an ocean, and too short for the work to notice.
 const PATIENCE: Nanos = Nanos::from_millis(100);
-/// Of why the program ends, which is worth more.
+/// The longest wait of the last note, which explains why the program ends.
 const LAST_PATIENCE: Nanos = Nanos::from_millis(5000);
-/// What a pipe that is ready takes without waiting (`PIPE_BUF`, pipe(7)).
+/// The bytes that a ready pipe takes without waiting (`PIPE_BUF`, pipe(7)).
 const PIECE: usize = 4096;
 
-/// Notes that found no room since the last that did.
+/// The number of notes left out since the last that got through.
 static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
-/// Whether notes are JSON objects.
+/// True if notes are JSON objects.
 static AS_JSON: AtomicBool = AtomicBool::new(false);
-/// Whether the reader of the results has left.
+/// True if the reader of the results has left.
 static LEFT: AtomicBool = AtomicBool::new(false);
-/// Why results could not be written.
+/// The error by which results were lost.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// A part of the results, without characters that would command a terminal.
+/// Prints a part of the results, without characters that would command a terminal.
 pub(crate) fn result(text: impl Display) {
     result_unchanged(visible(&text.to_string()));
 }
 
-/// A part of the results in JSON.
+/// Prints a part of the results in JSON.
 pub(crate) fn json_result(text: impl Display) {
     result_unchanged(without_commands(&text.to_string()));
 }
 
-/// A part of the results with commands for the terminal, such as colours, or with line ends of its own. Names in it were
-/// cleaned when it was made.
+/// Prints a part of the results unchanged, with its colours and other commands for the terminal. Its names
+/// must be free of control characters already.
 pub(crate) fn result_unchanged(text: impl Display) {
     if LEFT.load(Ordering::Relaxed) {
         return;
@@ -65,17 +64,17 @@ pub(crate) fn result_unchanged(text: impl Display) {
     }
 }
 
-/// A line of the results.
+/// Prints a line of the results.
 pub(crate) fn result_line(text: impl Display) {
     result(format_args!("{text}\n"));
 }
 
-/// Why results could not be written, if so.
+/// The error by which results were lost, if any.
 pub(crate) fn lost_results() -> Option<io::Error> {
     LOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
 }
 
-/// A line of its own on stderr.
+/// Prints a line of its own on stderr.
 pub(crate) fn note(text: impl Display) {
     let text = visible(&text.to_string());
     if AS_JSON.load(Ordering::Relaxed) {
@@ -85,7 +84,7 @@ pub(crate) fn note(text: impl Display) {
     }
 }
 
-/// Of the terminal on stderr; none if it is none, or does not say.
+/// The width of the terminal on stderr; `None` if it is no terminal, or does not state its width.
 fn columns() -> Option<usize> {
     let stderr = io::stderr();
     let size = stderr.is_terminal().then(|| rustix::termios::tcgetwinsize(&stderr).ok())??;
@@ -95,7 +94,7 @@ fn columns() -> Option<usize> {
 /// A narrower terminal breaks lines itself.
 const COLUMNS_LEAST: usize = 40;
 
-/// Each line broken between words, so that none is wider; what goes on below is moved to the right.
+/// Breaks each line between words, so that none is wider than `columns`. Continued lines are indented.
 fn wrapped(text: &str, columns: usize) -> String {
     let mut broken = String::new();
     for (number, line) in text.split('\n').enumerate() {
@@ -129,12 +128,12 @@ fn note_line(text: &str) {
     }
 }
 
-/// The same for those who know notes as an [`OperatorLog`](nilometer_service::OperatorLog).
+/// The same for callers with an [`OperatorLog`](nilometer_service::OperatorLog).
 pub(crate) fn log(text: &str) {
     note(text);
 }
 
-/// Why the program ends.
+/// Prints the reason why the program ends.
 pub(crate) fn last_note(text: impl Display) {
     let text = visible(&text.to_string());
     let line = if AS_JSON.load(Ordering::Relaxed) {
@@ -145,7 +144,7 @@ pub(crate) fn last_note(text: impl Display) {
     write_in_time(&format!("{line}\n"), LAST_PATIENCE);
 }
 
-/// Without characters that would command a terminal: names of files and of recordings may hold any.
+/// Removes characters that would command a terminal: names of files and of recordings may have any.
 pub(crate) fn visible(text: &str) -> String {
     let commands = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
     if !text.contains(commands) {
@@ -156,13 +155,13 @@ pub(crate) fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Puts lines in the place of the last `shown` ones of the terminal on stderr. What would wait is left out: more follows.
+/// Replaces the last `shown` lines of the terminal on stderr. Leaves lines out that would wait: more follow.
 pub(crate) fn rewrite_lines(text: &str, shown: usize) {
     write_in_time(&rewriting(text, shown), Nanos(0));
 }
 
-/// What a terminal does for that: the cursor stands at the end of the last of the lines, before and after. `ESC [ A` moves it
-/// up, `ESC [ J` erases what is below (ECMA-48, 8.3.22 and 8.3.39).
+/// The commands to the terminal for that. The cursor stands at the end of the last line, before and after.
+/// `ESC [ A` moves it up, `ESC [ J` erases everything below (ECMA-48, 8.3.22 and 8.3.39).
 fn rewriting(text: &str, shown: usize) -> String {
     let up = match shown {
         0 | 1 => String::new(),
@@ -171,22 +170,23 @@ fn rewriting(text: &str, shown: usize) -> String {
     format!("\r{up}\x1b[J{text}")
 }
 
-/// Notes are objects from now on, a JSON object a line, for a program that reads them.
+/// Prints notes as JSON objects from now on, one a line, for a program that reads them.
 pub(crate) fn notes_as_json() {
     AS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Whether notes are objects.
+/// True if notes are objects.
 pub(crate) fn is_json() -> bool {
     AS_JSON.load(Ordering::Relaxed)
 }
 
-/// A line of its own on stderr: one that would wait is left out and counted.
+/// Prints an object on a line of its own on stderr. Leaves it out, and counts it, if it would wait.
 pub(crate) fn note_object(object: &serde_json::Value) {
     note_line(&without_commands(&object.to_string()));
 }
 
-/// JSON leaves the control characters from U+007F on as they are, and a terminal may take them for commands.
+/// Escapes control characters from U+007F on. JSON leaves them as they are, and a terminal may take them for
+/// commands.
 fn without_commands(json: &str) -> String {
     let shown = |letter: char| match letter {
         '\u{7f}'..='\u{9f}' => format!("\\u{:04x}", u32::from(letter)),
@@ -195,7 +195,7 @@ fn without_commands(json: &str) -> String {
     json.chars().map(shown).collect()
 }
 
-/// Writes to stderr as far as it takes it without waiting for longer; whether it took all.
+/// Writes to stderr, and waits for at most `patience`. True if stderr took all.
 fn write_in_time(text: &str, patience: Nanos) -> bool {
     let stderr = io::stderr().lock();
     let mut left = text.as_bytes();
@@ -206,18 +206,18 @@ fn write_in_time(text: &str, patience: Nanos) -> bool {
         match rustix::io::write(&stderr, &left[..left.len().min(PIECE)]) {
             Ok(written) => left = &left[written..],
             Err(Errno::INTR) => {}
-            // Nobody listens, or the log's disk is full: it can't be helped, and is not missed.
+            // Nobody reads stderr, or the log's disk is full: nobody misses the note.
             Err(_) => return false,
         }
     }
     true
 }
 
-/// Whether stderr takes a piece now, or within this time.
+/// True if stderr takes a piece within this time.
 fn has_room(stderr: &io::StderrLock<'_>, patience: Nanos) -> bool {
     let limit = Timespec::try_from(patience.duration()).expect("seconds");
     let mut fds = [PollFd::new(stderr, PollFlags::OUT)];
-    // Interrupted by a signal: once more is enough.
+    // Interrupted by a signal: one repeat is enough.
     let ready = poll(&mut fds, Some(&limit)).or_else(|_| poll(&mut fds, Some(&limit)));
     ready.is_ok_and(|ready| ready > 0)
 }

@@ -1,4 +1,4 @@
-//! What a campaign made on its targets is removed when it is over.
+//! Removes the directories of a campaign on its targets, when it is over.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use nilometer_storage::{Target, TargetError, within};
 
 use crate::tell;
 
-/// A target that was left out is not touched again, not even to tidy up.
+/// Removes the directories on all targets. Does not touch a target that was left out, not even to tidy up.
 pub(crate) fn remove_targets(
     targets: Vec<Option<Arc<dyn Target>>>,
     left_out: &[bool],
@@ -18,7 +18,7 @@ pub(crate) fn remove_targets(
     for (target, left_out) in targets.into_iter().zip(left_out) {
         let Some(target) = target else { continue };
         if *left_out && !target.members().is_empty() {
-            // What is left there is left on each of them, of which the same is said.
+            // Its members have these remains, and get the same note.
             std::mem::forget(target);
             continue;
         }
@@ -37,7 +37,7 @@ pub(crate) fn remove_targets(
     outcome
 }
 
-/// A phase that was cut short ends within a second; until then it may make another file.
+/// An interrupted phase ends within a second; until then it may make another file.
 const TRIES: u32 = 40;
 const STEP: Nanos = Nanos::from_millis(50);
 
@@ -53,7 +53,7 @@ fn remove_patiently(target: &dyn Target) -> Result<(), TargetError> {
     removed
 }
 
-/// Removes what was made on a target, within this time.
+/// Removes the directory on a target, within this time.
 pub(crate) fn removed(patience: Nanos, target: &Arc<dyn Target>) -> anyhow::Result<()> {
     let path = target.description().address.to_string();
     within(patience, target, remove_patiently)

@@ -1,12 +1,12 @@
-//! A recording that several processes make together, which a launcher of MPI has started: what they say to each other. Each
-//! records a part into directories of its own: its turn of the frames (`simulate`), or what comes to its ports (`record`).
+//! A recording by several processes of an MPI launcher, and the messages between them. Each records a part
+//! into directories of its own: its turn of the frames (`simulate`), or the packets of its ports (`record`).
 //!
 //! ```text
-//! rank 0   Share ->  Lanes -> Lanes ->  Prepared -> Prepared ->  start agreed ......  Stored -> what all came to
+//! rank 0   Share ->  Lanes -> Lanes ->  Prepared -> Prepared ->  start agreed ......  Stored -> all results
 //! others   Share <-  Lanes -> Lanes <-  Prepared -> Prepared <-  start agreed ......  Stored
 //! ```
 //!
-//! One process by itself does the same, and waits for nobody.
+//! A single process does the same, and waits for nobody.
 
 use std::{collections::BTreeSet, fmt::Display, path::PathBuf};
 
@@ -20,27 +20,27 @@ use nilometer_storage::{Calendar, Clock, PATIENCE, in_time};
 
 use crate::{Failure, explained, tell};
 
-/// What all record, and which part of it this process does.
+/// The recording of all processes, and this process's part in it.
 #[derive(Debug)]
 pub(crate) struct Together<'a> {
     cluster: &'a dyn Cluster,
-    /// As rank 0 was asked for it.
+    /// The recording in the words of rank 0's command line.
     pub(crate) shared: SharedRecording,
-    /// In which this process can't take part, and why.
+    /// The reason why this process can't take part, if its command line differs.
     unlike: Option<String>,
 }
 
-/// Which lanes of a recording are this process's.
+/// The lanes of a recording that belong to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OwnLanes {
-    /// The number of the first.
+    /// The number of the first one.
     pub(crate) first: u32,
-    /// How many all have.
+    /// The number of lanes of all processes.
     pub(crate) all: u32,
 }
 
 impl<'a> Together<'a> {
-    /// All are told what rank 0 was asked for.
+    /// Sends the recording of rank 0's command line to all.
     pub(crate) fn share(cluster: &'a dyn Cluster, own: &SharedRecording) -> Self {
         let decided = (cluster.rank() == 0).then(|| SharingDecision::Asked(own.clone()));
         let SharingDecision::Asked(shared) = told(cluster, decided) else {
@@ -50,34 +50,34 @@ impl<'a> Together<'a> {
         Together { cluster, shared, unlike }
     }
 
-    /// Whether this process was asked for the same as rank 0.
+    /// Checks that this process has the same command line as rank 0.
     pub(crate) fn check_alike(&self) -> Result<(), Failure> {
         self.unlike.as_ref().map_or(Ok(()), |why| Err(Failure::Input(anyhow!("{why}"))))
     }
 
-    /// Which process this is, from 0.
+    /// The number of this process, from 0.
     pub(crate) fn rank(&self) -> u32 {
         self.cluster.rank()
     }
 
-    /// How many there are.
+    /// The number of processes.
     pub(crate) fn size(&self) -> u32 {
         self.cluster.size()
     }
 
-    /// There are others.
+    /// True if there are other processes.
     pub(crate) fn is_shared(&self) -> bool {
         self.cluster.size() > 1
     }
 
-    /// The name of its directories: each process has its own, also where all have one file system.
+    /// The name of this process's directories: each process has its own, even on a common file system.
     pub(crate) fn directory(&self) -> String {
         let SharedRecording { name, .. } = &self.shared;
         if self.is_shared() { format!("{name}.{}", self.cluster.rank()) } else { name.clone() }
     }
 
-    /// A clock that is at zero at the same moment in all processes, as far as theirs can be compared, and when that is by the
-    /// calendar of rank 0's machine: others may be set otherwise.
+    /// A clock that is at zero at the same moment in all processes, as far as their clocks can be compared.
+    /// With it comes that moment by the calendar of rank 0's machine: others may be set otherwise.
     pub(crate) fn clock(&self) -> (Clock, Moment) {
         let clock = Clock::start();
         if !self.is_shared() {
@@ -95,7 +95,8 @@ impl<'a> Together<'a> {
         (clock, Moment(Nanos(begins)))
     }
 
-    /// Which lanes are this process's, which has so many; none in a process that has no more to say, because there is no recording.
+    /// The lanes of this process, which has `mine` of them. `None` in a process that is done because there is
+    /// no recording.
     pub(crate) fn lanes(&self, mine: Result<u32, Failure>) -> Result<Option<OwnLanes>, Failure> {
         if !self.is_shared() {
             return mine.map(|all| Some(OwnLanes { first: 0, all }));
@@ -110,7 +111,7 @@ impl<'a> Together<'a> {
         }
     }
 
-    /// Whether all are ready; where one is not, rank 0 says why.
+    /// Waits until all are ready. If one is not, rank 0 reports the reason.
     pub(crate) fn all_prepared<T>(
         &self,
         mine: Result<T, Failure>,
@@ -129,7 +130,7 @@ impl<'a> Together<'a> {
             SharingDecision::Prepared(Ok(())) => mine.map(Some),
             SharingDecision::Prepared(Err(unprepared)) => {
                 let failed = mine.map(discard).err();
-                // Process 0 says it, also of others.
+                // Process 0 reports for the others too.
                 let told =
                     (self.cluster.rank() == 0).then(|| failed.unwrap_or_else(|| failure_of(unprepared)));
                 told.map_or(Ok(None), Err)
@@ -138,7 +139,7 @@ impl<'a> Together<'a> {
         }
     }
 
-    /// When the first frame of all is due; none if that is at once.
+    /// The time at which the first frame of all is due; `None` if that is at once.
     pub(crate) fn start(&self, clock: Clock) -> Option<Nanos> {
         self.is_shared().then(|| {
             self.cluster.barrier();
@@ -146,7 +147,7 @@ impl<'a> Together<'a> {
         })
     }
 
-    /// What all stored, at rank 0; nothing elsewhere.
+    /// The stored parts of all processes, at rank 0. Empty elsewhere.
     pub(crate) fn stored(&self, mine: StoredPart) -> Vec<StoredPart> {
         let parts =
             self.all_said(SharingReport::Stored(mine)).into_iter().filter_map(|report| match report {
@@ -156,7 +157,7 @@ impl<'a> Together<'a> {
         parts.collect()
     }
 
-    /// At rank 0 what all report, in the order of ranks; nothing elsewhere.
+    /// The reports of all processes, in the order of ranks, at rank 0. Empty elsewhere.
     fn all_said(&self, mine: SharingReport) -> Vec<SharingReport> {
         let reports = self.cluster.gather(RankReport::Shared(Box::new(mine))).into_iter();
         let said = reports.filter_map(|report| match report {
@@ -166,12 +167,12 @@ impl<'a> Together<'a> {
         said.collect()
     }
 
-    /// This process, as it is called in messages.
+    /// This process's name in messages.
     fn who(&self) -> String {
         format!("process {} on {}", self.cluster.rank(), self.cluster.node())
     }
 
-    /// Tells what is the same for all once.
+    /// Prints a note that all processes share, once.
     pub(crate) fn note(&self, what: impl Display) {
         if self.cluster.rank() == 0 {
             tell::note(format_args!("{what}"));
@@ -188,7 +189,7 @@ impl<'a> Together<'a> {
     }
 }
 
-/// What rank 0 decided.
+/// Takes the decision of rank 0.
 fn told(cluster: &dyn Cluster, decided: Option<SharingDecision>) -> SharingDecision {
     let decided = decided.map(|decided| ClusterDecision::Share(Box::new(decided)));
     let ClusterDecision::Share(decided) = cluster.broadcast(decided) else {
@@ -197,7 +198,7 @@ fn told(cluster: &dyn Cluster, decided: Option<SharingDecision>) -> SharingDecis
     *decided
 }
 
-/// In what a process was asked for something else than rank 0, if in anything.
+/// The first difference between a process's recording and that of rank 0; `None` without one.
 fn unlike(own: &SharedRecording, first: &SharedRecording) -> Option<String> {
     let same = |of: &SharedRecording| (of.instrument.clone(), of.duration, of.frames);
     if own.version != first.version {
@@ -208,7 +209,7 @@ fn unlike(own: &SharedRecording, first: &SharedRecording) -> Option<String> {
     })
 }
 
-/// How many lanes each has, or the first that has none and why.
+/// The number of lanes of each process, or the reason of the first process without any.
 fn all_lanes(reports: Vec<SharingReport>) -> Result<Vec<u32>, String> {
     let lanes = reports.into_iter().filter_map(|report| match report {
         SharingReport::Lanes(lanes) => Some(lanes),
@@ -234,7 +235,7 @@ fn own_lanes(lanes: &[u32], rank: u32) -> OwnLanes {
     OwnLanes { first: lanes.iter().take(rank as usize).sum(), all: lanes.iter().sum() }
 }
 
-/// On how many machines they were made.
+/// The number of machines that made these parts, as text.
 pub(crate) fn machines_of(parts: &[StoredPart]) -> String {
     let nodes: BTreeSet<&String> = parts.iter().map(|part| &part.node).collect();
     match nodes.len() {
@@ -243,12 +244,12 @@ pub(crate) fn machines_of(parts: &[StoredPart]) -> String {
     }
 }
 
-/// Where the recording is.
+/// The directories of the recording.
 pub(crate) fn directories_of(parts: &[StoredPart]) -> Vec<PathBuf> {
     parts.iter().flat_map(|part| part.directories.iter().cloned()).collect()
 }
 
-/// The first of these directories, which other processes made, that is not there for this one.
+/// The first of these directories, made by other processes, that this process can't see.
 pub(crate) fn unseen(directories: &[PathBuf]) -> Option<&PathBuf> {
     let is_seen = |path: PathBuf| in_time(PATIENCE, path.clone(), move || path.is_dir()).unwrap_or(false);
     directories.iter().find(|path| !is_seen((*path).clone()))
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn all_are_asked_for_the_same() {
         let first = shared();
-        // Each has a number and data of its own, and takes those of process 0.
+        // Each process has its own number and data, and takes those of process 0.
         assert_eq!(unlike(&SharedRecording { id: 8, seed: Seed(2), ..shared() }, &first), None);
         for other in [
             SharedRecording { version: "2".into(), ..shared() },

@@ -1,6 +1,6 @@
-//! A record may come from anybody. Everything in it is data, but for what its plan would have this user do: commands that
-//! bring a target into a condition, and files that frames are made from. These are run and read only if the user names
-//! them again, or says that the record is to be trusted.
+//! A record may come from anybody. Everything in it is data, except for two kinds of act in its plan.
+//! Commands bring a target into a condition, and recordings read files as frames. The program runs and reads
+//! these only if the user names them again, or passes `--trust-record`.
 
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
@@ -11,7 +11,7 @@ use nilometer_plan::{AppliedSetting, PlannedCampaign, Results};
 
 use crate::evaluate::Evaluate;
 
-/// Refuses a record that would act for somebody else.
+/// Refuses a record whose plan would act without this user's consent.
 pub(crate) fn refuse_to_act_for_others(
     asked: &Evaluate,
     recorded: &PlannedCampaign,
@@ -38,7 +38,7 @@ pub(crate) fn refuse_to_act_for_others(
     same_host(recorded, results).with_context(|| format!("{record}: say --trust-record to go on here"))
 }
 
-/// What recordings do besides writing frames of their own to where they may, and the user has not named.
+/// The acts of the plan that the user has not named: all except writing frames into its own directories.
 fn unnamed_acts(asked: &Evaluate, recorded: &PlannedCampaign) -> Result<Vec<String>> {
     let (conditions, instruments) = asked.named()?;
     let settings = asked.named_settings()?;
@@ -65,7 +65,7 @@ fn unnamed_acts(asked: &Evaluate, recorded: &PlannedCampaign) -> Result<Vec<Stri
     Ok(acts)
 }
 
-/// A command that takes a condition back belongs to the machine on which it was entered.
+/// Refuses another machine: a command that ends a condition belongs to the machine where it began.
 fn same_host(recorded: &PlannedCampaign, results: &Results) -> Result<()> {
     let has_setting = recorded.plan.settings().next().is_some();
     let has_condition = recorded.plan.recordings().any(|(_, run)| run.condition.is_some()) || has_setting;

@@ -1,20 +1,20 @@
-//! `nilometer version`: what `nilometer --version` says, for those who spell it so. The build script gives the commit, the
+//! `nilometer version`: prints the text of `nilometer --version`. The build script provides the commit, the
 //! features and the target.
 
 use clap::Args;
 
 use crate::tell;
 
-/// The version of the package by itself.
+/// The version of the package alone.
 pub(crate) const PACKAGE: &str = env!("CARGO_PKG_VERSION");
 
-/// The day of the commit, as 2026-11-24.
+/// The day of the commit, such as 2026-11-24.
 pub(crate) const DAY: &str = env!("NILOMETER_DATE");
 
-/// What `-V` says.
+/// The text of `-V`.
 pub(crate) const SHORT: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NILOMETER_COMMIT"), ")");
 
-/// What `--version` says. The least kernel is explained in `docs/install.md`.
+/// The text of `--version`. `docs/install.md` explains the least kernel.
 pub(crate) const LONG: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     "\ncommit    ",
@@ -28,12 +28,12 @@ pub(crate) const LONG: &str = concat!(
     "\nkernel    Linux 3.10 or newer; 5.11 for io_uring",
 );
 
-/// Says the version, the commit and the features
+/// Print the version, the commit and the features
 #[derive(Debug, Args)]
 #[command(hide = true)]
 pub(crate) struct Version {}
 
-/// Says it.
+/// Prints the version.
 pub(crate) fn tell() {
     tell::result_line(format_args!("nilometer {LONG}"));
 }

@@ -1,9 +1,9 @@
-//! A process with a thread that hangs in the kernel can't end, not even when it is killed. So what touches storage under
-//! load runs in a child, and the process that the user started only waits: for the child's end, or for its word that
-//! it is done, and passes signals on.
+//! A process with a thread that hangs in the kernel can't end, not even when it is killed. Everything that
+//! touches storage under load therefore runs in a child. The process of the user only waits for the child's
+//! end, or for its message that it is done, and passes signals on.
 //!
-//! The child's standard input is one end of a pair of sockets. It says its exit code there; signals wake the parent by
-//! the same way.
+//! The child's standard input is one end of a pair of sockets. The child writes its exit code there. Signals
+//! wake the parent through the same sockets.
 
 use std::{
     io::{Read, Write},
@@ -21,6 +21,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use nilometer_cluster::let_go_of_output;
+use nilometer_model::Nanos;
 use nilometer_storage::Clock;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -33,36 +34,37 @@ use signal_hook::{
 };
 
 use crate::{
-    signals::{self, CHILD, is_watched},
+    signals::{self, CHILD, SAME_SIGNAL, is_watched},
     tell,
 };
 
-/// Exit codes: [`crate::Failure`].
+/// The exit code of a fault, as for [`crate::Failure`].
 const FAILED: u8 = 1;
 
-/// How long a child that is done, or was interrupted twice, may take to end.
+/// The longest time that a child may take to end after its work, or after two interrupts.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs `work`, which gives an exit code, in a child that may be left behind where it hangs.
+/// Runs `work`, which returns an exit code, in a child. If the child hangs, the parent leaves it behind.
 pub(crate) fn watched(work: impl FnOnce() -> u8) -> Result<u8> {
     if !is_watched() {
         return watch();
     }
-    // Storage under test must not be written for a user who is gone.
+    // The program must not load storage for a user who is gone.
     end_with_parent()?;
-    // Beside what comes before the first clock.
+    // Prepares the clock now, before the first use.
     Clock::prepare();
     let code = work();
     if let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() {
-        // A parent that doesn't listen any more doesn't need to know.
+        // A parent that no longer listens does not need the code.
         drop(UnixStream::from(socket).write_all(&[code]));
     }
     let_go_of_output();
     Ok(code)
 }
 
-/// Asks the kernel to kill this process when its parent ends. The parent holds the other end of the socket that is standard input;
-/// fails if that end is closed, because the kernel reports nothing about a parent that ended before.
+/// Asks the kernel to kill this process when its parent ends. The parent holds the other end of the socket at
+/// standard input. Fails if that end is closed, because the kernel does not report a parent that ended
+/// earlier.
 pub(crate) fn end_with_parent() -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL)).context("can't follow the parent process")?;
     let stdin = std::io::stdin();
@@ -76,20 +78,24 @@ pub(crate) fn end_with_parent() -> Result<()> {
 }
 
 /// Signals of the user, which a parent passes on to the child that does the work.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PassedSignals {
     stop: Arc<AtomicBool>,
-    /// The terminal is gone.
+    /// True after the terminal has gone.
     hang_up: Arc<AtomicBool>,
     pause: Arc<AtomicBool>,
-    /// How often the user interrupted the work.
+    /// How often the user interrupted the work, and when last.
     interrupts: u32,
+    interrupted: Option<Nanos>,
+    clock: Clock,
 }
 
 impl PassedSignals {
     /// Catches the signals from now on.
     pub(crate) fn caught() -> Result<Self> {
-        let signals = PassedSignals::default();
+        let [stop, hang_up, pause] = [(); 3].map(|()| Arc::default());
+        let clock = Clock::start();
+        let signals = PassedSignals { stop, hang_up, pause, interrupts: 0, interrupted: None, clock };
         let flag_of = |signal| if signal == SIGHUP { &signals.hang_up } else { &signals.stop };
         let stops = signals::ending().into_iter().map(|signal| (signal, flag_of(signal)));
         for (signal, flag) in stops.chain([(SIGTSTP, &signals.pause)]) {
@@ -103,7 +109,7 @@ impl PassedSignals {
         if self.hang_up.swap(false, Ordering::Relaxed) {
             kill_process(Pid::from_child(child), Signal::INT).context("can't pass the signal on")?;
         }
-        if self.stop.swap(false, Ordering::Relaxed) {
+        if self.stop.swap(false, Ordering::Relaxed) && self.is_another() {
             self.interrupts += 1;
             let signal = if self.is_insisted() { Signal::KILL } else { Signal::INT };
             kill_process(Pid::from_child(child), signal).context("can't pass the signal on")?;
@@ -112,6 +118,16 @@ impl PassedSignals {
             pause(child).context("can't pass the signal on")?;
         }
         Ok(())
+    }
+
+    /// True unless the signal is the one before, sent to this process and then to its group.
+    fn is_another(&mut self) -> bool {
+        let now = self.clock.now();
+        let is_another = self.interrupted.is_none_or(|before| now.since(before) >= SAME_SIGNAL);
+        if is_another {
+            self.interrupted = Some(now);
+        }
+        is_another
     }
 
     /// The user interrupted the work more than once.
@@ -130,14 +146,14 @@ fn watch() -> Result<u8> {
         .args(std::env::args_os().skip(1))
         .env(CHILD, "1")
         .stdin(std::os::fd::OwnedFd::from(childs_end))
-        // ctrl-C in a terminal comes here only, and is passed on once.
+        // A ctrl-C in a terminal reaches only this process, which passes it on once.
         .process_group(0)
         .spawn()
         .context("can't start a process of its own for the work")?;
     follow(&mut child, &mut news, &mut signals)
 }
 
-/// Until the child is done.
+/// Waits until the child is done.
 fn follow(child: &mut Child, news: &mut UnixStream, signals: &mut PassedSignals) -> Result<u8> {
     loop {
         let mut said = [0];
@@ -155,7 +171,7 @@ fn follow(child: &mut Child, news: &mut UnixStream, signals: &mut PassedSignals)
     }
 }
 
-/// The child's own exit code; a child that was killed could not say why.
+/// The child's exit code. A killed child has none, and counts as a fault.
 fn code_of(status: ExitStatus) -> u8 {
     if status.code().is_none() {
         tell::note(format_args!("nilometer: the process that does the work was ended: {status}"));
@@ -163,18 +179,18 @@ fn code_of(status: ExitStatus) -> u8 {
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)
 }
 
-/// ctrl-Z: both stop, until this process is continued.
+/// ctrl-Z: both stop, until somebody continues this process.
 fn pause(child: &Child) -> rustix::io::Result<()> {
     kill_process(Pid::from_child(child), Signal::STOP)?;
     kill_process(getpid(), Signal::STOP)?;
     kill_process(Pid::from_child(child), Signal::CONT)
 }
 
-/// What a signal writes; no exit code.
+/// The byte that a signal writes; no exit code has this value.
 const WAKE: u8 = b'X';
 
-/// Waits a little for the child's end. One that hangs in the kernel is left there: nothing can end it before the storage
-/// answers.
+/// Waits a short time for the child's end. Leaves a child behind that hangs in the kernel: nothing ends it
+/// before the storage answers.
 fn leave(child: &mut Child, code: u8) -> Result<u8> {
     let step = Duration::from_millis(2);
     for _ in 0..GRACE.as_millis() / step.as_millis() {

@@ -42,7 +42,9 @@ impl Expected {
 impl Blocks {
     /// Blocks of the stream with these packets around this content.
     ///
-    /// # Errors If the packets can't be sent, with the reason.
+    /// # Errors
+    ///
+    /// If the packets can't be sent, with the reason.
     pub fn new(packets: &Packets, known: Known, content: Content) -> Result<Self, String> {
         nilometer_wire::of(packets, &known)?;
         Ok(Blocks { packets: packets.clone(), known, content })

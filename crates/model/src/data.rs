@@ -160,6 +160,14 @@ impl<'de> Visitor<'de> for WordOrTable {
 }
 
 impl Data {
+    /// Asks for frames that bitshuffle with LZ4 makes so many times smaller, in place of an intensity.
+    pub fn set_compressibility(&mut self, factor: f64) -> Result<(), String> {
+        let changed = Data { intensity: None, compressibility: Some(factor), ..self.clone() };
+        changed.check()?;
+        *self = changed;
+        Ok(())
+    }
+
     /// Refuses values that make no sense; the message says how to correct it.
     fn check(&self) -> Result<(), String> {
         let Data { kind, intensity, compressibility, distinct } = self;

@@ -49,7 +49,8 @@ pub struct Instrument {
     /// The usual readers of its data during a recording.
     #[serde(default)]
     pub readers: Readers,
-    /// True if the detector compresses its frames before it sends them, by the compressibility in `data`.
+    /// True if the detector compresses its frames before it sends them, by the compressibility in `data`. They
+    /// go into HDF5 files unless `recording` names another format.
     #[serde(default, skip_serializing_if = "is_false")]
     pub compressed: bool,
     /// The published rate of all streams together, without pauses. With it the rate is not assumed, even if
@@ -72,6 +73,12 @@ fn incompressible() -> Data {
 
 fn one() -> u64 {
     1
+}
+
+/// True if an instrument's file has `format` in its `[recording]`.
+fn names_format(text: &str) -> bool {
+    let file: Option<toml::Table> = toml::from_str(text).ok();
+    file.and_then(|file| file.get("recording")?.get("format").cloned()).is_some()
 }
 
 /// Keys of an instrument's file that may appear in `assumed`.
@@ -225,8 +232,11 @@ const PUBLISHED_TOLERANCE: f64 = 0.05;
 impl Instrument {
     /// Reads an instrument. Messages call it `file`.
     pub fn parse(text: &str, file: &str) -> Result<Self, InstrumentError> {
-        let instrument: Instrument = toml::from_str(text)
+        let mut instrument: Instrument = toml::from_str(text)
             .map_err(|source| InstrumentError::Written { file: file.into(), source: Box::new(source) })?;
+        if instrument.compressed && !names_format(text) {
+            instrument.recording.write_as(Format::Hdf5);
+        }
         let checked = instrument.check().and_then(|()| instrument.check_published());
         let checked = checked.and_then(|()| instrument.check_cbf());
         checked.map_err(|why| InstrumentError::Value { file: file.into(), why })?;

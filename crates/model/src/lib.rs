@@ -36,6 +36,7 @@ mod schedule;
 mod seed;
 mod series;
 pub mod statistics;
+mod storage_room;
 mod storing;
 pub mod sustained;
 mod target;
@@ -77,6 +78,7 @@ pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};
 pub use seed::{RandomStream, Seed};
 pub use series::{Bin, Level, Levels, Series};
+pub use storage_room::{StorageRoom, rounded_down};
 pub use storing::{ChunkNumber, Storing, StoringKind};
 pub use target::{
     BlockLayer, BlockLayerKind, Capabilities, Capability, DirectIo, FeatureBasis, FeatureFinding,

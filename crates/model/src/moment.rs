@@ -46,6 +46,11 @@ impl Moment {
         Timestamp::from_nanosecond(self.0.0.into()).unwrap_or(Timestamp::MAX)
     }
 
+    /// The time of the day in UTC: `18:00:00 UTC`.
+    pub fn time_of_day(self) -> String {
+        self.timestamp().strftime("%H:%M:%S UTC").to_string()
+    }
+
     /// The form of VEX files, with four decimals: `2026y326d18h00m00.0000s`.
     pub fn vex(self) -> String {
         self.timestamp().strftime("%Yy%jd%Hh%Mm%S%.4fs").to_string()

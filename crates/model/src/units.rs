@@ -56,7 +56,7 @@ pub enum UnitError {
 
 type Unit = (&'static str, f64);
 
-const SIZES: [Unit; 11] = [
+const SIZES: [Unit; 16] = [
     ("B", 1.0),
     ("kB", 1e3),
     ("MB", 1e6),
@@ -68,8 +68,14 @@ const SIZES: [Unit; 11] = [
     ("GiB", 1_073_741_824.0),
     ("TiB", 1_099_511_627_776.0),
     ("PiB", 1_125_899_906_842_624.0),
+    // The forms of dd, fio and IOR.
+    ("k", 1024.0),
+    ("K", 1024.0),
+    ("M", 1_048_576.0),
+    ("G", 1_073_741_824.0),
+    ("T", 1_099_511_627_776.0),
 ];
-const SIZE_CHOICES: &str = "B, kB, MB, GB, TB, PB (powers of 1000), KiB, MiB, GiB, TiB, PiB (powers of 1024)";
+const SIZE_CHOICES: &str = "B, kB, MB, GB, TB, PB (powers of 1000), KiB, MiB, GiB, TiB, PiB (powers of 1024), or K, M, G, T as dd has them";
 const RATES: [Unit; 18] = [
     ("B/s", 1.0),
     ("kB/s", 1e3),
@@ -369,12 +375,10 @@ mod tests {
             );
         }
         assert_eq!("8G".parse(), Ok(LinkRate(ByteRate(1e9))));
-        assert!(
-            "8G".parse::<ByteRate>().is_err() && "8G".parse::<Bytes>().is_err(),
-            "of storage it could be bytes"
-        );
+        assert_eq!("64G".parse(), Ok(Bytes(64 << 30)), "as dd, fio and IOR read it");
+        assert!("8G".parse::<ByteRate>().is_err(), "of storage it could be bytes");
         assert!("8X".parse::<LinkRate>().is_err());
-        for wrong in ["4K", "4", "4 kb"] {
+        for wrong in ["4X", "4", "4 kb"] {
             let error = wrong.parse::<Bytes>().expect_err(wrong).to_string();
             assert!(error.contains("KiB") && error.contains(wrong), "{error}");
         }

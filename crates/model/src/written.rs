@@ -41,6 +41,14 @@ impl Instrument {
         })
     }
 
+    /// The instrument as its simulation makes it. A detector's compressed frames are raw files of as many bytes;
+    /// in HDF5 files each is a compressed chunk.
+    #[must_use]
+    pub fn simulated(self) -> Instrument {
+        let is_raw = self.compressed && self.recording.format == Format::Raw;
+        if is_raw { self.delivered().into_owned() } else { self }
+    }
+
     /// The data that the recorder receives: frames, or blocks of packets with the headers that it keeps.
     pub fn received(&self) -> Cow<'_, Instrument> {
         self.in_blocks().map_or_else(|| self.delivered(), Cow::Owned)
@@ -124,6 +132,19 @@ mod tests {
             (Bytes(200_000), Ok(())),
             "only once"
         );
+    }
+
+    #[test]
+    fn compressed_frames_are_simulated_at_the_rate_that_is_written() {
+        let text =
+            "pixel = \"uint16\"\ncompressed = true\n[data]\nkind = \"diffraction\"\ncompressibility = 10.0";
+        let hdf5 = camera(text);
+        assert_eq!(hdf5.recording.format, Format::Hdf5, "without a format of its own");
+        let raw = camera(&format!("{text}\n[recording]\nformat = \"raw\""));
+        assert_eq!(raw.recording.format, Format::Raw);
+        let (written, simulated) = (raw.written_rate(), raw.simulated());
+        assert_eq!((simulated.frame_size(), simulated.rate()), (Bytes(200_000), written));
+        assert_eq!(hdf5.clone().simulated(), hdf5, "the recorder compresses each chunk");
     }
 
     #[test]

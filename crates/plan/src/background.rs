@@ -17,25 +17,25 @@ plan_table! {
     /// A load in the plan: its levels, and its work.
     #[derive(Debug, Clone)]
     BackgroundSweep {
-        /// Threads of the load on each target, 1 if it is not written; 0: no load, which others are compared with.
+        /// Threads of the load on each target. Default: 1. With 0 there is no load, as reference for the
+        /// others.
         workers: Option<Sweep<u32>>,
-        /// Of an instrument, so many of it at once, each with a recorder of its own, 1 if it is not written; 0: no load.
+        /// Instruments at once, each with a recorder of its own. Default: 1. With 0 there is no load.
         count: Option<Sweep<u32>>,
-        /// What all of them together move at the most; "0 MB/s": no load.
+        /// Move at most this much, over all of them; "0 MB/s" is no load.
         rate: Option<Sweep<ByteRate>>,
-        /// Their operations a second at the most; 0: no load.
+        /// Issue at most this many operations a second, over all of them; 0 is no load.
         rate_iops: Option<Sweep<u32>>,
-        /// The phase that is done over and over, by the word that reports have for it; all that are measured, if it is not
-        /// written.
+        /// Repeat this phase during the measurement, named as in reports. Default: all measured phases.
         phase: Option<PhaseName>,
-        /// What they do.
+        /// The load: a workload.
         workload: Option<WorkloadSweep>,
-        /// Or what is recorded meanwhile, without frames, duration, route, network, readers, read and onto.
+        /// The load: a recording, without frames, duration, route, network, readers, read and onto.
         ingest: Option<IngestSweep>,
     }
 }
 
-/// A phase by the word that reports have for it.
+/// A phase, by its word in reports.
 #[derive(Debug, Clone, Copy)]
 pub struct PhaseName(pub Phase);
 
@@ -69,7 +69,7 @@ pub struct BackgroundLoad {
     /// Their rate limit.
     #[serde(default, skip_serializing_if = "OfferedRate::is_none")]
     pub offered: OfferedRate,
-    /// The one phase that is done over and over; all that are measured, if none.
+    /// The one phase that the load repeats; `None` is all measured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// Their work.
@@ -81,9 +81,9 @@ pub struct BackgroundLoad {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadWork {
-    /// Workers do this over and over.
+    /// Workers repeat this workload.
     Workload(WorkloadCell),
-    /// An instrument is recorded, for as long as it takes.
+    /// A recording of an instrument, for as long as the measurement takes.
     Recording(Box<RecordingRun>),
 }
 
@@ -97,7 +97,7 @@ pub enum OfferedRate {
     None,
     /// Bytes moved.
     Rate(ByteRate),
-    /// Operations a second, as they are counted.
+    /// Operations a second, as phases count them.
     RateIops(u32),
 }
 
@@ -116,7 +116,7 @@ impl OfferedRate {
         }
     }
 
-    /// Nothing at all is offered.
+    /// True if the limit is zero: no load at all.
     fn is_zero(self) -> bool {
         match self {
             OfferedRate::None => false,
@@ -256,7 +256,7 @@ impl BackgroundSweep {
 /// The message for a load without work, or with two kinds.
 const NO_WORK: &str = "background: write what works beside, [stage.background.workload.NAME] or \
                        [stage.background.ingest], one of them";
-/// More instruments are not recorded beside a cell.
+/// The most instruments beside a cell.
 const INSTRUMENTS_MAX: u32 = 64;
 
 impl BackgroundLoad {
@@ -283,7 +283,7 @@ impl BackgroundLoad {
         }
     }
 
-    /// There is none at this level.
+    /// True if this level has no load.
     pub const fn is_none(&self) -> bool {
         self.workers == 0
     }
@@ -350,7 +350,7 @@ impl BackgroundLoad {
         self.workload().map(|workload| workload.parameters().phases()).unwrap_or_default()
     }
 
-    /// The phases that are done over and over.
+    /// The phases that the load repeats.
     pub fn measured(&self) -> Vec<Phase> {
         let phases = self.phases().into_iter().filter(|phase| !phase.is_setup());
         phases.filter(|phase| self.phase.is_none_or(|only| only == *phase)).collect()

@@ -26,10 +26,10 @@ pub const PLANS: [BuiltIn; 14] = plans!(
     "wa105-processes"
 );
 
-/// How the file of a condition is written.
+/// A commented file of a condition.
 pub const CONDITION_TEMPLATE: &str = include_str!("../../../conditions/template.toml");
 
-/// How a plan with criteria is written.
+/// A commented plan with criteria.
 pub const ACCEPTANCE_TEMPLATE: &str = include_str!("../../../acceptance/template.toml");
 
 #[cfg(test)]

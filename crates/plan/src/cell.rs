@@ -128,7 +128,7 @@ impl Cell {
                 run.phases().into_iter().filter(|phase| !phase.is_setup()).collect()
             }
             Measurement::Recording(run) => {
-                // How fast it was written stands beside how fast it is read.
+                // The rate of writing belongs beside the rate of reading.
                 let read = run.read.map(|_| [Phase::Write, Phase::Read]);
                 std::iter::once(Phase::Ingest).chain(read.into_iter().flatten()).collect()
             }
@@ -158,7 +158,7 @@ pub struct WorkloadRun {
     /// Number of processes on each of them that take part, the first ones; `None` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// How operations are issued.
+    /// The way to issue operations.
     pub engine: EngineKind,
     /// The way of calling MPI-IO, if it is the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,7 +226,7 @@ impl WorkloadRun {
         Capabilities::of(&all)
     }
 
-    /// All of it in phrases.
+    /// The whole cell in phrases.
     pub fn phrases(&self) -> Vec<String> {
         let mut phrases = self.workload.parameters().phrases();
         phrases.push(match self.lone_worker {
@@ -270,7 +270,7 @@ impl WorkloadRun {
         self.phases().into_iter().any(|phase| parameters.think_time(phase) > Nanos(0))
     }
 
-    /// How it wants its files laid out.
+    /// The layout that it requires for its files.
     pub fn layout(&self) -> StripeLayout {
         let WorkloadRun { stripe_count, stripe_size, replicas, .. } = *self;
         StripeLayout { stripe_count, stripe_size, replicas, pool: self.pool.clone() }

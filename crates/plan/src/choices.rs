@@ -14,7 +14,7 @@ pub enum Access {
     Best,
 }
 
-/// When written data is made durable inside the measured time.
+/// The time, inside the measured time, at which written data become durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncPolicy {
@@ -44,7 +44,7 @@ pub enum BufferData {
     /// Random data, which no storage can compress.
     #[default]
     Random,
-    /// Zeros, except for a few bytes a page that tell blocks apart. Storage that compresses writes almost
+    /// Zeros, except for a few bytes a page that distinguish blocks. Storage that compresses writes almost
     /// nothing.
     Zeros,
 }

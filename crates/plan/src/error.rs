@@ -1,4 +1,4 @@
-//! Why a plan can't be read, with its place.
+//! The reason why a plan can't be read, with its place.
 
 /// A plan that can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -8,7 +8,7 @@ pub enum PlanError {
     Written {
         /// The file as the user named it.
         file: String,
-        /// With line and valid names.
+        /// The error, with its line and the valid names.
         source: Box<toml::de::Error>,
     },
     /// A parameter that makes no sense.

@@ -1,4 +1,4 @@
-//! How long a plan takes and how much space it needs, before anything is measured.
+//! The duration and the space of a plan, before it runs.
 
 use nilometer_model::{ByteRate, Bytes, Nanos, Phase};
 

@@ -67,7 +67,7 @@ mod tests {
         }
     }
 
-    /// Which of these recordings in a plan show nothing.
+    /// The recordings of a plan that can show nothing.
     fn show_nothing(runs: &[RecordingRun]) -> Vec<String> {
         let text = "title = \"t\"\n[[stage]]\nname = \"s\"\n[stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"1 MiB\"\naccess = \"direct\"\n";
         let mut plan = crate::parse(text, "p.toml", 1.0).expect("a valid plan");

@@ -23,16 +23,16 @@ pub struct RecordingRun {
     pub count: u32,
     /// The question that the recording answers.
     pub goal: Goal,
-    /// How long frames arrive at the most.
+    /// The longest time in which frames arrive.
     pub duration: Nanos,
     /// Memory of each ring.
     pub buffer: Bytes,
     /// Older frames are removed when a recording is larger than this.
     pub keep: Bytes,
-    /// Instead of that: up to which level the target is filled.
+    /// In place of `keep`: the level up to which the target is filled.
     #[serde(default)]
     pub fill: Option<Fill>,
-    /// How often it is measured.
+    /// The number of repeats.
     pub repeats: u32,
     /// The readers during the recording.
     pub readers: Readers,
@@ -60,7 +60,7 @@ pub struct RecordingRun {
     /// The background load on the same target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Box<BackgroundLoad>>,
-    /// Settings outside of the program, which commands of the user's apply around each repeat.
+    /// Settings outside of the program, which the user's commands apply around each repeat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<AppliedSetting>,
     /// The recordings: onto each target, and one over several at once for each of these counts. Empty means
@@ -84,7 +84,7 @@ pub enum Onto {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Route {
-    /// The frames are made in the recorder's memory.
+    /// The recorder's process makes the frames in its memory.
     #[default]
     InPlace,
     /// In packets that the instrument sends over this machine's own network.
@@ -103,13 +103,13 @@ impl Route {
         }
     }
 
-    /// Over a network, in packets.
+    /// True if frames come over a network, in packets.
     pub const fn has_packets(self) -> bool {
         matches!(self, Route::Loopback | Route::Network)
     }
 }
 
-/// How full a target is kept: a buffer of days that always holds the latest.
+/// The level up to which a target is kept full: a buffer of days that always holds the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fill {
     /// The share of the usable space that files may take, including those already there: above 0, at most 1.
@@ -122,15 +122,17 @@ plan_table! {
     /// A state that the user's own commands bring a target into: one element lost, rebuilding, a link down.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
     Condition {
-        /// What reports call it.
+        /// The condition's name in reports.
         name: String,
-        /// Brings it about, in a shell, with the target's path in `NILOMETER_TARGET`.
+        /// Start the condition with this command. A shell runs it, with the target's path in
+        /// `NILOMETER_TARGET`.
         enter: String as "a command",
-        /// Takes it back, in the same way. Runs also after a failure and when the campaign is resumed after a kill.
+        /// End the condition with this command, in the same way. It also runs after a failure, and at
+        /// `--resume` after a kill.
         leave: String as "a command",
-        /// How long to wait after `enter`.
+        /// Wait for this time after `enter`.
         settle: Nanos = Nanos(0),
-        /// Either command is ended when it takes longer.
+        /// End either command if it takes longer.
         time_limit: Nanos = Nanos::from_millis(600_000),
     }
 }
@@ -168,7 +170,7 @@ impl Fill {
     }
 }
 
-/// A recording of fewer frames, or of less time, says nothing of whether frames would be lost.
+/// The least frames of a recording: a shorter one can't show losses.
 pub const FRAMES_LEAST: u64 = 20;
 /// The least time of a recording.
 pub const DURATION_LEAST: Nanos = Nanos::from_millis(100);
@@ -227,7 +229,7 @@ impl RecordingRun {
         let mut needs = Phase::Ingest.needs().to_vec();
         needs.extend(self.background.iter().flat_map(|load| load.needs()));
         let RecordingLayout { storing, format, frames_per_file, .. } = self.instrument.recording;
-        // Packets are stored as the storage takes them, see the recording plan.
+        // The recording plan stores packets as the storage takes them.
         if self.instrument.packets.is_none() {
             needs.extend(storing.needs(frames_per_file));
         }
@@ -241,7 +243,7 @@ impl RecordingRun {
         Capabilities::of(&needs)
     }
 
-    /// Under which key the record's environment says how this is stored on a target.
+    /// The key for the way of storing on a target, in the record's environment.
     pub fn layout_key(&self, target: &str) -> String {
         let pace = if self.goal == Goal::Limit { "as fast as it is taken" } else { "at a pace" };
         format!("layout of {} {pace} on {target}", self.who())
@@ -315,7 +317,7 @@ impl RecordingRun {
         }
     }
 
-    /// All of it in phrases that commas go between.
+    /// The whole recording in phrases, to be joined with commas.
     pub fn phrases(&self) -> Vec<String> {
         let pace = self.pace();
         let mut phrases =
@@ -339,7 +341,7 @@ impl RecordingRun {
         phrases
     }
 
-    /// It is made onto each target by itself.
+    /// True if there is a recording onto each target alone.
     pub fn is_onto_each(&self) -> bool {
         self.volumes.is_empty() || self.volumes.contains(&Volumes::Alone)
     }
@@ -367,7 +369,7 @@ impl RecordingRun {
         load.map(ToString::to_string).unwrap_or_default()
     }
 
-    /// Rings of each: streams of packets have one each, and share the memory for it.
+    /// Rings of each recording. Each stream of packets has one, and they share the memory.
     pub fn rings(&self) -> u64 {
         if self.route.has_packets() { self.instrument.streams } else { 1 }
     }

@@ -1,4 +1,4 @@
-//! `engine = "mpi_io"`: by which calls files are written and read, by which implementation, and with which hints.
+//! `engine = "mpi_io"`: the calls that write and read files, the implementation, and the hints.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ plan_table! {
     /// `[stage.mpi_io]` as written: each parameter may be a list.
     #[derive(Debug, Clone, Default)]
     MpiIoSweep {
-        /// Each process by itself, or all together: `MPI_File_write_at` and `MPI_File_read_at`, or the same with `_all`.
+        /// Calls of each process alone (`MPI_File_write_at`, `MPI_File_read_at`), or of all together
+        /// (`_all`).
         calls: Sweep<MpiIoCalls> = Sweep::default(),
-        /// By the processes that have this one, the first so many of them as `processes` says; by what there is, if it is not
-        /// written.
+        /// Use processes with this implementation, the first N of them by `processes`. Default: any.
         implementation: Option<Sweep<MpiIoImplementation>>,
-        /// What files are opened with; which are in force is in the record's environment.
+        /// Open files with these hints. The record's environment has those in force.
         hints: Sweep<MpiIoHints> = Sweep::default(),
     }
 }
@@ -70,7 +70,8 @@ impl MpiIoSweep {
     }
 }
 
-/// The longest key and value of a hint that every implementation takes: Open MPI's limits, the end of the text apart.
+/// The longest key and value of a hint that every implementation takes: Open MPI's limits, without the end of
+/// the text.
 const KEY_MAX: usize = 35;
 const VALUE_MAX: usize = 255;
 
@@ -105,19 +106,19 @@ impl MpiIo {
 }
 
 impl WorkloadRun {
-    /// The implementation of MPI-IO that it asks for, if it does.
+    /// The implementation of MPI-IO that the cell requires; `None` if it takes any, or uses none.
     pub fn asked_of_mpi_io(&self) -> Option<MpiIoImplementation> {
         self.mpi_io.as_ref()?.implementation
     }
 
-    /// All processes make the same calls on one file, so that none may end before the others.
+    /// True if all processes make the same calls on one file, so that none may end before the others.
     pub fn keeps_step(&self) -> bool {
         self.mpi_io.is_some() && self.workload.parameters().traits().shares_a_file
     }
 }
 
 impl ResolvedPlan {
-    /// Some cell is made by MPI-IO.
+    /// True if some cell uses MPI-IO.
     pub fn uses_mpi_io(&self) -> bool {
         self.workloads().any(|(_, _, run)| run.mpi_io.is_some())
     }

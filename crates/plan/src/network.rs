@@ -12,17 +12,17 @@ plan_table! {
     /// Measures the network between machines.
     #[derive(Debug, Clone, PartialEq)]
     NetworkSweep {
-        /// Streams as fast as they go; or the search for the highest rate of packets without loss, from each machine to each
-        /// other.
+        /// Measure streams at full speed, or search for the highest rate of packets without loss. Both go
+        /// from each machine to each other.
         protocol: Sweep<NetworkProtocol> = Sweep::default(),
-        /// Who sends to whom at the same time; all but the ring if it is not written. Pairs of more than 8 machines are a
-        /// ring.
+        /// The senders and receivers at the same time. Default: all patterns except the ring. Pairs of more
+        /// than 8 machines are a ring.
         pattern: Option<Sweep<PatternKind>>,
-        /// Streams from a machine to another, shared out among its processes: 1 and 4 if it is not written.
+        /// Streams from a machine to another, shared out among its processes. Default: 1 and 4.
         flows: Option<Sweep<u32>>,
-        /// How long data are sent in each trial.
+        /// Send for this time in each trial.
         duration: Nanos = DURATION,
-        /// Which network, where machines are in several.
+        /// Use this network, if machines are in several.
         network: Option<Subnet>,
     }
 }
@@ -31,7 +31,7 @@ plan_table! {
 const DURATION: Nanos = Nanos::from_millis(1000);
 /// The least duration; shorter streams consist of their start only.
 const DURATION_LEAST: Nanos = Nanos::from_millis(10);
-/// More would measure threads.
+/// The most streams: more would measure threads.
 const FLOWS_MAX: u32 = 1024;
 
 /// A measurement of the network.
@@ -39,13 +39,13 @@ const FLOWS_MAX: u32 = 1024;
 pub struct NetworkRun {
     /// The stage's name.
     pub stage: String,
-    /// How data go, each once.
+    /// The protocols, each once.
     pub protocols: Vec<NetworkProtocol>,
     /// The patterns of senders and receivers, each once.
     pub patterns: Vec<PatternKind>,
     /// Streams between two machines; each of these numbers.
     pub flows: Vec<u32>,
-    /// How long data are sent in each trial.
+    /// The time for which each trial sends.
     pub duration: Nanos,
     /// The network to measure, if machines are in several.
     pub network: Option<Subnet>,
@@ -99,7 +99,7 @@ impl NetworkRun {
         cells
     }
 
-    /// A search is of one machine to another.
+    /// The patterns of searches: from one machine to another.
     fn searched(&self) -> &[PatternKind] {
         let is_ring =
             self.patterns.contains(&PatternKind::Ring) && !self.patterns.contains(&PatternKind::Pairs);
@@ -149,12 +149,12 @@ impl NetworkSweep {
 }
 
 impl ResolvedPlan {
-    /// How many machines its processes are on.
+    /// The number of machines of its processes.
     pub fn machines(&self) -> usize {
         self.node_ranks.len().max(1)
     }
 
-    /// How long the network is measured at the least.
+    /// The least time that measuring the network takes.
     pub(super) fn network_time(&self) -> Nanos {
         let rounds = self.warm_up + self.repeats;
         let machines = self.machines();

@@ -19,7 +19,7 @@ pub struct NetworkTrials {
     pub packet_rate: Option<u64>,
 }
 
-/// One trial that is to be made.
+/// One trial to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NetworkTrial {
     /// The cell.
@@ -54,7 +54,7 @@ impl NetworkTrials {
         Some(NetworkTrial { cell, repeat, rate: Some(rate) })
     }
 
-    /// How many trials were made, and of how many; a search is one.
+    /// The number of finished trials, and of all; a search counts as one.
     pub fn progress(&self, results: &NetworkResults) -> [usize; 2] {
         match self.packet_rate {
             Some(_) => [results.samples.len(), results.cells.len() * self.rounds as usize],

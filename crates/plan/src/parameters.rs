@@ -37,13 +37,13 @@ pub trait Parameters {
         vec![("block_size", self.block_size())]
     }
 
-    /// How long a phase of all workers together lasts at the least, however fast the storage is.
+    /// The least time of a phase of all workers together, on the fastest storage.
     fn least_time(&self, _phase: Phase, _workers: u32) -> Nanos {
         Nanos(0)
     }
 
-    /// How long the workers of a process together wait in a phase without using the storage, in place of
-    /// their program's computing.
+    /// The time that the workers of a process together wait in a phase without using the storage. It stands
+    /// for the computing of their program.
     fn think_time(&self, _phase: Phase) -> Nanos {
         Nanos(0)
     }
@@ -92,7 +92,7 @@ pub trait Parameters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is so by itself")]
 pub struct WorkloadTraits {
-    /// A worker reads data of another one without knowing how far that one came.
+    /// A worker reads data of another one without knowing its progress.
     pub needs_all_of_others: bool,
     /// Workers use the data of their counterparts on the next node.
     pub shifts_by_node: bool,
@@ -216,7 +216,7 @@ macro_rules! parameters {
         }
     ) => {
         $(#[doc = $doc])*
-        /// As written: each parameter may be a list.
+        /// The parameters as written: each may be a list.
         #[derive(Debug, Clone, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct $sweep {

@@ -7,10 +7,10 @@ use serde::{Deserialize, Deserializer, de};
 
 use super::{AskedProcesses, Cell, Measurement, ResolvedPlan};
 
-/// How many machines, or processes on each of them, a stage asks for.
+/// The number of machines, or of processes on each of them, of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessCount {
-    /// All that there are.
+    /// All machines or processes.
     All,
     /// The first N.
     First(u32),

@@ -14,7 +14,7 @@ pub struct AskedProcesses {
     pub nodes: Option<u32>,
     /// Number of processes on each of them, the first ones.
     pub processes: Option<u32>,
-    /// With this implementation of MPI-IO.
+    /// The implementation of MPI-IO that they need.
     pub mpi_io: Option<MpiIoImplementation>,
 }
 
@@ -40,12 +40,12 @@ pub struct RankNodes {
 }
 
 impl RankNodes {
-    /// For a campaign of one process.
+    /// The only process of a campaign.
     pub fn alone() -> Self {
         RankNodes { nodes: vec![0], mpi_io: Vec::new() }
     }
 
-    /// From the names of their machines, by rank.
+    /// Finds the nodes from the names of the processes' machines, by rank.
     pub fn of(names: &[String]) -> Self {
         let mut known: BTreeMap<&str, u32> = BTreeMap::new();
         let mut nodes = Vec::with_capacity(names.len());
@@ -62,7 +62,7 @@ impl RankNodes {
         RankNodes { mpi_io: by_rank, ..self }
     }
 
-    /// How many processes on each node have which implementation of MPI-IO.
+    /// For each implementation of MPI-IO, the number of processes on each node that have it.
     pub fn mpi_io_counts(&self) -> BTreeMap<MpiIoImplementation, Vec<u32>> {
         let nodes = 0..self.counts().len() as u32;
         let on = |node, which| self.on(node).filter(|rank| self.has(*rank, which)).count() as u32;
@@ -75,7 +75,7 @@ impl RankNodes {
         self.mpi_io.get(rank as usize) == Some(&Some(which))
     }
 
-    /// How many processes each node has.
+    /// The number of processes on each node.
     pub fn counts(&self) -> Vec<u32> {
         let nodes = self.nodes.iter().max().map_or(0, |last| last + 1);
         (0..nodes).map(|node| self.on(node).count() as u32).collect()
@@ -137,7 +137,7 @@ impl RankNodes {
 }
 
 impl ResolvedPlan {
-    /// How many processes each node has, or how many with this implementation of MPI-IO.
+    /// The number of processes on each node, or of those with this implementation of MPI-IO.
     fn processes_there(&self, mpi_io: Option<MpiIoImplementation>) -> Vec<u32> {
         let all = if self.node_ranks.is_empty() { vec![self.ranks.max(1)] } else { self.node_ranks.clone() };
         match mpi_io {
@@ -146,7 +146,7 @@ impl ResolvedPlan {
         }
     }
 
-    /// How many processes on each of its nodes a cell uses.
+    /// The number of processes on each of its nodes that a cell uses.
     pub fn processes_a_node(&self, asked: impl Into<AskedProcesses>) -> Vec<u32> {
         let AskedProcesses { nodes, processes, mpi_io } = asked.into();
         let most = processes.unwrap_or(u32::MAX);
@@ -154,17 +154,17 @@ impl ResolvedPlan {
         self.processes_there(mpi_io).into_iter().take(nodes).map(|count| count.min(most)).collect()
     }
 
-    /// How many processes a cell uses.
+    /// The number of processes that a cell uses.
     pub fn processes_of(&self, asked: impl Into<AskedProcesses>) -> u32 {
         self.processes_a_node(asked).into_iter().fold(0, u32::saturating_add)
     }
 
-    /// How many processes record an instrument together: no more than can.
+    /// The number of processes that record an instrument together: at most those that can.
     pub fn recorders_of(&self, run: &RecordingRun) -> u32 {
         self.processes_of(run).min(run.most_processes())
     }
 
-    /// How many of these are on each of its nodes, over which they are spread.
+    /// The number of recorders on each of its nodes; they are spread over the nodes.
     pub fn recorders_a_node(&self, run: &RecordingRun) -> Vec<u32> {
         let counts = self.processes_a_node(run);
         let nodes = (0..counts.len()).flat_map(|node| vec![node; counts[node] as usize]);

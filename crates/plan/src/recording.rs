@@ -1,4 +1,4 @@
-//! A stage that is a recording: an instrument over a matrix of how it delivers and how it is stored.
+//! A stage that is a recording: an instrument over a matrix of ways to deliver and to store frames.
 
 use nilometer_model::{
     Bytes, ChunkShape, Format, FrameCompression, Frequency, Goal, Instrument, Nanos, Readers, ReadingWay,
@@ -14,51 +14,54 @@ plan_table! {
     /// Records an instrument.
     #[derive(Debug, Clone)]
     IngestSweep {
-        /// What delivers frames: a name of the catalogue, or the path of a .toml file.
+        /// The instrument: a name of the catalogue, or the path of a .toml file.
         instrument: String,
         /// Frames a second of each stream, instead of the instrument's.
         rate: Option<Sweep<Frequency>>,
         /// Streams in step, instead of the instrument's.
         streams: Option<Sweep<u64>>,
-        /// Pixels of a frame, slowest dimension first, instead of the instrument's: one shape, and no list of shapes.
+        /// Pixels of a frame, slowest dimension first, instead of the instrument's. One shape only, no list
+        /// of shapes.
         shape: Option<Vec<u64>>,
-        /// How a frame is written, instead of what the instrument says.
+        /// The format of frames, instead of the instrument's.
         format: Option<Sweep<Format>>,
-        /// Into which files frames go, instead of what the instrument says.
+        /// The files that frames go into, instead of the instrument's.
         storing: Option<Sweep<Storing>>,
-        /// Frames of a file, where there are many files, instead of what the instrument says.
+        /// Frames of a file if there are many files, instead of the instrument's.
         frames_per_file: Option<Sweep<u64>>,
-        /// Threads that encode frames, over all writers, instead of what the instrument says; only where the format asks for
-        /// it.
+        /// Threads that encode frames, over all writers, instead of the instrument's. Only for formats that
+        /// need encoding.
         encoders: Option<Sweep<u32>>,
-        /// How frames in HDF5 are compressed, instead of what the instrument says.
+        /// The compression of frames in HDF5, instead of the instrument's.
         compression: Option<Sweep<FrameCompression>>,
-        /// Pixels of a chunk of an HDF5 dataset, instead of what the instrument says.
+        /// Pixels of a chunk of an HDF5 dataset, instead of the instrument's.
         chunk: Option<Sweep<ChunkShape>>,
-        /// Writers, each with a lane and files of its own, instead of as many as suit the storage.
+        /// Writers, each with a lane and files of its own. Default: the number that suits the storage.
         writers: Option<Sweep<u32>>,
-        /// How what was recorded in HDF5 is read behind it, from a cold cache: a phase of its own.
+        /// Read an HDF5 recording afterwards in this way, from a cold cache, in a phase of its own.
         read: Option<Sweep<ReadingWay>>,
-        /// Frames come when they are due (pace), or as fast as they are taken (limit).
+        /// Deliver frames when they are due (pace), or as fast as the storage takes them (limit).
         goal: IngestGoal = IngestGoal::Pace,
-        /// How many frames come, over all streams.
+        /// Frames to deliver, over all streams. Write this or `duration`.
         frames: Option<u64>,
-        /// How long frames come, if it is not said how many.
+        /// The time for which frames come. Write this or `frames`.
         duration: Option<Nanos>,
-        /// Bytes of samples or pixels in a packet, instead of the instrument's; only for packets of which any size is possible.
+        /// Bytes of samples or pixels in a packet, instead of the instrument's. Only for packets that may
+        /// have any size.
         payload: Option<Sweep<Bytes>>,
-        /// Packets over this machine's own network, or from another machine; or frames in place. Over loopback if it is not
-        /// written and the instrument's packets are known.
+        /// Packets over this machine's own network (loopback) or from another machine, or frames in place.
+        /// Default: loopback, if the catalogue has the instrument's packets; else in place.
         route: Option<Route>,
-        /// Which packets come over, where route = "network".
+        /// Send packets over this network, with route = "network".
         network: Option<Subnet>,
-        /// Where frames are stored. Nothing: writes do nothing, and what is left is what the recorder costs.
+        /// Store frames on the target, or nowhere. With "nothing" writes do nothing, so that only the
+        /// recorder's own cost is left.
         onto: Onto = Onto::Target,
         /// Memory between the instrument and the storage.
         buffer: Sweep<Bytes> = Sweep::from(Bytes(1 << 30)),
-        /// Older frames are removed when a recording is larger than this, before compression.
+        /// Remove the oldest frames of a recording that grows larger than this, counted before compression.
         keep: Bytes = USUAL_KEEP,
-        /// Who reads it meanwhile, how far behind, how fast.
+        /// The readers during the recording: their number, their distance behind it, their rate.
         readers: Readers = Readers::default(),
     }
 }
@@ -71,17 +74,17 @@ pub enum IngestGoal {
     /// Does the storage keep up with the instrument?
     #[default]
     Pace,
-    /// How fast the storage takes frames.
+    /// How fast does the storage take frames?
     Limit,
 }
 
-/// More lanes are not made for one recording.
+/// The most lanes of one recording.
 const WRITERS_MAX: u32 = 64;
 
 /// A year: longer than any phase.
 const LONG_ENOUGH: Nanos = Nanos::from_millis(365 * 24 * 3_600_000);
 
-/// Finds an instrument by its name in the catalogue or its path, or says why it can't.
+/// Finds an instrument by its name in the catalogue or its path. The error is a message for the user.
 pub type Catalogue<'a> = &'a dyn Fn(&str) -> Result<Instrument, String>;
 
 impl IngestSweep {
@@ -105,6 +108,7 @@ impl IngestSweep {
         let swept = self.swept(catalogue(&self.instrument)?)?;
         let mut runs = Vec::new();
         for (instrument, swept) in swept {
+            let instrument = instrument.simulated();
             instrument.check()?;
             if swept.writers.is_some_and(|writers| !(1..=WRITERS_MAX).contains(&writers)) {
                 return Err(format!("writers: write 1 to {WRITERS_MAX}"));
@@ -172,7 +176,7 @@ impl IngestSweep {
         whole.runs(1, 1.0, catalogue)
     }
 
-    /// Checks that a recording that is read back is stored.
+    /// Checks that a recording for later reading is stored at all.
     fn check_read(&self) -> Result<(), String> {
         if self.read.is_some() && self.onto == Onto::Nothing {
             return Err(

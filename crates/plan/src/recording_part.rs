@@ -16,7 +16,7 @@ use super::{Fill, RecordingRun};
 /// The way in which the processes that record an instrument share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RecordingSplit {
-    /// Nothing: one records all.
+    /// The whole recording: one process records all.
     #[default]
     Whole,
     /// Whole instruments, of several of one kind.

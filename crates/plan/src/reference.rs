@@ -13,7 +13,7 @@ pub struct PlanKey {
     pub value: String,
     /// The default, if there is one.
     pub default: Option<String>,
-    /// It must be written.
+    /// True if a plan must have it.
     pub is_needed: bool,
     /// A list of values makes the stage a matrix.
     pub may_be_list: bool,
@@ -41,7 +41,7 @@ impl PlanKey {
         PlanKey { name, kind, value, default, is_needed, may_be_list: T::MAY_BE_LIST, about }
     }
 
-    /// All of a plan, from its head on: tables are keys that have keys.
+    /// The keys of a whole plan, from its head on: tables are keys with keys.
     pub fn all() -> Vec<PlanKey> {
         match Plan::kind() {
             ValueKind::Table(keys) => keys,

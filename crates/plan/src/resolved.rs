@@ -18,7 +18,7 @@ use crate::{
 pub struct ResolvedPlan {
     /// The plan's title.
     pub title: String,
-    /// How often each cell is measured.
+    /// The number of measurements of each cell.
     pub repeats: u32,
     /// Rounds before those, which count for nothing.
     pub warm_up: u32,
@@ -51,13 +51,14 @@ pub struct ResolvedPlan {
     /// Processes that measure together, each with the workers of a cell: as many as a launcher started.
     #[serde(default = "one_rank")]
     pub ranks: u32,
-    /// How many of them each node has, in the order of the first rank on each; of none all are on one.
+    /// The number of processes on each node, in the order of the first rank on each. If it is empty, all are
+    /// on one node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_ranks: Vec<u32>,
     /// Number of ranks on each node with each implementation of MPI-IO, if a cell asks for one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mpi_io_ranks: BTreeMap<MpiIoImplementation, Vec<u32>>,
-    /// How long a phase may be silent beyond its limit.
+    /// The longest silence of a phase beyond its limit.
     pub hang_after: Nanos,
     /// The criteria for accepting a target.
     #[serde(default, skip_serializing_if = "Acceptance::is_empty")]
@@ -104,7 +105,7 @@ impl ResolvedPlan {
         self.workloads().filter(|(cell, ..)| !self.applies(*cell, None)).count()
     }
 
-    /// All settings that its cells are measured under.
+    /// The settings under which its cells are measured.
     pub fn settings(&self) -> impl Iterator<Item = &AppliedSetting> {
         self.cells.iter().flat_map(Cell::settings)
     }

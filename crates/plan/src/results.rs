@@ -15,13 +15,13 @@ pub struct Results {
     pub title: String,
     /// The version of the program that measured.
     pub version: String,
-    /// When the campaign was begun: UTC, ISO 8601.
+    /// The start of the campaign: UTC, ISO 8601.
     pub started: String,
     /// The planned campaign with its targets; `None` for results without a campaign of this program.
     pub campaign: Option<PlannedCampaign>,
     /// No difference smaller than this counts as one, in percent.
     pub margin: f64,
-    /// How many rounds were planned, warm-up apart.
+    /// The number of planned rounds, without the warm-up.
     pub repeats: u32,
     /// The targets, in the order of the command line.
     pub targets: Vec<TargetEntry>,
@@ -93,14 +93,14 @@ pub struct Conclusion {
 /// Something that happened during a campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// When: since 1970, UTC.
+    /// The time since 1970, UTC.
     pub at: Nanos,
     /// The event, in words.
     pub what: String,
 }
 
 impl Event {
-    /// How the event of a measurement begins that was spoilt and is made again; cell, targets and the reason follow.
+    /// The beginning of the event that repeats a spoilt measurement; cell, targets and the reason follow.
     pub const AGAIN: &str = "measured again: ";
 }
 
@@ -113,7 +113,7 @@ pub struct TargetEntry {
     pub file_system: String,
     /// Its description before the campaign; `None` for results without a campaign of this program.
     pub description: Option<TargetDescription>,
-    /// Why it was left out from some point on, if it was.
+    /// The reason why the campaign left it out from some point on; `None` if it did not.
     pub left_out: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! How a scale is written.
+//! The notation of a scale.
 
 use std::fmt;
 

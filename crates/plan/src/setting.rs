@@ -13,15 +13,18 @@ plan_table! {
     /// A setting as written: its values, and how each is applied.
     #[derive(Debug, Clone, PartialEq)]
     SettingSweep {
-        /// Each value as a text.
+        /// The values, each as a text.
         values: Vec<String>,
-        /// Applies a value, in a shell, with it in `NILOMETER_VALUE` and the target's path in `NILOMETER_TARGET`.
+        /// Apply a value with this command. A shell runs it, with `NILOMETER_VALUE` and the target's path in
+        /// `NILOMETER_TARGET`.
         apply: String as "a command",
-        /// Prints what is in force: the value, as it is written in the plan. Not asked, if there is none.
+        /// Print the value in force with this command, as the plan writes it. Without the command, nothing
+        /// checks the value.
         read_back: Option<String> as "a command",
-        /// Takes it back, in the same way. Runs also after a failure and when the campaign is resumed after a kill.
+        /// Undo the value with this command, in the same way. It also runs after a failure, and at `--resume`
+        /// after a kill.
         undo: String as "a command",
-        /// Each command is ended when it takes longer.
+        /// End each command if it takes longer.
         time_limit: Nanos = Nanos::from_millis(60_000),
     }
 }
@@ -33,11 +36,11 @@ pub struct AppliedSetting {
     pub name: String,
     /// The value.
     pub value: String,
-    /// Applies it.
+    /// The command that applies it.
     pub apply: String,
     /// The command that prints the value in force.
     pub read_back: Option<String>,
-    /// Takes it back.
+    /// The command that undoes it.
     pub undo: String,
     /// The time limit of each command.
     pub time_limit: Nanos,
@@ -49,7 +52,7 @@ impl AppliedSetting {
         format!("{} {}", self.name, self.value)
     }
 
-    /// All that it would run.
+    /// The commands that it runs.
     pub fn commands(&self) -> impl Iterator<Item = &String> {
         [&self.apply, &self.undo].into_iter().chain(&self.read_back)
     }

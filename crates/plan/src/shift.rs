@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// How far on the worker is whose files another one takes. In plans and records `"node"`, or a number of workers.
+/// The distance to the worker whose files a worker takes. In plans and records `"node"`, or a number of
+/// workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shift {
     /// The worker N further, modulo all; with 0 a worker takes its own (mdtest -N).

@@ -24,7 +24,7 @@ impl Siblings {
         }
     }
 
-    /// How many targets work at the same time: each by itself, and all.
+    /// The numbers of targets at work at the same time: one, and all.
     pub(super) fn volumes(
         siblings: Option<Self>,
         written: &Sweep<Volumes>,
@@ -62,7 +62,7 @@ impl Siblings {
     }
 }
 
-/// More are not measured one by one.
+/// The most workers that are measured one by one.
 const WORKERS_MOST: u32 = 64;
 
 /// Checks that each of the workers can work by itself.

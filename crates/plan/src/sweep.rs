@@ -24,7 +24,7 @@ impl<T: Default> Default for Sweep<T> {
 }
 
 impl<T> Sweep<T> {
-    /// All of them, in the order in which they are written.
+    /// All values, in the order in which the plan has them.
     pub(super) fn values(&self) -> &[T] {
         &self.0
     }

@@ -16,7 +16,7 @@ pub struct Swept {
     pub rate: Option<Frequency>,
     /// Streams in step.
     pub streams: Option<u64>,
-    /// How a frame is written.
+    /// The format of a frame.
     pub format: Option<Format>,
     /// Into which files frames go.
     pub storing: Option<Storing>,
@@ -26,7 +26,7 @@ pub struct Swept {
     /// Threads that encode frames, over all writers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoders: Option<u32>,
-    /// How frames in HDF5 are compressed.
+    /// The compression of frames in HDF5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression: Option<FrameCompression>,
     /// Pixels of a chunk of an HDF5 dataset.
@@ -63,7 +63,7 @@ impl RecordedInstrument {
 }
 
 impl fmt::Display for RecordedInstrument {
-    /// With how many, if it is not one.
+    /// The instrument with its count, if that is not one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.count > 1 {
             write!(f, "{} x ", self.count)?;

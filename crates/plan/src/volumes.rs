@@ -7,18 +7,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Are targets measured one by one? In plans and records `"alone"`, `"together"`, or the number of the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Volumes {
-    /// Each target by itself.
+    /// Each target alone.
     #[default]
     Alone,
     /// N at the same time, each with its workers: the first ones on the command line that can do it. At least
     /// two.
     First(u32),
-    /// All at the same time, each with its workers.
+    /// All targets at the same time, each with its workers.
     Together,
 }
 
 impl Volumes {
-    /// How many of this many targets are measured at the same time; `None` if there are too few.
+    /// The number of targets, of this many, that are measured at the same time; `None` if there are too few.
     pub fn at_once(self, targets: usize) -> Option<usize> {
         let count = match self {
             Volumes::Alone => 1,

@@ -16,40 +16,41 @@ plan_table! {
     /// A campaign as written.
     #[derive(Debug, Clone)]
     Plan {
-        /// What the plan is for, in a line.
+        /// The purpose of the plan, in a line.
         title: String,
-        /// Rounds in which each cell is measured once.
+        /// Rounds. Each measures every cell once.
         repeats: u32 = 3,
-        /// Rounds before those, which count for nothing.
+        /// Rounds before those, which do not count.
         warm_up: u32 = 0,
-        /// No difference smaller than this counts as one.
+        /// Differences smaller than this do not count.
         margin: f64 as "a number of percent" = 5.0,
-        /// Cells are repeated until half of the 95 % interval of each figure is no more than that.
+        /// Repeat cells until half of the 95 % interval of each figure is at most this share of it.
         precision: Option<f64> as "a number of percent",
-        /// But no more often than this.
+        /// The most rounds for `precision`.
         repeats_most: u32 = 30,
-        /// The campaign ends after this time at the latest, with what there is.
+        /// End the campaign after this time at the latest, with the results until then.
         time_limit: Nanos = Nanos::from_millis(24 * 3600 * 1000),
-        /// No cell may need more space than this.
+        /// Refuse cells that need more space than this.
         space_limit: Option<Bytes>,
-        /// All targets have to be on such a file system; "lustre" refuses a mount that is missing.
+        /// Refuse targets on any other type of file system; "lustre" refuses a missing mount.
         expect: Option<ExpectedFileSystem>,
-        /// The directory that copies come from, where a workload has `source = "disk"`.
+        /// Copy from this directory, in workloads with `source = "disk"`.
         source: Option<String> as "a directory",
         /// The seed of all random decisions.
         seed: u64 = 0,
         /// Space that stays free on each target.
         reserve: Bytes = Bytes(1 << 30),
-        /// A target that completes no operation for so long is given up as hung.
+        /// Give a target up as hung if it completes no operation for this time.
         hang_after: Nanos = Nanos::from_millis(60_000),
-        /// What is measured. A key that does not say `(one)` may be a list: the stage is then the matrix of all combinations.
+        /// A measurement. A key without `(one)` may be a list: the stage is then the matrix of all
+        /// combinations.
         stage: Vec<Stage> = Vec::new(),
-        /// What must be found for a target to be accepted (docs/acceptance.md).
+        /// The criteria by which a target is accepted (docs/acceptance.md).
         accept: Option<AcceptTerms>,
     }
 }
 
-/// A kind of file system by its name; that it is unknown can't be expected.
+/// A kind of file system by its name. No plan can expect an unknown one.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectedFileSystem(pub FileSystemKind);
 
@@ -69,53 +70,56 @@ plan_table! {
     /// A workload over a matrix of parameters.
     #[derive(Debug, Clone)]
     Stage {
-        /// Its name in reports.
+        /// The stage's name in reports.
         name: Spanned<String>,
         /// Threads of each process, each with an engine of its own.
         workers: Sweep<u32> = one(),
-        /// Machines, the first so many of those that a launcher started processes on; all if it is not written
+        /// Use the first N machines of those on which a launcher started processes. Default: all
         /// (docs/cluster.md).
         nodes: Option<Sweep<ProcessCount>>,
-        /// Processes on each of them, the first so many; all if it is not written.
+        /// Use the first N processes on each of them. Default: all.
         processes: Option<Sweep<ProcessCount>>,
-        /// How operations are issued.
+        /// The way in which workers issue operations.
         engine: Sweep<EngineKind> = Sweep::default(),
-        /// How MPI-IO is called, where it is the engine (docs/cluster.md).
+        /// The calls of MPI-IO, with `engine = "mpi_io"` (docs/cluster.md).
         mpi_io: Option<MpiIoSweep>,
         /// Operations in flight a worker.
         depth: Sweep<u32> = one(),
-        /// No phase is measured for longer. What later phases need is then made whole, or removed, without being measured.
+        /// Measure no phase for longer. Nilometer then completes or removes, unmeasured, the files of later
+        /// phases.
         time_limit: Option<Nanos>,
-        /// A phase ends for all workers when the first has done its part.
+        /// End a phase for all workers when the first has done its part.
         stonewall: Sweep<bool> = Sweep::default(),
-        /// Each target by itself, all at the same time, or so many of the first, from 2 on. Of a recording: one over them.
+        /// Measure targets alone, all together, or the first N together, from 2 on. For `ingest`: one
+        /// recording striped over them.
         volumes: Sweep<Volumes> = Sweep::default(),
-        /// What should be alike: it is measured alone and together, and the odd one is named (docs/siblings.md).
+        /// Parts that should perform alike. Nilometer measures them alone and together, and names the odd one
+        /// (docs/siblings.md).
         siblings: Option<Siblings>,
-        /// Storage devices a file is spread over, where the target can.
+        /// Spread each file over N storage devices, if the target can.
         stripe_count: Option<Sweep<u32>>,
-        /// In turns of so many bytes, where the target can.
+        /// Spread a file in pieces of this size, if the target can.
         stripe_size: Option<Sweep<Bytes>>,
-        /// Copies of all data, where the target can.
+        /// Keep N copies of all data, if the target can.
         replicas: Option<Sweep<u32>>,
-        /// On the devices of the pool of this name, where the target has pools.
+        /// Use the devices of the pool with this name, if the target has pools.
         pool: Option<Sweep<String>>,
-        /// Something outside of the program that your commands set around each repeat.
+        /// A setting outside of the program that your commands apply around each repeat.
         setting: BTreeMap<String, SettingSweep> = BTreeMap::new(),
-        /// What is in buffers that are written; zeros but for a few bytes a page.
+        /// The data of writes: random, or zeros except a few bytes a page.
         data: Sweep<BufferData> = Sweep::default(),
-        /// What all workers together move at the most: operations are due at times that follow from it, and latency counts
-        /// from when they are due.
+        /// Move at most this much, over all workers. Operations are due at times that follow from the rate,
+        /// and latency counts from then.
         rate: Option<Sweep<ByteRate>>,
-        /// The same as operations a second.
+        /// The same limit in operations a second.
         rate_iops: Option<Sweep<u32>>,
-        /// What the workers do: one of these.
+        /// The load of the workers: one of these.
         workload: Option<WorkloadSweep>,
-        /// In place of a workload: an instrument is recorded.
+        /// Record an instrument, in place of a workload.
         ingest: Option<IngestSweep>,
-        /// In place of a workload: the network between machines is measured (docs/cluster.md).
+        /// Measure the network between machines, in place of a workload (docs/cluster.md).
         network: Option<NetworkSweep>,
-        /// What works on the same target meanwhile, at levels (docs/load.md).
+        /// A load on the same target during the measurement, at several levels (docs/load.md).
         background: Option<BackgroundSweep>,
     }
 }

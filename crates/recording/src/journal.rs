@@ -3,25 +3,34 @@
 //!
 //! On storage that only takes whole files, the journal is a series of files: see [`nilometer_storage::pieces`].
 //!
-//! A record is little-endian. It holds the CRC-32 (ISO-HDLC) of all bytes after it (4 bytes), kind (4),
-//! sequence number from 0 (8), and up to six numbers (8 each):
+//! A record is little-endian. It begins with the CRC-32 (ISO-HDLC) of all bytes after it (4 bytes). The kind (4)
+//! and the sequence number from 0 (8) follow. The rest is up to six numbers (8 each), or 48 bytes of text.
 //!
-//! | kind | numbers |
-//! |---|---|
-//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (8; low 32 bits), storing (next 16) and format (high 16) |
-//! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
-//! | 4 removed | the file of this number was removed to make room, or is about to be overwritten |
-//! | 5 end | 1 if the whole recording was ended in order, how many frames it was due, and bytes of the last one, if it is a block of packets, or 0; 0 if only this lane was |
-//! | 6 origin | in place of the numbers, 48 bytes of text: what simulated frames are made from ([`Origin`]) |
-//! | 7 gap | of the block whose record follows: its number, the packet before which or from which on packets are missing, how many, 1 if something that is marked as invalid stands in their place; if several senders number their packets by themselves: which of them (low 16 bits, from 1) and its port (next 16), and its address in IPv4 plus 2^32; else 0 and 0, as programs wrote that knew one sender only |
-//! | 8 stream | in place of the numbers, 48 bytes of text: what packets the blocks are made of ([`crate::Stream`]) |
-//! | 9 chunk | file, and 1 + the number in its name from now on, or 0 if there is none |
-//! | 10 checkpoint | frames in the first so many records of this journal survive the loss of power, in whichever files |
-//! | 11 boot | of the machine that records, since it was started last: its boot id (`/proc/sys/kernel/random/boot_id`), 16 bytes |
-//! | 12 frame | number, file (low 48 bits) and encoding (high 16), offset in the file that is there, when it was due (ns), CRC-32 of its decoded bytes plus 2^32, or 0 if none was made, bytes of it in the file (low 32) and decoded (high 32) |
-//! | 13 contents | in place of the numbers, 48 bytes of text: what HDF5 files have in them beside their frames, as JSON ([`contents_entries`]) |
-//! | 14 plug-in | in place of the numbers, 48 bytes of text: the filter of HDF5 that made its chunks, `filter:NUMBER,VALUES` |
-//! | 15 placed | of the frame whose record follows, in a file with several datasets of frames: its number, which of them has it, in the order of its contents, and which frame of that dataset it is |
+//! Kinds, with their numbers in order:
+//!
+//! - 1 head: recording; lane (low 32 bits) and lanes (high); frame size; stride; frames a file. The last number
+//!   has the version (8; low 32 bits), storing (next 16) and format (high 16).
+//! - 3 durable: frames in earlier records, in files up to this number, survive the loss of power.
+//! - 4 removed: the writer removed the file of this number to make room, or is about to overwrite it.
+//! - 5 end: 1 if the whole recording ended in order, 0 if only this lane did; the number of due frames. The last
+//!   number is the bytes of the last block of packets; 0 for frames.
+//! - 6 origin: text, the origin of simulated frames ([`Origin`]).
+//! - 7 gap: missing packets of the block whose record follows. Its number; the packet before or from which they
+//!   are missing; their count; 1 if something marked as invalid replaces them. If several senders number their
+//!   packets themselves, two numbers identify the sender. The first has its number from 1 (low 16 bits) and its
+//!   port (next 16); the second is its IPv4 address plus 2^32. Else both are 0, as from programs that knew one
+//!   sender only.
+//! - 8 stream: text, the packets in the blocks ([`crate::Stream`]).
+//! - 9 chunk: file; 1 + the number in its name from now on, or 0 if there is none.
+//! - 10 checkpoint: frames in this number of records, from the first, survive the loss of power, in any file.
+//! - 11 boot: the boot id of the recording machine (`/proc/sys/kernel/random/boot_id`), 16 bytes.
+//! - 12 frame: number; file (low 48 bits) and encoding (high 16); offset in the file; due time (ns). Then the
+//!   CRC-32 of its decoded bytes plus 2^32, or 0 without one. The last number has its bytes in the file (low 32)
+//!   and decoded (high 32).
+//! - 13 contents: text, the contents of HDF5 files beside their frames, as JSON ([`contents_entries`]).
+//! - 14 plug-in: text, the HDF5 filter that made its chunks, `filter:NUMBER,VALUES`.
+//! - 15 placed: the dataset of the frame whose record follows, in a file with several datasets of frames. Its
+//!   number; the dataset, in the order of the contents; the frame's number in that dataset.
 //!
 //! Values of *storing*:
 //!

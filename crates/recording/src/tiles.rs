@@ -4,8 +4,8 @@
 //! In the file, all tiles of a frame form one extent, one after the other behind a table:
 //!
 //! ```text
-//! extent  | "nm-tiles", dimensions, tiles | sides of a frame | sides of a tile | length of each tile | tile | tile | ...
-//! HDF5                                                                                                 chunk  chunk
+//! extent  | "nm-tiles", dimensions, tiles | sides of a frame | of a tile | length of each tile | tile | tile | ...
+//! HDF5                                                                                           chunk  chunk
 //! ```
 //!
 //! The file's index lists the tiles. The journal lists the extent, like that of a frame in one chunk. A frame
@@ -234,7 +234,7 @@ impl TileGrid {
     /// model.
     ///
     /// # Errors
-    /// As for [`TileGrid::encode`].
+    /// The same errors as [`TileGrid::encode`].
     pub fn encode_by(
         &self,
         compression: FrameCompression,

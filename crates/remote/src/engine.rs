@@ -2,7 +2,7 @@
 //! blocks.
 //!
 //! ```text
-//! submit -> slot order -> table (which file, which path) -> client -> ... -> take -> table (what it changes) -> completion
+//! submit -> slot order -> table (file, path) -> client -> ... -> take -> table (changes) -> completion
 //! ```
 
 use std::sync::Arc;

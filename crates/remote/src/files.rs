@@ -1,4 +1,5 @@
-//! Small files and directories on a target, one operation after the other, by one of its engines: for those who may wait.
+//! Small files and directories on a target, one operation after the other, by one of its engines. Callers
+//! must be able to wait.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,17 +10,18 @@ use nilometer_storage::{
 
 use nilometer_model::Nanos;
 
-/// Many files are removed one by one.
+/// The time limit for removing many files, one by one.
 pub(crate) const CLEANED_WITHIN: Nanos = Nanos::from_millis(600_000);
 
-/// An engine with these slots, in the directory of its own.
+/// Files in a target's own directory, through an engine with [`SLOTS`] slots.
 pub(crate) struct TargetFiles {
     engine: RefCell<Box<dyn Engine>>,
-    /// An operation got no answer: it may come yet, so that nothing more is asked.
+    /// True after an operation without an answer. The answer may still come, so this sends no further
+    /// operation.
     is_hung: Cell<bool>,
 }
 
-/// What slots an engine for this needs: the directory, one that is walked into, and a file.
+/// The slots that the engine needs: the directory, one to walk into, and a file.
 pub(crate) const SLOTS: u32 = 3;
 const DIR: Slot = Slot(1);
 const FILE: Slot = Slot(2);
@@ -33,12 +35,13 @@ impl std::fmt::Debug for TargetFiles {
 }
 
 impl TargetFiles {
-    /// On an engine with [`SLOTS`].
+    /// Uses an engine with [`SLOTS`].
     pub(crate) fn new(engine: Box<dyn Engine>) -> Self {
         TargetFiles { engine: RefCell::new(engine), is_hung: Cell::new(false) }
     }
 
-    /// Does one operation, which has [`PATIENCE`]. A listing of many names is many requests: it has as long as a cleaning.
+    /// Does one operation within [`PATIENCE`]. A listing of many names takes many requests, and has the time
+    /// of a cleaning.
     fn run(&self, operation: Operation) -> Result<Answer, Errno> {
         if self.is_hung.get() {
             return Err(Errno::ETIMEDOUT);
@@ -65,7 +68,7 @@ impl TargetFiles {
         self.run(Operation::named(kind, place.slot(), file, place.name.as_bytes(), Buffer::alone(ROOM)))
     }
 
-    /// Opens the directory of this name; the root needs none.
+    /// Opens the directory of this name; the root is open already.
     fn enter(&self, directory: Option<&str>) -> Result<(), Errno> {
         let Some(name) = directory else { return Ok(()) };
         self.run(Operation::named(OpKind::OpenDir, ROOT, DIR, name.as_bytes(), Buffer::alone(ROOM))).map(drop)
@@ -95,7 +98,7 @@ impl TargetFiles {
         self.named(OpKind::Stat, place, ROOT).map(|answer| Stat::take(&answer.buffer))
     }
 
-    /// Writes a new file of at most [`ROOM`] bytes for each write, and has it survive the loss of power.
+    /// Writes a new file, at most [`ROOM`] bytes a write, and syncs it so that it survives the loss of power.
     pub(crate) fn write_new(&self, place: Place<'_>, bytes: &[u8]) -> Result<(), Errno> {
         self.named(OpKind::Open(Open::CREATE), place, FILE)?;
         let mut offset = 0;
@@ -117,18 +120,18 @@ impl TargetFiles {
         synced.and(closed).map(drop)
     }
 
-    /// The beginning of a file.
+    /// Reads the beginning of a file.
     pub(crate) fn read(&self, place: Place<'_>) -> Result<Vec<u8>, Errno> {
         self.named(OpKind::Open(Open::READ), place, FILE)?;
         let read = self.run(Operation::read(FILE, 0, ROOM as u32, Buffer::alone(ROOM)));
-        // What was read is the answer, however the file is closed.
+        // The bytes are the answer, even if the close fails.
         drop(self.run(Operation::on(OpKind::Close, FILE, Buffer::alone(1))));
         read.map(|answer| answer.buffer[..answer.length].to_vec())
     }
 
     /// All names in the root, or in a directory in it.
     pub(crate) fn names(&self, directory: Option<&str>) -> Result<Vec<(String, u8)>, Errno> {
-        // The root's own slot lists once only.
+        // The root's own slot lists only once.
         self.enter(Some(directory.unwrap_or(".")))?;
         let mut names = Vec::new();
         loop {
@@ -142,7 +145,7 @@ impl TargetFiles {
     }
 }
 
-/// What an operation gave back.
+/// The result of an operation.
 struct Answer {
     length: usize,
     buffer: Buffer,

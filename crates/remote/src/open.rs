@@ -1,5 +1,5 @@
-//! The one place where a target is made of its address: described, opened for a run or a recording, found again and cleaned
-//! after a kill.
+//! The one place that makes a target from its address. It describes targets, opens them for a run or a
+//! recording, and finds and cleans them after a kill.
 
 use std::{
     path::{Path, PathBuf},
@@ -38,7 +38,7 @@ const NO_S3: &str =
 const NO_HDFS: &str =
     "this program was built without the client of HDFS: `make build REMOTE=1` makes one that has it";
 
-/// The server of a URL, with nothing asked of it.
+/// The server of a URL. Sends no request.
 fn system_of(url: &TargetUrl) -> Result<Arc<dyn RemoteSystem>, TargetError> {
     match url.scheme {
         #[cfg(feature = "xrootd")]
@@ -62,7 +62,8 @@ fn system_of(url: &TargetUrl) -> Result<Arc<dyn RemoteSystem>, TargetError> {
     }
 }
 
-/// What is at an address and what it can do. Storage that hangs never answers: a campaign asks [`describe_in_child`].
+/// Describes the storage at an address, and its abilities. Storage that hangs never answers: a campaign calls
+/// [`describe_in_child`].
 pub fn describe(address: &TargetAddress) -> Result<TargetDescription, TargetError> {
     match address {
         TargetAddress::Directory(path) => target::probe(path),
@@ -81,7 +82,7 @@ fn joined(
     Ok(TargetDescription::joined(&members))
 }
 
-/// What is at a URL; whether it can be written is tried.
+/// Describes the storage at a URL, and tries to write there.
 fn describe_url(url: &TargetUrl) -> Result<TargetDescription, TargetError> {
     let system = system_of(url)?;
     let unknown = |why| TargetError::Client { place: url.to_string(), action: "reach", why };
@@ -98,7 +99,7 @@ fn describe_url(url: &TargetUrl) -> Result<TargetDescription, TargetError> {
     }
     let name = run_name(run_id().0);
     let tried = files.make_dir(Place::root(&name)).and_then(|()| files.remove_dir(Place::root(&name)));
-    // A full one can be written: what is missing is said when the plan is resolved.
+    // A full target counts as writable: the check of the plan reports the missing space.
     description.writable = matches!(tried, Ok(()) | Err(Errno::ENOSPC | Errno::EDQUOT));
     if let Err(errno) = tried {
         description.facts.push((TargetDescription::WRITTEN.into(), format!("refused: {errno}")));
@@ -106,18 +107,19 @@ fn describe_url(url: &TargetUrl) -> Result<TargetDescription, TargetError> {
     Ok(description)
 }
 
-/// The file that this process runs, also when another one has its name by now.
+/// The file that this process runs, even if another file has its name by now.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// [`describe`] in a child process that is given up after [`PATIENCE`], because storage that hangs never answers. The child
-/// runs the program of this process, which has to answer `describe --exchange -- ADDRESS` as `nilometer` does.
+/// Calls [`describe`] in a child process, and gives it up after [`PATIENCE`], because storage that hangs
+/// never answers. The child runs this process's program, which must answer `describe --exchange -- ADDRESS`
+/// as `nilometer` does.
 pub fn describe_in_child(address: &TargetAddress) -> Result<TargetDescription, TargetError> {
     let in_child = |path: &Path| target::describe_in_child(Path::new(THIS_PROGRAM), path, PATIENCE);
     match address {
         TargetAddress::Directory(path) => in_child(path),
         TargetAddress::Null => describe(address),
         TargetAddress::Url(url) => {
-            // What was not built in needs no child to say so.
+            // The error about a client that is not built in needs no child.
             system_of(url)?;
             in_child(Path::new(&url.to_string()))
         }
@@ -125,16 +127,16 @@ pub fn describe_in_child(address: &TargetAddress) -> Result<TargetDescription, T
     }
 }
 
-/// Where the copies of a run come from: what is there, and the number of the run on it.
+/// The storage that a run copies from, and the number of the run on it.
 #[derive(Debug, Clone)]
 pub struct CopySource {
     /// The storage that is read.
     pub description: TargetDescription,
-    /// What tells the run from others there.
+    /// The number that distinguishes the run from others there.
     pub run: u64,
 }
 
-/// Makes what a run needs on the described target: `run` tells it from other runs.
+/// Makes the directories of a run on the described target. Their names contain `run`, its number.
 pub fn open(
     description: &TargetDescription,
     run: u64,
@@ -146,19 +148,21 @@ pub fn open(
             let Some(CopySource { description, run }) = origin else { return Ok(Arc::new(target)) };
             Ok(Arc::new(target.with_source(Posix::create(description, run)?)?))
         }
-        // Nothing that copies is run there: what it reads would be kept nowhere, or can't be reached.
+        // Runs that copy use neither `null:` nor URLs: `null:` keeps no data to read, and a copy needs a
+        // local path.
         TargetAddress::Null => Ok(Arc::new(NullTarget::new())),
         TargetAddress::Url(url) => {
             Ok(Arc::new(RemoteTarget::create(system_of(url)?, description.clone(), run)?))
         }
-        // A campaign makes it of what it has opened on each.
+        // A campaign joins the targets that it has opened.
         TargetAddress::Joined(_) => {
             Err(TargetError::NotADirectory { path: description.address.to_string().into() })
         }
     }
 }
 
-/// Joins what another process of the campaign made on a target that this one has described: see [`Target::share`].
+/// Joins the directory that another process of the campaign made on this described target: see
+/// [`Target::share`].
 pub fn join(description: TargetDescription, run: Option<&SharedRun>) -> Result<Arc<dyn Target>, TargetError> {
     match (&description.address, run) {
         (TargetAddress::Url(url), _) => Err(TargetError::Client {
@@ -185,7 +189,7 @@ pub fn create_directory(
     }
 }
 
-/// Whether something of this name is in the directory at an address.
+/// True if the directory at an address has something of this name.
 ///
 /// # Errors
 /// The storage does not answer in time.
@@ -209,7 +213,7 @@ pub fn is_taken(address: &TargetAddress, name: &str) -> Result<bool, TargetError
     asked.flatten()
 }
 
-/// A directory on a server that is there, for those who only read it.
+/// Opens an existing directory on a server for reading only.
 pub fn recording_at(url: &TargetUrl) -> Result<Arc<dyn Target>, TargetError> {
     let system = system_of(url)?;
     let of = url.clone();
@@ -218,7 +222,7 @@ pub fn recording_at(url: &TargetUrl) -> Result<Arc<dyn Target>, TargetError> {
     Ok(Arc::new(opened))
 }
 
-/// What [`open`] makes there and a later campaign would have to clean; none if it makes nothing.
+/// The handle by which a later campaign cleans the directory that [`open`] makes. `None` if it makes none.
 pub fn run_handle(description: &TargetDescription, run: u64) -> Option<RunHandle> {
     match &description.address {
         TargetAddress::Directory(path) => {
@@ -229,7 +233,7 @@ pub fn run_handle(description: &TargetDescription, run: u64) -> Option<RunHandle
     }
 }
 
-/// Whether a run of this handle was on the described target.
+/// True if a run of this handle was on the described target.
 pub fn is_run_at(handle: &RunHandle, description: &TargetDescription) -> bool {
     match &description.address {
         TargetAddress::Directory(path) => Path::new(&handle.0).parent() == Some(path),
@@ -241,7 +245,8 @@ pub fn is_run_at(handle: &RunHandle, description: &TargetDescription) -> bool {
     }
 }
 
-/// Removes what a killed run left; none if nothing is there. Of the caller's own it is all or nothing: see [`Cleaned`].
+/// Removes the remains of a killed run; `None` if nothing is there. Removes the caller's own all or not at
+/// all: see [`Cleaned`].
 pub fn clean_run(handle: &RunHandle) -> Result<Option<Cleaned>, TargetError> {
     let path = PathBuf::from(&handle.0);
     match TargetAddress::of_named(&path) {
@@ -255,7 +260,7 @@ pub fn clean_run(handle: &RunHandle) -> Result<Option<Cleaned>, TargetError> {
     }
 }
 
-/// Removes what killed runs left at an address, or that run directory itself.
+/// Removes the remains of killed runs at an address, or that run directory itself.
 pub fn clean(address: &TargetAddress) -> Result<Cleaned, TargetError> {
     match address {
         TargetAddress::Directory(path) => target::clean(path),
@@ -297,7 +302,7 @@ fn clean_url(system: &dyn RemoteSystem, url: &TargetUrl) -> Result<Cleaned, Targ
 pub fn in_use(description: &TargetDescription) -> Result<Option<Holder>, TargetError> {
     let place: PathBuf = description.address.to_string().into();
     match &description.address {
-        // What several consist of is asked for by itself.
+        // The caller checks each member of joined targets alone.
         TargetAddress::Null | TargetAddress::Joined(_) => Ok(None),
         TargetAddress::Directory(path) => {
             let path = path.clone();

@@ -247,7 +247,7 @@ fn sentences(pairs: &[SubjectPair], needs: &[SubjectPair], margin: f64) -> Vec<S
     faster.chain(needs.iter().map(|of| Sentence::toned(tone(of), need(of, margin)))).collect()
 }
 
-/// A stage is named at its first phase.
+/// The row of a stage's first phase has the name of the stage.
 fn glance(all: Vec<(String, String, Vec<Sentence>)>) -> Block {
     let mut rows: Vec<Glance> = Vec::new();
     let mut last = String::new();

@@ -94,8 +94,8 @@ const INGEST_COLUMNS: [IngestColumn; 22] = [
     ("frames_read", |i| i.readers.iter().map(|reader| reader.frames).sum::<u64>().to_string()),
 ];
 
-/// One row a sample: where it belongs, the parameters of its cell, its figures. Behind those of targets stand the samples of
-/// the network between machines, which no target has a part in.
+/// One row for each sample: its place, the parameters of its cell, its figures. After those of targets come
+/// the samples of the network between machines, in which no target takes part.
 pub fn csv(study: &Study<'_>) -> String {
     let results = study.results;
     let cells: Vec<CommonParameters> = results.cells.iter().map(parameters).collect();
@@ -125,8 +125,8 @@ pub fn csv(study: &Study<'_>) -> String {
     text
 }
 
-/// Every parameter of any cell but those of instruments, with the unit in which it is given. One that is sometimes a word
-/// keeps its words.
+/// Every parameter of all cells except those of instruments, with its unit. A parameter that is sometimes a
+/// word keeps its words.
 fn parameter_names(cells: &[CommonParameters]) -> BTreeMap<String, &'static str> {
     let recordings = |cell: &&CommonParameters| cell.contains_key("instrument");
     let known: Vec<&CommonParameters> = cells.iter().filter(|cell| !recordings(cell)).collect();
@@ -134,7 +134,7 @@ fn parameter_names(cells: &[CommonParameters]) -> BTreeMap<String, &'static str>
     names.into_iter().map(|name| (name.clone(), unit(&known, name))).collect()
 }
 
-/// What a parameter is given in, as the end of its column's name.
+/// The unit of a parameter, as the end of its column's name.
 fn unit(cells: &[&CommonParameters], name: &str) -> &'static str {
     let mut values = cells.iter().filter_map(|cell| cell.get(name)).filter(|v| **v != default());
     match values.next() {
@@ -193,7 +193,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// What a load beside it did; empty where there was none.
+/// A value about the load beside a sample; empty without a load.
 fn beside(sample: &Sample, value: impl Fn(&BackgroundDone) -> String) -> String {
     sample.background.as_ref().map_or_else(String::new, value)
 }
@@ -204,7 +204,7 @@ fn device_use(sample: &Sample, time: fn(DeviceUse) -> Nanos) -> String {
     used.map_or_else(String::new, |used| seconds(time(used)))
 }
 
-/// What became of the frames of a load; empty where it has none.
+/// A value about the frames of a load; empty without frames.
 fn frames_beside(sample: &Sample, value: impl Fn(&FramesBeside) -> String) -> String {
     let frames = sample.background.as_ref().and_then(|done| done.frames);
     frames.as_ref().map_or_else(String::new, value)
@@ -221,7 +221,8 @@ fn done(sample: &Sample, which: fn(std::vec::IntoIter<Nanos>) -> Option<Nanos>) 
     which(times.into_iter()).map_or_else(String::new, seconds)
 }
 
-/// A line; a field with a comma or a quote is quoted. Names lose what would command a terminal on which the file is read.
+/// A line. Quotes a field with a comma or a quote. Removes characters from names that would command a
+/// terminal.
 pub(super) fn row(fields: &[String]) -> String {
     fields.iter().map(|field| quoted(&printable(field))).collect::<Vec<_>>().join(",") + "\r\n"
 }

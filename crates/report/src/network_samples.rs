@@ -1,5 +1,5 @@
-//! A trial of the network between machines as a row beside the samples of targets: in the columns that say the same of it, and
-//! in some of its own.
+//! A trial of the network between machines as a row beside the samples of targets. It fills the columns that
+//! apply to it too, and some of its own.
 
 use nilometer_model::{
     FlowEnd, FlowSample, Nanos, NetworkCell, NetworkProtocol, NetworkSample, NetworkStage, statistics::median,
@@ -31,7 +31,7 @@ pub(super) const COLUMNS: [NetworkColumn; 8] = [
     ("network_packets_sent", |_, sample| packets(sample, |flow| &flow.sent)),
 ];
 
-/// A row of so many columns by their names, and of those above.
+/// A row with the columns of these names, and the columns above.
 pub(super) fn fields(stage: &NetworkStage, sample: &NetworkSample, names: &[String]) -> Vec<String> {
     let cell = &stage.results.cells[sample.cell];
     let own = COLUMNS.iter().map(|(_, value)| value(cell, sample));
@@ -49,7 +49,7 @@ fn field(stage: &NetworkStage, sample: &NetworkSample, name: &str) -> String {
     }
 }
 
-/// What a column says of others, said of a trial.
+/// The value of a target's column for a trial; `None` if the column does not apply.
 fn figure(cell: &NetworkCell, sample: &NetworkSample, name: &str) -> Option<String> {
     let received = || sample.flows.iter().map(|flow| &flow.received);
     let sum =
@@ -70,7 +70,7 @@ fn figure(cell: &NetworkCell, sample: &NetworkSample, name: &str) -> Option<Stri
     })
 }
 
-/// Of all flows together; empty where packets are not counted.
+/// The packets of all flows together; empty if nobody counted packets.
 fn packets(sample: &NetworkSample, end: fn(&FlowSample) -> &FlowEnd) -> String {
     let counts: Vec<u64> = sample.flows.iter().filter_map(|flow| Some(end(flow).packets?.packets)).collect();
     if counts.is_empty() { String::new() } else { counts.iter().sum::<u64>().to_string() }

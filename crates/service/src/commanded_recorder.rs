@@ -283,7 +283,7 @@ impl CommandedRecorder {
             report.start = asked.start;
             report.stop = asked.stop;
             report.fault = None;
-            report.recording = None;
+            report.show(None);
         });
         self.current = Some(current);
         self.enter(ServiceState::Armed);
@@ -383,7 +383,7 @@ impl CommandedRecorder {
         let broken = is_broken(outcome);
         scan.joined = current.keep(outcome, &status, self.permission.log);
         let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
-        published.report.recording = Some(status);
+        published.report.show(Some(status));
         published.report.recordings += 1;
         published.report.last = Some(scan.clone());
         published.scans.push(scan);

@@ -77,7 +77,7 @@ impl Published {
     /// Publishes the current figures of the running recording.
     pub(crate) fn tell(&mut self, now: Nanos, status: Status) {
         self.history.see(now, Moment(Calendar::now().time), &status);
-        self.report.recording = Some(status);
+        self.report.show(Some(status));
     }
 }
 

@@ -6,7 +6,7 @@ use std::error::Error;
 /// long, since a recording outlives its reader.
 pub type OperatorLog = fn(&str);
 
-/// An error of a recording or a service. The message is one line that says what to do instead.
+/// An error of a recording or a service. The message is one line with a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
     /// The request is invalid. Nothing was begun, and nothing is left behind. Repeating it fails again.

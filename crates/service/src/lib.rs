@@ -2,7 +2,7 @@
 //! two ways to give orders: HTTP and the commands of Mark 5 recorders.
 //!
 //! ```text
-//! RecordOptions -> RecordingSettings (checked) -> PreparedRecording -> Recorder -> RecordingAccount (beside the recording)
+//! RecordOptions -> RecordingSettings (checked) -> PreparedRecording -> Recorder -> RecordingAccount
 //! http, mark5 -> Console -> CommandedRecorder (one thread: the only one that has the recorder) -> the same
 //! ```
 //!

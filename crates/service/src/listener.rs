@@ -1,5 +1,5 @@
-//! The TCP ports of a recorder. They listen at loopback unless the operator allows more, and accept only named
-//! clients if any are named.
+//! The TCP ports of a recorder. They listen at loopback unless the operator allows more, and accept only the
+//! clients of the options, if there are any.
 
 use std::{
     io,

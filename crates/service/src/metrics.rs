@@ -34,6 +34,7 @@ pub(crate) fn metrics(report: &ServiceReport) -> String {
         ring(&mut page, status);
         memory(&mut page, status);
         lanes(&mut page, &status.lanes);
+        room(&mut page, report, status);
         storage(&mut page, report);
     }
     page.text.concat()
@@ -391,6 +392,19 @@ fn lanes(page: &mut MetricsPage, lanes: &[LaneStatus]) {
     for lane in lanes {
         let failed = matches!(lane.state, "failed" | "full" | "hung");
         page.value("directory_failed", &[("directory", &path(lane))], flag(failed));
+    }
+}
+
+fn room(page: &mut MetricsPage, report: &ServiceReport, status: &Status) {
+    if let Some(usable) = status.usable_bytes {
+        page.gauge(
+            "usable_bytes",
+            "Bytes that the recording may still fill, without the reserve.",
+            usable as f64,
+        );
+    }
+    if let Some(seconds) = report.room_seconds {
+        page.gauge("room_seconds", "Seconds until its storage is full at the rate written so far.", seconds);
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use nilometer_acquisition::Status;
-use nilometer_model::{ByteRate, Bytes, Instrument, Moment, TargetDescription, packets::VlbiMode};
+use nilometer_acquisition::{LaneStatus, Status};
+use nilometer_model::{
+    ByteRate, Bytes, Instrument, Moment, StorageRoom, TargetDescription, packets::VlbiMode,
+};
 use serde::Serialize;
 
 use crate::recording::{
@@ -85,7 +87,7 @@ impl ServiceState {
         }
     }
 
-    /// Checks that the state allows an order. The error says what to do instead.
+    /// Checks that the state allows an order. The error names an order that the state allows.
     pub(crate) fn allows(self, order: &RecorderOrder) -> Result<(), RefusedOrder> {
         use ServiceState::{Armed, Configured, Failed, Idle, Recording, Waiting};
         let instead = match (order, self) {
@@ -122,6 +124,10 @@ pub(crate) struct ServiceReport {
     pub(crate) stop: Option<Moment>,
     /// The reason of the last failure.
     pub(crate) fault: Option<String>,
+    /// The directories of this recording that take no more, while it goes on.
+    pub(crate) degraded: Option<String>,
+    /// Seconds until its storage is full: at the rate written so far, before that at the instrument's rate.
+    pub(crate) room_seconds: Option<f64>,
     pub(crate) configuration: ServiceConfiguration,
     /// The figures of the running recording, or of the last one.
     pub(crate) recording: Option<Status>,
@@ -144,6 +150,35 @@ pub(crate) struct StorageSize {
     pub(crate) path: PathBuf,
     pub(crate) size_bytes: u64,
     pub(crate) file_system: String,
+}
+
+impl ServiceReport {
+    /// Takes over the figures of a recording, or removes those of the last one.
+    pub(crate) fn show(&mut self, status: Option<Status>) {
+        self.degraded = status.as_ref().and_then(|status| degraded(&status.lanes));
+        self.room_seconds = status.as_ref().and_then(|status| self.room_of(status));
+        self.recording = status;
+    }
+
+    fn room_of(&self, status: &Status) -> Option<f64> {
+        let announced = || {
+            let room = StorageRoom { usable: Bytes(status.usable_bytes?), rate: self.configuration.rate? };
+            room.seconds()
+        };
+        status.room_seconds.or_else(announced)
+    }
+}
+
+/// The directories of a recording that take no more: `1 of 4 directories FAILED: /disk2 (EIO)`.
+fn degraded(lanes: &[LaneStatus]) -> Option<String> {
+    let failed = lanes.iter().filter(|lane| matches!(lane.state, "failed" | "full" | "hung"));
+    let why = |lane: &LaneStatus| {
+        let why = lane.fault.clone().unwrap_or_else(|| lane.state.into());
+        format!("{} ({why})", lane.path.display())
+    };
+    let failed: Vec<_> = failed.map(why).collect();
+    let text = || format!("{} of {} directories FAILED: {}", failed.len(), lanes.len(), failed.join(", "));
+    (!failed.is_empty()).then(text)
 }
 
 impl StorageSize {

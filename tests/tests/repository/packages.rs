@@ -29,7 +29,7 @@ fn generated(what: &str) -> TempDir {
 
 /// Under what a help lists commands: that of the program has groups.
 const COMMANDS: [&str; 4] =
-    ["Commands:", "Evaluate storage:", "Simulate an instrument, and record one:", "Read what was recorded:"];
+    ["Commands:", "Evaluate storage:", "Simulate an instrument, and record one:", "Read recordings:"];
 
 /// The commands that a help lists.
 fn listed(help: &str) -> Vec<String> {

@@ -232,7 +232,7 @@ fn exit_codes_are_in_the_help_and_options_stand_under_their_own_heading() {
     let help = |arguments: &[&str]| start(&root(), arguments).end(Duration::from_mins(1)).stdout;
     for text in [help(&["--help"]), help(&["evaluate", "--help"])] {
         for code in
-            ["  0  carried", "  1  a fault", "  2  asked wrongly", "  3  not carried", "  4  not decided"]
+            ["  0  carried", "  1  a fault", "  2  wrong input", "  3  not carried", "  4  not decided"]
         {
             assert!(text.contains(code), "`{code}` in {text}");
         }

@@ -3,6 +3,7 @@
 
 mod feed;
 mod outcome;
+mod room;
 mod sender_status;
 mod source_totals;
 mod status;

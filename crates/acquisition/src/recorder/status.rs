@@ -20,8 +20,12 @@ use nilometer_ring::{LaneCount, MemoryAccount, MemoryOfPart, RingSnapshot, Store
 use nilometer_storage::process::resident_memory;
 use serde::Serialize;
 
-use super::{Ending, Recorder, sender_status::SenderStatus};
-use crate::sink::{Gauge, LaneSetup};
+use super::{
+    Ending, Recorder,
+    room::{LaneSpace, seconds_left, usable},
+    sender_status::SenderStatus,
+};
+use crate::sink::LaneSetup;
 use nilometer_wire::Ignored;
 
 /// Status of a recording at one moment. Counts start at its beginning.
@@ -91,6 +95,10 @@ pub struct Status {
     pub memory: MemoryStatus,
     /// The lanes that store the recording.
     pub lanes: Vec<LaneStatus>,
+    /// Bytes that the lanes which still write may fill, without the reserve. `None` for a ring and after the end.
+    pub usable_bytes: Option<u64>,
+    /// Seconds until they are full, at the mean rate at which the lanes wrote so far. `None` before they wrote.
+    pub room_seconds: Option<f64>,
     /// Reason why the receiver gave up, if it did.
     pub fault: Option<String>,
 }
@@ -217,7 +225,7 @@ pub(super) struct LaneWatch {
     path: PathBuf,
     written: Arc<AtomicU64>,
     counts: Arc<StoredCounts>,
-    gauge: Option<Gauge>,
+    space: LaneSpace,
     is_memory: bool,
     /// How the lane ended; it stays after the recorder has returned its outcome. `None` while the lane writes.
     ended: Option<Ending>,
@@ -229,13 +237,35 @@ impl LaneWatch {
     }
 
     fn new(lane: &LaneSetup) -> Self {
+        let on = lane.target.description();
         LaneWatch {
-            path: lane.target.description().address.to_string().into(),
+            path: on.address.to_string().into(),
             written: Arc::default(),
             counts: Arc::default(),
-            gauge: lane.gauge.clone(),
-            is_memory: lane.target.description().is_memory(),
+            space: LaneSpace::new(lane.gauge.clone(), on, lane.sink.reserves_all()),
+            is_memory: on.is_memory(),
             ended: None,
+        }
+    }
+
+    /// True until the lane has ended.
+    pub(super) fn writes(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    pub(super) fn space(&self) -> &LaneSpace {
+        &self.space
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_space(space: LaneSpace, has_failed: bool) -> Self {
+        LaneWatch {
+            path: PathBuf::new(),
+            written: Arc::default(),
+            counts: Arc::default(),
+            space,
+            is_memory: false,
+            ended: has_failed.then_some(Ending::Hung),
         }
     }
 
@@ -272,7 +302,7 @@ impl LaneWatch {
             path: self.path.clone(),
             state,
             written_bytes: self.written.load(Ordering::Relaxed),
-            free_bytes: self.gauge.as_ref().and_then(Gauge::free),
+            free_bytes: self.space.free(),
             fault,
         }
     }
@@ -288,7 +318,10 @@ impl Lost {
 impl Recorder {
     /// Returns the current status. Rates compare this call with earlier ones, over about a second.
     pub fn status(&mut self) -> Status {
-        Status { memory: MemoryStatus::of(&self.memory), ..self.counted_status() }
+        let counted = self.counted_status();
+        let usable_bytes = usable(&self.watched);
+        let room_seconds = seconds_left(usable_bytes, &counted.lanes, counted.seconds);
+        Status { memory: MemoryStatus::of(&self.memory), usable_bytes, room_seconds, ..counted }
     }
 
     fn counted_status(&mut self) -> Status {
@@ -376,6 +409,8 @@ fn of(
         ring: RingStatus::of(&glance),
         memory: MemoryStatus::default(),
         lanes,
+        usable_bytes: None,
+        room_seconds: None,
         fault: fault.clone(),
     }
 }

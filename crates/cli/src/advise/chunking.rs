@@ -1,12 +1,12 @@
-//! `nilometer advise chunking`: what each shape of chunks costs when frames are written, and in each way that they are read,
-//! measured on the storage that they are to lie on.
+//! `nilometer advise chunking`: measures the cost of chunk shapes when the recorder writes frames, and in
+//! each way of reading them. It measures on the storage that will hold the data.
 //!
 //! ```text
-//! rounds -> choices, in an order of their own in each round -> record -> each way of reading, from a cold cache -> clear
+//! rounds -> choices, shuffled in each round -> record -> each way of reading, from a cold cache -> clear
 //! ```
 //!
-//! The recorder writes, as it does by itself; frames come as fast as they are taken. What is read is read chunk by chunk, by
-//! one thread, as programs do that use the library.
+//! The recorder writes as always; frames come as fast as it takes them. One thread reads chunk by chunk, as
+//! programs do that use the library.
 
 mod table;
 
@@ -40,46 +40,46 @@ use nilometer_storage::{Calendar, Clock, Target, target::run_id, user_file};
 use crate::{Blame, Outcome, describe::described_directory, signals::stop_on_signal, tell};
 use table::{ChunkTable, MeasuredChoice};
 
-/// How fast frames are written, and read in each way, for each shape of chunks and compression, on your own storage: for how
-/// HDF5 datasets are to be chunked
+/// Measure how fast your storage writes and reads HDF5 chunks, for each shape and compression
 ///
-/// It records frames of the instrument into a directory of its own there, reads them, and removes all of it.
+/// It records frames of the instrument into its own directory on the storage, reads them in each way, and
+/// removes them. Use the results to choose the chunks of your HDF5 datasets.
 #[derive(Debug, Args)]
 pub(super) struct ChunkingAdvice {
-    /// A name of the catalogue, or the path of a .toml file: it says what a frame is and how fast they come
+    /// A name of the catalogue, or the path of a .toml file: the source of the frames' shape and rate
     instrument: String,
-    /// The storage that frames are to lie on
+    /// Measure on this storage
     #[arg(long, value_name = "DIRECTORY")]
     to: PathBuf,
-    /// How the frames will be read, and how often for each time that they are written, if not once: line, or line:20. May be
-    /// given several times: `frames` (all in order), `frame` (one, any), `region` (the middle of all), `line` (a row of all,
-    /// as sinograms are read), `pixel` (one of all) [default: each once]
+    /// Read frames this way, and TIMES as often as they are written: line, or line:20. Repeat the option for
+    /// more [default: each once]. Ways: `frames` (all in order), `frame` (any one), `region` (the middle of
+    /// all), `line` (a row of all, as for sinograms), `pixel` (one of all)
     #[arg(long, value_name = "WAY[:TIMES]")]
     read: Vec<WeighedWay>,
-    /// Pixels of a chunk, slowest dimension first; may be given several times [default: a frame; a quarter and a sixteenth of
-    /// its rows; a quarter and a sixteenth of each side]
+    /// Try chunks of this many pixels, slowest dimension first. Repeat the option for more [default: a frame;
+    /// a quarter and a sixteenth of its rows; a quarter and a sixteenth of each side]
     #[arg(long, value_name = "ROWSxCOLUMNS")]
     chunk: Vec<ChunkShape>,
-    /// How chunks are compressed; may be given several times [default: none and bslz4]
+    /// Compress chunks this way. Repeat the option for more [default: none and bslz4]
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(FrameCompression::ALL.map(FrameCompression::name)))]
     compression: Vec<String>,
-    /// Bytes of frames that are written each time: more than caches of the storage hold say more
+    /// Write this many bytes of frames each time; more than the storage's caches hold gives a better answer
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     size: Bytes,
-    /// How often each is measured
+    /// Measure each combination this many times
     #[arg(long, default_value = "3", value_parser = clap::value_parser!(u32).range(1..=100))]
     repeats: u32,
-    /// Begin frames at multiples of SIZE, as `nilometer record --align` does [default: the stripe size, where the storage
-    /// states one]
+    /// Begin frames at multiples of SIZE, as `nilometer record --align` does [default: the stripe size, if
+    /// the storage states one]
     #[arg(long, value_name = "SIZE")]
     align: Option<Bytes>,
-    /// Refuse a directory that is on another file system, such as the one below a mount that is missing (ext4, nfs, lustre ...;
-    /// another word lists them)
+    /// Refuse a directory on another file system, such as the one below a missing mount (ext4, nfs, lustre
+    /// and others; an unknown word lists them)
     #[arg(long, value_name = "TYPE")]
     expect: Option<FileSystemKind>,
 }
 
-/// A way of reading, and how often for each time that frames are written.
+/// A way of reading, and its weight: how often for each time that frames are written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct WeighedWay {
     pub(super) way: ReadingWay,
@@ -101,29 +101,29 @@ impl FromStr for WeighedWay {
     }
 }
 
-/// How frames are stored.
+/// One combination of chunk shape and compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChunkChoice {
-    /// A frame, if none.
+    /// The shape of a chunk; `None` is a whole frame.
     pub(super) chunk: Option<ChunkShape>,
     pub(super) compression: FrameCompression,
 }
 
-/// Frames that are written at the least: one may be late.
+/// The least frames to write: one may be late.
 const FRAMES_LEAST: u64 = 16;
-/// And at the most.
+/// The most frames to write.
 const FRAMES_MOST: u64 = 100_000;
-/// Bytes of a chunk at the least, unless it is asked for: smaller ones cost more than they save.
+/// The least bytes of a chunk by default: smaller ones cost more than they save.
 const CHUNK_LEAST: u64 = 4 << 10;
-/// What stays free on the storage.
+/// The space that stays free on the storage.
 const RESERVE: Bytes = Bytes(1 << 30);
-/// Between the instrument and the storage.
+/// The bytes of the buffer between the instrument and the storage.
 const BUFFER: u64 = 256 << 20;
-/// Storage that is silent for so long is given up.
+/// The longest silence of storage before the trial gives it up.
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
-/// Longer than it takes to write anything here.
+/// More time than any trial takes to write.
 const LONG: Nanos = Nanos::from_millis(86_400_000);
-/// The first part of the names of files, as all in a run directory have it.
+/// The first part of the names of files, as for all files in a run directory.
 const NAME: &str = "n_chunks";
 
 impl ChunkingAdvice {
@@ -140,7 +140,7 @@ impl ChunkingAdvice {
         tell::result_line(trial.head(&self.to, self.repeats));
         let storage = TrialStorage { target: &target, directory, stop };
         let measured = self.measure(&trial, &choices, &storage);
-        // Whatever became of it, nothing stays.
+        // After success and after failure, nothing stays.
         let removed = target.remove();
         let removed = removed.context("what was measured with could not be removed: `nilometer clean` does");
         if let (Err(left), Err(_)) = (&removed, &measured) {
@@ -150,7 +150,7 @@ impl ChunkingAdvice {
         removed.run()
     }
 
-    /// What is measured.
+    /// The combinations to measure.
     fn choices(&self, instrument: &Instrument) -> anyhow::Result<Vec<ChunkChoice>> {
         let written = &self.compression;
         let named =
@@ -175,7 +175,7 @@ impl ChunkingAdvice {
         Ok(choices)
     }
 
-    /// What is written and read each time.
+    /// The frames to write, and the ways to read them, each time.
     fn trial(&self, instrument: Instrument, to: &TargetDescription) -> anyhow::Result<ChunkTrial> {
         let frame = instrument.frame_size();
         let frames = (self.size.0 / frame.0).clamp(FRAMES_LEAST, FRAMES_MOST);
@@ -206,7 +206,7 @@ impl ChunkingAdvice {
         Ok(ChunkTrial { instrument, frames, ways, options, seed: run_id() })
     }
 
-    /// All choices as often as asked for.
+    /// Measures all combinations, `--repeats` times.
     fn measure(
         &self,
         trial: &ChunkTrial,
@@ -229,7 +229,7 @@ impl ChunkingAdvice {
 }
 
 impl ChunkChoice {
-    /// The instrument with frames that are stored so, in one file.
+    /// The instrument with frames that are stored this way, in one file.
     fn of(self, instrument: &Instrument) -> Instrument {
         let mut instrument = Instrument { compressed: false, ..instrument.clone() };
         instrument.packets = None;
@@ -243,15 +243,15 @@ impl ChunkChoice {
     }
 }
 
-/// Where trials are written and read.
+/// The storage of trials.
 struct TrialStorage<'a> {
     target: &'a Arc<dyn Target>,
-    /// Its directory.
+    /// The target's directory.
     directory: PathBuf,
     stop: Arc<AtomicBool>,
 }
 
-/// What is written and read each time.
+/// The frames to write, and the ways to read them, each time.
 pub(super) struct ChunkTrial {
     pub(super) instrument: Instrument,
     pub(super) frames: u64,
@@ -261,7 +261,7 @@ pub(super) struct ChunkTrial {
 }
 
 impl ChunkTrial {
-    /// What is done, in a line.
+    /// The description of the trial, on one line.
     fn head(&self, to: &Path, repeats: u32) -> String {
         let Instrument { name, pixel, .. } = &self.instrument;
         let size = self.instrument.frame_size();
@@ -299,7 +299,7 @@ impl ChunkTrial {
         Ok(())
     }
 
-    /// Records all frames as they are taken, until they are durable.
+    /// Records all frames as fast as the recorder takes them, until they are durable.
     fn record(
         &self,
         choice: ChunkChoice,
@@ -351,7 +351,7 @@ fn not_stopped(storage: &TrialStorage<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A frame, parts of its rows, and tiles: as far as these are chunks of such frames.
+/// A frame, parts of its rows, and tiles: those of them that are chunks of such frames.
 fn usual_chunks(instrument: &Instrument) -> Vec<Option<ChunkShape>> {
     let frame = &instrument.shape;
     let rows = |parts: u64| -> Vec<u64> {

@@ -1,5 +1,5 @@
-//! An interface: how long and how fast its packets may be, how many it holds, what the card does itself, which processors
-//! it wakes, what it dropped.
+//! An interface: the size and rate of its packets, its ring, its offloads, the processors that it wakes, and
+//! its drops.
 
 use nilometer_model::{ByteRate, LinkBond};
 
@@ -11,9 +11,9 @@ use nilometer_storage::network::{
     links::{ethtool, interface_folder, link},
 };
 
-/// Headers of IPv4 and UDP.
+/// Bytes of the headers of IPv4 and UDP.
 const HEADERS: u64 = 28;
-/// A card should hold packets for so long, or as many as it can.
+/// A card should hold the packets of this many seconds, or as many as it can.
 const HELD: f64 = 0.002;
 
 pub(super) fn findings(name: &str, wish: Wish) -> Vec<Finding> {
@@ -40,7 +40,8 @@ fn speed(name: &str, found: Option<ByteRate>, rate: ByteRate) -> Finding {
     }
 }
 
-/// A bond carries what its members that are up carry, and less than a stream may need: one stream has one member.
+/// A bond carries the sum of its working members. One stream uses one member, and may need more than that
+/// carries.
 fn bonding(name: &str, bond: &LinkBond) -> Finding {
     let is_whole = !bond.members.is_empty() && bond.members.iter().all(|member| member.is_up);
     let verdict = if is_whole { Verdict::Good } else { Verdict::Note };
@@ -54,7 +55,7 @@ fn mtu_of(name: &str, mtu: u64, needed: u64) -> Finding {
         .by(format!("ip link set dev {name} mtu {needed}"))
 }
 
-/// The `RX:` lines of `ethtool -g`: what it could be, then what it is.
+/// Reads the `RX:` lines of `ethtool -g`: first the largest ring, then the present one.
 fn ring(name: &str, said: Option<&str>, needed: u64) -> Finding {
     let what = format!("{name} ring");
     let lines = said.unwrap_or_default().lines().filter_map(|line| line.trim().strip_prefix("RX:"));
@@ -66,7 +67,7 @@ fn ring(name: &str, said: Option<&str>, needed: u64) -> Finding {
     Finding::holds(what, now >= needed.min(most), found).by(format!("ethtool -G {name} rx {most}"))
 }
 
-/// Those that are on.
+/// The offloads that are on.
 fn offloads(name: &str, on: Option<&[String]>) -> Finding {
     let what = format!("{name} offloads");
     let Some(on) = on else { return Finding::new(what, Verdict::Note, "not known: it needs ethtool") };
@@ -84,7 +85,7 @@ fn offloads(name: &str, on: Option<&[String]>) -> Finding {
     Finding::new(what, Verdict::Bad, found).by(format!("ethtool -K {name} {}", options.join(" ")))
 }
 
-/// Which processors its queues wake.
+/// The processors that its queues wake.
 fn interrupts(name: &str, spread: Option<&InterruptSpread>) -> Finding {
     let what = format!("{name} interrupts");
     let Some(spread) = spread else {
@@ -96,7 +97,7 @@ fn interrupts(name: &str, spread: Option<&InterruptSpread>) -> Finding {
         .by("spread them: irqbalance, or /proc/irq/*/smp_affinity_list; one stream has one queue anyhow")
 }
 
-/// Whether packets are dropped whose sender would not be reached by the same way.
+/// Finds a filter that drops packets if the way back to their sender leads over another interface.
 fn filter(name: &str) -> Option<Finding> {
     let read =
         |which: &str| kernel_text(format!("/proc/sys/net/ipv4/conf/{which}/rp_filter"))?.parse::<u8>().ok();

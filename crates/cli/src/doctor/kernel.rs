@@ -1,4 +1,4 @@
-//! What the kernel does with packets before somebody reads them: memory for those that wait, and what it dropped so far.
+//! The kernel's way of packets to their reader: the memory for waiting packets, and the drops so far.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -14,11 +14,11 @@ use nilometer_storage::network::{
     kernel_text,
 };
 
-/// A receiver that is ready may have to wait so long for a processor.
+/// A ready receiver may have to wait this many seconds for a processor.
 const HELD_UP: f64 = 0.02;
-/// The kernel counts what a packet takes in its memory, which is about twice what is in it.
+/// The kernel counts a packet's whole memory, about twice its data.
 const BOOKKEEPING: u64 = 2;
-/// Packets may wait so long between the interface and UDP.
+/// Packets may wait this many seconds between the interface and UDP.
 const BACKLOG: f64 = 0.005;
 const MAX: &str = "net.core.rmem_max";
 const QUEUE: &str = "net.core.netdev_max_backlog";
@@ -39,12 +39,12 @@ pub(super) fn findings(wish: Wish) -> Vec<Finding> {
     findings
 }
 
-/// Memory for packets that come while the receiver is held up.
+/// The memory for packets that come while the receiver waits for a processor.
 fn needed(wish: Wish) -> Bytes {
     Bytes(wish.packets(HELD_UP) * wish.packet.0 * BOOKKEEPING)
 }
 
-/// What the kernel gives to this user, who asks for so much; none if there are no sockets.
+/// The buffer that the kernel gives to this user if asked for `needed`; `None` without sockets.
 fn given(needed: Bytes) -> Option<Bytes> {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let inlet = UdpInlet::open(&Listening { room: needed, ..Listening::at(at) }).ok()?;
@@ -60,7 +60,7 @@ fn buffer(given: Option<Bytes>, needed: Bytes) -> Finding {
         .by("raise net.core.rmem_max, or let the recorder have CAP_NET_ADMIN")
 }
 
-/// Who may not go beyond it gets twice this at the most.
+/// The kernel doubles this limit for a user without `CAP_NET_ADMIN`, so half of the need is enough.
 fn limit(most: u64, needed: Bytes, given: Option<Bytes>) -> Finding {
     let half = needed.0.div_ceil(2);
     let enough = most >= half;
@@ -78,7 +78,7 @@ fn backlog(most: u64, needed: u64) -> Finding {
     Finding::holds(QUEUE, most >= needed, found).by(format!("sysctl -w {QUEUE}={needed}"))
 }
 
-/// What was dropped before may have been at another time, by another program.
+/// Earlier drops may be from another time and another program.
 fn dropped(counters: &NetworkCounters) -> Finding {
     let counts = UDP_LOST.iter().filter_map(|what| Some((*what, *counters.udp.get(*what)?)));
     let mut lost: Vec<_> =

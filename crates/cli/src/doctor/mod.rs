@@ -1,5 +1,5 @@
-//! `nilometer doctor`: whether this machine is set up to receive packets at a rate, and what to set if it is not. It only
-//! looks.
+//! `nilometer doctor`: checks this machine's settings for receiving packets at a rate, and lists the missing
+//! ones. It changes nothing.
 
 mod interface;
 mod kernel;
@@ -16,24 +16,25 @@ use nilometer_storage::network::{interfaces, links::is_up};
 
 use crate::{Blame, Failure, Outcome, tell};
 
-/// Says what to set on this machine to receive packets without loss, and whether it is set; it changes nothing
+/// Check this machine for receiving packets without loss, and change nothing. Prints the command for each
+/// wrong setting
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// The rate at which packets are to come
+    /// Check for packets at this rate
     #[arg(long, default_value = "8 Gbit/s")]
     rate: LinkRate,
-    /// The interface by which they come [default: all that are up, but loopback]
+    /// Check this interface [default: all that are up, except loopback]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
     /// Bytes of a packet, without the headers of IP and UDP
     #[arg(long, default_value = "8040 B")]
     packet: Bytes,
-    /// As JSON: the rate, and each finding
+    /// Print JSON: the rate, and each finding
     #[arg(long)]
     json: bool,
 }
 
-/// What is needed.
+/// The packets to receive: their rate and their size.
 #[derive(Debug, Clone, Copy)]
 struct Wish {
     rate: ByteRate,
@@ -41,7 +42,7 @@ struct Wish {
 }
 
 impl Wish {
-    /// Packets that come in so many seconds.
+    /// The number of packets that arrive in `seconds`.
     fn packets(&self, seconds: f64) -> u64 {
         #[expect(clippy::cast_sign_loss, reason = "rates are not negative")]
         let packets = (self.rate.0 * seconds / self.packet.0 as f64).ceil() as u64;
@@ -49,12 +50,12 @@ impl Wish {
     }
 }
 
-/// What was looked at.
+/// One setting, its value, and the verdict on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
     what: String,
     verdict: Verdict,
-    /// What was found, and what is needed.
+    /// The value found, and the one needed.
     found: String,
     /// The command that would change it.
     command: Option<String>,
@@ -62,11 +63,11 @@ struct Finding {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// Enough.
+    /// Sufficient.
     Good,
-    /// To be kept in mind: it may matter, or can't be known.
+    /// Possibly important, or impossible to read.
     Note,
-    /// Not enough.
+    /// Not sufficient.
     Bad,
 }
 
@@ -75,7 +76,7 @@ impl Finding {
         Finding { what: what.into(), verdict, found: found.into(), command: None }
     }
 
-    /// Good if this holds.
+    /// Good if `holds`, else bad.
     fn holds(what: impl Into<String>, holds: bool, found: impl Into<String>) -> Self {
         Finding::new(what, if holds { Verdict::Good } else { Verdict::Bad }, found)
     }
@@ -89,7 +90,7 @@ impl Finding {
         json!({ "what": self.what, "verdict": verdict, "found": self.found, "command": self.command })
     }
 
-    /// The command that would change it, which is told unless it is good.
+    /// Adds the command that would change it, unless the finding is good.
     fn by(self, command: impl Into<String>) -> Self {
         let command = (self.verdict != Verdict::Good).then(|| command.into());
         Finding { command, ..self }
@@ -145,7 +146,7 @@ impl Doctor {
     }
 }
 
-/// A line a finding.
+/// Prints one line for each finding.
 fn tell_all(wish: Wish, findings: &[Finding]) {
     tell::result_line(format_args!(
         "for {} in packets of {}, {} a second:",
@@ -158,7 +159,7 @@ fn tell_all(wish: Wish, findings: &[Finding]) {
     }
 }
 
-/// The same for programs.
+/// The findings as JSON.
 fn value(wish: Wish, findings: &[Finding]) -> Value {
     json!({
         "bytes_per_second": wish.rate.0, "packet_bytes": wish.packet.0, "packets_per_second": wish.packets(1.0),

@@ -1,4 +1,4 @@
-//! Processors: whether they run at their full speed when packets come, and whether the recorder may keep its memory.
+//! Processors: their speed when packets come, and the memory that the recorder may lock.
 
 use std::{collections::BTreeMap, fs};
 
@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 use super::{Finding, Verdict};
 use nilometer_storage::network::kernel_text;
 
-/// What the recorder's memory has, as a rule.
+/// The usual memory of the recorder.
 const BUFFER: Bytes = Bytes(1 << 30);
 
 pub(super) fn findings() -> Vec<Finding> {
@@ -16,7 +16,7 @@ pub(super) fn findings() -> Vec<Finding> {
     vec![governor(&governors()), memory(limit.map(Bytes))]
 }
 
-/// How many processors have which governor.
+/// The number of processors with each governor.
 fn governors() -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten() {
@@ -37,7 +37,7 @@ fn governor(found: &BTreeMap<String, usize>) -> Finding {
     Finding::holds(WHAT, only, text.join(", ")).by("cpupower frequency-set --governor performance")
 }
 
-/// How much memory this user may lock: without, writes past the cache cost more.
+/// The memory that this user may lock. Without it, writes past the cache cost more.
 fn memory(limit: Option<Bytes>) -> Finding {
     const WHAT: &str = "memory to lock";
     match limit {

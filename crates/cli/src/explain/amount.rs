@@ -14,16 +14,16 @@ pub(super) struct UnitBases {
     with_ib: u64,
 }
 
-/// IOR, mdtest, iozone, elbencho: everything is of powers of 1024.
+/// IOR, mdtest, iozone, elbencho: all units are powers of 1024.
 pub(super) const BINARY: UnitBases = UnitBases { alone: 1024, with_b: 1024, with_ib: 1024 };
-/// dd has both.
+/// dd has both bases.
 pub(super) const DD: UnitBases = UnitBases { alone: 1024, with_b: 1000, with_ib: 1024 };
-/// fio has them the other way round, unless its `kb_base` is 1000.
+/// fio has the opposite bases, unless its `kb_base` is 1000.
 pub(super) const FIO: UnitBases = UnitBases { alone: 1024, with_b: 1024, with_ib: 1000 };
 /// fio with `kb_base=1000`.
 pub(super) const FIO_DECIMAL: UnitBases = UnitBases { alone: 1000, with_b: 1000, with_ib: 1024 };
 
-/// `4k`, `1M`, `2GiB`, `10MB`, `0.5g`.
+/// Reads `4k`, `1M`, `2GiB`, `10MB` or `0.5g`.
 pub(super) fn size(text: &str, bases: UnitBases) -> anyhow::Result<Bytes> {
     let wrong = || anyhow!("`{text}`: write a size such as 4k, 1M or 2G");
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
@@ -47,7 +47,7 @@ pub(super) fn size(text: &str, bases: UnitBases) -> anyhow::Result<Bytes> {
     times(&text[..digits], base.pow(power)).map(Bytes).ok_or_else(wrong)
 }
 
-/// A number, which may have a fraction, times a unit; none if it is no number, or too large.
+/// A number, perhaps with a fraction, times a unit; `None` if it is no number, or too large.
 fn times(number: &str, unit: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(unit);
@@ -57,13 +57,13 @@ fn times(number: &str, unit: u64) -> Option<u64> {
     (number < 9e18).then_some(number as u64)
 }
 
-/// A whole number that is at most so large.
+/// Reads a whole number of at most `most`.
 pub(super) fn count(text: &str, most: u32) -> anyhow::Result<u32> {
     let count = text.parse::<u32>().ok().filter(|count| *count <= most);
     count.ok_or_else(|| anyhow!("`{text}`: write a number, {most} at the most"))
 }
 
-/// A time: `30` is 30 seconds; `30s`, `5m`, `1h`, `100ms`.
+/// Reads a time: `30` is 30 seconds; `30s`, `5m`, `1h`, `100ms`.
 pub(super) fn time(text: &str) -> anyhow::Result<Nanos> {
     let wrong = || anyhow!("`{text}`: write a time such as 30, 5m or 1h");
     let digits =

@@ -21,7 +21,7 @@ struct DdOperands {
     from: Option<PathBuf>,
     to: Option<PathBuf>,
     count: Option<u64>,
-    /// `count` is of bytes, not of blocks.
+    /// True if `count` counts bytes, not blocks.
     counts_bytes: bool,
 }
 
@@ -75,7 +75,7 @@ fn take_operand(
     Ok(())
 }
 
-/// `conv=`: how a file is opened, and what errors do, is ours.
+/// `conv=`. Our cells have their own way to open files and to treat errors.
 fn take_conversions(line: &mut ForeignLine, names: &str) {
     for name in names.split(',') {
         match name {
@@ -121,14 +121,14 @@ fn take_files(line: &mut ForeignLine, operands: DdOperands) -> anyhow::Result<()
     Ok(())
 }
 
-/// Whether it is no file: a pipe, or a device that takes or makes any data.
+/// True if the path is no file: a pipe, or a device that takes or makes any data.
 fn is_stream(path: Option<&Path>) -> bool {
     const STREAMS: [&str; 7] =
         ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/full", "/dev/stdin", "/dev/stdout"];
     path.is_none_or(|path| STREAMS.iter().any(|stream| path == Path::new(stream)))
 }
 
-/// Takes the source of written data: buffers of ours are filled before the clock starts.
+/// Takes the source of written data. Nilometer fills its buffers before the clock starts.
 fn take_source(line: &mut ForeignLine, from: Option<&Path>) {
     let Some(from) = from else {
         line.leave("data from a pipe", "dd waits for them; here they are in memory before");

@@ -81,7 +81,7 @@ struct ElbenchoFiles {
     reads: bool,
     is_random: bool,
     reads_percent: Option<u32>,
-    /// Directories of each thread, and files in each.
+    /// Directories of each thread, and files in each directory.
     directories: Option<u32>,
     files: Option<u32>,
     read_limit: Option<Bytes>,
@@ -111,7 +111,7 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
     take_paths(line, &files)
 }
 
-/// Notes files with results, and files that name what elbencho works on.
+/// Notes files with results, and the files that elbencho works on.
 fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
     for option in read.named(&["resfile", "csvfile", "jsonfile", "livecsv", "opslog", "log"]) {
         line.reach.add(LinePath::File(option.value.as_str().into()));
@@ -178,7 +178,7 @@ fn take_way(line: &mut ForeignLine, files: &ElbenchoFiles) {
     }
 }
 
-/// A limit is of each thread.
+/// Takes a limit, which holds for each thread.
 fn take_limit(line: &mut ForeignLine, files: &ElbenchoFiles) -> anyhow::Result<()> {
     let limit = if line.way == Way::Read || line.way == Way::RandomRead {
         files.read_limit
@@ -192,7 +192,7 @@ fn take_limit(line: &mut ForeignLine, files: &ElbenchoFiles) -> anyhow::Result<(
     Ok(())
 }
 
-/// With directories each thread has its own files; without, all threads share all files that are named.
+/// With directories each thread has its own files; without, all threads share all files of the line.
 fn take_paths(line: &mut ForeignLine, files: &ElbenchoFiles) -> anyhow::Result<()> {
     let first = files.paths.first();
     ensure!(first.is_some(), "elbencho: write the directory or the file that it works on");

@@ -23,11 +23,11 @@ struct FioOptions {
     file: Option<PathBuf>,
     bases: UnitBases,
     reads_percent: Option<u32>,
-    /// Bytes that are moved, if other than the size.
+    /// The bytes to move, if other than the size.
     moved: Option<Bytes>,
-    /// Each job begins so far behind the one before.
+    /// The delay between the starts of two jobs.
     increment: Option<ReadOption>,
-    /// Each job by itself.
+    /// The rate of each job.
     rate: Option<LineRate>,
 }
 
@@ -71,7 +71,7 @@ fn add_job(line: &mut ForeignLine, common: &ForeignLine, job: &FioJob, is_later:
     }
 }
 
-/// Whether a job asks for the same as the first one. Jobs with a rate of their own are each held to it.
+/// True if a job does the same as the first one. Jobs with a rate of their own are each held to it.
 fn is_alike(line: &ForeignLine, other: &ForeignLine) -> bool {
     let as_first = ForeignLine {
         workers: line.workers,
@@ -181,7 +181,7 @@ fn take_range_of_sizes(line: &mut ForeignLine, option: &ReadOption, bases: UnitB
     Ok(())
 }
 
-/// Several directories may be named with `:` between them.
+/// Takes directories, perhaps several with `:` between them.
 fn take_directory(line: &mut ForeignLine, option: &ReadOption) {
     let mut all = option.value.split(':');
     line.directory = PathBuf::from(all.next().unwrap_or_default());
@@ -345,7 +345,7 @@ impl FioOptions {
         }
     }
 
-    /// Engines that wait for each operation have depth 1 whatever is written.
+    /// Engines that wait for each operation have depth 1, even if the line has another.
     fn take_engine(&self, line: &mut ForeignLine) {
         let name = self.engine.as_str();
         if ["libaio", "io_uring", "posixaio", "io_uring_cmd"].contains(&name) {

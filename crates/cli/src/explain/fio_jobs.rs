@@ -1,5 +1,5 @@
-//! The jobs of fio, from its command line and its job files: options before the first job are of all jobs, `--name=a` and
-//! `[a]` begin one.
+//! The jobs of fio, from its command line and its job files. Options before the first job hold for all jobs;
+//! `--name=a` and `[a]` begin one.
 
 use std::{env, fs, path::Path};
 
@@ -24,14 +24,14 @@ pub(super) struct FioJob {
 pub(super) struct FioJobs {
     global: FioJob,
     pub(super) jobs: Vec<FioJob>,
-    /// Jobs that `--section` names; all, if none.
+    /// Jobs that `--section` names; all if empty.
     sections: Vec<String>,
-    /// A job that is being read, which is in no list yet.
+    /// True inside a job that is not yet in a list.
     is_in_job: bool,
 }
 
 impl FioJob {
-    /// It begins when all jobs before it have ended.
+    /// True if it begins only when all jobs before it have ended.
     pub(super) fn waits(&self) -> bool {
         let waits = |option: &&ReadOption| ["stonewall", "wait_for_previous"].contains(&option.name.as_str());
         self.options.iter().rfind(waits).is_some_and(ReadOption::is_set)
@@ -92,7 +92,7 @@ impl FioJobs {
         }
     }
 
-    /// The job that is being read, or what all jobs have.
+    /// The present job, or the options of all jobs.
     fn job(&mut self) -> &mut FioJob {
         match self.jobs.last_mut().filter(|_| self.is_in_job) {
             Some(job) => job,

@@ -1,4 +1,5 @@
-//! All options of fio 3 and what becomes of each: those of jobs, which stand in job files as well, and those of the command.
+//! All options of fio 3 with their effects here: options of jobs, which job files have too, and those of the
+//! command.
 
 use super::options::{
     OptionRow, OptionTable,
@@ -9,7 +10,7 @@ use super::options::{
 /// Options of fio.
 pub(super) const TABLE: OptionTable = OptionTable { program: "fio", rows: ROWS, ends_at_word: false };
 
-/// Options with which fio prints something other than the figure that is read: the line is run without them.
+/// Options with which fio prints something other than its figure: the line runs without them.
 pub(super) const OUTPUT: &[&str] = &[
     "output",
     "output-format",
@@ -37,7 +38,7 @@ const ROWS: &[OptionRow] = &[
         One,
     ),
     taken("time_based|zero_buffers|stonewall|wait_for_previous|norandommap", Attached),
-    // Options that change nothing.
+    // Options that change no figure.
     nothing(
         "group_reporting|thread|new_group|exitall|exitall_on_error|minimal|append-terse|readonly",
         Attached,
@@ -138,7 +139,7 @@ const ROWS: &[OptionRow] = &[
     ),
     changes("ramp_time", One, "the first part of its time is not counted"),
     changes("startdelay|wait_for|flow|flow_id|flow_sleep", One, "when a job begins and how jobs share"),
-    // How it issues operations.
+    // The ways to issue operations.
     changes(
         "iodepth_batch|iodepth_batch_submit|iodepth_batch_complete_min|iodepth_batch_complete",
         One,

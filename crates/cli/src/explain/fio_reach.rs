@@ -1,5 +1,5 @@
-//! The files and devices that jobs of fio work on, as fio names them: `--filename` in each `--directory`, or names made of that
-//! of the job.
+//! The files and devices that jobs of fio work on, by fio's rules. These are `--filename` in each
+//! `--directory`, or names made from the job's name.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ const LOCAL_ENGINES: [&str; 11] = [
     "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "mmap", "splice", "null",
 ];
 
-/// Options that reach what no path of the line names.
+/// Options with an effect beyond the paths of the line.
 const UNBOUNDED: [(&[&str], &str); 4] = [
     (
         &[
@@ -45,7 +45,7 @@ const LOGS: [&str; 5] = ["write_bw_log", "write_lat_log", "write_iops_log", "wri
 /// The name of a job without one.
 const NAME: &str = "fio";
 
-/// Adds all that a job works on.
+/// Adds all files and devices that a job works on.
 pub(super) fn add_reach(reach: &mut LineReach, job: &FioJob) {
     let options: Vec<&ReadOption> = job.options.iter().chain(&job.without_effect).collect();
     let last = |name: &str| options.iter().rfind(|option| option.name == name).map(|of| of.value.as_str());
@@ -80,7 +80,8 @@ fn separated(text: &str) -> Vec<String> {
     parts
 }
 
-/// A file that is named, in each directory. fio puts the directory in front of a whole path too, or does not, by its version.
+/// A file of the line, in each directory. By its version, fio puts the directory in front of a whole path
+/// too, or does not.
 fn add_file(reach: &mut LineReach, directories: &[String], file: &str) {
     reach.add(LinePath::File(file.into()));
     for directory in directories {
@@ -121,7 +122,7 @@ mod tests {
     use super::super::parse::parse;
     use super::*;
 
-    /// Why a line is not run.
+    /// The refusal of a line; `None` if it may run.
     fn refusal(line: &str) -> Option<String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         parse(&words).expect(line).check_reach().err().map(|error| error.to_string())

@@ -175,7 +175,7 @@ fn add_further_reach(line: &mut ForeignLine, files: &mut IorFiles, further: &[St
 /// The effect of an interface that opens no files.
 const ELSEWHERE: &str = "it works on storage that no path names";
 
-/// Whether an interface of IOR works on files.
+/// True if an interface of IOR works on files.
 fn is_local(interface: &str) -> bool {
     ["POSIX", "MPIIO", "MMAP", "HDF5", "NCMPI"].contains(&interface.to_ascii_uppercase().as_str())
 }
@@ -213,7 +213,7 @@ fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption
     Ok(())
 }
 
-/// Several files may be named with `@` between them.
+/// Takes paths of files, perhaps several with `@` between them.
 fn take_path(line: &mut ForeignLine, value: &str) -> anyhow::Result<()> {
     let mut paths = value.split('@');
     let first = without_scheme(paths.next().unwrap_or_default());
@@ -294,7 +294,8 @@ fn complete(line: &mut ForeignLine, files: &IorFiles) {
     complete_mpi_io(line, files);
 }
 
-/// One process has the file to itself. Blocks of one transfer that take turns are what is called strided here.
+/// One process has the file to itself. Blocks of one transfer that take turns are the layout that we call
+/// strided.
 fn share_one_file(line: &mut ForeignLine, files: &IorFiles) {
     if !files.is_shared || line.workers == 1 {
         return;

@@ -1,5 +1,5 @@
-//! A configuration file of IOR, `ior -f FILE`: tests of `key=value` lines between `IOR START` and `IOR STOP`, each ended by
-//! `RUN`. The first test is read as if its keys were options of the line.
+//! A configuration file of IOR, `ior -f FILE`: tests of `key=value` lines between `IOR START` and `IOR STOP`,
+//! each ended by `RUN`. The keys of the first test count as options of the line.
 
 use std::{fs, path::Path};
 
@@ -55,7 +55,7 @@ const KEYS: [(&str, &str); 44] = [
     ("testNum", "A"),
 ];
 
-/// Keys beyond those that are options, with what they change.
+/// Keys that no option has, with their effects.
 const OTHERS: [(&str, &str); 11] = [
     ("lustreStripeCount", "how files are striped; here as the directory has it"),
     ("lustreStripeSize", "how files are striped; here as the directory has it"),
@@ -75,7 +75,7 @@ const OTHERS: [(&str, &str); 11] = [
 pub(super) struct IorFile {
     /// Options of its first test.
     pub(super) options: Vec<ReadOption>,
-    /// Keys that are no options, each with what it changes; nothing, if that is empty.
+    /// Keys that are no options, each with its effect; an empty text is no effect.
     pub(super) others: Vec<(ReadOption, &'static str)>,
     /// Lines of further tests.
     pub(super) further: Vec<String>,

@@ -94,7 +94,7 @@ const FILES: [&str; 2] = ["iozone.tmp", "iozone.DUMMY"];
 /// Files of `-Q` and the first part of their names.
 const OFFSET_FILES: [&str; 4] = ["rol.dat", "wol.dat", "rrol.dat", "rwol.dat"];
 
-/// Notes the files that iozone makes, and what it does to other machines and to mounts.
+/// Notes the files that iozone makes, and its effects on other machines and on mounts.
 fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
     let named = read.named(&["f", "F", "b"]).flat_map(|option| option.value.split(' '));
     let mut files: Vec<&str> = named.collect();

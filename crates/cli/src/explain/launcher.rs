@@ -1,6 +1,6 @@
-//! The front of a line: what stands before the program. Wrappers (`time`, `sudo`, `env`, `numactl` ..) and launchers
-//! (`mpirun`, `srun`, `aprun`, `jsrun` ..) are read, the number of processes is taken over, and options that only place
-//! processes are named.
+//! The front of a line: the words before the program. Reads wrappers (`time`, `sudo`, `env`, `numactl` ..)
+//! and launchers (`mpirun`, `srun`, `aprun`, `jsrun` ..). Takes over the number of processes, and lists
+//! options that only place processes.
 
 use std::path::Path;
 
@@ -18,13 +18,14 @@ use super::{
 pub(super) struct LineFront {
     /// Processes that a launcher starts.
     pub(super) processes: u32,
-    /// The words before the program with which the line is run: without `time` and the like, which a shell may have itself.
+    /// The words before the program with which the line runs: without `time` and the like, which may be words
+    /// of the shell.
     pub(super) command: Vec<String>,
-    /// Wrappers of those that our cells run in too: `numactl`, `taskset`, `nice`, variables.
+    /// The wrappers that our cells get too: `numactl`, `taskset`, `nice`, variables.
     pub(super) around_ours: Vec<String>,
-    /// The launcher with its options, if there is one.
+    /// The launcher with its options; empty without one.
     pub(super) launcher: Vec<String>,
-    /// How many words of the line they are.
+    /// The number of words of the line before the program.
     pub(super) words: usize,
     /// Files that launchers write.
     pub(super) reach: LineReach,
@@ -129,7 +130,7 @@ impl LineFront {
         Ok(())
     }
 
-    /// The number of processes, as each launcher says it.
+    /// The number of processes, in the words of each launcher.
     fn take_launcher(&mut self, name: &str, options: &[ReadOption]) -> anyhow::Result<()> {
         let number = |names: &[&str]| number_of(options, names);
         let all = number(&["n", "np", "c", "ntasks", "p", "nrs"])?;
@@ -160,7 +161,7 @@ impl LineFront {
     }
 }
 
-/// The last of the options with these names; none if the line has none of them.
+/// The last of the options with these names; `None` if the line has none of them.
 fn number_of(options: &[ReadOption], names: &[&str]) -> anyhow::Result<Option<u32>> {
     let Some(option) = options.iter().rfind(|option| names.contains(&option.name.as_str())) else {
         return Ok(None);
@@ -168,7 +169,7 @@ fn number_of(options: &[ReadOption], names: &[&str]) -> anyhow::Result<Option<u3
     count(&option.value, 1 << 20).map(Some).map_err(|error| option.wrong(error))
 }
 
-/// Workers of a cell at the most.
+/// The most workers of a cell.
 const WORKERS_MOST: u32 = 1024;
 
 fn is_one_of(names: &str, name: &str) -> bool {

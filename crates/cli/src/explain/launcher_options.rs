@@ -1,5 +1,5 @@
-//! Options of wrappers and launchers. Those that only place processes change nothing here: all workers of ours are on this
-//! machine.
+//! Options of wrappers and launchers. Options that only place processes change nothing here: all workers of
+//! ours are on this machine.
 
 use super::options::{
     OptionRow, OptionTable,

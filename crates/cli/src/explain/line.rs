@@ -1,4 +1,4 @@
-//! A line of another program as a cell of ours: what it asks of the storage, whichever program it is of.
+//! A line of another program as a cell of ours: its load on the storage, in the same form for all programs.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::{
     tree_line::TreeLine,
 };
 
-/// The programs whose lines are understood.
+/// The programs whose lines `explain` understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForeignProgram {
     Fio,
@@ -38,18 +38,18 @@ impl ForeignProgram {
     }
 }
 
-/// Which way data go.
+/// The direction of the data, and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Write,
     Read,
     RandomWrite,
     RandomRead,
-    /// Both, with the share of reads in percent.
+    /// Reads and writes, with the share of reads in percent.
     RandomMix(u32),
 }
 
-/// When written data are made durable.
+/// The time at which written data become durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durable {
     Never,
@@ -57,14 +57,14 @@ pub(super) enum Durable {
     Every(u64),
 }
 
-/// Which file a worker has.
+/// The file of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineFiles {
-    /// Each worker its own.
+    /// Each worker has its own file.
     Own,
-    /// All have contiguous parts of one.
+    /// All workers have contiguous parts of one file.
     Segmented,
-    /// All take turns in one, block by block.
+    /// All workers take turns in one file, block by block.
     Strided,
 }
 
@@ -102,20 +102,20 @@ pub(super) struct ForeignLine {
     pub(super) depth: u32,
     pub(super) direct: bool,
     pub(super) durable: Durable,
-    /// Written data are zeros.
+    /// True if written data are zeros.
     pub(super) zeros: bool,
     pub(super) files: LineFiles,
-    /// Some blocks come more than once and others never.
+    /// True if some blocks come more than once and others never.
     pub(super) is_uniform: bool,
     pub(super) rate: Option<LineRate>,
     /// A phase ends after this time at the latest.
     pub(super) time: Option<Nanos>,
-    /// It goes on until the time is over, whatever the size.
+    /// True if it runs until the time is over, for any size.
     pub(super) is_time_based: bool,
     pub(super) mpi_io: Option<LineMpiIo>,
-    /// Workers are processes, which the line's launcher starts here too.
+    /// True if workers are processes, which the line's launcher starts here too.
     pub(super) is_by_processes: bool,
-    /// A tree of items in the place of all that, of mdtest.
+    /// A tree of items, of mdtest, in place of the files above.
     pub(super) tree: Option<TreeLine>,
     /// Jobs of fio that the cell stands for; all, if empty.
     pub(super) jobs: Vec<String>,
@@ -123,12 +123,12 @@ pub(super) struct ForeignLine {
     pub(super) source: Option<PathBuf>,
     /// Files and devices that the line itself works on.
     pub(super) reach: LineReach,
-    /// Options of the line that the cell has not.
+    /// Options of the line without a counterpart in the cell.
     pub(super) left_out: LeftOut,
 }
 
 impl ForeignLine {
-    /// A line of which nothing is known but the program and its processes.
+    /// A line with only its program and the number of processes.
     pub(super) fn new(program: ForeignProgram, processes: u32) -> Self {
         ForeignLine {
             program,
@@ -158,7 +158,7 @@ impl ForeignLine {
         }
     }
 
-    /// Files of ours are whole blocks, and some combinations have no cell.
+    /// Checks the line. Files of ours are whole blocks, and some combinations have no cell.
     pub(super) fn completed(mut self) -> anyhow::Result<Self> {
         if self.tree.is_some() {
             return Ok(self);
@@ -182,7 +182,7 @@ impl ForeignLine {
         Ok(self)
     }
 
-    /// Only files in sequence are made by MPI-IO here.
+    /// Drops MPI-IO unless the line moves files in sequence, the only case that our MPI-IO has.
     fn completed_mpi_io(&mut self) {
         if self.mpi_io.is_none() {
             return;
@@ -200,7 +200,7 @@ impl ForeignLine {
         }
     }
 
-    /// By calls of POSIX, in one process with several workers.
+    /// Changes the cell to calls of POSIX, in one process with several workers.
     pub(super) fn without_mpi_io(&mut self, why: &str) {
         self.mpi_io = None;
         self.is_by_processes = false;
@@ -221,28 +221,29 @@ impl ForeignLine {
         Ok(())
     }
 
-    /// Some of what it moves is written.
+    /// True if some of its data are written.
     pub(super) fn writes(&self) -> bool {
         !matches!(self.way, Way::Read | Way::RandomRead)
     }
 
-    /// Blocks are in no order.
+    /// True if blocks are in no order.
     pub(super) fn is_random(&self) -> bool {
         !matches!(self.way, Way::Write | Way::Read)
     }
 
-    /// Notes something that the cell has not.
+    /// Notes a property of the line that the cell lacks.
     pub(super) fn leave(&mut self, what: &str, changes: &str) {
         self.left_out.leave(what, changes);
     }
 
-    /// Notes an option that the cell has not.
+    /// Notes an option without a counterpart in the cell.
     pub(super) fn leave_option(&mut self, option: &ReadOption, changes: &str) {
         self.left_out.leave(&option.written, changes);
     }
 }
 
-/// The directory of a file. A device is none: it would be overwritten, and cells of ours lie in a directory.
+/// The directory of a file. Refuses a device: a line would overwrite it, and cells of ours lie in a
+/// directory.
 pub(super) fn directory_of(file: &Path) -> anyhow::Result<PathBuf> {
     let is_device = file.starts_with("/dev") && !file.starts_with("/dev/shm");
     ensure!(

@@ -54,7 +54,7 @@ const TABLE: OptionTable = OptionTable {
 struct MdtestItems {
     /// Items of the whole tree.
     all: u32,
-    /// Bytes that it reads of each file, if it says so.
+    /// Bytes that it reads from each file; `None` without the option.
     read_size: Option<Bytes>,
     only_leaves: bool,
     has_files: bool,
@@ -96,7 +96,7 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
 /// The directory of mdtest without `-d`.
 const DIRECTORY: &str = "out";
 
-/// Notes what mdtest fills and writes, and what it starts besides.
+/// Notes the places that mdtest fills and writes, and the programs that it starts besides.
 fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
     let directory = read.named(&["d"]).last().map_or(DIRECTORY, |option| option.value.as_str());
     line.reach.add(LinePath::Directory(directory.into()));
@@ -146,14 +146,14 @@ fn take_option(
     Ok(())
 }
 
-/// The cell ends each phase after that time; the phases behind creation find what it made.
+/// The cell ends each phase after that time; the phases after creation find the items made until then.
 fn take_deadline(line: &mut ForeignLine, option: &ReadOption) -> anyhow::Result<()> {
     let after = time(&option.value).map_err(|error| option.wrong(error))?;
     line.time = Some(after).filter(|after| after.0 > 0);
     Ok(())
 }
 
-/// Names what the time limit of a cell does otherwise than the deadline of mdtest.
+/// Notes the differences between the time limit of a cell and the deadline of mdtest.
 fn name_deadline(line: &mut ForeignLine, tree: &TreeLine) {
     let Some(after) = line.time else { return };
     let option = format!("-W {:.0}", after.seconds());
@@ -171,7 +171,7 @@ fn name_deadline(line: &mut ForeignLine, tree: &TreeLine) {
     }
 }
 
-/// `-n` is of the whole tree, `-I` of each directory.
+/// `-n` counts items of the whole tree, `-I` those of each directory.
 fn take_items(line: &mut ForeignLine, tree: &mut TreeLine, items: &MdtestItems) -> anyhow::Result<()> {
     let directories = u32::try_from(tree.tree_directories()).unwrap_or(u32::MAX);
     let all = items.all;
@@ -202,7 +202,7 @@ fn take_items(line: &mut ForeignLine, tree: &mut TreeLine, items: &MdtestItems) 
     Ok(())
 }
 
-/// mdtest makes the directory that is named; ours lies beside it.
+/// mdtest makes the directory of the line; ours lies beside it.
 fn place(text: &str) -> anyhow::Result<PathBuf> {
     if text.contains('@') {
         bail!("write one directory");

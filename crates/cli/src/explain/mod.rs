@@ -1,7 +1,9 @@
-//! `nilometer explain -- fio ...`: what a figure of another program rests on. The cell that its line asks for is measured beside
-//! the same with one assumption turned round at a time, in shuffled rounds, and so is the program itself where it is there.
-//! A line goes through [`parse`], which knows a file for each program, becomes cells in [`variant`], and is measured and told
-//! by [`rounds`].
+//! `nilometer explain -- fio ...`: finds the assumptions behind a figure of another program. It measures the
+//! cell of the program's line, and the same cell with one assumption changed at a time, in shuffled rounds.
+//! It also runs the program itself, if that is installed.
+//!
+//! [`parse`] reads a line, with one file for each program. [`variant`] makes cells of it. [`rounds`] measures
+//! them and reports.
 
 mod amount;
 mod dd;
@@ -47,26 +49,27 @@ use rounds::{Rounds, RoundsReport};
 use run::{LineRuns, RunPlaces, record_of};
 use variant::{AS_THE_LINE_SAYS, LineVariant, variants};
 
-/// Says what a figure of fio, dd, IOR, mdtest, elbencho or iozone rests on
+/// Find the assumptions behind a figure of fio, IOR or other programs
 ///
-/// The cell that the line asks for is measured in rounds beside the same with one assumption turned round at a time (sync,
-/// cache, data, depth, workers, clock; of mdtest data, directories, trees, cache, workers), in a directory of its own beside the
-/// line's file, and each round runs the line itself once.
+/// Takes lines of fio, dd, IOR, mdtest, elbencho and iozone. Measures the line's cell in rounds, beside the
+/// same cell with one assumption changed at a time. Assumptions are sync, cache, data, depth, workers and
+/// clock; for mdtest data, directories, trees, cache and workers. Nilometer works in a directory of its own
+/// beside the line's file. Each round runs the line itself once.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Rounds; six are the fewest that decide anything
+    /// Run this many rounds; fewer than six decide nothing
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// Do not run the line itself
     #[arg(long)]
     ours_only: bool,
-    /// No difference smaller than this counts as one, in percent
+    /// Count no difference smaller than this, in percent
     #[arg(long, default_value_t = 5.0, value_parser = margin)]
     margin: f64,
     /// Keep the plan and the record of each round in this directory
     #[arg(long, value_name = "DIRECTORY")]
     keep: Option<PathBuf>,
-    /// The line, behind `--`, also with `mpirun`, `srun`, `sudo`, `numactl` and the like in front
+    /// The line, after `--`. It may begin with `mpirun`, `srun`, `sudo`, `numactl` and the like
     #[arg(last = true, required = true, value_name = "LINE")]
     line: Vec<String>,
 }
@@ -90,7 +93,7 @@ impl Explain {
         let plan = keep.join("explain.toml");
         let mut variants = planned(&read.line, &target, &plan).input()?;
         let places = RunPlaces { words: &self.line, plan: &plan, keep: &keep };
-        // A plan that can't be measured is refused before the line itself fills the storage.
+        // Refuses a plan that can't be measured before the line itself fills the storage.
         if let Err(error) = places.of(&read).check() {
             if !read.line.is_by_processes {
                 return Err(error).input();
@@ -106,7 +109,7 @@ impl Explain {
         self.measure_and_tell(&places.of(&read), &target, &variants, is_there)
     }
 
-    /// The directory of plan and records, in which there are none yet.
+    /// The empty directory for the plan and the records.
     fn kept(&self, temporary: &Path) -> anyhow::Result<PathBuf> {
         let keep = self.keep.clone().unwrap_or_else(|| temporary.to_owned());
         fs::create_dir_all(&keep).with_context(|| keep.display().to_string())?;
@@ -130,7 +133,7 @@ impl Explain {
         if rounds.ours.is_empty() {
             return ended.run();
         }
-        // Rounds before a failure are told all the same.
+        // The report covers the rounds before a failure too.
         rounds.theirs.resize(if is_there { rounds.ours.len() } else { 0 }, Vec::new());
         let ReadLine { line, .. } = runs.read;
         let report = RoundsReport { line, target, variants, rounds: &rounds, margin: self.margin };
@@ -138,7 +141,7 @@ impl Explain {
         ended.with_context(|| format!("ended after {} of {} rounds", rounds.ours.len(), self.rounds)).run()
     }
 
-    /// A line with a time takes it once for each cell, in each round.
+    /// Warns about a line with a time: it takes that time for each cell, in each round.
     fn note_duration(&self, line: &ForeignLine, cells: usize) {
         let Some(time) = line.time else { return };
         let seconds = time.seconds() * cells as f64 * f64::from(self.rounds);
@@ -147,11 +150,11 @@ impl Explain {
         tell::note(format_args!("note: {} rounds of {cells} cells take up to {all}: {advice}", self.rounds));
     }
 
-    /// All rounds, or those before something failed.
+    /// Measures all rounds, or those before a failure.
     fn measure(&self, runs: &LineRuns<'_>, is_there: bool, rounds: &mut Rounds) -> anyhow::Result<()> {
         for round in 0..self.rounds {
             tell::note(format_args!("round {} of {}", round + 1, self.rounds));
-            // Whoever comes second finds what the first one left.
+            // The second one finds the traces of the first.
             if is_there && round % 2 == 0 {
                 rounds.theirs.push(runs.own_rates()?);
             }
@@ -188,7 +191,7 @@ fn not_past_the_cache(target: &TargetDescription) -> String {
     )
 }
 
-/// Whether a cell can be measured there: blocks past the page cache are multiples of what the target asks for.
+/// True if the target can have the cell: past the page cache, blocks must be multiples of its alignment.
 fn suits(line: &ForeignLine, target: &TargetDescription) -> bool {
     match target.direct {
         DirectIo::Real { alignment } => !line.direct || line.block.0.is_multiple_of(u64::from(alignment)),

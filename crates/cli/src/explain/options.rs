@@ -1,10 +1,10 @@
-//! Options of other programs, read by a table of each program: what an option is called, how many values it has, and what
-//! becomes of it here. A line ends in options that its program takes over, and in two lists that are told: options that
-//! change nothing here, and options that do but have no counterpart.
+//! Options of other programs, read by a table for each program. A row has an option's names, the number of
+//! its values, and its effect here. The reader of a program takes some options over. Two lists in the report
+//! have the others: those that change nothing here, and those that do but have no counterpart.
 
 use anyhow::{anyhow, bail};
 
-/// How many values follow an option.
+/// The number of values of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionValues {
     /// None: a flag.
@@ -24,11 +24,11 @@ pub(super) enum OptionValues {
 pub(super) enum OptionEffect {
     /// The program's reader takes it over.
     Taken,
-    /// It changes nothing that is measured.
+    /// It changes no figure.
     Nothing,
-    /// It has no counterpart here: what it does.
+    /// It has no counterpart here, and this effect.
     Changes(&'static str),
-    /// The line can't be measured with it: what to do instead.
+    /// The line can't be measured with it. The text is the advice.
     Refused(&'static str),
 }
 
@@ -46,17 +46,17 @@ pub(super) const fn taken(names: &'static str, values: OptionValues) -> OptionRo
     OptionRow { names, values, effect: OptionEffect::Taken }
 }
 
-/// Options that change nothing that is measured.
+/// Options that change no figure.
 pub(super) const fn nothing(names: &'static str, values: OptionValues) -> OptionRow {
     OptionRow { names, values, effect: OptionEffect::Nothing }
 }
 
-/// Options without a counterpart here, with what they do.
+/// Options without a counterpart here, with their effect.
 pub(super) const fn changes(names: &'static str, values: OptionValues, what: &'static str) -> OptionRow {
     OptionRow { names, values, effect: OptionEffect::Changes(what) }
 }
 
-/// Options with which a line can't be measured here, with what to do instead.
+/// Options with which a line can't be measured here, with advice.
 pub(super) const fn refused(names: &'static str, values: OptionValues, what: &'static str) -> OptionRow {
     OptionRow { names, values, effect: OptionEffect::Refused(what) }
 }
@@ -86,16 +86,16 @@ impl ReadOption {
         anyhow!("`{}` ({}): {what}", self.written, self.place)
     }
 
-    /// Whether a flag is set: alone, or by anything other than 0, `false` and `no`.
+    /// True if a flag is set: alone, or by anything except 0, `false` and `no`.
     pub(super) fn is_set(&self) -> bool {
         !["0", "false", "no"].contains(&self.value.as_str())
     }
 }
 
-/// Options that a line has and its cell here has not.
+/// Options of a line that its cell here lacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
-    /// Each with what it would change: `--verify=md5: it reads back and compares what it wrote`.
+    /// Each with its effect: `--verify=md5: it reads back and compares what it wrote`.
     pub(super) not_taken: Vec<String>,
     /// Options that change nothing here.
     pub(super) without_effect: Vec<String>,
@@ -113,7 +113,7 @@ impl LeftOut {
         Ok(())
     }
 
-    /// Notes something that the cell has not.
+    /// Notes a property of the line that the cell lacks.
     pub(super) fn leave(&mut self, what: &str, changes: &str) {
         self.not_taken.push(format!("{what}: {changes}"));
     }
@@ -126,23 +126,23 @@ pub(super) struct OptionTable {
     pub(super) program: &'static str,
     /// Its options.
     pub(super) rows: &'static [OptionRow],
-    /// Options end at the first word that is none, as those of launchers do.
+    /// True if options end at the first word that is none, as those of launchers do.
     pub(super) ends_at_word: bool,
 }
 
 /// The words of a line as its program reads them.
 #[derive(Debug, Default)]
 pub(super) struct ReadWords {
-    /// In the order of the line, with what becomes of each.
+    /// The options in the order of the line, each with its effect.
     pub(super) options: Vec<(ReadOption, OptionEffect)>,
     /// Words that are no options.
     pub(super) operands: Vec<String>,
-    /// How many words were read.
+    /// The number of words that were read.
     pub(super) count: usize,
 }
 
 impl ReadWords {
-    /// Options with one of these names, whatever becomes of them.
+    /// Options with one of these names, of any effect.
     pub(super) fn named<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a ReadOption> {
         let options = self.options.iter().map(|(option, _)| option);
         options.filter(|option| names.contains(&option.name.as_str()))
@@ -166,7 +166,7 @@ impl OptionTable {
         self.rows.iter().find(|row| row.is_named(name))
     }
 
-    /// The treatment of the option with this name; none if there is none.
+    /// The treatment of the option with this name; `None` if the program has none.
     pub(super) fn effect(&self, name: &str) -> Option<OptionEffect> {
         self.row(name).map(|row| row.effect)
     }
@@ -195,7 +195,7 @@ impl OptionTable {
         Ok(read)
     }
 
-    /// Reads the option at a place, or several letters in one word. Gives the words that it took.
+    /// Reads the option at a place, or several letters in one word. Returns the number of words that it took.
     fn read_option(
         &self,
         at: WordPlace<'_>,
@@ -250,13 +250,13 @@ impl OptionTable {
         Ok(1)
     }
 
-    /// The error of an option that the program has not.
+    /// The error for an option that the program lacks.
     fn unknown(&self, name: &str, at: WordPlace<'_>) -> anyhow::Error {
         let choice = self.nearest(name).map_or_else(|| self.choices(), dashed);
         anyhow!("`{}` ({}): {} has no such option: write {choice}", at.word(), at.place(), self.program)
     }
 
-    /// The option that is meant, if one is much like it.
+    /// The most similar option, if one is similar enough to be the intended one.
     fn nearest(&self, name: &str) -> Option<&'static str> {
         let all = self.rows.iter().flat_map(|row| row.names.split('|'));
         let near = all.map(|known| (strsim::jaro_winkler(known, name), known));
@@ -271,7 +271,7 @@ impl OptionTable {
         format!("one of {}", names.join(", "))
     }
 
-    /// An option as a file has it, `name=value` at a place.
+    /// Reads an option of a file, `name=value` at a place.
     pub(super) fn of_file(&self, option: &ReadOption) -> anyhow::Result<OptionEffect> {
         let effect = self.effect(&option.name);
         effect.ok_or_else(|| {
@@ -303,7 +303,7 @@ impl WordPlace<'_> {
         format!("word {}", self.first + self.index)
     }
 
-    /// The values of an option that stands here, and how many words both take.
+    /// The values of the option at this place, and the number of words of both.
     fn values(&self, values: OptionValues, behind: Option<String>) -> anyhow::Result<(String, usize)> {
         let count = match (values, &behind) {
             (OptionValues::None | OptionValues::Attached, _) | (OptionValues::One, Some(_)) => 0,

@@ -1,4 +1,4 @@
-//! The figures that the programs themselves print, and the words with which a line is run so that they print them.
+//! The figures that the programs themselves print, and the command line that makes them print it.
 
 use serde_json::Value;
 
@@ -8,7 +8,8 @@ use super::{
     parse::ReadLine,
 };
 
-/// The words with which the line is run: as written, except that fio prints its figures as JSON, and nothing else.
+/// The command line of the run: the line as written, except that fio prints its figures as JSON, and nothing
+/// else.
 pub(super) fn command(read: &ReadLine, words: &[String]) -> Vec<String> {
     let own = &words[read.front.words..];
     let mut command = read.front.command.clone();
@@ -38,8 +39,8 @@ pub(super) struct PrintedOutput<'a> {
     pub(super) stderr: &'a str,
 }
 
-/// The figures of a line, one for each name in `figures` (of mdtest), in bytes or operations a second; none where it gives no
-/// rate.
+/// The figures of a line in bytes or operations a second, one for each name in `figures` (of mdtest). `None`
+/// if it gives no rate.
 pub(super) fn rates(line: &ForeignLine, figures: &[&str], output: &PrintedOutput<'_>) -> Vec<Option<f64>> {
     let PrintedOutput { stdout, stderr } = output;
     match line.program {
@@ -76,7 +77,7 @@ pub(super) fn rate_of_dd(stderr: &str) -> Option<f64> {
 const MEBIBYTE: f64 = (1 << 20) as f64;
 const KIBIBYTE: f64 = 1024.0;
 
-/// `Max Write: 1234.56 MiB/sec (1294.54 MB/sec)`; of both ways what was written.
+/// `Max Write: 1234.56 MiB/sec (1294.54 MB/sec)`; of both directions, the writes.
 fn rate_of_ior(stdout: &str) -> Option<f64> {
     let of = |what: &str| {
         let line = stdout.lines().find(|line| line.trim_start().starts_with(what))?;
@@ -87,14 +88,16 @@ fn rate_of_ior(stdout: &str) -> Option<f64> {
     Some(mebibytes * MEBIBYTE)
 }
 
-/// The mean of a phase, `   File creation    46448.5   46448.5   46448.5   0.000`; a colon stood behind the name before version 4.
+/// The mean of a phase, `   File creation    46448.5   46448.5   46448.5   0.000`. Before version 4, a colon
+/// followed the name.
 fn rate_of_mdtest(stdout: &str, name: &str) -> Option<f64> {
     let rest = stdout.lines().find_map(|line| line.trim_start().strip_prefix(name))?;
     let mut figures = rest.trim_start_matches([' ', ':']).split_whitespace();
     figures.nth(2)?.parse().ok().filter(|rate| *rate > 0.0)
 }
 
-/// `Throughput MiB/s :   33395   33352` below `WRITE` or `READ`: what all threads reached until the last had ended.
+/// `Throughput MiB/s :   33395   33352` below `WRITE` or `READ`: the rate of all threads until the last one
+/// ended.
 fn rate_of_elbencho(stdout: &str, is_written: bool) -> Option<f64> {
     let phase = if is_written { ["WRITE", "RWMIX"] } else { ["READ", "READ"] };
     let from_phase = stdout.lines().skip_while(|line| !phase.iter().any(|name| line.starts_with(name)));
@@ -105,7 +108,8 @@ fn rate_of_elbencho(stdout: &str, is_written: bool) -> Option<f64> {
     (last > 0.0).then_some(last * MEBIBYTE)
 }
 
-/// Several threads have a line `Children see throughput for 4 initial writers = 1234.5 kB/sec`, one has a row in a table.
+/// The rate of iozone. Several threads have a line `Children see throughput for 4 initial writers = 1234.5
+/// kB/sec`. One thread has a row in a table.
 fn rate_of_iozone(stdout: &str, way: Way) -> Option<f64> {
     let name = match way {
         Way::Write => "initial writers",
@@ -166,7 +170,7 @@ mod tests {
         assert_eq!(rate_of_mdtest(new, "File stat"), None);
     }
 
-    /// In the form that its documentation shows.
+    /// The text has the form that elbencho's documentation shows.
     #[test]
     fn figures_of_elbencho_are_those_until_the_last_thread() {
         let text = "OPERATION   RESULT TYPE         FIRST DONE   LAST DONE\n\

@@ -1,4 +1,4 @@
-//! A whole line: its front, its program, and what that program's reader makes of the rest.
+//! A whole line: its front, its program, and the program's options.
 
 use anyhow::bail;
 

@@ -1,6 +1,6 @@
-//! Lines in the form that public job scripts have, each with the cell that it becomes and the options that the cell has not.
+//! Lines in the form of public job scripts, each with its cell and the options that the cell lacks.
 
-/// A line, its cell, and the options that the cell has not.
+/// A line, its cell, and the options that the cell lacks.
 pub(super) type LineCase = (&'static str, &'static str, &'static str);
 
 pub(super) const FIO: &[LineCase] = &[

@@ -1,5 +1,5 @@
-//! The files, directories and devices that a line itself works on. `explain` runs a line only if none of them exists yet: then
-//! all that the line overwrites, extends or removes is of its own making.
+//! The files, directories and devices that a line itself works on. `explain` runs a line only if none of them
+//! exists yet. The line then overwrites, extends and removes only its own files.
 
 use std::{
     fs,
@@ -45,7 +45,7 @@ impl LineReach {
         self.paths.push(path);
     }
 
-    /// Adds an option that reaches what the line does not name.
+    /// Adds an option with an effect beyond the paths of the line.
     pub(super) fn add_unbounded(&mut self, option: &str, effect: &str) {
         self.unbounded.push(format!("`{option}`: {effect}"));
     }
@@ -55,13 +55,13 @@ impl LineReach {
         self.moved_by = Some(option.to_owned());
     }
 
-    /// Adds all of another reach, which has its own paths.
+    /// Adds the paths and options of another reach.
     pub(super) fn extend(&mut self, other: &LineReach) {
         self.paths.extend_from_slice(&other.paths);
         self.unbounded.extend_from_slice(&other.unbounded);
     }
 
-    /// Refuses a line that would touch something which it did not make itself.
+    /// Refuses a line that would touch something it did not make itself.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if let Some(unbounded) = self.unbounded.first() {
             bail!(
@@ -93,7 +93,7 @@ impl LinePath {
         }
     }
 
-    /// The reason why the line is not run on this path; none if nothing is there yet.
+    /// The reason not to run the line on this path; `None` if nothing is there yet.
     fn obstacle(&self) -> Option<String> {
         let path = self.path();
         let is_of_system = SYSTEM_DIRECTORIES.iter().any(|system| path.starts_with(system));
@@ -108,7 +108,7 @@ impl LinePath {
     }
 }
 
-/// A path at which there is anything, also a link that leads nowhere.
+/// Refuses a path at which anything exists, even a link that leads nowhere.
 fn existing(path: &Path) -> Option<String> {
     let shown = path.display();
     match fs::symlink_metadata(path) {
@@ -120,7 +120,7 @@ fn existing(path: &Path) -> Option<String> {
     }
 }
 
-/// A file whose name begins with the last part of a path.
+/// Refuses a file whose name begins with the last part of a path.
 fn existing_from(path: &Path) -> Option<String> {
     let begin = path.file_name().unwrap_or_default().as_encoded_bytes();
     let parent = super::line::parent_of(path);
@@ -133,7 +133,7 @@ fn existing_from(path: &Path) -> Option<String> {
     found.and_then(|name| existing(&parent.join(name)))
 }
 
-/// A directory that has something in it, or something else in its place.
+/// Refuses a directory with something in it, or something else in its place.
 fn existing_in(path: &Path) -> Option<String> {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().map(|_| format!("{} is not empty", path.display())),
@@ -142,7 +142,7 @@ fn existing_in(path: &Path) -> Option<String> {
     }
 }
 
-/// Something that this program may not see can be there all the same.
+/// Refuses a path that this program may not see: something may be there.
 fn unknown(path: &Path, error: &std::io::Error) -> Option<String> {
     let is_absent = [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind());
     (!is_absent).then(|| format!("{} can't be looked at ({error})", path.display()))

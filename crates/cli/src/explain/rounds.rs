@@ -1,5 +1,5 @@
-//! The rounds of a line and what they say: each figure beside the same with one assumption turned round, and the options that
-//! the cell has not.
+//! The rounds of a line and their results: each figure beside the same figure with one assumption changed.
+//! Also the options that the cell lacks.
 
 use nilometer_analysis::{LineDifference, NamedRates, Quantity};
 use nilometer_model::{Invalid, Phase, Sample, TargetDescription};
@@ -10,7 +10,7 @@ use super::{
     variant::{ALL, AS_THE_LINE_SAYS, LineVariant},
 };
 
-/// Until when the time of a cell counts.
+/// The end of the time that counts for a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineClock {
     /// The last file is closed, and synced if the line asks for that.
@@ -19,14 +19,14 @@ enum LineClock {
     UntilWritten,
 }
 
-/// The clock turned round.
+/// The name of the variant with the other clock.
 const CLOCK: &str = "the clock stops at the last write";
 
 /// A figure that a line gives.
 pub(super) struct LineFigure {
     /// The name that the program prints; empty for its only figure.
     pub(super) name: &'static str,
-    /// The phase of ours; none for the last one that moves data.
+    /// Our phase for it; `None` for the last one that moves data.
     phase: Option<Phase>,
     quantity: Quantity,
 }
@@ -42,17 +42,17 @@ pub(super) fn figures(line: &ForeignLine) -> Vec<LineFigure> {
     }
 }
 
-/// All rounds that were measured.
+/// The rounds measured until now.
 #[derive(Default)]
 pub(super) struct Rounds {
     pub(super) ours: Vec<Results>,
-    /// Each figure of the line.
+    /// Each figure of the line, by round; `None` if it printed no rate.
     pub(super) theirs: Vec<Vec<Option<f64>>>,
-    /// The source of the line's data by itself.
+    /// The rate of the source of the line's data alone.
     pub(super) sources: Vec<Option<f64>>,
 }
 
-/// Rounds with all that is told of them.
+/// Rounds, with all facts for the report.
 pub(super) struct RoundsReport<'a> {
     pub(super) line: &'a ForeignLine,
     pub(super) target: &'a TargetDescription,
@@ -62,7 +62,7 @@ pub(super) struct RoundsReport<'a> {
     pub(super) margin: f64,
 }
 
-/// Told if a cell misses the line's own figure although it has every option.
+/// The remark if a cell differs from the line's own figure although it has every option.
 const ALL_TAKEN: &str = "Every option of the line was taken over: the program itself makes the difference, or the state of its \
                          files and of the caches when it ran.";
 
@@ -88,7 +88,7 @@ impl RoundsReport<'_> {
         lines.join("\n") + "\n"
     }
 
-    /// A figure of the line beside what it is with each assumption turned round.
+    /// A figure of the line beside the figure with each assumption changed.
     fn difference(&self, figure: &LineFigure, number: usize) -> LineDifference {
         let RoundsReport { line, variants, rounds, .. } = self;
         let by_clock = |name: &str, stage: &str, clock: LineClock| NamedRates {
@@ -114,7 +114,7 @@ impl RoundsReport<'_> {
         }
     }
 
-    /// The source of the line's data by itself, if it is a device that was read.
+    /// The source of the line's data alone, if it is a device that was read.
     fn source(&self) -> Option<NamedRates> {
         let source = self.line.source.as_ref()?;
         let is_known = self.rounds.sources.iter().any(Option::is_some);
@@ -122,7 +122,7 @@ impl RoundsReport<'_> {
         is_known.then(|| NamedRates { name, rates: self.rounds.sources.clone() })
     }
 
-    /// In how many rounds a cell has no valid figure, and why the first has none.
+    /// The number of rounds in which a cell has no valid figure, with the first reason.
     fn not_valid(&self, stage: &str) -> Option<String> {
         let ours = &self.rounds.ours;
         let figures = figures(self.line);
@@ -150,7 +150,7 @@ fn work(line: &ForeignLine) -> String {
     parts.join(", ")
 }
 
-/// Why a figure is INVALID, with the kernel's words for operations that failed.
+/// The reason why a figure is INVALID, with the kernel's words for operations that failed.
 fn reason(why: &Invalid, sample: &Sample) -> String {
     match sample.errors.keys().find(|errno| **errno > 0) {
         Some(errno) => format!("{why}: {}", std::io::Error::from_raw_os_error(*errno)),
@@ -158,7 +158,7 @@ fn reason(why: &Invalid, sample: &Sample) -> String {
     }
 }
 
-/// The rate of a stage's phase on the target; none if it is INVALID for more than the machine's being busy.
+/// The rate of a stage's phase on the target. `None` if it is INVALID for any reason except a busy machine.
 fn rate(results: &Results, stage: &str, figure: &LineFigure, clock: LineClock) -> Option<f64> {
     let cell = results.cells.iter().position(|cell| cell.stage == stage)?;
     let wanted = |phase: Phase| match figure.phase {
@@ -176,7 +176,7 @@ fn rate(results: &Results, stage: &str, figure: &LineFigure, clock: LineClock) -
     (usable && rate > 0.0).then_some(rate)
 }
 
-/// Over the time until the last block was written, to within one of the bins that work over time is kept in.
+/// The rate until the last block was written, to within one bin of the series over time.
 fn rate_until_written(sample: &Sample) -> Option<f64> {
     let last = sample.series.bins().iter().rposition(|bin| bin.bytes > 0)?;
     let until = sample.series.width().seconds() * (last + 1) as f64;

@@ -25,19 +25,19 @@ pub(super) struct RunPlaces<'a> {
 }
 
 impl<'a> RunPlaces<'a> {
-    /// The runs of a line there.
+    /// The runs of a line at these places.
     pub(super) fn of(self, read: &'a ReadLine) -> LineRuns<'a> {
         LineRuns { read, places: self }
     }
 }
 
-/// A line that is measured.
+/// A line in measurement.
 pub(super) struct LineRuns<'a> {
     pub(super) read: &'a ReadLine,
     places: RunPlaces<'a>,
 }
 
-/// Leaves out the parts of a line's front that this machine has not, or in which this program does not start.
+/// Leaves out the parts of a line's front that this machine lacks, or in which this program does not start.
 pub(super) fn fit_to_machine(read: &mut ReadLine) {
     let starts = |words: &[String]| {
         own_command(words).and_then(|mut command| Ok(command.arg("--version").output()?.status.success()))
@@ -57,7 +57,7 @@ pub(super) fn fit_to_machine(read: &mut ReadLine) {
     }
 }
 
-/// Whether the program, and its launcher, are there. A note says which is not.
+/// True if the program, and its launcher, are installed. A note names the missing one.
 pub(super) fn is_installed(read: &ReadLine, words: &[String]) -> bool {
     let front = &read.front;
     let commands = [front.command.first(), front.launcher.first(), words.get(front.words)];
@@ -68,7 +68,7 @@ pub(super) fn is_installed(read: &ReadLine, words: &[String]) -> bool {
     missing.is_none()
 }
 
-/// Whether there is a program of this name, or path.
+/// True if there is a program of this name, or at this path.
 fn is_there(command: &str) -> bool {
     command.contains('/') && Path::new(command).is_file()
         || std::env::var_os("PATH")
@@ -80,7 +80,7 @@ pub(super) fn record_of(keep: &Path, round: u32) -> PathBuf {
     keep.join(format!("round-{}.sqlite", round + 1))
 }
 
-/// This program behind some words.
+/// This program behind the words of a front.
 fn own_command(front: &[String]) -> anyhow::Result<Command> {
     let program = std::env::current_exe().context("this program is not to be found")?;
     Ok(match front.split_first() {
@@ -103,14 +103,14 @@ impl LineRuns<'_> {
         Ok(command)
     }
 
-    /// Whether our cells have room there, and can be measured otherwise: an error says what `evaluate` refuses.
+    /// Checks that our cells fit there and can be measured. The error has the reason of `evaluate`.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let ended = self.evaluate()?.arg("--dry-run").output().context("it can't be started")?;
         ensure!(ended.status.success(), "{}", said_by(&ended.stderr));
         Ok(())
     }
 
-    /// A round of ours: this program, as anybody would call it.
+    /// Measures a round of ours: runs this program as any user would.
     pub(super) fn measured(&self, round: u32) -> anyhow::Result<Results> {
         let record = record_of(self.places.keep, round);
         let mut command = self.evaluate()?;
@@ -121,7 +121,7 @@ impl LineRuns<'_> {
         Ok(nilometer_record::read(&record)?)
     }
 
-    /// The line itself: each of its figures, none where it gives no rate.
+    /// Runs the line itself. Returns each of its figures, `None` if it prints no rate.
     pub(super) fn own_rates(&self) -> anyhow::Result<Vec<Option<f64>>> {
         let words = own_figure::command(self.read, self.places.words);
         let (first, rest) = words.split_first().context("the line is empty")?;
@@ -134,7 +134,8 @@ impl LineRuns<'_> {
         Ok(own_figure::rates(&self.read.line, &names, &PrintedOutput { stdout: &printed, stderr: &told }))
     }
 
-    /// The rate of the device that makes the line's data, by dd without a file; none if there is no such device.
+    /// The rate of the device that makes the line's data, by dd without a file; `None` if there is no such
+    /// device.
     pub(super) fn source_rate(&self) -> Option<f64> {
         let line = &self.read.line;
         let source = File::open(line.source.as_ref()?).ok()?;
@@ -146,7 +147,7 @@ impl LineRuns<'_> {
     }
 }
 
-/// The rate of a source is known after this many bytes.
+/// The bytes that suffice for the rate of a source.
 const SOURCE_BYTES_MOST: u64 = 256 << 20;
 
 /// The advice of `evaluate` if there is no room; its scale is no option here.

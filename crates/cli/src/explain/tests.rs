@@ -82,7 +82,7 @@ fn tree_parts(tree: &TreeLine) -> Vec<String> {
     parts
 }
 
-/// The options that a cell has not, without what they change.
+/// The options that a cell lacks, without their effects.
 fn left_out(line: &ForeignLine) -> String {
     let names: Vec<&str> = line
         .left_out
@@ -211,7 +211,7 @@ fn files_of_fio_and_ior_are_read() {
     assert_eq!(left_out(&line), format!("lustreStripeCount=4 | blockSize=1g ({config}, line 11)"));
 }
 
-/// Words that change nothing are named as well: nothing of a line is dropped without a word.
+/// The report lists words that change nothing too: no word of a line disappears without a note.
 #[test]
 fn what_changes_nothing_is_named() {
     let line =

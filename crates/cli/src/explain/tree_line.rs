@@ -1,4 +1,4 @@
-//! A tree of directories with items in each, as lines of mdtest ask for it.
+//! A tree of directories with items in each: the load of an mdtest line.
 
 use nilometer_model::{Bytes, Phase};
 
@@ -7,21 +7,21 @@ use nilometer_model::{Bytes, Phase};
 pub(super) struct TreeLine {
     pub(super) levels: u32,
     pub(super) branching: u32,
-    /// In each directory.
+    /// Items in each directory.
     pub(super) items: u32,
     /// `both`, `files` or `directories`.
     pub(super) kind: &'static str,
-    /// Each worker has a tree of its own.
+    /// True if each worker has a tree of its own.
     pub(super) is_unique: bool,
-    /// Written into each file.
+    /// Bytes written into each file.
     pub(super) file_size: Bytes,
     /// Phases work on items that another worker made.
     pub(super) shift: u32,
-    /// The phases that the line measures, by their options; all, if it names none.
+    /// The phases that the line measures, by their options; all if empty.
     pub(super) phases: Vec<String>,
 }
 
-/// A phase as mdtest prints it, with the option that asks for it alone.
+/// A phase in mdtest's words, with the option that selects it alone.
 const PHASES: [(&str, &str, Phase); 7] = [
     ("C", "Directory creation", Phase::MakeDirectories),
     ("T", "Directory stat", Phase::StatDirectories),
@@ -32,20 +32,20 @@ const PHASES: [(&str, &str, Phase); 7] = [
     ("r", "File removal", Phase::RemoveFiles),
 ];
 
-/// More would be hours.
+/// The most items: more would take hours.
 pub(super) const ITEMS_MOST: u32 = 10_000_000;
-/// Directories that items are spread over, the first one apart.
+/// Directories that items are spread over, without the first one.
 const SPREAD: u32 = 16;
 
 impl TreeLine {
-    /// Directories, the first one included.
+    /// The number of directories, the first one included.
     pub(super) fn tree_directories(&self) -> u64 {
         (0..=self.levels)
             .map(|level| u64::from(self.branching).saturating_pow(level))
             .fold(0, u64::saturating_add)
     }
 
-    /// Everything in one directory.
+    /// The same tree with everything in one directory.
     pub(super) fn flat(&self) -> Self {
         let items = self.tree_directories().saturating_mul(u64::from(self.items));
         let items = u32::try_from(items).unwrap_or(ITEMS_MOST).min(ITEMS_MOST);
@@ -57,17 +57,17 @@ impl TreeLine {
         TreeLine { levels: 1, branching: SPREAD, items: (self.items / (SPREAD + 1)).max(1), ..self.clone() }
     }
 
-    /// It is in one directory.
+    /// True if everything is in one directory.
     pub(super) const fn is_flat(&self) -> bool {
         self.levels == 0
     }
 
-    /// There are enough items to be spread.
+    /// True if there are enough items to be spread.
     pub(super) const fn can_spread(&self) -> bool {
         self.items > SPREAD
     }
 
-    /// The figures that the line gives, as the program prints them.
+    /// The figures that the line gives, in the program's words.
     pub(super) fn figures(&self) -> Vec<(&'static str, Phase)> {
         let of_kind = |name: &str| match self.kind {
             "files" => name.starts_with("File"),

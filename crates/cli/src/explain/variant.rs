@@ -1,4 +1,4 @@
-//! The cell that a line asks for, and the same with one assumption turned round at a time, as stages of a plan.
+//! The cell of a line, and the same cell with one assumption changed at a time, as stages of a plan.
 
 use nilometer_model::Bytes;
 
@@ -10,22 +10,22 @@ use super::{
 /// A cell beside the line's own.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LineVariant {
-    /// How it differs from the line; the stage's name.
+    /// Its difference from the line; the stage's name.
     pub(super) name: &'static str,
     pub(super) line: ForeignLine,
 }
 
 /// The line's own cell.
 pub(super) const AS_THE_LINE_SAYS: &str = "as the line says";
-/// All that makes a figure that of the storage.
+/// All changes that make a figure one of the storage.
 pub(super) const ALL: &str = "all of these";
 
-/// In flight where the line has one at a time.
+/// The operations in flight if the line has one at a time.
 const DEPTH: u32 = 16;
 /// More operations a second than any storage completes: a time limit ends them.
 const OPERATIONS_A_SECOND: f64 = 1e7;
 
-/// The line's cell, each assumption turned round by itself, and all of them.
+/// The line's cell, each assumption changed alone, and all of them.
 pub(super) fn variants(line: &ForeignLine) -> Vec<LineVariant> {
     let mut variants = vec![LineVariant { name: AS_THE_LINE_SAYS, line: line.clone() }];
     let mut all = line.clone();
@@ -67,7 +67,7 @@ fn assumptions(line: &ForeignLine) -> Vec<(&'static str, Turn)> {
     found
 }
 
-/// When written data are synced.
+/// The other choice about when written data are synced.
 fn of_sync(line: &ForeignLine) -> Option<(&'static str, Turn)> {
     if line.way != Way::Write {
         return None;
@@ -81,7 +81,7 @@ fn of_sync(line: &ForeignLine) -> Option<(&'static str, Turn)> {
     }
 }
 
-/// How data are moved. MPI-IO opens no file past the page cache, and makes one call after the other.
+/// The other ways to move data. MPI-IO opens no file past the page cache, and makes one call after the other.
 fn of_calls(line: &ForeignLine) -> Vec<(&'static str, Turn)> {
     if line.mpi_io.is_some() {
         return vec![("by calls of POSIX", |line| line.mpi_io = None)];
@@ -140,7 +140,7 @@ fn turn_tree(line: &mut ForeignLine, turn: fn(TreeLine) -> TreeLine) {
     line.tree = line.tree.take().map(turn);
 }
 
-/// All of them as a plan of one round: rounds are made by running it again.
+/// All variants as a plan of one round: `explain` runs it again for each round.
 pub(super) fn plan(variants: &[LineVariant]) -> String {
     let mut text =
         "title = \"what a line of another program comes to\"\nrepeats = 1\nreserve = \"0 B\"\ntime_limit = \"10000 h\"\n".to_owned();
@@ -305,7 +305,7 @@ mod tests {
         );
     }
 
-    /// A rate holds every cell but the one without it: what else is turned round shows nothing, and does not count.
+    /// A rate limits every cell except the one without it: other changes show nothing, and do not count.
     #[test]
     fn a_limit_and_another_interface_are_assumptions_too() {
         assert_eq!(

@@ -1,4 +1,5 @@
-//! `nilometer export --format hdf5`: a recording into one file of HDF5, through a recorder that gets its frames from there.
+//! `nilometer export --format hdf5`: writes a recording into one HDF5 file, through a recorder that reads its
+//! frames.
 
 use std::{
     os::unix::fs::PermissionsExt,
@@ -47,36 +48,37 @@ use crate::{
     tell,
 };
 
-/// What is said of a file of HDF5.
+/// The options of an export into HDF5.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Into HDF5")]
 pub(super) struct Hdf5Options {
-    /// How frames are compressed [default: as they are in the recording, or as the instrument says]
+    /// Compress frames this way [default: as in the recording, or as the instrument's]
     #[arg(long, value_name = "COMPRESSION", value_parser = compression_parser())]
     compression: Option<FrameCompression>,
-    /// Pixels of a chunk, slowest dimension first: 256x256 cuts frames into such tiles; with a number of frames in front,
-    /// 64x512x512, a chunk has something of so many [default: as it is in the recording, else a frame]
+    /// Cut frames into chunks of this many pixels, slowest dimension first. A chunk of 256x256 is a tile of
+    /// one frame, one of 64x512x512 spans 64 frames [default: as in the recording, else a frame]
     #[arg(long, value_name = "FRAMESxROWSxCOLUMNS")]
     chunk: Option<ChunkShape>,
-    /// What the recording is of, a name of the catalogue or the path of a .toml file: it says what pixels its frames have, and
-    /// what else goes into the file, where the recording does not say that itself
+    /// Describe the frames by this instrument: a name of the catalogue, or the path of a .toml file. It adds
+    /// the type of pixels, and other facts for the file, if the recording lacks them
     #[arg(long, value_name = "INSTRUMENT")]
     instrument: Option<String>,
-    /// Leave the journal beside the file, so that both are a recording: for verify, repair, mount, and to export it back
+    /// Leave the journal beside the file, so that both are a recording: for verify, repair, mount, and
+    /// another export
     #[arg(long)]
     journal: bool,
 }
 
-/// How long storage may be silent after the last frame.
+/// The longest silence of storage after the last frame.
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
-/// No filter compresses more slowly, as a rule.
+/// The rate that the slowest filter reaches, as a rule.
 const SLOWEST: ByteRate = ByteRate(4e6);
-/// How often it is told how far it is.
+/// The time between two updates of the progress.
 const TOLD: Nanos = Nanos::from_millis(200);
 const SUFFIX: &str = ".h5";
 
 impl Hdf5Options {
-    /// What holds of a file without a journal, which has no instrument and gets no journal.
+    /// The wishes for a file without a journal, which has no instrument and gets no journal.
     pub(super) fn of_lone_file(&self) -> anyhow::Result<RewriteWishes> {
         let others = [("--instrument", self.instrument.is_some()), ("--journal", self.journal)];
         if let Some((option, _)) = others.into_iter().find(|(_, given)| *given) {
@@ -88,7 +90,7 @@ impl Hdf5Options {
         Ok(RewriteWishes { compression: self.compression, chunk: self.chunk })
     }
 
-    /// The first of these options that is given.
+    /// The first of these options on the command line.
     pub(super) fn given(&self) -> Option<&'static str> {
         let options = [
             ("--compression", self.compression.is_some()),
@@ -100,25 +102,25 @@ impl Hdf5Options {
     }
 }
 
-/// A file of HDF5 that is to be made.
+/// The export of a recording into an HDF5 file.
 struct Hdf5Export<'a> {
     export: &'a Export,
     whole: Arc<RecordingView>,
     contents: Hdf5Contents,
     description: TargetDescription,
-    /// The file's name, and that of the recording that it is.
+    /// The file's name, and the name of the recording in it.
     name: String,
     stem: String,
 }
 
-/// What was made, before it has its name.
+/// A complete file that does not have its name yet.
 struct MadeFile {
     partial: PartialDirectory,
     read: Arc<FramesRead>,
     outcome: Recorded,
 }
 
-/// The directory in which a file is made: what is left there is removed with it.
+/// The directory in which a file grows. Dropping it removes the directory, with all that is left in it.
 struct PartialDirectory {
     directory: Arc<Directory>,
     names: Vec<String>,
@@ -126,12 +128,12 @@ struct PartialDirectory {
 
 impl Drop for PartialDirectory {
     fn drop(&mut self) {
-        // What can't be removed has a name that says what it is.
+        // If the removal fails, the name of the directory shows its purpose.
         drop(self.directory.remove_unused(&self.names));
     }
 }
 
-/// Exports a recording into a file of HDF5.
+/// Exports a recording into an HDF5 file.
 pub(super) fn export(export: &Export, whole: Arc<RecordingView>) -> Outcome {
     let instrument = export.hdf5.instrument.as_deref().map(user_file::instrument).transpose().input()?;
     let Hdf5Options { compression, chunk, .. } = export.hdf5;
@@ -167,7 +169,7 @@ impl Hdf5Export<'_> {
         Ok(())
     }
 
-    /// The least that it takes, as far as that is known before.
+    /// The least bytes that the file takes, as far as this can be foreseen.
     fn least(&self) -> Bytes {
         let encoding = self.contents.encoding();
         let frame = self.whole.frame_size();
@@ -179,7 +181,7 @@ impl Hdf5Export<'_> {
                 let plain = u64::from(size);
                 let alike =
                     if stored == encoding && !stacked { length.into() } else { plain.min(frame) / SMALLEST };
-                // How small others become is not known.
+                // Nobody can foresee how small compression makes others.
                 if compresses { alike } else { plain }
             });
             Bytes(bytes.sum())
@@ -216,7 +218,7 @@ impl Hdf5Export<'_> {
         Ok(())
     }
 
-    /// How the frames lie in the file: as in any recording into one file of HDF5.
+    /// The layout of the frames in the file: that of any recording into one HDF5 file.
     fn layout(&self) -> RawLayout {
         let frames = StoredFrames {
             size: self.contents.frame_size,
@@ -238,7 +240,7 @@ impl Hdf5Export<'_> {
         RawLayout { stream, hdf5, ..plan.layout(&self.stem, run_id().0, 0) }
     }
 
-    /// Makes the file, in a directory of its own beside where it is to be.
+    /// Makes the file, in a directory of its own beside the file's later place.
     fn make(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<MadeFile> {
         let layout = self.layout();
         let partial = partial_directory(self.directory(), &self.name);
@@ -246,7 +248,7 @@ impl Hdf5Export<'_> {
         let description = self.description.clone();
         let made = in_time(PATIENCE, place, move || Directory::create(description, &partial));
         let directory = Arc::new(made.flatten()?);
-        // Nobody else reads what does not have the rights of the recording yet.
+        // The file does not have the recording's permissions yet, so nobody else may read it.
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o700))?;
         let names = layout.names_before_frames();
         let partial = PartialDirectory { directory: directory.clone(), names };
@@ -255,7 +257,8 @@ impl Hdf5Export<'_> {
         let recorded = self.recorded(read.clone());
         let clock = Clock::start();
         let slots = recorded.slots().map_err(|why| anyhow!(why))?;
-        // A thread for more chunks of several frames than there is memory for would only have memory of its own.
+        // With chunks of several frames, more threads than the memory has slots would only take memory of
+        // their own.
         let encoders = self.contents.stacked().map(|_| slots.min(processors().len()));
         let target: Arc<dyn Target> = directory;
         let setup = Setup {
@@ -265,7 +268,7 @@ impl Hdf5Export<'_> {
             lanes: lanes_of(vec![(target, layout)], LaneOptions { reserve: None, encoders })?,
             stop: stop.clone(),
             allowance: Nanos::from_millis(10),
-            // That long it may take to compress a chunk of several frames.
+            // Compressing a chunk of several frames may take this long.
             hang_after: HANG_AFTER + Nanos::from_seconds(self.contents.frame_size as f64 / SLOWEST.0),
         };
         let outcome = self.wait_for(Recorder::start(setup)?, &read);
@@ -273,7 +276,7 @@ impl Hdf5Export<'_> {
         Ok(MadeFile { partial, read, outcome })
     }
 
-    /// Its frames, as they are to be read.
+    /// The frames, in the form in which the recorder reads them.
     fn recorded(&self, read: Arc<FramesRead>) -> RecordedFrames {
         let encoding = self.contents.encoding();
         let stack = self.contents.stacked().unwrap_or(1);
@@ -291,7 +294,7 @@ impl Hdf5Export<'_> {
         }
     }
 
-    /// Whether all that could be read is in the file.
+    /// Checks that the file has all frames that could be read.
     fn ended(&self, outcome: &Recorded, stop: &AtomicBool) -> anyhow::Result<()> {
         let path = self.directory().display();
         ensure!(!stop.load(Ordering::Relaxed), "interrupted: nothing is left in {path}");
@@ -313,7 +316,7 @@ impl Hdf5Export<'_> {
         Err(anyhow!("can't write to {path}, and nothing is left there: {why}"))
     }
 
-    /// Gives the file its name, and the journal if it is to stay.
+    /// Gives the file its name, and the journal with `--journal`.
     fn finish(&self, made: &MadeFile) -> std::io::Result<()> {
         let directory = &made.partial.directory;
         let access = self.whole.access();
@@ -363,7 +366,7 @@ impl Hdf5Export<'_> {
         lines.join("\n") + "\n"
     }
 
-    /// Why the file is not all that was recorded, if that was asked.
+    /// The reason why the file is incomplete, if `--verify` found one.
     fn not_whole(&self, damaged: &DamagedFrames, verified: Option<&ReadBack>) -> Outcome {
         if verified.is_none() {
             return Ok(());
@@ -390,15 +393,15 @@ impl Hdf5Export<'_> {
     }
 }
 
-/// No compression makes frames smaller than one part in so many, as a rule.
+/// The most by which compression makes frames smaller, as a rule.
 const SMALLEST: u64 = 250;
 
-/// What reading a file back found.
+/// The results of reading a file back.
 struct ReadBack {
     right: u64,
-    /// Of these, frames that have nothing to be compared with.
+    /// The frames among them without anything to compare with.
     unchecked: u64,
-    /// It came from the storage.
+    /// Tells if the frames came from the storage.
     cold: Coldness,
 }
 
@@ -419,10 +422,10 @@ impl ReadBack {
 }
 
 impl Hdf5Export<'_> {
-    /// Reads the file back from the storage, before it has its name.
+    /// Reads the file back from the storage, before it gets its name.
     fn read_back(&self, made: &MadeFile, stop: &AtomicBool) -> anyhow::Result<ReadBack> {
         let directory = &made.partial.directory;
-        // What is in the cache need not be what is on the storage.
+        // The cache may differ from the storage.
         let cold = directory.chill(&format!("{}{SUFFIX}", self.stem)).context("can't read it back")?;
         let goes_on = || !stop.load(Ordering::Relaxed);
         if self.contents.stacked().is_some() {

@@ -1,4 +1,4 @@
-//! `nilometer export`: a recording into one file, or onto a central store.
+//! `nilometer export`: writes a recording into one file, or onto a central store.
 
 mod hdf5;
 
@@ -42,55 +42,55 @@ use crate::{
     tell,
 };
 
-/// Writes a recording into one new file: all frames in order, and ones that are marked as invalid where some are missing; or
-/// into a file of HDF5
+/// Export a recording into one new file, with all frames in order. In place of missing frames, it writes
+/// frames marked invalid; with --format hdf5, the file is HDF5
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The directories of the recording, those of all lanes; or a file of HDF5 without a journal
+    /// The directories of the recording, those of all lanes; or an HDF5 file without a journal
     #[arg(required = true)]
     directories: Vec<PathBuf>,
-    /// The file, which must not exist, or a directory that is there, in which it gets the recording's name
+    /// Write this new file, or a file with the recording's name in this directory
     #[arg(long, value_name = "FILE|DIRECTORY")]
     pub(crate) to: PathBuf,
-    /// Refuse a place for the file that is on another file system, such as the one below a mount that is missing (ext4, nfs,
-    /// lustre ...; another word lists them)
+    /// Refuse another file system for the file, such as the one below a missing mount (ext4, nfs, lustre and
+    /// others; an unknown word lists them)
     #[arg(long, value_name = "TYPE")]
     expect: Option<FileSystemKind>,
-    /// The bytes of all frames one behind the other, or HDF5, in which each frame has its number and those that are missing
-    /// are blank [default: plain]
+    /// Write the bytes of all frames one after the other, or HDF5. In HDF5 each frame keeps its number, and
+    /// missing ones are blank [default: plain]
     #[arg(long, value_parser = PossibleValuesParser::new(FORMS))]
     format: Option<String>,
-    /// Write no faster than this
+    /// Write at most at this rate
     #[arg(long)]
     rate: Option<ByteRate>,
-    /// Read the file back when it is written: every frame that is due must be there, and right by its checksum or its seed
-    /// [exit code 5 if not]
+    /// Read the file back: every due frame must be there, and agree with its checksum or its seed [exit code
+    /// 5 if not]
     #[arg(long)]
     verify: bool,
-    /// Of a file of HDF5 without a journal: the dataset that has the frames [default: /entry/data/data, else the one with the
-    /// most dimensions]
+    /// Read frames from this dataset of an HDF5 file without a journal [default: /entry/data/data, else the
+    /// one with the most dimensions]
     #[arg(long, value_name = "PATH")]
     dataset: Option<String>,
-    /// Export an HDF5 file without a journal even if it claims far more frames than it has: write the fill value for each
-    /// missing one
+    /// Export an HDF5 file without a journal even if it claims far more frames than it has. Each missing one
+    /// becomes the fill value
     #[arg(long)]
     fill_missing: bool,
     #[command(flatten)]
     hdf5: Hdf5Options,
 }
 
-/// In which form a recording is exported.
+/// The forms of an export.
 const FORMS: [&str; 2] = ["plain", HDF5];
 const HDF5: &str = "hdf5";
 
-/// A file as it is named.
+/// A file's directory and name.
 struct NamedFile {
     directory: PathBuf,
     name: String,
 }
 
 impl NamedFile {
-    /// What is there where it is to be, if that is on what is expected.
+    /// Describes the storage of the directory, and refuses another kind than the expected one.
     fn described(&self, expected: Option<FileSystemKind>) -> anyhow::Result<TargetDescription> {
         let description = described_directory(&self.directory)?;
         expected.map_or(Ok(()), |kind| description.expect_kind(kind))?;
@@ -98,11 +98,11 @@ impl NamedFile {
     }
 }
 
-/// Writes in flight.
+/// The number of writes in flight.
 const DEPTH: u32 = 4;
 
 impl Export {
-    /// The file that it reads, if it reads no recording.
+    /// The file that the command reads, if the argument is no recording.
     pub(crate) fn lone_file(&self) -> Option<&Path> {
         lone_file::named_file(&self.directories)
     }
@@ -155,7 +155,7 @@ impl Export {
         }
     }
 
-    /// Writes all of it; its checksum.
+    /// Writes the whole file, and returns its checksum.
     fn write(
         &self,
         whole: &Arc<RecordingView>,
@@ -178,12 +178,12 @@ impl Export {
         Ok(export.checksum())
     }
 
-    /// The directory and the name of the file, which has this suffix if it gets its name here.
+    /// The directory and name of the file. A name made here gets this suffix.
     fn place(&self, whole: &RecordingView, suffix: &str) -> anyhow::Result<NamedFile> {
         self.named(|| format!("{}.{suffix}", whole.name()))
     }
 
-    /// The file that is said, or one of a name that it is given in the directory that is said.
+    /// The file of `--to`; if that is a directory, a file in it with the name from `given`.
     fn named(&self, given: impl FnOnce() -> String) -> anyhow::Result<NamedFile> {
         if self.to.is_dir() {
             return Ok(NamedFile { directory: self.to.clone(), name: given() });
@@ -195,7 +195,7 @@ impl Export {
         Ok(NamedFile { directory, name: name.into() })
     }
 
-    /// What is wished of a file without a journal, if it is to be made another one.
+    /// The wishes for a file without a journal, if the export makes another HDF5 file of it.
     fn rewriting(&self) -> anyhow::Result<Option<RewriteWishes>> {
         if self.format.as_deref() == Some(HDF5) {
             return self.hdf5.of_lone_file().map(Some);
@@ -203,7 +203,7 @@ impl Export {
         self.check_plain().map(|()| None)
     }
 
-    /// What is said of HDF5 holds there.
+    /// Refuses options of HDF5 in a plain export.
     fn check_plain(&self) -> anyhow::Result<()> {
         match self.hdf5.given() {
             Some(option) => {
@@ -213,7 +213,7 @@ impl Export {
         }
     }
 
-    /// Whether it may be made: what takes so many bytes at the least.
+    /// Checks that the file may be made, and that its `needed` bytes fit.
     fn check(
         &self,
         whole: &RecordingView,
@@ -249,7 +249,7 @@ impl Export {
     }
 }
 
-/// Removes what killed exports of this name left.
+/// Removes the partial files of killed exports with this name.
 pub(crate) fn remove_dead_exports(directory: &Path, name: &str) {
     for path in remove_dead(directory, Some(name)).removed {
         tell::note(format_args!("removed {}, of an export that was killed", path.display()));
@@ -269,7 +269,7 @@ fn engine(description: &TargetDescription) -> anyhow::Result<Box<dyn Engine>> {
     }
 }
 
-/// Writes it, as far as it goes.
+/// Writes the file, as far as possible.
 fn drive(export: &mut export::Export, engine: &mut dyn Engine, share: &mut Share) {
     let mut written = 0;
     Drive::new(export, engine).run_while(|completion| {
@@ -281,7 +281,7 @@ fn drive(export: &mut export::Export, engine: &mut dyn Engine, share: &mut Share
     });
 }
 
-/// Whether all of it is written.
+/// Checks that the whole file is written.
 fn ended(export: &export::Export, description: &TargetDescription) -> anyhow::Result<()> {
     let path = directory_of(description).display();
     match export.fault() {
@@ -313,7 +313,7 @@ fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Ex
     lines.join("\n") + "\n"
 }
 
-/// What of a recording is not here, a line each: frames stand for it that are as it says.
+/// The frames that the recording lacks, one line each, with the stand-ins in the file.
 fn not_here(recording: &Recording, stand_in: &str) -> Vec<String> {
     let index = &recording.index;
     let what = what(recording);
@@ -338,7 +338,7 @@ fn not_here(recording: &Recording, stand_in: &str) -> Vec<String> {
     lines
 }
 
-/// What reading it back found, a line each.
+/// The results of reading back, one line each.
 fn compared(recording: &Recording, copied: &ExportReadBack) -> Vec<String> {
     let what = what(recording);
     let checked = copied.right - copied.unchecked;
@@ -363,7 +363,7 @@ fn compared(recording: &Recording, copied: &ExportReadBack) -> Vec<String> {
     lines
 }
 
-/// Why the file is not all that was recorded, if that was asked.
+/// The reason why the file is incomplete, if `--verify` found one.
 fn not_whole(copied: Option<&ExportReadBack>) -> Outcome {
     let Some(copied) = copied.filter(|copied| !copied.is_whole()) else { return Ok(()) };
     let missing: u64 = copied.missing.iter().map(|(_, count)| count).sum();
@@ -381,14 +381,14 @@ fn not_whole(copied: Option<&ExportReadBack>) -> Outcome {
     Err(Failure::NotWhole(anyhow!("written, and it is not all of the recording: {why}; keep the recording")))
 }
 
-/// Reads it back from the storage, before it has its name.
+/// Reads the file back from the storage, before it gets its name.
 fn read_back(
     whole: &RecordingView,
     new: &NewFile,
     checksum: u32,
     stop: &AtomicBool,
 ) -> anyhow::Result<ExportReadBack> {
-    // What is in the cache need not be what is on the storage.
+    // The cache may differ from the storage.
     rustix::fs::fadvise(new.file(), 0, None, rustix::fs::Advice::DontNeed)?;
     let mut share = Share::new("read back", Bytes(whole.length()));
     let copied = export::read_back(whole, new.file(), |done| {

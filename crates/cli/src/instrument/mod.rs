@@ -1,4 +1,4 @@
-//! `nilometer instrument`: what instruments there are, and what they deliver.
+//! `nilometer instrument`: lists the instruments, and shows the data of one.
 
 mod packets;
 
@@ -14,7 +14,7 @@ use nilometer_storage::user_file::{NamedText, find, instrument};
 
 use crate::{Blame, Outcome, show::ShownFile, tell};
 
-/// Lists the instruments of the catalogue, or shows what one delivers
+/// List the instruments of the catalogue, or show the data of one
 #[derive(Debug, Args)]
 pub(crate) struct Command {
     #[command(subcommand)]
@@ -23,15 +23,15 @@ pub(crate) struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Names, rates and titles
+    /// List names, rates and titles
     List {
-        /// Only those that every target of this record is expected to carry, the one that writes most first: what
-        /// `evaluate --for` may be asked next. Those that come over a network or are compressed are left out, since more than
-        /// the storage decides there
+        /// List only instruments that every target of this record should carry, the fastest writer first:
+        /// candidates for `evaluate --for`. Leaves out those over a network and those with compression: they
+        /// depend on more than storage
         #[arg(long, value_name = "RECORD")]
         carried_by: Option<PathBuf>,
     },
-    /// What an instrument delivers, how it is stored, and where the figures come from
+    /// Show an instrument's data and storing, and the sources of the figures
     Show(ShownFile),
 }
 
@@ -53,7 +53,7 @@ impl Command {
     }
 }
 
-/// What the figures of a record say of the catalogue.
+/// The instruments that a record's figures predict as carried.
 fn carried_by(record: &Path) -> anyhow::Result<String> {
     let results = nilometer_record::read(record)?;
     let study = Study::of(&results).with_catalogue(&instruments());
@@ -69,7 +69,7 @@ fn carried_by(record: &Path) -> anyhow::Result<String> {
     Ok(found.iter().map(line).collect())
 }
 
-/// Whether that much is expected that it can be counted on.
+/// True if the prediction is good enough to count on.
 fn is_carried(on: &Result<Prospect, Withheld>) -> bool {
     on.as_ref().is_ok_and(|prospect| {
         let margin = prospect.margin.unwrap_or(0.0);
@@ -77,7 +77,7 @@ fn is_carried(on: &Result<Prospect, Withheld>) -> bool {
     })
 }
 
-/// What is predicted with less is better not counted on: stalls are not in a prediction.
+/// The least predicted margin to count on: a prediction does not include stalls.
 const MARGIN_LEAST: f64 = 1.2;
 
 /// A row of the list: mean rates of the bytes that reach the storage, and of all pixels.
@@ -115,7 +115,7 @@ fn shown(instrument: &Instrument) -> String {
         (storing, None) if storing.is_many_files() => format!("{} of about 256 MiB", storing.kind().words),
         (storing, None) => storing.kind().words.into(),
     };
-    // A receiver has samples where a camera has pixels, and what is stored of them at a time is no picture.
+    // A receiver delivers samples in blocks, a camera pixels in pictures.
     let (frame, rate_of, elements) = match instrument.data.kind {
         DataKind::Vlbi => ("block", "block rate", "samples"),
         _ => ("frame", "frame rate", "pixels"),
@@ -143,7 +143,7 @@ fn shown(instrument: &Instrument) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What reaches the storage of frames that are compressed; none of others.
+/// The bytes of compressed frames that reach the storage; `None` without compression.
 fn written(instrument: &Instrument) -> Option<String> {
     let compressed = match (instrument.compressed, instrument.recording.packs()) {
         (true, _) => "compressed by the detector",
@@ -154,7 +154,7 @@ fn written(instrument: &Instrument) -> Option<String> {
     Some(format!("{}, {compressed}{assumed}", instrument.written_rate()))
 }
 
-/// What is in the frames.
+/// The contents of the frames.
 fn data(Data { kind, intensity, compressibility, distinct }: &Data) -> String {
     let mut parts = vec![kind.to_string()];
     if let Some(compressibility) = compressibility {
@@ -167,7 +167,7 @@ fn data(Data { kind, intensity, compressibility, distinct }: &Data) -> String {
     parts.join(", ")
 }
 
-/// What an intensity counts.
+/// The unit of an intensity.
 fn unit(kind: &DataKind) -> &'static str {
     match kind {
         DataKind::Diffraction => "photons a pixel",
@@ -199,7 +199,7 @@ mod tests {
             ("meerkat-visibilities", 32768.0 * 8320.0 * 10.0 / 8.0, 1e-9),
             ("jungfrau-4m-2khz", 17e9, 0.02),
             ("jungfrau-9m", 36e9, 0.05),
-            // Printed as GB, and met by GiB.
+            // The source prints GB, and GiB fit.
             ("citius-840k", 27.0 * 1_073_741_824.0, 0.01),
             ("timepix4", 160e9 / 8.0, 1e-9),
             ("wa105-raw", 130e9 / 8.0, 1e-6),
@@ -209,7 +209,7 @@ mod tests {
             let rate = instrument(name).expect(name).mean_rate().0;
             assert!((rate / published - 1.0).abs() <= tolerance, "{name}: {rate} B/s");
         }
-        // Pauses apart.
+        // Rates without the pauses.
         for (name, published) in [("dune-readout-unit", 10e9), ("stem-480g", 480e9 / 8.0)] {
             let rate = instrument(name).expect(name).rate().0;
             assert!((rate / published - 1.0).abs() <= 0.04, "{name}: {rate} B/s");
@@ -235,7 +235,7 @@ mod tests {
             let (key, _) = line.split_once(" =").expect("a key");
             let wrong = text.replacen(&format!("\n{line}\n"), &format!("\n{key} = \"no such word\"\n"), 1);
             let said = Instrument::parse(&wrong, "template").expect_err("an unknown word").to_string();
-            // Behind the word that is not known.
+            // The valid words follow the unknown one.
             let words: Vec<&str> = said.split('`').skip(1).step_by(2).skip(1).collect();
             let comment = comment_above(&text, line);
             let missing: Vec<_> =
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Of the template.
+    /// The header of the template.
     const HEADER: &str = "cbf header  detector distance 0.2 m, wavelength 1.0332 A, exposure time 9 ms, exposure period 10 ms\n";
 
     #[test]

@@ -1,11 +1,11 @@
-//! How an instrument's frames come over a network, a row each.
+//! The rows about an instrument's frames on the network.
 
 use nilometer_model::{
     Bytes, Frequency, Instrument, Packets,
     packets::{Cut, Detector, HeaderKind, Marks, Module, PacketFormat, Vdif},
 };
 
-/// None if nothing is known of it.
+/// The rows; empty if the catalogue has no packets of the instrument.
 pub(super) fn rows(instrument: &Instrument) -> Vec<(&'static str, String)> {
     let Some(packets) = &instrument.packets else { return Vec::new() };
     let frame = instrument.frame_size();
@@ -38,7 +38,7 @@ pub(super) fn rows(instrument: &Instrument) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// To the byte.
+/// A size with every byte.
 fn bytes(size: Bytes) -> String {
     format!("{} B", size.0)
 }
@@ -47,7 +47,7 @@ fn recorded(instrument: &Instrument) -> String {
     instrument.in_blocks().map_or_else(String::new, |blocks| blocks.rate().to_string())
 }
 
-/// What stands in a packet.
+/// The contents of a packet.
 fn what(packets: &Packets, instrument: &Instrument) -> String {
     match &packets.format {
         PacketFormat::Vdif(vdif) => format!("a VDIF frame each{}", lanes(vdif)),
@@ -84,7 +84,7 @@ fn described(detector: &Detector) -> String {
     format!("{modules} modules of {subframes} sub-frames of {packets} packets{marks}")
 }
 
-/// What stands in front of what is kept, and where numbers are.
+/// The bytes of a packet before the data that the recorder stores, and the place of its numbers.
 fn in_front(packets: &Packets, instrument: &Instrument) -> String {
     if let Some(detector) = packets.detector(instrument.frame_size()) {
         let at = |field: nilometer_model::packets::Field| format!("{} B at {}", field.bytes, field.offset);

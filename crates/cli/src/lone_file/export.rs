@@ -1,4 +1,5 @@
-//! `nilometer export` of a file of HDF5 without a journal: its frames as plain bytes, or another file with other chunks.
+//! `nilometer export` of an HDF5 file without a journal: its frames as plain bytes, or another file with
+//! other chunks.
 
 use std::{
     fs,
@@ -17,22 +18,22 @@ use nilometer_storage::new_file::NewFile;
 use super::{BROKEN_SHOWN, all_bytes, by_times, directory_of, faults, guard, opened, told};
 use crate::{Blame, Failure, Outcome, recording_text::in_line, share::Share, signals::stop_on_signal, tell};
 
-/// What is to be made of a file.
+/// The options of an export of one file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoneExport<'a> {
     pub(crate) dataset: Option<&'a str>,
     pub(crate) to: &'a Path,
-    /// It is written no faster.
+    /// The highest rate of writing.
     pub(crate) rate: Option<ByteRate>,
-    /// What was written is read back, and all frames must be there.
+    /// True if the export reads the file back, and requires all frames in it.
     pub(crate) verify: bool,
-    /// All that is missing is filled, however much the file claims.
+    /// True if the export fills all missing frames, even if the file claims very many.
     pub(crate) fill_missing: bool,
-    /// Another file is made, with such chunks.
+    /// The chunks of another HDF5 file; `None` for plain bytes.
     pub(crate) rewriting: Option<RewriteWishes>,
 }
 
-/// Writes the frames of a file into one new file, one behind the other, or in other chunks.
+/// Writes the frames of a file into one new file, one after the other, or in other chunks.
 pub(crate) fn export(path: &Path, asked: LoneExport<'_>) -> Outcome {
     ensure_rate(asked.rate).input()?;
     let file = opened(path, asked.dataset)?;
@@ -53,14 +54,14 @@ pub(crate) fn export(path: &Path, asked: LoneExport<'_>) -> Outcome {
         None => making.plain(),
     };
     let Made { verified, text, left_out } = made.run()?;
-    // Who may read what it is made of may read it.
+    // The readers of the source may read the copy.
     let access = fs::metadata(path).run()?.mode() & 0o666;
     new.finish(access).with_context(|| format!("can't name it {}", shown.display())).run()?;
     tell::result(tell::visible(&format!("{text}{}", told(&file, &verified))));
     whole(&verified, left_out, asked.verify)
 }
 
-/// Bounds what is written by what the file has.
+/// Limits the output by the size of the file.
 fn bound(file: &LoneFile, asked: &LoneExport<'_>) -> anyhow::Result<()> {
     let path = file.path().display();
     if !asked.fill_missing {
@@ -74,14 +75,15 @@ fn bound(file: &LoneFile, asked: &LoneExport<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Chunks at the edges of a dataset are filled up: at most so many times the bytes of its frames are written.
+/// Padding fills chunks at the edges of a dataset: at most this many times the bytes of its frames are
+/// written.
 const PADDED: u64 = 16;
-/// What else is copied into another file of HDF5 takes at most so many times the bytes of the file, and the metadata of its own
-/// chunks this much.
+/// Other objects that go into another HDF5 file take at most `OTHERS` times the bytes of the source. The
+/// metadata of the new chunks take at most `METADATA` bytes.
 const OTHERS: u64 = 64;
 const METADATA: u64 = 1 << 30;
 
-/// A file that is being made.
+/// A file in the making.
 struct Making<'a> {
     file: &'a LoneFile,
     asked: LoneExport<'a>,
@@ -90,17 +92,17 @@ struct Making<'a> {
     stop: &'a AtomicBool,
 }
 
-/// What was made, before it has its name.
+/// A complete file that does not have its name yet.
 struct Made {
     verified: LoneVerified,
-    /// A line each.
+    /// The results, one line each.
     text: String,
-    /// Objects and attributes that were not copied.
+    /// The number of objects and attributes that were not copied.
     left_out: usize,
 }
 
 impl Making<'_> {
-    /// Goes on until a signal ends it, and shows how far it is.
+    /// Runs the work until a signal ends it, and shows its progress.
     fn shown<T>(&self, what: &'static str, work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> T) -> T {
         let mut share = Share::new(what, all_bytes(self.file));
         let done = work(&mut |bytes| {
@@ -165,7 +167,7 @@ impl Making<'_> {
     }
 }
 
-/// Whether the same bytes come back.
+/// Checks that the same bytes come back.
 fn alike(written: u32, read: u32) -> anyhow::Result<()> {
     ensure!(
         written == read,
@@ -179,7 +181,7 @@ fn ensure_rate(rate: Option<ByteRate>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is not there becomes the exit code.
+/// Turns missing parts into a failure.
 fn whole(verified: &LoneVerified, left_out: usize, asked: bool) -> Outcome {
     if verified.is_whole() && left_out == 0 {
         return Ok(());
@@ -200,14 +202,14 @@ fn whole(verified: &LoneVerified, left_out: usize, asked: bool) -> Outcome {
     Err(if asked { Failure::NotWhole(why) } else { Failure::Run(why) })
 }
 
-/// The file that is made.
+/// The place of the new file.
 struct NewPlace {
     directory: PathBuf,
     name: String,
 }
 
 impl NewPlace {
-    /// Of a file, with this suffix if it gets its name here.
+    /// The place for a copy of a file. A name made here gets this suffix.
     fn of(file: &Path, to: &Path, suffix: &str) -> anyhow::Result<Self> {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let place = if to.is_dir() { to.join(format!("{stem}.{suffix}")) } else { to.to_owned() };

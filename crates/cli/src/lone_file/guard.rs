@@ -1,7 +1,9 @@
-//! A file of HDF5 that a stranger may have made is read by a child process: the library that reads it may crash, run for ever or
-//! take all memory. The parent only waits. It knows at which object the child is, and ends it if it does not go on.
+//! A child process reads an HDF5 file that a stranger may have made. The library that reads it may crash, run
+//! for ever or take all memory. The parent only waits. It knows at which object the child is, and ends it if
+//! it does not go on.
 //!
-//! The child's standard input is one end of a pair of sockets, on which it writes a line before each object that it reads.
+//! The child's standard input is one end of a pair of sockets, on which it writes a line before each object
+//! that it reads.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -34,13 +36,13 @@ use crate::{
     watch::{PassedSignals, end_with_parent},
 };
 
-/// Set for the child.
+/// The environment variable of the child.
 const CHILD: &str = "NILOMETER_READS_FILE";
 /// The exit code if the child did not give one.
 const FAILED: u8 = 1;
-/// How often the parent looks whether the child goes on.
+/// The time between two looks at the child's progress.
 const TICK: Duration = Duration::from_millis(200);
-/// How long a child that is done, or was killed, may take to end.
+/// The longest time that a child may take to end after its work, or after a kill.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Address space of the child without a file, and for each processor, on which threads pack chunks.
@@ -48,13 +50,14 @@ const MEMORY: u64 = 2 << 30;
 const MEMORY_A_PROCESSOR: u64 = 160 << 20;
 /// Memory for the metadata of a file, in bytes for each of its own.
 const MEMORY_A_BYTE: u64 = 16;
-/// Address space for each byte of frames that are put together.
+/// Address space for each byte of frames that are joined from chunks.
 const MEMORY_A_FRAME_BYTE: u64 = 4;
 
-/// Where the child tells what it reads.
+/// The child's way to report its present object.
 static PARENT: OnceLock<UnixStream> = OnceLock::new();
 
-/// Runs `work`, which reads this file and gives an exit code, in a child process. Without a file it runs here.
+/// Runs `work`, which reads this file and returns an exit code, in a child process. Without a file it runs
+/// here.
 pub(crate) fn guarded(file: Option<&Path>, to: Option<&Path>, work: impl FnOnce() -> u8) -> u8 {
     let Some(file) = file else { return work() };
     let ended =
@@ -65,7 +68,7 @@ pub(crate) fn guarded(file: Option<&Path>, to: Option<&Path>, work: impl FnOnce(
     })
 }
 
-/// Sets the limits of the child, and has it tell what it reads.
+/// Sets the limits of the child, and lets it report each object.
 fn begun(file: &Path) -> Result<()> {
     end_with_parent()?;
     let socket = std::io::stdin().as_fd().try_clone_to_owned().context("can't hear the parent process")?;
@@ -77,14 +80,14 @@ fn begun(file: &Path) -> Result<()> {
     limit(Resource::As, memory)
 }
 
-/// Lowers a limit of this process; one that is lower stays.
+/// Lowers a limit of this process; a lower one stays.
 fn limit(resource: Resource, bytes: u64) -> Result<()> {
     let Rlimit { current, maximum } = getrlimit(resource);
     let lowest = [current, maximum].into_iter().flatten().fold(bytes, u64::min);
     setrlimit(resource, Rlimit { current: Some(lowest), maximum }).context("can't limit the process")
 }
 
-/// Gives the child more memory, for frames that are put together of chunks.
+/// Gives the child more memory, for frames that are joined from chunks.
 pub(super) fn allow_memory(frame_bytes: u64) -> Result<()> {
     if PARENT.get().is_none() {
         return Ok(());
@@ -96,7 +99,7 @@ pub(super) fn allow_memory(frame_bytes: u64) -> Result<()> {
     setrlimit(Resource::As, Rlimit { current: raised, maximum }).context("can't raise the limit of memory")
 }
 
-/// No file that the child writes grows beyond this. A write beyond it fails, as on a full disk.
+/// Limits each file that the child writes to this size. A write beyond it fails, as on a full disk.
 pub(super) fn limit_output(bytes: u64) -> Result<()> {
     if PARENT.get().is_none() {
         return Ok(());
@@ -127,7 +130,7 @@ fn watch(file: &Path, to: Option<&Path>) -> Result<u8> {
         .args(std::env::args_os().skip(1))
         .env(CHILD, "1")
         .stdin(OwnedFd::from(childs_end))
-        // ctrl-C in a terminal comes here only, and is passed on once.
+        // A ctrl-C in a terminal reaches only this process, which passes it on once.
         .process_group(0)
         .spawn()
         .context("can't start a process of its own that reads it")?;
@@ -152,7 +155,7 @@ fn watch(file: &Path, to: Option<&Path>) -> Result<u8> {
     Ok(FAILED)
 }
 
-/// Until the child ends, or does not go on: why it is to be killed then.
+/// Waits until the child ends or makes no progress. Returns the reason to kill it, if any.
 fn follow(
     child: &mut Child,
     mut news: UnixStream,
@@ -165,7 +168,7 @@ fn follow(
             match news.read(&mut read) {
                 Ok(count) if count > 0 => progress.take(&read[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // It ended, perhaps before it had read all that was sent to it.
+                // The child ended, perhaps before it had read all its input.
                 Ok(_) | Err(_) => return Ok(None),
             }
         }
@@ -176,7 +179,7 @@ fn follow(
     }
 }
 
-/// Whether the child wrote something, or ended, within a tick.
+/// True if the child wrote something, or ended, within a tick.
 fn is_readable(news: &UnixStream) -> Result<bool> {
     let limit = Timespec::try_from(TICK).context("no such time")?;
     match poll(&mut [PollFd::new(news, PollFlags::IN)], Some(&limit)) {
@@ -186,7 +189,7 @@ fn is_readable(news: &UnixStream) -> Result<bool> {
     }
 }
 
-/// The end of the child; none if it hangs in the kernel, where nothing ends it.
+/// Waits for the end of the child; `None` if it hangs in the kernel, where nothing ends it.
 fn ended(child: &mut Child) -> Result<Option<ExitStatus>> {
     let step = Duration::from_millis(2);
     for _ in 0..GRACE.as_millis() / step.as_millis() {
@@ -218,7 +221,7 @@ fn signal_name(signal: i32) -> String {
     format!("signal {signal}{name}")
 }
 
-/// Removes the file that the child had begun to write.
+/// Removes the file that the child started to write.
 fn remove_left(to: Option<&Path>) {
     let Some(to) = to else { return };
     let above = to.parent().filter(|above| !above.as_os_str().is_empty());

@@ -1,4 +1,5 @@
-//! A file of HDF5 without a journal, read by `verify` and `export`: one that an export made, or any other program.
+//! An HDF5 file without a journal, read by `verify` and `export`: one that an export made, or any other
+//! program.
 
 mod export;
 mod guard;
@@ -27,7 +28,7 @@ use crate::{
 pub(crate) use export::{LoneExport, export};
 pub(crate) use guard::guarded;
 
-/// The only path that was named, if it is a file.
+/// The only path of the command line, if it is a file.
 pub(crate) fn named_file(paths: &[PathBuf]) -> Option<&Path> {
     match paths {
         [only] if only.is_file() => Some(only),
@@ -35,7 +36,7 @@ pub(crate) fn named_file(paths: &[PathBuf]) -> Option<&Path> {
     }
 }
 
-/// Refuses a file where a command takes the directories of recordings, with what is for files.
+/// Refuses a file if a command takes directories of recordings. The message has the advice `instead`.
 pub(crate) fn refuse_files(paths: &[PathBuf], instead: &str) -> anyhow::Result<()> {
     let Some(file) = paths.iter().find(|path| path.is_file()) else { return Ok(()) };
     if let Some(directory) = journal_beside(file) {
@@ -44,7 +45,7 @@ pub(crate) fn refuse_files(paths: &[PathBuf], instead: &str) -> anyhow::Result<(
     bail!("{}: a file, and recordings are named by their directories; {instead}", file.display());
 }
 
-/// Refuses the name of a dataset where directories of a recording are named.
+/// Refuses `--dataset` with directories of a recording.
 pub(crate) fn check_dataset(dataset: Option<&String>) -> anyhow::Result<()> {
     ensure!(
         dataset.is_none(),
@@ -53,7 +54,7 @@ pub(crate) fn check_dataset(dataset: Option<&String>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses to fill what is missing where directories of a recording are named: that is always done there.
+/// Refuses `--fill-missing` with directories of a recording: they always fill missing frames.
 pub(crate) fn check_fill_missing(is_given: bool) -> anyhow::Result<()> {
     ensure!(
         !is_given,
@@ -63,7 +64,7 @@ pub(crate) fn check_fill_missing(is_given: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The frames of a file. That it is damaged was not asked wrongly.
+/// Opens a file's frames. A damaged file is a fault, not wrong input.
 fn opened(path: &Path, dataset: Option<&str>) -> Result<LoneFile, Failure> {
     LoneFile::open(path, dataset).map_err(|error| {
         let other = match &error {
@@ -78,7 +79,7 @@ fn opened(path: &Path, dataset: Option<&str>) -> Result<LoneFile, Failure> {
     })
 }
 
-/// Reads every chunk of a file, and names what is missing or can't be read.
+/// Reads every chunk of a file, and names the missing and unreadable ones.
 pub(crate) fn verify(path: &Path, dataset: Option<&str>, as_json: bool) -> Outcome {
     let file = opened(path, dataset)?;
     guard::allow_memory(file.memory_needed()).run()?;
@@ -113,7 +114,7 @@ fn directory_of(file: &Path) -> PathBuf {
     above.map_or_else(|| ".".into(), Path::to_owned)
 }
 
-/// What there is, a line each.
+/// The contents of the file, one line each.
 fn told(file: &LoneFile, verified: &LoneVerified) -> String {
     let shape = file.shape();
     let right = right(file, verified);
@@ -169,9 +170,9 @@ fn told(file: &LoneFile, verified: &LoneVerified) -> String {
     lines.join("\n") + "\n"
 }
 
-/// As many other datasets are named.
+/// The most other datasets in the text.
 const SHOWN: usize = 5;
-/// As many objects that can't be read.
+/// The most unreadable objects in the text.
 const BROKEN_SHOWN: usize = 20;
 
 /// The first of these names.
@@ -191,7 +192,7 @@ fn journal_beside(path: &Path) -> Option<PathBuf> {
     entries.iter().any(|entry| is_journal(&entry.file_name())).then_some(directory)
 }
 
-/// Frames that can be read.
+/// The number of readable frames.
 fn right(file: &LoneFile, verified: &LoneVerified) -> u64 {
     file.frames() - united(&[&verified.missing, &verified.damaged])
 }

@@ -1,19 +1,19 @@
-//! How far the process is that reads a file of a stranger, and whether it still goes on.
+//! The progress of the process that reads a stranger's file.
 
 use std::time::Duration;
 
 use nilometer_model::{Bytes, Nanos};
 use nilometer_storage::Clock;
 
-/// Processor time in which nothing is read, after which the process is stuck. No chunk takes so long.
+/// The processor time without a step after which the process is stuck. No chunk takes this long.
 const PROCESSOR_MAX: Duration = Duration::from_secs(20);
-/// Bytes that the process may read and write for one object, beside some times those of the file.
+/// Bytes that the process may read and write for one object, in addition to `TRANSFER_TIMES` times the file.
 const TRANSFER_MAX: u64 = 1 << 30;
 const TRANSFER_TIMES: u64 = 8;
 /// Bytes of one transfer that count as progress.
 const TRANSFER_STEP: u64 = 1 << 20;
 
-/// The object at which the process is, and what it spent on it.
+/// The present object of the process, and the resources that it has spent on it.
 #[derive(Debug)]
 pub(super) struct ReadingProgress {
     process: u32,
@@ -22,21 +22,21 @@ pub(super) struct ReadingProgress {
     clock: Clock,
     /// The name of the last object.
     object: String,
-    /// A line that has not come whole.
+    /// The incomplete last line.
     line: Vec<u8>,
-    /// What the process had spent when it last went on, by its own word.
+    /// The resources at the last report of the process.
     at_word: SpentResources,
-    /// The same, also by what it moved since.
+    /// The resources at the last step: a report, or a large transfer.
     at_step: SpentResources,
-    /// It said something since the last look at what it spends.
+    /// True if it reported something since the last look at its resources.
     has_spoken: bool,
     looked: Nanos,
 }
 
-/// Time between two looks at what the process spends.
+/// The time between two looks at the resources of the process.
 const LOOK: Nanos = Nanos::from_millis(200);
 
-/// What a process spent until a moment.
+/// The resources that a process has spent until a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct SpentResources {
     processor: Duration,
@@ -68,7 +68,7 @@ fn moved_bytes(io: &str) -> u64 {
 }
 
 impl ReadingProgress {
-    /// Of a process that reads a file of so many bytes.
+    /// The progress of a process that reads a file of this size.
     pub(super) fn of(process: u32, file_bytes: u64) -> Self {
         let clock = Clock::start();
         ReadingProgress {
@@ -89,7 +89,7 @@ impl ReadingProgress {
         &self.object
     }
 
-    /// Takes what the process said: a line before each object, an empty one if it goes on with the last.
+    /// Takes the output of the process: a line before each object, an empty one if it goes on with the last.
     pub(super) fn take(&mut self, said: &[u8]) {
         for byte in said {
             if *byte != b'\n' {
@@ -114,7 +114,7 @@ impl ReadingProgress {
         self.judge(SpentResources::of(self.process))
     }
 
-    /// A process that waits for its storage, for as long as it takes, goes on: no file can make it do that.
+    /// A process that waits for its storage makes progress, for as long as it takes: no file can cause that.
     fn judge(&mut self, spent: SpentResources) -> Option<String> {
         if std::mem::take(&mut self.has_spoken) {
             self.at_word = spent;

@@ -1,28 +1,29 @@
-//! `nilometer plan keys`: what a plan may say, from the types that read it.
+//! `nilometer plan keys`: lists the keys of a plan, from the types that read it.
 
 use nilometer_plan::{PlanKey, ValueKind};
 
-/// A table of a plan: how it is written, what it is for, its keys.
+/// A table of a plan: its heading, its purpose, its keys.
 pub(super) struct PlanTable {
     pub(super) heading: String,
     pub(super) about: String,
     pub(super) rows: Vec<KeyRow>,
 }
 
-/// A key of it.
+/// A key of a table.
 pub(super) struct KeyRow {
     pub(super) name: &'static str,
-    /// What may stand behind it.
+    /// The values that the key takes.
     pub(super) value: String,
-    /// What holds if it is not written; `needed` if it must be.
+    /// The default, or `needed` if the key has none and must be there. `None` for an optional key without a
+    /// default.
     pub(super) default: Option<String>,
     pub(super) about: String,
 }
 
-/// In place of a default.
+/// The text in place of the default of a required key.
 const NEEDED: &str = "needed";
 
-/// All tables of a plan, its head first. What is in two places is explained in the first.
+/// All tables of a plan, its head first. A table that occurs twice is explained at its first place.
 pub(super) fn tables() -> Vec<PlanTable> {
     let mut walk = TableWalk { tables: Vec::new(), explained: Vec::new() };
     walk.add("", String::new(), "The head of a plan.", &PlanKey::all());
@@ -31,7 +32,7 @@ pub(super) fn tables() -> Vec<PlanTable> {
 
 struct TableWalk {
     tables: Vec<PlanTable>,
-    /// What a table has in it, and where that is.
+    /// The contents of each explained table, and its place.
     explained: Vec<(ValueKind, String)>,
 }
 
@@ -45,7 +46,8 @@ impl TableWalk {
         }
     }
 
-    /// A key whose value is no table, or one that is explained elsewhere.
+    /// A row for a key whose value is no table, or a table that is explained elsewhere; `None` for other
+    /// tables.
     fn row(&self, key: &PlanKey, all: &[PlanKey]) -> Option<KeyRow> {
         let known = self.explained.iter().find(|(kind, _)| *kind == key.kind);
         let value = match (known, &key.kind) {
@@ -88,7 +90,7 @@ impl TableWalk {
     }
 }
 
-/// For a terminal.
+/// The keys as text for a terminal.
 pub(super) fn text() -> String {
     let mut lines = Vec::new();
     for PlanTable { heading, about, rows } in tables() {
@@ -105,7 +107,7 @@ pub(super) fn text() -> String {
     lines.join("\n")
 }
 
-/// The page of the documentation.
+/// The keys as the page of the documentation.
 pub(super) fn markdown() -> String {
     let mut lines = vec![PAGE.to_owned()];
     for PlanTable { heading, about, rows } in tables() {
@@ -123,10 +125,10 @@ pub(super) fn markdown() -> String {
     lines.join("\n")
 }
 
-/// What the page begins with.
+/// The beginning of the page.
 const PAGE: &str = "# The keys of a plan
 
-This page is what `nilometer plan keys --format markdown` prints: it is made from the types that read a plan. Times, sizes and rates \
+`nilometer plan keys --format markdown` prints this page, from the types that read a plan. Times, sizes and rates \
 are texts with a unit. For an editor that checks a plan while you write it: \
 `nilometer plan keys --format json-schema > plan.schema.json`.";
 

@@ -1,4 +1,4 @@
-//! `nilometer plan`: what plans there are, and what they measure.
+//! `nilometer plan`: lists the plans, and shows the measurements of one.
 
 mod keys;
 mod schema;
@@ -14,7 +14,7 @@ use nilometer_storage::user_file::{NamedText, find, instrument};
 
 use crate::{Blame, Outcome, tell};
 
-/// Lists the built-in plans, or shows what one measures
+/// List the built-in plans, or show the measurements of one
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     #[command(subcommand)]
@@ -23,58 +23,58 @@ pub(crate) struct Plan {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Names and titles
+    /// List names and titles
     List,
-    /// What a plan may say: every key, its values and its default
+    /// List every key of a plan, with its values and its default
     Keys {
-        /// How they are written
+        /// Print the keys in this form
         #[arg(long, value_enum, default_value_t)]
         format: KeysFormat,
     },
-    /// How the file of a condition is written, to begin one of your own with (`evaluate --condition`)
+    /// Print a commented file for `evaluate --condition`, to start your own from
     Condition,
-    /// How the criteria of an acceptance are written, to begin a plan of your own with
+    /// Print commented criteria of an acceptance, to start your own plan from
     Accept,
-    /// Every cell of a plan, how long it takes, how much space it needs, which differences it can see
+    /// Show every cell of a plan: its duration, its space, and the smallest difference that it can see
     Show {
         /// A built-in name, or the path of a .toml file
         name: String,
         #[command(flatten)]
         scale: Scale,
-        /// Print its file as it is written, to begin one of your own with
+        /// Print the plan's file unchanged, to start your own from
         #[arg(long, conflicts_with = "scale")]
         toml: bool,
     },
 }
 
-/// How the keys of a plan are written.
+/// The form in which `plan keys` prints the keys of a plan.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum KeysFormat {
-    /// For a terminal
+    /// Text for a terminal
     #[default]
     Terminal,
-    /// For the documentation
+    /// Markdown for the documentation
     Markdown,
     /// A JSON schema, for an editor that checks a plan while you write it
     JsonSchema,
 }
 
-/// How large a plan's sizes are made.
+/// The factor of a plan's sizes.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Scale {
-    /// Multiplies all sizes and counts of items, such as 0.01 or 1/100: a published study in minutes
-    #[arg(long, default_value = "1", value_parser = factor, help_heading = "What is measured")]
+    /// Multiply all sizes and counts of items, such as by 0.01 or 1/100: a published study in minutes
+    #[arg(long, default_value = "1", value_parser = factor, help_heading = "Measurement")]
     scale: f64,
 }
 
 impl Scale {
-    /// The factor, unless it changes nothing.
+    /// The factor; `None` if it is 1 and changes nothing.
     pub(crate) fn given(self) -> Option<f64> {
         (self.scale.to_bits() != 1_f64.to_bits()).then_some(self.scale)
     }
 }
 
-/// `0.01` or `1/100`.
+/// Reads `0.01` or `1/100`.
 fn factor(text: &str) -> anyhow::Result<f64> {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let value = match text.split_once('/') {
@@ -115,20 +115,20 @@ impl Plan {
     }
 }
 
-/// A plan by its name or path.
+/// Loads a plan by its name or path.
 pub(crate) fn load(name: &str, Scale { scale }: Scale) -> anyhow::Result<ResolvedPlan> {
     let NamedText { name: file, text } = find(name, &PLANS, "plan")?;
     read(&text, &file, scale)
 }
 
-/// A plan from its text, with the instruments of the catalogue.
+/// Reads a plan from its text, with the instruments of the catalogue.
 pub(crate) fn read(text: &str, file: &str, scale: f64) -> anyhow::Result<ResolvedPlan> {
     Ok(parse_with(text, file, scale, &|name| {
         instrument(name).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
     })?)
 }
 
-/// All that a plan measures, how long that takes, and what it needs.
+/// All measurements of a plan, their duration and their needs.
 pub(crate) fn shown(plan: &ResolvedPlan) -> String {
     let mut lines = vec![plan.title.clone(), String::new()];
     lines.extend(head(plan));
@@ -139,7 +139,7 @@ pub(crate) fn shown(plan: &ResolvedPlan) -> String {
             Measurement::Recording(_) => "recordings".into(),
             Measurement::Imported(run) => format!("imported from {}", run.source),
         };
-        // What is measured may be all that cells of a stage differ in: `ls -lR` and `du`.
+        // Cells of a stage may differ only in their phases: `ls -lR` and `du`.
         let heading = format!("{}: {what}", cell.stage);
         if heading != shown {
             lines.extend([String::new(), heading.clone()]);
@@ -167,7 +167,7 @@ pub(crate) fn shown(plan: &ResolvedPlan) -> String {
     lines.join("\n")
 }
 
-/// What is measured of a cell.
+/// The measured phases of a cell.
 fn phases(cell: &Cell) -> String {
     let names: Vec<_> = cell.measured_phases().iter().map(|phase| phase.name()).collect();
     match names.as_slice() {
@@ -225,7 +225,7 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     rows.iter().map(|(key, value)| format!("{key:<9} {value}")).collect()
 }
 
-/// Which recordings are too short to say that no frame will be lost, and how long they had to last.
+/// Names the recordings that are too short to prove storage too slow, and the least duration.
 fn shows_nothing(plan: &ResolvedPlan) -> Option<[String; 2]> {
     let mut stages: Vec<&str> = plan.recordings_that_show_nothing().map(|(stage, _)| stage).collect();
     stages.dedup();
@@ -238,7 +238,8 @@ fn shows_nothing(plan: &ResolvedPlan) -> Option<[String; 2]> {
     ])
 }
 
-/// How many cells are left where a target does not let the layout of files be chosen, which is not known before it is named.
+/// The number of cells left on a target that does not let Nilometer choose the layout of files. Only a run
+/// knows its target.
 fn by_layout(plan: &ResolvedPlan) -> Option<String> {
     let same = plan.cells_by_layout();
     let rest = plan.workloads().count() - same;
@@ -252,7 +253,7 @@ fn needs_source(plan: &ResolvedPlan) -> bool {
     plan.workloads().any(|(_, _, run)| run.phases().contains(&Phase::Source))
 }
 
-/// Which difference between two targets the plan can see, if repeats spread by so much.
+/// The difference between two targets that the plan can see, for several spreads of the repeats.
 fn sees(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     let Some((_, first, _)) = plan.workloads().next() else { return Vec::new() };
     let cells = plan.workloads().filter(|(_, stage, _)| *stage == first).count();

@@ -42,7 +42,7 @@ fn of_kind(kind: &ValueKind) -> Value {
         ValueKind::Number => json!({ "type": "number" }),
         ValueKind::Boolean => json!({ "type": "boolean" }),
         ValueKind::Text(_) => json!({ "type": "string" }),
-        // A plug-in of HDF5 is named by its number.
+        // A plug-in of HDF5 has a number in its name.
         ValueKind::Words(words) if words.iter().any(|word| word.contains(':')) => json!({ "type": "string" }),
         ValueKind::Words(words) => json!({ "enum": words }),
         ValueKind::WholeOrWords(words) => {

@@ -1,5 +1,5 @@
-//! What a campaign says while it runs, on stderr: a line for every sample, and on a terminal two more, rewritten in place, for
-//! what runs now; or a JSON object a line, for programs; or nothing.
+//! The progress of a campaign, on stderr. For people: a line for each sample, and on a terminal two lines in
+//! place for the running phase. For programs: one JSON object a line. With `--quiet`: nothing.
 
 mod object;
 
@@ -18,42 +18,42 @@ use nilometer_storage::Clock;
 
 use crate::{network::last_measured, status_line::StatusLine, tell};
 
-/// What is told while something runs.
+/// The options of commands that print progress.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct ProgressOptions {
-    /// How progress is told on stderr: a line a measurement, or one JSON object a line
+    /// Print progress on stderr in this form
     #[arg(long, value_enum, default_value_t = ProgressForm::Text, value_name = "FORM", help_heading = "While it runs")]
     progress: ProgressForm,
-    /// Tell no progress: only the results, and what went wrong
+    /// Print no progress: only results and faults
     #[arg(long, short, conflicts_with = "progress", help_heading = "While it runs")]
     quiet: bool,
 }
 
-/// How progress is told.
+/// The form of progress on stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ProgressForm {
-    /// For people
+    /// One line for each measurement
     Text,
-    /// For programs: one object a line, about once a second and for each measurement
+    /// One JSON object a line, about once a second and for each measurement
     Json,
 }
 
-/// Tells the progress of a campaign.
+/// Prints the progress of a campaign.
 #[derive(Debug)]
 pub(crate) struct Show<'a> {
     head: &'a Results,
     options: ProgressOptions,
     clock: Clock,
-    /// When it was last told what runs.
+    /// The time at which programs last got the running phase; `None` before the first.
     told: Option<Nanos>,
     recent: Recent,
     line: StatusLine,
-    /// Which targets are not used any more.
+    /// One entry for each target: true if the campaign no longer uses it.
     left_out: Vec<bool>,
 }
 
 impl<'a> Show<'a> {
-    /// `head` names targets and cells.
+    /// Starts with no progress. `head` has the names of targets and cells.
     pub(crate) fn new(head: &'a Results, options: ProgressOptions) -> Self {
         Show {
             head,
@@ -66,13 +66,13 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Says it.
+    /// Prints one step of the progress.
     pub(crate) fn tell(&mut self, progress: &Progress<'_>) {
         if let Progress::LeftOut { target, .. } = progress {
             self.left_out[*target] = true;
         }
         match self.options {
-            // That a target is not used any more went wrong.
+            // A target that drops out is a fault, and `--quiet` prints faults.
             ProgressOptions { quiet: true, .. } if !matches!(progress, Progress::LeftOut { .. }) => {}
             ProgressOptions { progress: ProgressForm::Json, .. } => self.tell_object(progress),
             ProgressOptions { progress: ProgressForm::Text, .. } => self.tell_text(progress),
@@ -130,12 +130,12 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Removes the line of what runs, before something else is printed.
+    /// Removes the lines of the running phase, before other output.
     pub(crate) fn clear(&mut self) {
         self.line.clear();
     }
 
-    /// Which targets were given up, in the order of the plan.
+    /// One entry for each target, in the order of the plan: true if the campaign gave it up.
     pub(crate) fn left_out(&self) -> &[bool] {
         &self.left_out
     }
@@ -147,11 +147,11 @@ impl<'a> Show<'a> {
     }
 }
 
-/// How often programs are told what runs.
+/// The time between two objects about the running phase.
 const OBJECTS_EVERY: Nanos = Nanos::from_millis(1000);
 
 impl ProgressOptions {
-    /// Everything that is printed on stderr from now on is told so.
+    /// Switches all further output on stderr to this form.
     pub(crate) fn apply(self) {
         if self.progress == ProgressForm::Json {
             tell::notes_as_json();
@@ -159,7 +159,7 @@ impl ProgressOptions {
     }
 }
 
-/// What a target is called where a colon follows.
+/// A target's name before a colon.
 fn called(head: &Results, index: usize) -> &str {
     head.targets[index].path.trim_end_matches(':')
 }
@@ -173,7 +173,7 @@ fn line(head: &Results, Measured { key, sample }: &Measured) -> String {
     format!("{target}: {phase} {cell}: {result}")
 }
 
-/// The line of a trial of a search: what was tried, and how it ended.
+/// The line of one trial of a search: its settings and its outcome.
 fn tried(head: &Results, number: u32, Measured { key, sample }: &Measured) -> String {
     let target = called(head, key.target);
     let instrument = &head.cells[key.cell].stage;
@@ -188,7 +188,7 @@ fn tried(head: &Results, number: u32, Measured { key, sample }: &Measured) -> St
     format!("{target}: {instrument}: trial {number}: {what}: {}", came_of(sample))
 }
 
-/// How a trial ended.
+/// The outcome of a trial.
 fn came_of(sample: &Sample) -> String {
     let lost = sample.ingest.as_ref().map_or(0, Ingest::losses);
     match (&sample.invalid, Trial::of(sample).map(|trial| trial.ended)) {
@@ -207,8 +207,8 @@ fn result(sample: &Sample) -> String {
     }
 }
 
-/// What runs, in two lines no wider than this: which part of the campaign, and what it does now. First the names are
-/// shortened.
+/// The running phase, in two lines of at most `width` columns: its place in the campaign, and its figures. To
+/// fit, names get shorter first.
 fn status(head: &Results, now: &Now<'_>, recent: SoFar, width: usize) -> String {
     let target = match now.targets {
         [one] => called(head, *one).to_owned(),
@@ -224,7 +224,8 @@ fn status(head: &Results, now: &Now<'_>, recent: SoFar, width: usize) -> String 
     [first, second].map(|line| line.chars().take(width).collect::<String>()).join("\n")
 }
 
-/// The figures of what runs: its rate and latency in the last second, how full the buffer is, and what went wrong so far.
+/// The figures of the running phase: rate and latency of the last second, level of the buffer, faults until
+/// now.
 fn figures(now: &Now<'_>, recent: SoFar) -> String {
     let mut parts = vec![throughput(recent)];
     parts.extend(mean_latency(recent).map(|latency| format!("latency {latency} in the mean")));
@@ -240,7 +241,8 @@ fn figures(now: &Now<'_>, recent: SoFar) -> String {
     parts.join(", ")
 }
 
-/// Of the operations of the last second; none where no operation was finished, or latencies are not told.
+/// The mean latency of the last second's operations. `None` if none was finished, or the phase has no
+/// latencies.
 fn mean_latency(recent: SoFar) -> Option<Nanos> {
     let known = recent.operations > 0 && recent.latency_sum > Nanos(0);
     known.then(|| Nanos(recent.latency_sum.0 / recent.operations))
@@ -269,7 +271,7 @@ fn throughput(recent: SoFar) -> String {
     }
 }
 
-/// A time as a person says it: `50 s`, `14 min`, `3 h 20 min`.
+/// A time in words: `50 s`, `14 min`, `3 h 20 min`.
 fn roughly(time: Nanos) -> String {
     #[expect(clippy::cast_sign_loss, reason = "a time is never negative")]
     let seconds = time.seconds().round() as u64;
@@ -283,14 +285,14 @@ fn roughly(time: Nanos) -> String {
     }
 }
 
-/// What a phase did over about the last second.
+/// The work of a phase over about the last second.
 #[derive(Debug, Default)]
 struct Recent(VecDeque<SoFar>);
 
 impl Recent {
     const OVER: Nanos = Nanos::from_millis(1000);
 
-    /// Adds what was done until now; what was done recently.
+    /// Adds the work until now, and returns the recent work.
     fn see(&mut self, now: SoFar) -> SoFar {
         if self.0.back().is_some_and(|last| last.elapsed > now.elapsed || last.operations > now.operations) {
             self.0.clear();
@@ -420,7 +422,7 @@ mod tests {
         for step in 2..=10 {
             recent.see(so_far(200 * step, 20 * step, 2 * step));
         }
-        // A stall: nothing more was done.
+        // A stall: no operation was finished.
         assert_eq!(recent.see(so_far(2200, 200, 20)), so_far(1000, 80, 8));
         assert_eq!(recent.see(so_far(200, 5, 1)), so_far(200, 5, 1), "the next phase");
     }

@@ -5,7 +5,7 @@ use nilometer_model::{Nanos, NetworkResults, NetworkSample, Sample};
 use nilometer_plan::{Measured, Results};
 use serde_json::{Value, json};
 
-/// What is told of a campaign at one moment; `recent` is what was done in about the last second.
+/// The object for one moment of a campaign. `recent` is the work of about the last second.
 pub(super) fn object(head: &Results, progress: &Progress<'_>, recent: SoFar) -> Value {
     match progress {
         Progress::Now(now) => running(head, now, recent),

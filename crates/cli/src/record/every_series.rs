@@ -1,5 +1,5 @@
-//! Every series of a detector, each as a recording of its own, until it is stopped. The connections stay between two of them, so
-//! that none is missed.
+//! Records every series of a detector until it is stopped, each as a recording of its own. The connections
+//! stay open between two series, so that none is missed.
 
 use std::sync::{
     Arc,
@@ -15,7 +15,8 @@ use super::Record;
 use crate::{Failure, Outcome, explained, tell, together::Together};
 
 impl Record {
-    /// Records until it is stopped. It reports a series that is not whole or can't be recorded at once, and makes the exit code 1.
+    /// Records until it is stopped. Reports an incomplete series, or one that can't be recorded, at once, and
+    /// ends with code 1.
     pub(super) fn every_series(
         &self,
         settings: &RecordingSettings,
@@ -33,7 +34,7 @@ impl Record {
                     series.ended(self.recorded(settings, &mut server, prepared, together));
                 }
                 Err(_) if is_stopped(settings, stop) => break,
-                // Nor would the next be recorded.
+                // The next series would fail too.
                 Err(error) if !kept.take_begun() => return Err(error.into()),
                 Err(error) => series.ended(Err(error.into())),
             }
@@ -46,13 +47,13 @@ impl Record {
     }
 }
 
-/// Somebody stopped it, or its time is over.
+/// True if somebody stopped it, or its time is over.
 fn is_stopped(settings: &RecordingSettings, stop: &AtomicBool) -> bool {
     let end = settings.wishes().stop;
     stop.load(Ordering::Relaxed) || end.is_some_and(|end| Calendar::left_until(end) == Nanos(0))
 }
 
-/// How many series ended, and how many of them not well.
+/// Counts the series that ended, and those among them with faults.
 #[derive(Debug, Default)]
 struct EverySeries {
     all: u64,

@@ -1,29 +1,35 @@
-//! What a recording says while it runs, on stderr: on a terminal a line that is rewritten every second, elsewhere a line
-//! every ten seconds.
+//! The progress of a recording, on stderr: on a terminal a line that is rewritten every second, elsewhere a
+//! line every ten seconds.
 
-use nilometer_acquisition::{LaneStatus, Status};
-use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
+use nilometer_acquisition::Status;
+use nilometer_model::{ByteRate, Bytes, Moment, Nanos, packets::Station, rounded_down};
+use nilometer_storage::Calendar;
 
+use super::disks::{failed_disks, failures};
 use crate::{status_line::StatusLine, tell};
 
-/// Tells how a recording goes.
+/// Prints the progress of a recording.
 #[derive(Debug)]
 pub(super) struct Live {
     line: StatusLine,
     every: Option<Nanos>,
     next: Nanos,
-    /// When it looks for silence, and what was silent then.
+    /// The time of the last check for silence, and the sources that were silent then.
     looked: Nanos,
     silent: Vec<String>,
+    /// The failures of directories that it has reported.
+    reported: Vec<String>,
 }
 
 const ON_TERMINAL: Nanos = Nanos::from_millis(1000);
 const ELSEWHERE: Nanos = Nanos::from_millis(10_000);
-/// How often it looks for what is silent.
+/// Rooms that last longer are shown in bytes only: three years.
+const LONGEST_SECONDS: f64 = 1e8;
+/// The time between two checks for silent sources.
 const LOOK: Nanos = Nanos::from_millis(250);
 
 impl Live {
-    /// Says nothing if it is to be quiet.
+    /// Prints no progress if `quiet`.
     pub(super) fn new(quiet: bool, now: Nanos) -> Self {
         let every = if StatusLine::is_possible() { ON_TERMINAL } else { ELSEWHERE };
         Live {
@@ -32,16 +38,19 @@ impl Live {
             next: now + every,
             looked: now,
             silent: Vec::new(),
+            reported: Vec::new(),
         }
     }
 
-    /// Says at once which senders and threads have become silent, whether it is to be quiet or not.
+    /// Reports at once, quiet or not, each directory that takes no more and each sender and thread that became silent.
     pub(super) fn warn(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
         if now.since(self.looked) < LOOK {
             return;
         }
         self.looked = now;
-        let silent = silent(&status());
+        let status = status();
+        self.report_failures(&status);
+        let silent = silent(&status);
         let new: Vec<_> = silent.iter().filter(|one| !self.silent.contains(one)).cloned().collect();
         if !new.is_empty() {
             self.line.clear();
@@ -50,7 +59,21 @@ impl Live {
         self.silent = silent;
     }
 
-    /// Tells it, if that is due.
+    fn report_failures(&mut self, status: &Status) {
+        for failure in failures(&status.lanes) {
+            let text = failure.to_string();
+            if self.reported.contains(&text) {
+                continue;
+            }
+            self.line.clear();
+            let time = Moment(Calendar::now().time).time_of_day();
+            let going_on = status.lanes.iter().filter(|lane| lane.state == "writing").count();
+            tell::note(format_args!("{time} {text}, {going_on} of {} go on", status.lanes.len()));
+            self.reported.push(text);
+        }
+    }
+
+    /// Prints the progress, if it is due.
     pub(super) fn tell(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
         let Some(every) = self.every.filter(|_| now >= self.next) else { return };
         self.next = now + every;
@@ -68,7 +91,7 @@ impl Live {
     }
 }
 
-/// The most important first: a narrow terminal shows the beginning.
+/// The line of the progress. The most important part comes first: a narrow terminal shows the beginning.
 fn line(status: &Status) -> String {
     if status.came.packets == 0 {
         return if status.counted_in == "frames" { "no frame yet".into() } else { "no packet yet".into() };
@@ -78,20 +101,19 @@ fn line(status: &Status) -> String {
     let missing = lost.all().max(lost.kernel_dropped);
     let lost = if missing == 0 { "none missing".into() } else { format!("{missing} MISSING") };
     let full = |slots: usize| 100 * slots / ring.slots.max(1);
-    let mut parts = vec![
+    let mut parts = failed_disks(lanes);
+    parts.extend([
         format!("{rate}, {} in {:.0} s", Bytes(came.bytes), status.seconds),
         lost,
         format!("buffer {} %, at most {} %", full(ring.in_use), full(ring.high_water)),
-    ];
+    ]);
     parts.extend(others(status));
     parts.extend(silent(status));
-    parts.extend(free(lanes));
-    let failed = lanes.iter().filter(|lane| !matches!(lane.state, "writing" | "ended"));
-    parts.extend(failed.map(|lane| format!("{} {}", lane.path.display(), lane.state)));
+    parts.extend(room(status));
     parts.join("; ")
 }
 
-/// What came that is not as it was at first: of other senders, or with numbers that were set anew.
+/// The packets that differ from the first ones: of other senders, or after a restart of the numbers.
 fn others(status: &Status) -> Vec<String> {
     let strangers = status.ignored_packets.iter().find(|(why, _)| *why == "not-allowed");
     let mut parts = Vec::new();
@@ -112,7 +134,7 @@ fn others(status: &Status) -> Vec<String> {
     parts
 }
 
-/// Senders and threads of which nothing comes while others do.
+/// Senders and threads that are silent while others send.
 fn silent(status: &Status) -> Vec<String> {
     let mut silent = Vec::new();
     for sender in &status.senders {
@@ -127,34 +149,34 @@ fn silent(status: &Status) -> Vec<String> {
     silent
 }
 
-/// What is free on all storage that is known.
-fn free(lanes: &[LaneStatus]) -> Option<String> {
-    let known: Vec<u64> = lanes.iter().filter_map(|lane| lane.free_bytes).collect();
-    (!known.is_empty()).then(|| format!("{} free", Bytes(known.iter().sum())))
+/// The time until the storage is full, and the bytes that it still takes; nothing if the recorder does not know them.
+fn room(status: &Status) -> Option<String> {
+    let usable = Bytes(status.usable_bytes?);
+    Some(match status.room_seconds.filter(|seconds| *seconds < LONGEST_SECONDS) {
+        Some(seconds) => format!("room for {} ({usable})", rounded_down(seconds)),
+        None => format!("{usable} free"),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_acquisition::{Came, Lost, RingStatus};
+    use nilometer_acquisition::{Came, LaneStatus, Lost, RingStatus};
 
     #[test]
     fn the_line_begins_with_what_matters_most() {
         let came = Came { packets: 5, bytes: 1_500_000, bytes_per_second: 5e8, ..Came::default() };
         let ring = RingStatus { slots: 200, in_use: 2, high_water: 100, ..RingStatus::default() };
-        let lane = |path: &str, state| LaneStatus {
-            path: path.into(),
-            state,
-            free_bytes: Some(1_000_000_000),
-            ..LaneStatus::default()
-        };
-        let mut status =
-            Status { seconds: 3.2, came, ring, lanes: vec![lane("/a", "writing")], ..Status::default() };
+        let lane = |path: &str, state| LaneStatus { path: path.into(), state, ..LaneStatus::default() };
+        let lanes = vec![lane("/a", "writing")];
+        let usable_bytes = Some(1_000_000_000);
+        let mut status = Status { seconds: 3.2, came, ring, lanes, usable_bytes, ..Status::default() };
         let text = "4 Gbit/s, 1.5 MB in 3 s; none missing; buffer 1 %, at most 50 %; 1 GB free";
         assert_eq!(line(&status), text);
         status.lost = Lost { packets: 3, kernel_dropped: 2, ..Lost::default() };
         status.lanes.push(lane("/b", "failed"));
-        let text = "4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %, at most 50 %; 2 GB free; /b failed";
+        status.room_seconds = Some(83.9);
+        let text = "DISK FAILED /b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %, at most 50 %; room for 83 s (1 GB)";
         assert_eq!(line(&status), text);
         assert_eq!(line(&Status::default()), "no packet yet");
         let status = Status {

@@ -1,5 +1,6 @@
-//! `nilometer record`: packets or frames from the network, through the recorder, into a directory that stays.
+//! `nilometer record`: stores packets or frames from the network in directories that stay.
 
+mod disks;
 mod every_series;
 mod live;
 mod parts;
@@ -35,43 +36,44 @@ use parts::{OwnStored, own_settings, share_of, shared};
 use series_summary::series_summary;
 use summary::summary;
 
-/// Records the packets of an instrument from the network, in order and complete, until it is stopped; or a series of frames
-/// that come over TCP
+/// Record an instrument's packets, in order and complete, until you stop it. Also records a series of frames
+/// that comes over TCP
 ///
-/// Started several times by a launcher of MPI, as `mpirun --host a,b -n 2 nilometer record jungfrau-4m ...`, each process records the
-/// stream, or the modules of each frame, whose packets come to its ports.
+/// To record on several machines, start it with a launcher of MPI: `mpirun --host a,b -n 2 nilometer record
+/// jungfrau-4m ...`. Each process records the stream, or the modules of each frame, whose packets come to its
+/// ports.
 #[derive(Debug, Args)]
 pub(crate) struct Record {
     #[command(flatten)]
     wishes: RecordOptions,
-    /// A TOML file with any of what can be said here, such as `to = "/data"`; options win over it
-    #[arg(long, value_name = "FILE", help_heading = "What is recorded")]
+    /// Read options from this TOML file, such as `to = "/data"`. Options of the command line win
+    #[arg(long, value_name = "FILE", help_heading = "Source")]
     config: Option<PathBuf>,
     #[command(flatten)]
     shown: Shown,
-    /// Say nothing while it runs
+    /// Print nothing while recording
     #[arg(long, short, help_heading = "While it runs")]
     quiet: bool,
 }
 
-/// Where a recording that runs can be looked at.
+/// The options that let others watch a running recording.
 #[derive(Debug, Clone, Default, Args)]
 struct Shown {
-    /// Show a page for browsers, and answer GET /status (JSON) and GET /metrics (Prometheus), at this address and port while
-    /// it runs, such as 127.0.0.1:9620
+    /// Serve a page for browsers at this address and port while recording, such as 127.0.0.1:9620. GET
+    /// /status answers with JSON, GET /metrics for Prometheus
     #[arg(long, value_name = "ADDRESS", help_heading = "While it runs")]
     http: Option<String>,
-    /// Let other machines look too; --tokens, --tls-clients and --allow-clients say who may
+    /// Let other machines watch too. --tokens, --tls-clients and --allow-clients restrict them
     #[arg(long, help_heading = "While it runs")]
     listen_beyond_loopback: bool,
-    /// Answer only this client, an address or a network such as 10.0.0.0/24; repeat the option for more [default: whoever
-    /// reaches the port]
+    /// Answer only this client: an address, or a network such as 10.0.0.0/24. Repeat the option for more
+    /// [default: all that reach the port]
     #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "While it runs", requires = "http")]
     allow_clients: Vec<AllowedSender>,
     #[command(flatten, next_help_heading = "While it runs")]
     tls: TlsFiles,
-    /// Answer only clients that send a token of this file, as `Authorization: Bearer TOKEN`; a browser asks for the name and, as
-    /// password, the token. Each line is NAME TOKEN
+    /// Answer only clients that send a token of this file, as `Authorization: Bearer TOKEN`. A browser asks
+    /// for the name and, as password, the token; each line is NAME TOKEN
     #[arg(long, value_name = "FILE", help_heading = "While it runs", requires = "http")]
     tokens: Option<PathBuf>,
 }
@@ -91,10 +93,10 @@ impl Shown {
     }
 }
 
-/// Longest without a look at the time and at signals.
+/// The longest time without a check of the clock and of signals.
 const LOOK: Nanos = Nanos::from_millis(50);
 
-/// A recording that may begin, and what looks at it.
+/// A prepared recording, with its settings and its status server.
 struct ReadyRecording {
     settings: RecordingSettings,
     server: StatusServer,
@@ -106,7 +108,7 @@ impl Record {
         let stop = stop_on_signal().run()?;
         let cluster = ranks::cluster()?;
         let settings = self.settings(share_of(cluster.as_ref()));
-        // From here on all processes say the same in the same order, whatever becomes of one of them.
+        // From here on all processes send the same messages in the same order, even if one of them fails.
         let together = Together::share(cluster.as_ref(), &shared(settings.as_ref().ok()));
         if let Ok(settings) = &settings
             && settings.records_every_series()
@@ -116,7 +118,7 @@ impl Record {
         let ready = settings.and_then(|settings| self.ready(settings, &together, &stop));
         let Some(mut ready) = together.all_prepared(ready, ReadyRecording::discard)? else { return Ok(()) };
         if together.is_shared() {
-            // What came while others were not ready is none of the recording; what comes from now on is.
+            // Packets from before all processes were ready do not belong to the recording. Later ones do.
             let heard = ready.prepared.recorder.discard().run().map(|()| ready);
             let Some(all) = together.all_prepared(heard, ReadyRecording::discard)? else { return Ok(()) };
             ready = all;
@@ -134,7 +136,7 @@ impl Record {
         Ok(settings.sharing_memory(launched_here()))
     }
 
-    /// Everything is there.
+    /// Prepares the recording: all that it needs exists after this.
     fn ready(
         &self,
         settings: RecordingSettings,
@@ -159,7 +161,10 @@ impl Record {
         together: &Together<'_>,
     ) -> Outcome {
         if !together.is_shared() {
-            tell::note(begins(&prepared));
+            if let Some(warning) = too_long(&prepared, settings) {
+                tell::note(warning);
+            }
+            tell::note(begins(&prepared, settings));
         }
         let before = BeforeRecording::now();
         let begun = prepared.recorder.begin();
@@ -168,7 +173,7 @@ impl Record {
             let quiet = self.quiet || together.rank() > 0;
             follow(&mut prepared.recorder, settings.wishes().stop, server, quiet)
         } else {
-            // Others are waited for, and wait for what is told here.
+            // Process 0 waits for the others, and they wait for its message.
             prepared.recorder.give_up()
         };
         let status = prepared.recorder.status();
@@ -189,20 +194,20 @@ impl Record {
         let part = OwnStored { settings, prepared: &prepared, outcome: &outcome, text, faults };
         let ended = part.told(together);
         if outcome.hung {
-            // A directory on storage that hangs must not be closed: the program is to end.
+            // Closing a directory on storage that hangs would block, and the program must end.
             std::mem::forget(prepared);
         }
         ended
     }
 }
 
-/// That something could not be written at the end, and why.
+/// The line of a step at the end that failed, with the reason.
 fn failed<T>(what: &str, outcome: Result<T, impl Into<anyhow::Error>>) -> Option<String> {
     let error: anyhow::Error = outcome.err()?.into();
     Some(format!("can't write {what}: {}", explained(&error)))
 }
 
-/// Until it is over, or this time has come.
+/// Follows the recording until it ends, or until the time to stop.
 fn follow(recorder: &mut Recorder, stop: Option<Moment>, server: &mut StatusServer, quiet: bool) -> Recorded {
     let clock = Clock::start();
     let mut live = Live::new(quiet, clock.now());
@@ -222,25 +227,37 @@ fn follow(recorder: &mut Recorder, stop: Option<Moment>, server: &mut StatusServ
     outcome
 }
 
-/// That packets are recorded from now on, and how many came too early.
-fn begins(prepared: &PreparedRecording) -> String {
+/// That packets are recorded from now on, how many came too early, and for how long the storage has room.
+fn begins(prepared: &PreparedRecording, settings: &RecordingSettings) -> String {
     let PreparedRecording { recorder, name, from, room, .. } = prepared;
-    let Some(room) = room else { return format!("recording {name} from {from}") };
+    let storage = settings.room(prepared).map_or_else(String::new, |room| format!("; {room}"));
+    let Some(room) = room else { return format!("recording {name} from {from}{storage}") };
     let early = match recorder.traffic().unwrap_or_default().counted.early {
         0 => String::new(),
         early => format!("; {early} packets came earlier and are not recorded"),
     };
-    format!("recording {name} from {from}: listening, {room} of packets may wait in the kernel{early}")
+    format!(
+        "recording {name} from {from}: listening, {room} of packets may wait in the kernel{early}{storage}"
+    )
 }
 
-/// What is told of a recording beside its frames.
+/// A warning if the storage is full before the recording has taken as long as it should.
+fn too_long(prepared: &PreparedRecording, settings: &RecordingSettings) -> Option<String> {
+    let room = settings.room(prepared)?;
+    let wishes = settings.wishes();
+    let duration = wishes.duration.or_else(|| wishes.stop.map(Calendar::left_until))?;
+    let warning = room.shortage(duration)?;
+    Some(format!("{warning}; add directories with --to, free space, or write a shorter --duration"))
+}
+
+/// The facts that the last lines report beside the frames.
 struct Told {
     keep: Option<Bytes>,
-    /// Of values that were joined to them.
+    /// The tally of the values that were joined to the frames.
     tally: Option<JoinedTally>,
 }
 
-/// What it came to, a line each.
+/// The last lines of a recording: its results.
 fn told(
     prepared: &PreparedRecording,
     outcome: &Recorded,
@@ -271,7 +288,7 @@ fn told(
     what + &lines.join("\n") + "\n"
 }
 
-/// That several processes are ready, and when they begin if that is not at once.
+/// The line that says that all processes listen, and when they start if that is later.
 fn all_listen(ready: &ReadyRecording, together: &Together<'_>) -> String {
     let from =
         ready.settings.wishes().start.map(|start| format!("; they begin at {start}")).unwrap_or_default();
@@ -284,9 +301,10 @@ impl ReadyRecording {
         self.prepared.discard();
     }
 
-    /// When the time to begin has come, where one is named, of all; none if it is stopped before and process 0 says so.
+    /// Waits for the time to begin, if there is one, together with all processes. `None` if a stop came
+    /// before it and process 0 reports that.
     fn awaited(self, together: &Together<'_>, stop: &Arc<AtomicBool>) -> Result<Option<Self>, Failure> {
-        // Without a buffer in the kernel it is a series, which began after that time.
+        // Without a socket buffer this is a series, which has already started.
         let (Some(start), Some(_)) = (self.settings.wishes().start, self.prepared.room) else {
             return Ok(Some(self));
         };
@@ -300,7 +318,7 @@ impl ReadyRecording {
     }
 }
 
-/// Waits for the time to begin, with everything prepared. What came before is none of the recording.
+/// Waits, prepared, for the time to begin, and discards all packets that came before.
 fn until_start(
     mut prepared: PreparedRecording,
     start: Moment,

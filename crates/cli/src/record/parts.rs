@@ -1,5 +1,5 @@
-//! A recording from a network that several processes make, each of the part that comes to its ports: a stream, or modules of each
-//! frame. Each part is a recording by itself.
+//! A recording from a network by several processes. Each records the packets of its ports, a stream or
+//! modules of each frame, as a recording of its own.
 
 use anyhow::anyhow;
 use nilometer_acquisition::Outcome as Recorded;
@@ -19,10 +19,10 @@ use crate::{
     version,
 };
 
-/// So many frames later than the first part may another one begin.
+/// The most frames by which a part may begin later than the first one.
 const APART_MAX: u64 = 1 << 24;
 
-/// Which part is this process's.
+/// The part of the recording that belongs to this process.
 pub(super) fn share_of(cluster: &dyn Cluster) -> Result<PacketShare, Failure> {
     let number = u16::try_from(cluster.rank());
     let of = u16::try_from(cluster.size());
@@ -35,7 +35,7 @@ pub(super) fn share_of(cluster: &dyn Cluster) -> Result<PacketShare, Failure> {
     }
 }
 
-/// What this process was asked to record; nothing where that can't be recorded.
+/// The recording in the words of this process's command line; empty if it can't be recorded.
 pub(super) fn shared(settings: Option<&RecordingSettings>) -> SharedRecording {
     let id = run_id().0;
     let wishes = settings.map(RecordingSettings::wishes);
@@ -45,16 +45,17 @@ pub(super) fn shared(settings: Option<&RecordingSettings>) -> SharedRecording {
         version: version::SHORT.into(),
         id,
         name: named.unwrap_or_else(|| format!("{what}-{id:016x}")),
-        // What can't be recorded is said before it is compared.
+        // The process reports a recording that it can't make before it compares.
         instrument: settings.map_or_else(String::new, RecordingSettings::asked_of_all),
-        // None is as long as it comes.
+        // `None` records without an end.
         duration: wishes.and_then(|wishes| wishes.duration).unwrap_or_default(),
         frames: wishes.and_then(|wishes| wishes.packets),
         seed: Seed(0),
     }
 }
 
-/// Of several processes each has directories of its own, whose name is that of its part: readers of chunks know no dots.
+/// The settings of one of several processes. Its directories are its own, with the name of its part: readers
+/// of chunks know no dots.
 pub(super) fn own_settings(
     settings: RecordingSettings,
     together: &Together<'_>,
@@ -66,19 +67,19 @@ pub(super) fn own_settings(
     Ok(named?)
 }
 
-/// What this process stored.
+/// The results of this process.
 pub(super) struct OwnStored<'a> {
     pub(super) settings: &'a RecordingSettings,
     pub(super) prepared: &'a PreparedRecording,
     pub(super) outcome: &'a Recorded,
-    /// What it came to, a line each.
+    /// The results, one line each.
     pub(super) text: String,
-    /// What did not go well.
+    /// The faults.
     pub(super) faults: Vec<String>,
 }
 
 impl OwnStored<'_> {
-    /// Tells it, or has process 0 tell it with what all others stored.
+    /// Prints the results, or sends them to process 0, which prints those of all processes.
     pub(super) fn told(self, together: &Together<'_>) -> Outcome {
         if !together.is_shared() {
             tell::result(self.text);
@@ -134,7 +135,7 @@ fn went_well(faults: &[String]) -> Outcome {
     if faults.is_empty() { Ok(()) } else { Err(Failure::Run(anyhow!(faults.join("; ")))) }
 }
 
-/// The file over the recordings of all modules; or why there is none.
+/// The file over the recordings of all modules, or the reason why there is none.
 fn over_modules(
     settings: &RecordingSettings,
     prepared: &PreparedRecording,
@@ -169,8 +170,8 @@ fn over_modules(
     }
 }
 
-/// From the first frame of all parts to the first of each, of numbers with so many bits that begin anew behind the highest; none
-/// where nothing says so.
+/// The distance from the earliest first frame of all parts to the first frame of each. Frame numbers have
+/// `bits` bits and wrap. `None` if a part has no first frame, or parts begin too far apart.
 fn first_frames(parts: &[StoredPart], bits: u32) -> Option<Vec<u64>> {
     let firsts: Vec<u64> = parts.iter().map(|part| part.first_frame).collect::<Option<_>>()?;
     let shift = u64::BITS - bits.clamp(1, u64::BITS);
@@ -183,7 +184,7 @@ fn first_frames(parts: &[StoredPart], bits: u32) -> Option<Vec<u64>> {
     begins.iter().all(is_near).then_some(begins)
 }
 
-/// What all came to, and each part.
+/// The results of all, and of each part.
 fn told_of_all(name: &str, parts: &[StoredPart]) -> String {
     let written: u64 = parts.iter().map(|part| part.written).sum();
     let packets: u64 = parts.iter().map(|part| part.delivered).sum();

@@ -1,4 +1,4 @@
-//! What became of a series of frames, in words.
+//! The results of a series of frames, as text.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use nilometer_storage::target::KeptDirectory;
 use super::summary::recorded;
 use crate::recorded::ring_and_lanes;
 
-/// What became of the frames, a line each.
+/// The fate of the frames, one line each.
 pub(super) fn series_summary(
     outcome: &Recorded,
     series: &SeriesTraffic,
@@ -45,7 +45,7 @@ pub(super) fn series_summary(
     lines.join("\n") + "\n"
 }
 
-/// How many frames it has, and how it ended.
+/// The number of its frames, and its end.
 fn series_line(series: &SeriesTraffic) -> String {
     let announced = match series.frames {
         Some(frames) if frames < series.tally.frames => {
@@ -69,7 +69,7 @@ fn series_line(series: &SeriesTraffic) -> String {
     format!("{announced}, {ended}{connections}")
 }
 
-/// Which frames should be there and are not.
+/// The frames that are missing.
 fn missing(series: &SeriesTraffic, due: u64) -> String {
     let missing = series.lost(due);
     if missing == 0 {
@@ -88,7 +88,7 @@ fn missing(series: &SeriesTraffic, due: u64) -> String {
     format!("{missing} frames, {share:.4} %{no_room}{behind}")
 }
 
-/// What came and is not recorded.
+/// Frames that arrived and are not recorded.
 fn discarded(series: &SeriesTraffic) -> String {
     let counted = SeriesRefusal::ALL.into_iter().filter(|why| *why != SeriesRefusal::NoRoom);
     let counted = counted.map(|why| (series.tally.refused(why), why.name()));
@@ -112,7 +112,7 @@ fn discarded(series: &SeriesTraffic) -> String {
     format!("frames or messages: {}; the last: {fault}", all.join(", "))
 }
 
-/// Which connections were not taken or not heard. `None` if all were.
+/// The connections that were refused or ignored. `None` if there were none.
 fn not_taken(series: &SeriesTraffic) -> Option<String> {
     let counts = series.counted.refused_connections().into_iter().filter(|(_, count)| *count > 0);
     let counts: Vec<_> = counts.map(|(why, count)| format!("{count} {why}")).collect();

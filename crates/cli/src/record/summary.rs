@@ -1,4 +1,4 @@
-//! What became of a recording of packets, in words.
+//! The results of a recording of packets, as text.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use nilometer_wire::Ignored;
 
 use crate::recorded::ring_and_lanes;
 
-/// What became of the packets, a line each.
+/// The fate of the packets, one line each.
 pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn KeptDirectory>]) -> String {
     let traffic = outcome.traffic.clone().unwrap_or_default();
     let Traffic { tally, counted, .. } = &traffic;
@@ -43,7 +43,7 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn Ke
     lines.join("\n") + "\n"
 }
 
-/// A line for each sender and each thread; nothing if there is only one.
+/// One line for each sender and each thread; empty if there is only one.
 fn senders(senders: &[SenderCounts]) -> Vec<String> {
     let mut lines = Vec::new();
     for sender in senders {
@@ -82,12 +82,13 @@ fn thread_line(thread: &ThreadCounts) -> String {
     format!("{number} of station {}: {came} frames came, {lost}{}", Station(station), silence(silent))
 }
 
-/// For how long nothing came of a source while others sent, up to the end.
+/// The time for which a source was silent up to the end while others sent.
 fn silence(silent: Option<Nanos>) -> String {
     silent.map_or_else(String::new, |time| format!("; silent for the last {time}"))
 }
 
-/// What is on the storage, whatever becomes of this program, and what of that whatever becomes of the machine.
+/// The frames on the storage that survive the end of this program, and those among them that survive a loss
+/// of power.
 pub(super) fn recorded(status: &Status) -> String {
     let Status {
         acknowledged_packets: recorded,
@@ -104,12 +105,12 @@ pub(super) fn recorded(status: &Status) -> String {
     format!("recorded    {recorded} {what}, {}; {lasting}", Bytes(bytes))
 }
 
-/// At which rate packets came, from the first to the last; nothing if all came at once.
+/// The mean rate of packets, from the first to the last; empty if all came at once.
 fn rate(traffic: &Traffic) -> String {
     traffic.mean_rate().map_or_else(String::new, |rate| format!(", {rate}"))
 }
 
-/// Which packets should be there and are not.
+/// The packets that are missing.
 fn missing(traffic: &Traffic) -> String {
     let tally = &traffic.tally;
     let dropped = traffic.kernel_dropped();
@@ -148,7 +149,7 @@ fn missing(traffic: &Traffic) -> String {
     )
 }
 
-/// Which packets came out of order.
+/// The packets that came out of order.
 fn reordered(Traffic { tally, .. }: &Traffic) -> String {
     match tally.reordered {
         0 => "none".into(),
@@ -156,7 +157,7 @@ fn reordered(Traffic { tally, .. }: &Traffic) -> String {
     }
 }
 
-/// Which packets were none of the stream.
+/// The packets that did not belong to the stream.
 fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
     let ignored = Ignored::ALL.into_iter().map(|why| (tally.ignored[why as usize], why.name()));
     let strangers = match counted.stranger {

@@ -1,4 +1,4 @@
-//! What is written behind the options of `nilometer simulate`.
+//! The values of the options of `nilometer simulate`.
 
 use std::str::FromStr;
 
@@ -9,13 +9,13 @@ use nilometer_model::{ByteRate, Bytes, Frequency, LinkRate, Nanos};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shape(pub(super) Vec<u64>);
 
-/// `1475 x 1679`, fastest dimension first.
+/// Reads `1475 x 1679`, fastest dimension first.
 pub(super) fn shape(text: &str) -> anyhow::Result<Shape> {
     let sides: Option<Vec<u64>> = text.split('x').rev().map(|side| side.trim().parse().ok()).collect();
     sides.map(Shape).context("write numbers of pixels with `x` between them, such as \"1475 x 1679\"")
 }
 
-/// How much a stream brings: frames or bytes a second.
+/// The rate of a stream: frames or bytes a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Rate {
     Frames(Frequency),
@@ -37,13 +37,13 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let frames = text.parse().map(Rate::Frames);
-        // An instrument's data rate is named as the link that carries it.
+        // Data rates of instruments are written like those of their links.
         let data = |LinkRate(rate)| Rate::Data(rate);
         frames.or_else(|why| text.parse().map(data).map_err(|also| format!("{why}; or, {also}")))
     }
 }
 
-/// A share, as in "0.1 %".
+/// A share, such as "0.1 %".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Share(pub(super) f64);
 
@@ -58,13 +58,13 @@ impl FromStr for Share {
     }
 }
 
-/// A share that is no more than all.
+/// Reads a share of at most 100 %.
 pub(super) fn part(text: &str) -> Result<Share, String> {
     let share: Share = text.parse()?;
     if share.0 <= 1.0 { Ok(share) } else { Err("write at most 100 %".into()) }
 }
 
-/// How far a clock jumps, in seconds: forward, or back behind a minus sign.
+/// The jump of a clock in seconds: forward, or backward with a minus sign.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Jump(pub(super) f64);
 

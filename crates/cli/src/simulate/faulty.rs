@@ -1,27 +1,27 @@
-//! What goes wrong between an instrument and its recorder: the same options of packets and of images over TCP.
+//! Faults between an instrument and its recorder: the same options for packets and for images over TCP.
 
 use clap::{Args, value_parser};
 use nilometer_intake::transport::faults::{FaultCounts, Faults};
 
 use super::asked::{Share, part};
 
-/// Which faults, and how often.
+/// The kinds of faults, and their shares.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What goes wrong on the way")]
+#[command(next_help_heading = "Faults on the way")]
 pub(super) struct FaultOptions {
-    /// Packets, or images over TCP, that are lost on the way, as in "0.1 %"
+    /// Lose this share of packets, or of images over TCP, such as "0.1 %"
     #[arg(long, value_name = "SHARE", value_parser = part)]
     loss: Option<Share>,
-    /// How many are lost at a time [default: 1]
+    /// Lose COUNT at a time [default: 1]
     #[arg(long, value_name = "COUNT", requires = "loss", value_parser = value_parser!(u64).range(1..))]
     loss_burst: Option<u64>,
-    /// Packets, or images, that others overtake
+    /// Let others overtake this share of packets, or of images
     #[arg(long, value_name = "SHARE", value_parser = part)]
     reorder: Option<Share>,
-    /// How many others overtake such a one; of images at most 1000 [default: 10]
+    /// Let COUNT others overtake each of those; at most 1000 images [default: 10]
     #[arg(long, value_name = "COUNT", requires = "reorder", value_parser = value_parser!(u64).range(1..=1_000_000))]
     reorder_distance: Option<u64>,
-    /// Packets, or images, that come twice
+    /// Send this share of packets, or of images, twice
     #[arg(long, value_name = "SHARE", value_parser = part)]
     duplicate: Option<Share>,
 }
@@ -29,7 +29,7 @@ pub(super) struct FaultOptions {
 const DISTANCE: u64 = 10;
 
 impl FaultOptions {
-    /// The first of these options that is given.
+    /// The first of these options on the command line.
     pub(super) fn given(&self) -> Option<&'static str> {
         let options = [
             ("--loss", self.loss.is_some()),
@@ -39,12 +39,12 @@ impl FaultOptions {
         options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
     }
 
-    /// By how many others one may be overtaken.
+    /// The number of others that may overtake one.
     pub(super) fn distance(&self) -> u64 {
         self.reorder_distance.unwrap_or(DISTANCE)
     }
 
-    /// As they were asked for.
+    /// The faults of the options.
     pub(super) fn faults(&self) -> Faults {
         let share = |share: Option<Share>| share.map_or(0.0, |share| share.0);
         Faults {
@@ -58,7 +58,7 @@ impl FaultOptions {
     }
 }
 
-/// A line for each of these faults that was asked for, of packets or of images.
+/// One line for each kind of these faults that the options set, for packets or images.
 pub(super) fn fault_lines(faults: &Faults, counts: &FaultCounts, what: &str) -> Vec<String> {
     let times = match counts.losses {
         1 => "once".into(),

@@ -1,4 +1,4 @@
-//! How frames go into directories that stay, as it was asked for.
+//! The options of recording into directories that stay.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -30,72 +30,73 @@ use nilometer_storage::{Clock, Target};
 use super::Asked;
 use crate::together::Together;
 
-/// How recordings are made.
+/// The options of files and of the recorder.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Into directories")]
 pub(super) struct Files {
-    /// The name of the recording [default: the instrument and a number]
+    /// Give the recording this name [default: the instrument and a number]
     #[arg(long)]
     name: Option<String>,
-    /// Refuse directories that are on another file system, such as the one below a mount that is missing: one type for all, or
-    /// one for each in their order (ext4, nfs, lustre ...; another word lists them)
+    /// Refuse directories on other file systems, such as the one below a missing mount. Give one type for all
+    /// directories, or one for each, in their order: ext4, nfs, lustre and others; an unknown word lists them
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     expect: Vec<FileSystemKind>,
-    /// Into which files frames go, instead of what the instrument says: many files, one for each writer that grows, one
-    /// that all writers of a directory share, chunks scattered over all directories as VLBI recorders have them, or a
-    /// file for each position of a scan, with the instrument's frames a file
+    /// Store frames in such files, instead of the instrument's choice: many files; one that grows for each
+    /// writer; or one shared by a directory's writers. Also chunks scattered over all directories as VLBI
+    /// recorders do, or one file for each position of a scan, with the instrument's frames a file
     #[arg(long, value_parser = PossibleValuesParser::new(Storing::ALL.map(Storing::name)))]
     storing: Option<String>,
-    /// How frames are written, instead of what the instrument says: their bytes, CBF files as Pilatus detectors
+    /// Write frames in this format, instead of the instrument's: plain bytes, CBF files as Pilatus detectors
     /// make them, or HDF5
     #[arg(long, value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     format: Option<String>,
-    /// How frames in HDF5 are compressed, instead of what the instrument says
+    /// Compress frames in HDF5 this way, instead of the instrument's
     #[arg(long, value_name = "COMPRESSION", value_parser = compression_parser())]
     compression: Option<FrameCompression>,
-    /// What is in files of HDF5 and where, instead of NeXus: a layout in XML as areaDetector's file plug-in has it, or in TOML
+    /// Lay out HDF5 files by this file, instead of NeXus: XML as for areaDetector's file plug-in, or TOML
     #[arg(long, value_name = "FILE")]
     layout: Option<PathBuf>,
-    /// Dimensions of a scan that frames stand in, slowest first, in HDF5: 20x30 for 20 lines of 30 frames, ?x30 for as many
-    /// lines as come [default: a row of frames]
+    /// Arrange frames in HDF5 as a scan, slowest dimension first [default: a row of frames]. Write 20x30 for
+    /// 20 lines of 30 frames, or ?x30 for as many lines as come
     #[arg(long, value_name = "LINESxFRAMES")]
     scan: Option<ScanShape>,
-    /// Pixels of a chunk of an HDF5 dataset, slowest dimension first: frames are cut into such tiles, and each is compressed
-    /// by itself [default: a frame]
+    /// Cut frames in HDF5 into chunks of this many pixels, slowest dimension first; each chunk is compressed
+    /// alone [default: a frame]
     #[arg(long, value_name = "ROWSxCOLUMNS")]
     chunk: Option<ChunkShape>,
-    /// Frames that are larger begin in HDF5 files at multiples of SIZE, a power of 2 from 4 KiB on [default: the stripe size,
-    /// where the storage states one]
+    /// Begin frames larger than SIZE at multiples of it in HDF5 files. SIZE is a power of 2, at least 4 KiB
+    /// [default: the stripe size, if the storage states one]
     #[arg(long, value_name = "SIZE")]
     align: Option<Bytes>,
-    /// Writers in each directory, each with a lane of its own [default: 1; 2 into a shared file, and where all frames go
-    /// through the cache of one directory]
+    /// Use this many writers in each directory, each with its own lane. Default: 1; 2 into a shared file, and
+    /// if all frames pass the cache of one directory
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     writers: Option<u32>,
-    /// Threads that encode frames, where the format asks for it: at least one a writer [default: as many as there are
-    /// processors]
+    /// Encode frames by this many threads, at least one a writer, if the format needs encoding [default: the
+    /// number of processors]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     encoders: Option<u32>,
-    /// Memory between the instrument and the storage [default: 1 GiB, or what --memory or the available memory
-    /// leaves for it]
+    /// Buffer frames in this much memory between the instrument and the storage [default: 1 GiB, or the rest
+    /// of --memory or of the available memory]
     #[arg(long)]
     buffer: Option<Bytes>,
-    /// Limit all memory of the recorder, with its buffer, the simulated instrument and the program [default: no limit beyond
-    /// those of its parts]
+    /// Limit all memory of the recorder, with its buffer, the simulated instrument and the program [default:
+    /// no limit beyond those of its parts]
     #[arg(long)]
     memory: Option<Bytes>,
-    /// What happens to a frame that finds the buffer full: the recording stops, the frame is lost, or the oldest that
-    /// waits is lost in its place [default: drop-newest]
+    /// If the buffer is full for a frame, stop the recording, lose that frame, or lose the oldest waiting one
+    /// instead [default: drop-newest]
     #[arg(long, value_name = "POLICY")]
     #[arg(value_parser = PossibleValuesParser::new(WhenFull::ALL.map(WhenFull::name)))]
     full: Option<String>,
-    /// What stays free on each storage; a directory whose storage has no more takes no more frames [default: 1 GiB]
+    /// Keep this much space free on each storage. A directory without more space takes no more frames
+    /// [default: 1 GiB]
     #[arg(long)]
     reserve: Option<Bytes>,
     /// Write a checksum of each frame into the journal
     #[arg(long)]
     checksums: bool,
-    /// How long storage may be silent after the last frame [default: 60 s]
+    /// Give storage up as hung if it does not answer for this time after the last frame [default: 60 s]
     #[arg(long)]
     hang_after: Option<Nanos>,
 }
@@ -104,22 +105,22 @@ const RESERVE: Bytes = Bytes(1 << 30);
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 
 impl Files {
-    /// The name, if it is said.
+    /// The recording's name; `None` without `--name`.
     pub(super) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Which file systems are expected.
+    /// The expected file systems.
     pub(super) fn expected(&self) -> &[FileSystemKind] {
         &self.expect
     }
 
-    /// Threads that encode frames, if it is said.
+    /// The number of threads that encode frames; `None` without `--encoders`.
     pub(super) fn encoders(&self) -> Option<u32> {
         self.encoders
     }
 
-    /// The first of these options that is given and is none of those.
+    /// The first of these options on the command line that is not in `those`.
     pub(super) fn given_beside(&self, those: &[&str]) -> Option<&'static str> {
         let options = [
             ("--name", self.name.is_some()),
@@ -143,7 +144,7 @@ impl Files {
         options.into_iter().find(|(name, given)| *given && !those.contains(name)).map(|(name, _)| name)
     }
 
-    /// Stores as it was asked for.
+    /// Changes the instrument's way of storing as the options require.
     pub(super) fn change(&self, instrument: &mut Instrument) {
         if let Some(named) = &self.format {
             let format = Format::ALL.into_iter().find(|format| format.name() == named);
@@ -163,7 +164,7 @@ impl Files {
         recording.scan = self.scan.or(recording.scan);
         recording.chunk = self.chunk.or(recording.chunk);
         if instrument.compressed && recording.format == Format::Hdf5 {
-            // Made as it would send them.
+            // Frames have the form in which the detector would send them.
             recording.compression.get_or_insert(FrameCompression::Bslz4);
         }
         if self.encoders.is_some() {
@@ -175,11 +176,12 @@ impl Files {
         self.hang_after.unwrap_or(HANG_AFTER)
     }
 
-    fn reserve(&self) -> Bytes {
+    pub(super) fn reserve(&self) -> Bytes {
         self.reserve.unwrap_or(RESERVE)
     }
 
-    /// How frames of the instrument are laid out in these directories, and the account of the memory that it takes.
+    /// The layout of the instrument's frames in these directories, and the account of the memory that it
+    /// takes.
     pub(super) fn plan(
         &self,
         asked: &Asked,
@@ -230,12 +232,12 @@ impl Files {
             align: self.align,
             ..LayoutOptions::with_buffer(buffer)
         };
-        // They are made here, frame by frame, however they would come over a network.
+        // This process makes them frame by frame, even if they would come over a network.
         let frames = StoredFrames { packets: false, ..StoredFrames::of(instrument) };
         RecordingPlan::of(frames, to, &options)
     }
 
-    /// What can be refused is refused before anything is made.
+    /// Refuses all that can be refused, before anything exists.
     pub(super) fn check(
         &self,
         instrument: &Instrument,
@@ -302,7 +304,7 @@ impl Files {
     }
 }
 
-/// What is wished of the files of an instrument: its layout, read and checked.
+/// The wishes for the files of an instrument: its layout, read and checked.
 pub(super) fn file_wishes(
     instrument: &Instrument,
     tell: impl Fn(&str),
@@ -312,13 +314,13 @@ pub(super) fn file_wishes(
     for warning in layout.iter().flat_map(UserLayout::warnings) {
         tell(&warning);
     }
-    // Nobody says which of several datasets a frame goes into: it is counted into which they went.
+    // Nothing assigns frames to several datasets: the recorder counts the dataset of each.
     let several = layout.as_ref().is_some_and(UserLayout::has_several_datasets);
     let joined = several.then(|| Arc::new(JoinedValues::without_source()));
     Ok(FileWishes { layout: layout.map(Arc::new), joined })
 }
 
-/// Whether files that are laid out so can be by the layout.
+/// Checks that the layout can describe files of this kind.
 pub(super) fn check_layout(
     wishes: &FileWishes,
     instrument: &Instrument,

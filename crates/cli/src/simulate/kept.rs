@@ -1,4 +1,4 @@
-//! A recording that stays, from what was asked for to what it came to: by this process, or by several together.
+//! A recording that stays, from the options to the results: by this process, or by several together.
 
 use std::{
     path::PathBuf,
@@ -12,7 +12,7 @@ use anyhow::Context;
 use nilometer_acquisition::{Outcome as Recorded, Recorder, RecordingPlan, Setup, sink::RawLayout};
 use nilometer_cluster::StoredPart;
 use nilometer_hdf5_recording::{FileWishes, Hdf5Contents, MasterError, put_master};
-use nilometer_model::{Moment, TargetDescription, check_expected};
+use nilometer_model::{Moment, StorageRoom, TargetDescription, check_expected};
 use nilometer_recording::instrument::Content;
 use nilometer_ring::MemoryPlan;
 use nilometer_service::recording::place::{discard_unused, make};
@@ -34,7 +34,7 @@ use crate::{
     together::{OwnLanes, Together, directories_of, unseen},
 };
 
-/// Where it goes and how, before anything is made.
+/// The recording's places and ways of storing, before anything exists.
 struct ArrangedFiles {
     described: Vec<TargetDescription>,
     plan: RecordingPlan,
@@ -43,16 +43,16 @@ struct ArrangedFiles {
     wishes: FileWishes,
 }
 
-/// What of the recording is this process's.
+/// This process's part of the recording.
 struct OwnPart {
     lanes: OwnLanes,
     clock: Clock,
-    /// What the calendar says when the clock is at zero.
+    /// The calendar's time when the clock is at zero.
     start: Moment,
     stop: Arc<AtomicBool>,
 }
 
-/// Everything that it takes.
+/// All objects that the recording needs.
 struct MadeFiles {
     targets: Vec<Arc<dyn KeptDirectory>>,
     layouts: Vec<RawLayout>,
@@ -63,11 +63,11 @@ struct MadeFiles {
 }
 
 impl Files {
-    /// Records what was asked for.
+    /// Records the instrument of the options.
     pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
         let stop = stop_on_signal().run()?;
         let cluster = ranks::cluster()?;
-        // From here on all processes say the same in the same order, whatever becomes of one of them.
+        // From here on all processes send the same messages in the same order, even if one of them fails.
         let together = Together::share(cluster.as_ref(), &shared(self.name(), asked));
         let asked = &together.own(asked);
         let (arranged, lanes) = match self.arranged(asked, to, &together) {
@@ -85,7 +85,7 @@ impl Files {
         self.kept(asked, made, &together, &stop)
     }
 
-    /// What can be refused is refused before anything is made.
+    /// Refuses all that can be refused, before anything exists.
     fn arranged(
         &self,
         asked: &Asked,
@@ -99,9 +99,19 @@ impl Files {
         check_expected(&described, self.expected()).input()?;
         let (plan, memory) = self.plan(asked, &described, &wishes)?;
         self.check(instrument, &plan, &described, together).input()?;
+        if let Some(warning) = self.shortage(asked, &described) {
+            together.note(warning);
+        }
         let writers = plan.lanes() as usize * together.turn().of as usize;
         check_layout(&wishes, instrument, writers, plan.is_bounded()).input()?;
         Ok(ArrangedFiles { described, plan, memory, wishes })
+    }
+
+    /// A warning if the storage is full before all frames have come.
+    fn shortage(&self, asked: &Asked, on: &[TargetDescription]) -> Option<String> {
+        let room = StorageRoom::on(on, self.reserve(), asked.instrument.written_rate());
+        let frames = asked.frames.map(|frames| asked.instrument.schedule().due(frames));
+        room.shortage(frames.map_or(asked.duration, |takes| takes.min(asked.duration)))
     }
 
     /// Its directories and the recorder.
@@ -136,7 +146,7 @@ impl Files {
         }
     }
 
-    /// It begins, and is told when it is over.
+    /// Starts the recording, and reports its results at the end.
     fn kept(
         &self,
         asked: &Asked,
@@ -157,7 +167,7 @@ impl Files {
         part.faults.extend(begun.err().map(|error| error.to_string()));
         let parts = together.stored(part);
         if parts.is_empty() {
-            // Process 0 tells what all came to.
+            // Process 0 reports the results of all.
             std::mem::forget(targets);
             return Ok(());
         }
@@ -170,13 +180,13 @@ impl Files {
         let master = self.master(&layouts[0], &outcome, &targets, &parts);
         let paths: Vec<_> = directories_of(&parts).iter().map(|path| path.display().to_string()).collect();
         tell::result_line(format_args!("\nnilometer verify {}", paths.join(" ")));
-        // A directory on storage that hangs must not be closed: the program is to end.
+        // Closing a directory on storage that hangs would block, and the program must end.
         std::mem::forget(targets);
         went_well(&parts).run()?;
         master.context("can't write the file over those of the recording").run()
     }
 
-    /// The file over those of a recording in HDF5, where this process sees all of them.
+    /// Writes the file over those of a recording in HDF5, if this process sees all of them.
     fn master(
         &self,
         layout: &RawLayout,
@@ -203,7 +213,7 @@ impl Files {
 }
 
 impl MadeFiles {
-    /// It does not begin: what was made for it is removed, as far as its storage answers.
+    /// Gives the recording up before its start. Removes its files, as far as the storage answers.
     fn discard(self) {
         let MadeFiles { targets, layouts, recorder, .. } = self;
         if recorder.cancel() {
@@ -235,7 +245,7 @@ fn lanes_on(
         layout.head.lanes = own.all;
         layout.origin = content.origin();
         layout.hdf5 = hdf5.cloned();
-        // What can't be made again is checked by its checksum.
+        // Frames that can't be generated again need a checksum.
         layout.checksums |= layout.origin.is_none();
         lanes.push((target.clone(), layout));
     }

@@ -1,4 +1,5 @@
-//! `nilometer simulate`: what an instrument would deliver, recorded into directories that stay, or sent over a network.
+//! `nilometer simulate`: records an instrument's data into directories that stay, or sends them over a
+//! network.
 
 mod asked;
 mod faulty;
@@ -18,47 +19,52 @@ use nilometer_intake::transport::udp::Address;
 use nilometer_model::{Instrument, Nanos, Seed, TargetUrl};
 use nilometer_storage::{target::run_id, user_file};
 
-use crate::{Blame, Outcome};
+use crate::{Blame, Outcome, instrument_changes::InstrumentChanges};
 use asked::{Rate, Shape, shape};
 use faulty::FaultOptions;
 use files::Files;
 use network::Network;
 use stream::Stream;
 
-/// Records what an instrument would deliver, when it is due, into directories that stay; or sends it over a network
+/// Record an instrument's simulated frames, each when it is due. Writes them into directories that stay, or
+/// sends them over a network
 ///
-/// Started several times by a launcher of MPI, as `mpirun --host a,b -n 2 nilometer simulate pilatus-6m --to /gpfs ...`, each process
-/// records every n-th frame of one recording.
+/// To record on several machines, start it with a launcher of MPI: `mpirun --host a,b -n 2 nilometer simulate
+/// pilatus-6m --to /gpfs ...`. Each of `n` processes records every n-th frame of one recording.
 #[derive(Debug, Args)]
 pub(crate) struct Simulate {
     /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file
     instrument: String,
-    /// Where the recording goes, in a new directory of its name; may be given several times: a lane each, and one that
-    /// fails or is full leaves its frames to the others. Or one address, udp://HOST:PORT: packets are sent there, those of
-    /// further streams and modules to the next ports; or tcp://ADDRESS:PORT: a receiver is awaited there, and frames are sent
-    /// to it by the DECTRIS stream
+    /// Record into this directory, in a new one with the recording's name. Repeat the option for several
+    /// lanes; a lane that fails or is full leaves its frames to the others. Or send to one address. With
+    /// udp://HOST:PORT, packets go to this port, and those of further streams and modules to the next ports.
+    /// With tcp://ADDRESS:PORT, a receiver connects there, and gets frames by the DECTRIS stream
     #[arg(long = "to", required = true, value_name = "DIRECTORY|ADDRESS")]
     to: Vec<PathBuf>,
-    /// How long frames come [default: 10 s; with --frames, or a --scan, as long as these take]
+    /// Deliver frames for this time [default: 10 s; with --frames or a --scan, as long as these take]
     #[arg(long)]
     duration: Option<Nanos>,
-    /// End after so many frames at the latest, counted over all streams; those of a network's format, such as VDIF, if
-    /// packets are sent
+    /// Stop after this many frames at the latest, counted over all streams. If packets are sent, these are
+    /// frames of a network's format, such as VDIF
     #[arg(long)]
     frames: Option<u64>,
-    /// Frames a second of each stream, instead of the instrument's, or how much data: "25 Hz", "8 Gbit/s"
+    /// Deliver at this rate instead of the instrument's: frames a second of each stream, or data: "25 Hz", "8
+    /// Gbit/s"
     #[arg(long, value_name = "FREQUENCY|RATE")]
     rate: Option<Rate>,
-    /// Pixels of a frame, instead of the instrument's, such as "1475 x 1679": those of a row first, as `nilometer
-    /// instrument show` has them
+    /// Use frames of this size instead of the instrument's, such as "1475 x 1679". The pixels of a row come
+    /// first, as `nilometer instrument show` prints them
     #[arg(long, value_name = "PIXELS", value_parser = shape)]
     shape: Option<Shape>,
-    /// Streams in step, instead of the instrument's
+    /// Deliver this many streams in step, instead of the instrument's
     #[arg(long)]
     streams: Option<u64>,
-    /// Where all random numbers come from: the same data, and the same faults, once more [default: another each time]
+    /// Seed all random numbers: the same seed gives the same data and the same faults [default: another each
+    /// time]
     #[arg(long)]
     seed: Option<u64>,
+    #[command(flatten)]
+    changes: InstrumentChanges,
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
@@ -69,7 +75,7 @@ pub(crate) struct Simulate {
     faults: FaultOptions,
 }
 
-/// What is to be delivered.
+/// The instrument, and how much of it to deliver.
 #[derive(Debug)]
 struct Asked {
     instrument: Instrument,
@@ -78,7 +84,7 @@ struct Asked {
     seed: Seed,
 }
 
-/// How long frames come, unless it is said.
+/// The time for which frames come without `--duration`.
 const DURATION: Nanos = Nanos::from_millis(10_000);
 
 impl Simulate {
@@ -93,7 +99,7 @@ impl Simulate {
         }
     }
 
-    /// Where frames go to over TCP; none if they go elsewhere.
+    /// The address of frames over TCP; `None` if they go elsewhere.
     fn stream_address(&self) -> anyhow::Result<Option<String>> {
         let Some(to) = self.to.iter().map(|to| to.to_string_lossy()).find(|to| to.starts_with("tcp://"))
         else {
@@ -110,7 +116,7 @@ impl Simulate {
         Ok(Some(to.into_owned()))
     }
 
-    /// Where packets go to; none if frames go into directories.
+    /// The address of packets; `None` if frames go into directories.
     fn address(&self) -> anyhow::Result<Option<Address>> {
         let written: Vec<_> = self.to.iter().map(|to| to.to_string_lossy()).collect();
         let Some(first) = written.iter().find(|to| Address::is_meant_by(to) && !TargetUrl::is_one(to)) else {
@@ -133,7 +139,7 @@ impl Simulate {
         Ok(Some(first.parse().map_err(|error| anyhow!("--to {error}"))?))
     }
 
-    /// A scan whose lines are known has as many frames, and takes as long as they do.
+    /// A scan with a number of lines sets the number of frames and the duration.
     fn scan(&self, asked: &mut Asked) -> anyhow::Result<()> {
         let Some(scan) = asked.instrument.recording.scan else { return Ok(()) };
         if let Some(frames) = asked.frames {
@@ -152,12 +158,17 @@ impl Simulate {
         Ok(())
     }
 
-    /// The instrument as it was asked for.
+    /// The instrument with the changes of the options.
     fn asked(&self, over_network: bool) -> anyhow::Result<Asked> {
         let mut instrument = user_file::instrument(&self.instrument)?;
         if let Some(Shape(shape)) = &self.shape {
             instrument.shape.clone_from(shape);
         }
+        ensure!(
+            self.rate.is_none() || !self.changes.has_frame_rate(),
+            "--rate and --frame-rate: write one of them"
+        );
+        self.changes.apply(&mut instrument)?;
         if let Some(rate) = self.rate {
             instrument.frame_rate = rate.of_frames(instrument.frame_size());
         }
@@ -166,6 +177,7 @@ impl Simulate {
             self.network.change(&mut instrument)?;
         } else {
             self.files.change(&mut instrument);
+            instrument = instrument.simulated();
         }
         instrument.check().map_err(|why| anyhow!("{}: {why}", self.instrument))?;
         if !over_network {

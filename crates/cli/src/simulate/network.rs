@@ -1,4 +1,4 @@
-//! Packets as the instrument would send them over a network, with the faults that are asked for.
+//! Sends an instrument's packets over a network, with the faults of the options.
 
 use std::{sync::atomic::Ordering, thread};
 
@@ -22,53 +22,53 @@ use super::{
 };
 use crate::{Blame, Outcome, signals::stop_on_signal, tell};
 
-/// What is sent, and what goes wrong with it.
+/// The options of packets and of their faults.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Over a network")]
 pub(super) struct Network {
-    /// End after so many packets of each stream at the latest
+    /// Stop after this many packets of each stream at the latest
     #[arg(long, value_parser = value_parser!(u64).range(1..))]
     packets: Option<u64>,
-    /// The stations of VDIF frames, two characters each, as in Ef,Mc: they take turns in each stream
+    /// Use these stations in VDIF frames, two characters each, such as Ef,Mc. They take turns in each stream
     #[arg(long, value_name = "STATION,...", value_delimiter = ',')]
     stations: Vec<Station>,
-    /// The threads of VDIF frames, as in 0,1,2,3: they take turns
+    /// Use these threads in VDIF frames, such as 0,1,2,3. They take turns
     #[arg(long, value_name = "THREAD,...", value_delimiter = ',')]
     threads: Vec<u16>,
-    /// Packets that come in another size
+    /// Send this share of packets in another size
     #[arg(long, value_name = "SHARE", value_parser = part)]
     odd: Option<Share>,
-    /// Packets of random bytes beside the stream, every second one from another port: as a share of its packets, which may
-    /// be above 100 %
+    /// Send packets of random bytes beside the stream, every second one from another port. The share of the
+    /// stream's packets may be above 100 %
     #[arg(long, value_name = "SHARE")]
     foreign: Option<Share>,
-    /// After so many packets, and again and again, serial numbers fall back to where they began, as at a new scan
+    /// Restart serial numbers each time after this many packets, as at a new scan
     #[arg(long, value_name = "PACKETS", value_parser = value_parser!(u64).range(1..))]
     restart_after: Option<u64>,
-    /// The clock in VDIF or Mark5B frames jumps, as in "3 s" or "-3 s"
+    /// Let the clock in VDIF or Mark5B frames jump by this time, such as "3 s" or "-3 s"
     #[arg(long, value_name = "TIME", requires = "jump_after", allow_hyphen_values = true)]
     jump: Option<Jump>,
-    /// After how many packets it does
+    /// Let the clock jump after this many packets
     #[arg(long, value_name = "PACKETS", requires = "jump")]
     jump_after: Option<u64>,
-    /// How many routers packets to a multicast group may pass [default: 1]
+    /// Let packets to a multicast group pass this many routers [default: 1]
     #[arg(long)]
     ttl: Option<u8>,
-    /// The interface by which packets to a multicast group leave [default: the system's choice]
+    /// Send packets to a multicast group by this interface [default: the system's choice]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
 }
 
-/// More packets beside a stream are a flood of which the stream is no part any more.
+/// The most foreign packets for each packet of the stream: more would be a flood that hides the stream.
 const FOREIGN_MAX: f64 = 100.0;
 /// 2000-01-01 00:00 UTC, in seconds since 1970.
 const SINCE_2000: u64 = 946_684_800;
 const SECOND: u64 = 1_000_000_000;
-/// Time for making data before the first packet.
+/// The time to prepare data before the first packet.
 const AHEAD: u64 = SECOND / 4;
 
 impl Network {
-    /// The first of these options that is given.
+    /// The first of these options on the command line.
     pub(super) fn given(&self) -> Option<&'static str> {
         let options = [
             ("--packets", self.packets.is_some()),
@@ -84,7 +84,7 @@ impl Network {
         options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
     }
 
-    /// Sends for the stations and threads that are named.
+    /// Puts the stations and threads of the options into the instrument's packets.
     pub(super) fn change(&self, instrument: &mut Instrument) -> anyhow::Result<()> {
         let asked = if self.stations.is_empty() { "--threads" } else { "--stations" };
         if self.stations.is_empty() && self.threads.is_empty() {
@@ -105,7 +105,7 @@ impl Network {
         }
     }
 
-    /// Sends what was asked for.
+    /// Sends the instrument's packets.
     pub(super) fn send(&self, asked: &Asked, address: &Address, faults: &FaultOptions) -> Outcome {
         let mut simulation = self.simulation(asked, address, faults).input()?;
         let shape = simulation.shape().input()?;
@@ -121,7 +121,7 @@ impl Network {
         let stop = stop_on_signal().run()?;
         tell::note(format_args!("sending {} to {address} for {}", asked.instrument.name, asked.duration));
         if shape.clock.is_some() {
-            // A station's seconds begin with the world's.
+            // A station's seconds begin with the seconds of UTC.
             thread::sleep(begin.since(Calendar::now().time).duration());
         }
         let left = sender.run(Clock::start(), &stop).run()?;
@@ -156,14 +156,14 @@ impl Network {
         })
     }
 
-    /// With those that packets alone have.
+    /// The faults of these options, and those that packets share with images.
     fn faults(&self, asked: &FaultOptions) -> Faults {
         let share = |share: Option<Share>| share.map_or(0.0, |share| share.0);
         Faults { odd: share(self.odd), foreign: share(self.foreign), ..asked.faults() }
     }
 }
 
-/// What was sent, a line each.
+/// The results of sending, one line each.
 fn summary(left: &Left, simulation: &Simulation, shape: &Shape) -> String {
     let sent = sent(left);
     let counts = counts(left);
@@ -218,7 +218,7 @@ fn lateness(left: &Left) -> String {
     format!("half by {half}, 1 % by {most}, 0.01 % by {nearly}, at most {}", Nanos(left.lateness.max()))
 }
 
-/// A line for each kind of fault that there was, or that was asked for.
+/// One line for each kind of fault that occurred, or that an option set.
 fn faults(counts: &FaultCounts, restarts: u64, simulation: &Simulation) -> Vec<String> {
     let faults = &simulation.faults;
     let kinds = [
@@ -239,10 +239,10 @@ fn faults(counts: &FaultCounts, restarts: u64, simulation: &Simulation) -> Vec<S
     fault_lines(faults, counts, "packets").into_iter().chain(others).collect()
 }
 
-/// How much later than due the last packet may leave: more, and the pace was another.
+/// The most that the last packet may be late. If it is later, the rate was not the instrument's.
 const BEHIND_MAX: Nanos = Nanos::from_millis(100);
 
-/// What was not sent, or not in time, becomes the exit code.
+/// Turns packets that were not sent, or sent late, into a failure.
 fn went_well(left: &Left, interrupted: bool) -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     let unsent = sent(left).unsent;

@@ -1,4 +1,4 @@
-//! What a recording came to, in words: of this process, or of all that made it together.
+//! The results of a recording, as text: of this process, or of all that made it together.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use nilometer_storage::target::KeptDirectory;
 use super::turns::told_of_all;
 use crate::{recorded::ring_and_lanes, together::Together};
 
-/// What this process stored.
+/// The results of this process.
 pub(super) fn own_part(
     together: &Together<'_>,
     outcome: &Recorded,
@@ -45,7 +45,7 @@ pub(super) fn own_part(
     }
 }
 
-/// What became of the frames, a line each.
+/// The fate of the frames, one line each.
 pub(super) fn summary(parts: &[StoredPart], instrument: &Instrument) -> String {
     let frame = instrument.frame_size();
     let sum = |of: fn(&StoredPart) -> u64| parts.iter().map(of).sum::<u64>();
@@ -71,7 +71,7 @@ pub(super) fn summary(parts: &[StoredPart], instrument: &Instrument) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What was written for frames of so many bytes, and at which rate.
+/// The bytes written for these frames, and the rate.
 fn written(written: u64, frames: u64, wall: Nanos, format: Format) -> String {
     let rate = ByteRate::of(written, wall);
     let smaller = frames as f64 / written.max(1) as f64;
@@ -89,7 +89,7 @@ fn written(written: u64, frames: u64, wall: Nanos, format: Format) -> String {
     }
 }
 
-/// How many frames were lost, and why; by process where there are several.
+/// The number of lost frames, with the reasons; by process if there are several.
 fn lost(parts: &[StoredPart]) -> String {
     let mut each = Vec::new();
     for ((rank, part), unmade) in parts.iter().enumerate().zip(unmade(parts)) {
@@ -101,12 +101,12 @@ fn lost(parts: &[StoredPart]) -> String {
     if each.is_empty() { "nothing".into() } else { format!("frames: {}", each.join("; ")) }
 }
 
-/// How many frames the instrument delivered: up to the last that any process had.
+/// The number of frames that the instrument delivered: up to the last that any process had.
 fn delivered(parts: &[StoredPart]) -> u64 {
     parts.iter().map(|part| part.delivered).max().unwrap_or(0)
 }
 
-/// Of each process, how many frames of its turn came after it had ended, while others went on.
+/// For each process, the frames of its turn that came after its end, while others went on.
 fn unmade(parts: &[StoredPart]) -> impl Iterator<Item = u64> {
     let all = delivered(parts);
     let of = u32::try_from(parts.len()).unwrap_or(u32::MAX);
@@ -128,7 +128,7 @@ fn losses(outcome: &Recorded) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join(", "))
 }
 
-/// Losses and lanes that failed become the exit code.
+/// Turns losses and failed lanes into a failure.
 pub(super) fn went_well(parts: &[StoredPart]) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     let due = delivered(parts);

@@ -1,4 +1,4 @@
-//! Frames over TCP, as a detector sends them by the DECTRIS stream.
+//! Sends frames over TCP, as a detector does by the DECTRIS stream.
 
 use std::sync::atomic::Ordering;
 
@@ -25,36 +25,36 @@ use super::{
 };
 use crate::{Blame, Outcome, signals::stop_on_signal, tell};
 
-/// How frames are sent.
+/// The options of the stream.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Over TCP")]
 pub(super) struct Stream {
-    /// Connect to a receiver that waits there, instead of waiting for one as a detector does
+    /// Connect to a receiver that waits at the address, instead of waiting for one as a detector does
     #[arg(long)]
     connect: bool,
-    /// The version of the DECTRIS stream: 2 (CBOR), or 1 (JSON and blobs)
+    /// Send this version of the DECTRIS stream: 2 (CBOR), or 1 (JSON and blobs)
     #[arg(long = "stream-version", value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2))]
     version: Option<u8>,
-    /// Thresholds of a detector, each with a frame of its own in every image; version 2 only
+    /// Simulate a detector with COUNT thresholds, each with its own frame in every image (version 2 only)
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=64))]
     channels: Option<u64>,
-    /// Images that may wait for a receiver: one that is due while as many wait is dropped, as a detector does [default: those
-    /// of 5 s, at most 1 GiB]
+    /// Let this many images wait for a receiver. A further image that is due is dropped, as a detector does
+    /// [default: those of 5 s, at most 1 GiB]
     #[arg(long, value_name = "IMAGES", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     queue: Option<u64>,
-    /// Wait for a receiver that is slower, instead of dropping images: nothing is lost, and they come in its pace
+    /// Wait for a slower receiver instead of dropping images: nothing is lost, and the receiver sets the rate
     #[arg(long)]
     wait: bool,
 }
 
-/// What may wait where nobody says how much.
+/// The images that may wait by default: those of this time, up to these bytes.
 const QUEUE_TIME: Nanos = Nanos::from_millis(5_000);
 const QUEUE_BYTES: u64 = 1 << 30;
-/// How many images may overtake one: they are all in memory.
+/// The most images that may overtake one: all of them are in memory.
 const DISTANCE_MAX: u64 = 1000;
 
 impl Stream {
-    /// The first of these options that is given.
+    /// The first of these options on the command line.
     pub(super) fn given(&self) -> Option<&'static str> {
         let options = [
             ("--connect", self.connect),
@@ -66,7 +66,7 @@ impl Stream {
         options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
     }
 
-    /// Sends what was asked for.
+    /// Sends the instrument's images.
     pub(super) fn send(
         &self,
         asked: &Asked,
@@ -160,7 +160,7 @@ impl Stream {
     }
 }
 
-/// What an instrument compresses by, as far as a stream has it.
+/// The compression of an instrument, if the stream has it.
 fn compression_of(instrument: &Instrument, version: StreamVersion) -> anyhow::Result<FrameCompression> {
     let compression = instrument.recording.compression.unwrap_or(FrameCompression::Bslz4);
     let sent = match compression {
@@ -178,20 +178,20 @@ fn compression_of(instrument: &Instrument, version: StreamVersion) -> anyhow::Re
     }
 }
 
-/// Who watches is told at once: at the end it is too late to start the receiver again.
+/// Reports the first drop at once: at the end it is too late to start the receiver again.
 fn first_dropped(image: u64) {
     tell::note(format_args!(
         "image {image} finds the queue full: it is dropped, and so are those behind it that do"
     ));
 }
 
-/// How long an image is exposed: no longer than to the next, of a burst too.
+/// The exposure time of an image: at most the time to the next one, also in a burst.
 fn exposure(instrument: &Instrument) -> Nanos {
     let period = instrument.frame_rate.period();
     instrument.cbf.exposure_time.unwrap_or(period).min(period)
 }
 
-/// What the catalogue knows of a detector, in the words and units of the stream: those of version 2.
+/// The catalogue's facts about a detector, in the words and units of the stream: those of version 2.
 fn fields(
     instrument: &Instrument,
     version: StreamVersion,
@@ -207,7 +207,7 @@ fn fields(
         number("count_time", exposure(instrument).seconds()),
     ];
     if version == StreamVersion::One {
-        // Version 2 says it of each image.
+        // In version 2 each image has its own.
         fields.push(text("compression", compression.name()));
     }
     fields.extend(cbf.wavelength.map(|length| number("incident_wavelength", length.angstrom())));
@@ -222,7 +222,7 @@ fn element_of(pixel: PixelType) -> Option<ElementType> {
     ElementType::of_name(pixel.name())
 }
 
-/// What was sent, a line each.
+/// The results of sending, one line each.
 fn summary(sent: &SentSeries, series: &SimulatedSeries, asked: &Asked) -> String {
     let seconds = sent.wall.seconds().max(1e-9);
     let frames = sent.images * series.start.channels.len() as u64;
@@ -260,7 +260,7 @@ fn summary(sent: &SentSeries, series: &SimulatedSeries, asked: &Asked) -> String
     lines.join("\n") + "\n"
 }
 
-/// Images that found the queue full, and why.
+/// Counts the images that found the queue full, with the reason.
 fn dropped(sent: &SentSeries) -> String {
     match (sent.dropped, sent.dropped_alone) {
         (0, _) => "none".into(),
@@ -269,10 +269,10 @@ fn dropped(sent: &SentSeries) -> String {
     }
 }
 
-/// How much later than due the last image may leave: more, and the pace was another.
+/// The most that the last image may be late. If it is later, the rate was not the instrument's.
 const BEHIND_MAX: Nanos = Nanos::from_millis(100);
 
-/// What was not sent, or not in time, becomes the exit code.
+/// Turns images that were not sent, or sent late, into a failure.
 fn went_well(sent: &SentSeries, series: &SimulatedSeries, interrupted: bool) -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     let images = series.start.images;

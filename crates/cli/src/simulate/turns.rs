@@ -1,4 +1,5 @@
-//! Frames in turn: which of them each of several processes that record together has, and what can't be stored so.
+//! Frames in turn: the share of each process in a common recording, and the ways of storing that do not allow
+//! it.
 
 use anyhow::ensure;
 use nilometer_cluster::{SharedRecording, StoredPart};
@@ -12,7 +13,7 @@ use crate::{
     version,
 };
 
-/// What a process was asked to record together with others, or alone.
+/// The recording in the words of this process's command line.
 pub(super) fn shared(name: Option<&str>, asked: &Asked) -> SharedRecording {
     let id = run_id().0;
     SharedRecording {
@@ -26,7 +27,7 @@ pub(super) fn shared(name: Option<&str>, asked: &Asked) -> SharedRecording {
     }
 }
 
-/// What all must have been asked for alike: how many threads encode is each process's own.
+/// The part that must be the same for all processes. The number of encoders is each process's own.
 fn what_is_recorded(instrument: &Instrument) -> String {
     let mut instrument = instrument.clone();
     instrument.recording.encoders = None;
@@ -34,8 +35,8 @@ fn what_is_recorded(instrument: &Instrument) -> String {
 }
 
 impl Together<'_> {
-    /// What is recorded, as this process does it. Frames in turn stand at their own numbers in a file of HDF5: each process has one
-    /// for all of its own, and no file of so many frames.
+    /// The recording as this process makes it. In HDF5, frames in turn stand at their own numbers. Each
+    /// process has one file for all its frames, so the limit of frames a file does not apply.
     pub(super) fn own(&self, asked: &Asked) -> Asked {
         let mut instrument = asked.instrument.clone();
         if self.is_shared() && instrument.recording.format == Format::Hdf5 {
@@ -44,7 +45,7 @@ impl Together<'_> {
         Asked { instrument, ..*asked }
     }
 
-    /// Whether frames in turn can be stored so.
+    /// Checks that frames in turn can be stored this way.
     pub(super) fn check_storing(&self, storing: Storing, recording: &RecordingLayout) -> anyhow::Result<()> {
         if !self.is_shared() {
             return Ok(());
@@ -69,13 +70,13 @@ impl Together<'_> {
         Ok(())
     }
 
-    /// Which frames this process records.
+    /// The frames that this process records.
     pub(super) fn turn(&self) -> FrameTurn {
         FrameTurn { first: self.rank(), of: self.size() }
     }
 }
 
-/// What all processes came to, a line each, and the directories of all.
+/// The results of all processes, one line each, and the directories of all.
 pub(super) fn told_of_all(parts: &[StoredPart]) -> Vec<String> {
     let machines = machines_of(parts);
     let mut lines = vec![format!("recorders   {} processes on {machines}, frames in turn", parts.len())];

@@ -1,4 +1,4 @@
-//! What one element gives: from options first, then from a record, then assumed where an assumption is harmless.
+//! The limits of one element: from options, else from a record, else assumed if an assumption is harmless.
 
 use std::path::PathBuf;
 
@@ -12,31 +12,32 @@ use nilometer_plan::{
     sizing::{Demand, Figure, Kind, LimitOrigin, Limits},
 };
 
-/// The options that say what one element gives.
+/// The options that set the limits of one element.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// A record of `evaluate --for INSTRUMENT`, whose measured limits are taken
+    /// Take measured limits from this record of `evaluate --for INSTRUMENT`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Which target of the record: its path, letter, or number from 1
+    /// Take the limits of this target of the record: its path, letter, or number from 1
     #[arg(long, value_name = "TARGET", requires = "record")]
     target: Option<String>,
-    /// What one storage server (or target) takes when it is only written [default: as measured]
+    /// Rate at which one storage server (or target) takes writes alone [default: the measured one]
     #[arg(long, value_name = "RATE")]
     write_rate: Option<ByteRate>,
-    /// What it gives when it is only read [default: as much as it takes]
+    /// Rate at which it delivers reads alone [default: the rate of writes]
     #[arg(long, value_name = "RATE")]
     read_rate: Option<ByteRate>,
-    /// Space of one storage server [default: not looked at]
+    /// Space of one storage server [default: ignored]
     #[arg(long, value_name = "SIZE")]
     space: Option<Bytes>,
-    /// What one writer stream of a recorder gets of the storage [default: as measured, else what a server takes]
+    /// Rate that one writer stream of a recorder reaches [default: the measured one, else a server's rate]
     #[arg(long, value_name = "RATE")]
     writer_rate: Option<ByteRate>,
     /// Writer streams of a recorder [default: one a core]
     #[arg(long, value_name = "NUMBER")]
     writers: Option<u64>,
-    /// A network link into a recorder, such as "10 Gbit/s" [default: the slowest Ethernet that carries a stream]
+    /// Network link into a recorder, such as "10 Gbit/s" [default: the slowest Ethernet that carries a
+    /// stream]
     #[arg(long, value_name = "RATE")]
     link: Option<LinkRate>,
     /// Links of a recorder over which instruments deliver [default: 1]
@@ -45,15 +46,15 @@ pub(crate) struct Options {
     /// Processor cores of a recorder [default: of the record's machine, else of this one]
     #[arg(long, value_name = "NUMBER")]
     cores: Option<f64>,
-    /// Processor cores that recording 1 GB/s of frames keeps busy, such as 0.2 [default: as measured with the same format,
-    /// storing and data, else 0.4, and 1.6 where frames are packed]
+    /// Processor cores that recording 1 GB/s of frames keeps busy, such as 0.2. Default: as measured with the
+    /// same format, storing and data; else 0.4, and 1.6 if frames are packed
     #[arg(long, value_name = "NUMBER")]
     cores_per_gb: Option<f64>,
-    /// Memory of a recorder for frames that are not yet written, such as "64 GiB" [default: half of
-    /// that of the record's machine, else of this one]
+    /// Memory of a recorder for frames that wait, such as "64 GiB" [default: half the memory of the record's
+    /// machine, else of this one]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
-    /// The longest time for which the storage takes nothing [default: as measured, else 1 s]
+    /// Longest time in which the storage takes no data [default: as measured, else 1 s]
     #[arg(long, value_name = "TIME")]
     stall: Option<Nanos>,
 }
@@ -61,13 +62,13 @@ pub(crate) struct Options {
 const COUNT_MOST: u64 = 1000;
 const STALL_ASSUMED: Nanos = Nanos(1_000_000_000);
 const STALL_MOST: Nanos = Nanos(3_600_000_000_000);
-/// Ethernet, in Gbit/s.
+/// Rates of Ethernet, in Gbit/s.
 const LINKS: [f64; 7] = [1.0, 10.0, 25.0, 40.0, 100.0, 200.0, 400.0];
 const GIGABIT: f64 = 125e6;
-/// Where this machine does not say how much it has.
+/// The memory of a machine that does not state its own.
 const MEMORY_LEAST: Bytes = Bytes(1 << 30);
 
-/// What one element gives, and what must be known of that before the answer is used.
+/// The limits of one element, and the remarks that you must read before you use the answer.
 #[derive(Debug)]
 pub(crate) struct FoundLimits {
     pub(crate) limits: Limits,
@@ -75,8 +76,13 @@ pub(crate) struct FoundLimits {
 }
 
 impl Options {
-    /// All limits, or one message about what is missing or makes no sense. What a record tells of the instruments, and what was
-    /// said of them, is put into the demand, whose kinds are of these instruments.
+    /// True if an option gives the rate of a storage server, or a record of it.
+    pub(crate) fn name_a_rate(&self) -> bool {
+        self.write_rate.is_some() || self.record.is_some()
+    }
+
+    /// All limits, or one message about missing or senseless values. The demand must have the kinds of these
+    /// instruments. It gets the facts about them from the record and the options.
     pub(crate) fn found(
         &self,
         headroom: f64,
@@ -115,7 +121,7 @@ impl Options {
         Ok(FoundLimits { limits, remarks })
     }
 
-    /// What packing and recording come to, by option, record, or the usual.
+    /// The cost of packing and of recording: from an option, from the record, or the usual one.
     fn put_into(&self, demand: &mut Demand, measured: &MeasuredLimits) {
         let record = self.record.as_ref().map_or_else(String::new, |path| path.display().to_string());
         for (kind, known) in demand.kinds.iter_mut().zip(&measured.kinds) {
@@ -174,7 +180,7 @@ impl Options {
         (writer, writers.unwrap_or_else(|| Figure::assumed(a_core, "one a core, onto as many servers")))
     }
 
-    /// Nothing else can stand for the rate of a server.
+    /// The message that only the rate of a server itself can help.
     fn no_write_rate(&self, measured: &MeasuredLimits) -> String {
         let bound = measured.bound_elsewhere.join(", ");
         let told = match &self.record {
@@ -194,7 +200,7 @@ impl Options {
         format!("{told} what a storage server takes: write --write-rate{record}")
     }
 
-    /// What makes no sense, with what would.
+    /// Refuses senseless values, and proposes better ones.
     fn check(&self) -> anyhow::Result<()> {
         let rates = [
             ("--write-rate", self.write_rate),
@@ -232,7 +238,7 @@ impl Options {
     }
 }
 
-/// The machine that this runs on, which stands for a recorder of which nobody said anything.
+/// This machine, in place of a recorder that no option describes.
 struct Machine {
     cores: Figure<f64>,
     memory: Figure<Bytes>,
@@ -252,7 +258,7 @@ impl Machine {
     }
 }
 
-/// The slowest Ethernet that carries a stream, with what is to stay free.
+/// The slowest Ethernet that carries a stream and leaves the headroom free.
 fn ethernet(demand: &Demand, headroom: f64) -> Figure<ByteRate> {
     let fastest = demand.kinds.iter().map(Kind::peak).fold(0.0, f64::max);
     let carries = |gigabits: &f64| gigabits * GIGABIT * (1.0 - headroom) >= fastest;
@@ -264,7 +270,7 @@ fn given<T>(value: Option<T>, option: &str) -> Option<Figure<T>> {
     value.map(|value| Figure::given(value, option))
 }
 
-/// The target that is meant.
+/// The number of the target with this name; without a name, of the only one.
 fn target(results: &Results, name: Option<&str>) -> anyhow::Result<usize> {
     let paths = results.targets.iter().map(|target| target.path.as_str()).enumerate();
     let is_meant = |(index, path): &(usize, &str)| {

@@ -1,4 +1,5 @@
-//! The result of `verify` for programs. Numbers of frames count from 0; a range has its first frame and how many there are.
+//! The result of `verify` for programs. Frame numbers count from 0; a range has its first frame and its
+//! count.
 
 use std::path::PathBuf;
 
@@ -11,20 +12,20 @@ use serde_json::{Value, json};
 
 use crate::recording_text::what;
 
-/// A recording that was read back, and what follows of it.
+/// A recording that was read back, and the verdict on it.
 pub(super) struct Judged<'a> {
     pub(super) recording: &'a Recording,
     pub(super) verified: &'a Verified,
     pub(super) scan: &'a Scan,
-    /// Frames that can be read and may be damaged all the same.
+    /// Readable frames that may still be damaged.
     pub(super) unproved: u64,
-    /// Files of HDF5 whose index does not agree with the journals, and why.
+    /// HDF5 files whose index does not agree with the journals, with the reason.
     pub(super) torn: &'a [(PathBuf, String)],
-    /// Why it is not whole, in words.
+    /// The reasons why it is not whole, in words.
     pub(super) faults: &'a [String],
 }
 
-/// The truth that right frames were compared with; none if no frame had any.
+/// The kind of truth that right frames were compared with; `None` if no frame had any.
 fn compared_with(verified: &Verified) -> Option<&'static str> {
     match (verified.made_again, verified.right > verified.unchecked) {
         (true, _) => Some("the simulated instrument"),
@@ -55,7 +56,7 @@ fn headers(headers: &Headers) -> Value {
 }
 
 impl Judged<'_> {
-    /// `what` says whether frames or blocks of packets are counted.
+    /// The result as JSON. `what` is the unit that it counts: frames, or blocks of packets.
     pub(super) fn value(&self) -> Value {
         let Judged { recording, verified, scan, unproved, torn, faults } = self;
         let head = recording.head();

@@ -1,4 +1,4 @@
-//! `nilometer verify`: whether a recording is whole, and exactly what is not.
+//! `nilometer verify`: checks that a recording is whole, and lists exactly the parts that are not.
 
 mod json;
 
@@ -31,27 +31,27 @@ use crate::{
 use json::Judged;
 pub(crate) use json::range;
 
-/// Reads recordings back, frame by frame, and names every frame that is missing or damaged
+/// Read recordings back, frame by frame, and list missing and damaged frames
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// The directories of a recording, those of all lanes, or of several; or their URLs (root://, nfs://, s3://, hdfs://); or a
-    /// file of HDF5 without a journal
+    /// The directories of a recording, those of all lanes, or of several. Also their URLs (root://, nfs://,
+    /// s3://, hdfs://), or an HDF5 file without a journal
     #[arg(required = true)]
     directories: Vec<PathBuf>,
-    /// Count only frames that survive the loss of power, not all that were acknowledged
+    /// Count only frames that survive the loss of power, not all acknowledged ones
     #[arg(long)]
     durable: bool,
-    /// Of a file of HDF5 without a journal: the dataset that has the frames [default: /entry/data/data, else the one with the
-    /// most dimensions]
+    /// Read frames from this dataset of an HDF5 file without a journal [default: /entry/data/data, else the
+    /// one with the most dimensions]
     #[arg(long, value_name = "PATH")]
     dataset: Option<String>,
-    /// As JSON: a list of recordings, or of the one file
+    /// Print JSON: a list of recordings, or of the one file
     #[arg(long)]
     json: bool,
 }
 
 impl Verify {
-    /// The file that it reads, if it reads no recording.
+    /// The file that the command reads, if the argument is no recording.
     pub(crate) fn lone_file(&self) -> Option<&Path> {
         lone_file::named_file(&self.directories)
     }
@@ -90,7 +90,7 @@ impl Verify {
         ended(&not_whole)
     }
 
-    /// The same for programs.
+    /// Prints the recordings as JSON.
     fn list(&self, recordings: impl Iterator<Item = Recording>, unread: &Unreadable) -> Outcome {
         let mut list = JsonList::new();
         let mut not_whole = unread_words(unread);
@@ -106,12 +106,12 @@ impl Verify {
                 Err(error) => listed = listed.and(Err(error)),
             }
         }
-        // Programs read the list whatever could not be read.
+        // The list must be complete for programs, even if a recording could not be read.
         list.end();
         listed.and_then(|()| ended(&not_whole))
     }
 
-    /// Reads a recording, and says what there is; why it is not whole, if it is not.
+    /// Reads a recording, and prints its state. Returns the reason if it is not whole.
     fn tell_of(&self, recording: Recording) -> anyhow::Result<Option<String>> {
         self.judged(recording, |judged| {
             tell::result(tell::visible(&told(judged)));
@@ -150,8 +150,8 @@ impl Verify {
         })
     }
 
-    /// How many frames may be damaged though they can be read: the machine went down while it recorded, so that of those that
-    /// were not durable by then anything may be there, and they have no checksum to be compared with.
+    /// The number of readable frames that may be damaged. If the machine went down while recording, frames
+    /// that were not durable may have any bytes, and without a checksum nothing shows it.
     fn unproved(&self, whole: &RecordingView, verified: &Verified) -> Result<u64, OpenError> {
         let went_down = whole.recording(|recording| {
             let Index { boot, due, .. } = &recording.index;
@@ -166,18 +166,18 @@ impl Verify {
     }
 }
 
-/// Directories and journals of no recording that is known.
+/// Directories and journals that belong to no recording.
 fn unread_words(unread: &Unreadable) -> Vec<String> {
     unread.iter().map(|(path, why)| format!("{}: {why}", in_line(path.display()))).collect()
 }
 
-/// Ends well if nothing is said against it.
+/// Success, if there are no faults.
 fn ended(faults: &[String]) -> Outcome {
     if faults.is_empty() { Ok(()) } else { Err(Failure::Run(anyhow!("{}", faults.join("; ")))) }
 }
 
-/// Files with an index that does not agree with the journals, and why; nothing of files of which frames are damaged, as
-/// nothing that is lost should be in an index.
+/// Files whose index does not agree with the journals, with the reason. Leaves out files with damaged frames:
+/// an index should not have lost frames.
 fn torn(recording: &Recording, verified: &Verified) -> Result<Vec<(PathBuf, String)>, RepairError> {
     if recording.head().format != Format::Hdf5 {
         return Ok(Vec::new());
@@ -189,7 +189,7 @@ fn torn(recording: &Recording, verified: &Verified) -> Result<Vec<(PathBuf, Stri
     Ok(faults)
 }
 
-/// What there is, a line each; of what is right so many frames may be damaged after all.
+/// The state of the recording, one line each. Among the right frames, `unproved` may still be damaged.
 fn told(judged: &Judged<'_>) -> String {
     let &Judged { recording, verified, scan, unproved, torn, .. } = judged;
     let index = &recording.index;
@@ -257,7 +257,7 @@ fn told(judged: &Judged<'_>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Frames or blocks that are not there, and, in blocks that are, frames that did not come over the network.
+/// Frames or blocks that are not there and, in blocks that are, frames that did not come over the network.
 fn missing(verified: &Verified, what: &str, scan: &Scan) -> String {
     let mut words = not_come(scan);
     let count = verified.missing_frames();
@@ -267,10 +267,10 @@ fn missing(verified: &Verified, what: &str, scan: &Scan) -> String {
     if words.is_empty() { "none".into() } else { words.join("; ") }
 }
 
-/// As many jumps are named.
+/// The most jumps that the output names.
 const SHOWN: usize = 20;
 
-/// What the headers of packets say.
+/// The lines about the headers of packets.
 fn times(headers: &Headers) -> Vec<String> {
     let Headers { continuity, noted, .. } = headers;
     let mut lines = vec![format!(
@@ -289,7 +289,7 @@ fn times(headers: &Headers) -> Vec<String> {
     lines
 }
 
-/// How many chunks there are, and whether others find all of them.
+/// The number of chunks, and a warning if other readers do not find all of them.
 fn chunks(index: &Index) -> String {
     let count = index.chunks.len();
     let unnumbered = index.chunks.values().filter(|names| names.last.is_none()).count();
@@ -302,7 +302,7 @@ fn chunks(index: &Index) -> String {
     )
 }
 
-/// Why it is not whole, if it is not.
+/// The reasons why the recording is not whole; empty if it is.
 fn faults(recording: &Recording, verified: &Verified) -> Vec<String> {
     let index = &recording.index;
     let lanes = recording.head().lanes as usize;

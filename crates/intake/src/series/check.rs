@@ -165,7 +165,9 @@ impl SeriesCheck {
 
     /// Records an end message.
     ///
-    /// # Errors If it belongs to another series.
+    /// # Errors
+    ///
+    /// If it belongs to another series.
     pub(super) fn ends(&mut self, series: &SeriesName) -> Result<(), Refused> {
         self.is_ours(series)?;
         self.ended = true;

@@ -100,7 +100,9 @@ pub trait FrameIntake: Debug {
     fn give_back(&mut self, slot: Buffer);
     /// Begins the series. Arrays of its start lie in the message.
     ///
-    /// # Errors If the recording can't hold this series, with the reason. No frame of the series is then
+    /// # Errors
+    ///
+    /// If the recording can't hold this series, with the reason. No frame of the series is then
     /// taken.
     fn begin(&mut self, now: Nanos, start: &SeriesStart, message: &ZmqMessage) -> Result<(), String>;
     /// Takes the values of an image beside its pixels.

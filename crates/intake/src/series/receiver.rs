@@ -123,7 +123,9 @@ impl SeriesReceiver {
 
     /// Receives until the series is over or `stop` is set. Runs on its own thread.
     ///
-    /// # Errors If no message can arrive any more.
+    /// # Errors
+    ///
+    /// If no message can arrive any more.
     pub fn run(
         &mut self,
         clock: Clock,

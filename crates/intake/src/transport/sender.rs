@@ -223,7 +223,9 @@ impl Sender {
 
     /// Sends everything on the calling thread, until the end or until `stop` is set.
     ///
-    /// # Errors If an outlet fails, which would hit every further packet.
+    /// # Errors
+    ///
+    /// If an outlet fails, which would hit every further packet.
     pub fn run(mut self, clock: Clock, stop: &AtomicBool) -> io::Result<Left> {
         let mut waiting = Waiting::here();
         let usage = Usage::of_thread();

@@ -73,7 +73,7 @@ pub enum CoresOf {
     Machine,
 }
 
-/// How many frames may be lost.
+/// The limit on lost frames.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossLimit {
@@ -82,9 +82,9 @@ pub enum LossLimit {
     None,
     /// The most losses in a time, at a confidence of 95 %.
     AtMost {
-        /// More than 0.
+        /// The number of frames, above 0.
         count: f64,
-        /// More than 0.
+        /// The time in which they may be lost, above 0.
         within: Nanos,
     },
 }
@@ -93,7 +93,7 @@ pub enum LossLimit {
 pub const DURABLE_SHARE: f64 = 0.99;
 
 impl Acceptance {
-    /// Nothing is demanded.
+    /// True if there are no criteria.
     pub fn is_empty(&self) -> bool {
         self.criteria.is_empty()
     }
@@ -196,7 +196,7 @@ impl<'de> Deserialize<'de> for LossLimit {
 }
 
 impl CoresOf {
-    /// Behind `cores of`.
+    /// The words after `cores of`.
     pub const fn words(self) -> &'static str {
         match self {
             CoresOf::Process => "this program",
@@ -207,7 +207,7 @@ impl CoresOf {
 }
 
 impl fmt::Display for Requirement {
-    /// In words.
+    /// The criterion in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Requirement::Lost(LossLimit::None) => f.write_str("nothing is lost"),

@@ -15,11 +15,11 @@ plan_table! {
     /// The terms that an offer must meet.
     #[derive(Debug, Clone, Default)]
     AcceptTerms {
-        /// What each target costs, in their order, for the page.
+        /// The price of each target, in their order, for the page.
         price: Vec<String> as "texts, one for each target" = Vec::new(),
-        /// Of instruments, which are recorded for it.
+        /// Criteria for an instrument, which Nilometer records.
         instrument: Vec<InstrumentDemands> = Vec::new(),
-        /// Of stages of the plan with workloads; what is demanded holds in each of their cells.
+        /// Criteria for a stage of the plan with a workload. They hold in each of its cells.
         stage: Vec<StageDemands> = Vec::new(),
     }
 }
@@ -28,35 +28,35 @@ plan_table! {
     /// The demands on the recording of an instrument.
     #[derive(Debug, Clone)]
     InstrumentDemands {
-        /// What delivers frames: a name of the catalogue, or the path of a .toml file.
+        /// The instrument: a name of the catalogue, or the path of a .toml file.
         name: Spanned<String>,
-        /// So many of it at the same time, each with a recorder of its own.
+        /// Instruments at the same time, each with a recorder of its own.
         count: u32 = 1,
-        /// How long it is recorded.
+        /// Record for this time.
         duration: Nanos,
-        /// How often, at its own pace.
+        /// Recordings at the instrument's own pace.
         repeats: u32 = 1,
         /// Memory between the instrument and the storage.
         buffer: Bytes = Bytes(1 << 30),
-        /// Older frames are removed when a recording is larger than this.
+        /// Remove the oldest frames of a recording that grows larger than this.
         keep: Option<Bytes>,
-        /// Instead of keep: up to which level the target is filled.
+        /// In place of `keep`: fill the target up to this level.
         fill: Option<FillLevel>,
-        /// Who reads it meanwhile; a copy goes to --copy-to.
+        /// The readers during the recording; a copy goes to --copy-to.
         readers: Readers as "{ count = 2, distance = \"1 s\", rate = \"100 MB/s\", copy = true }" = Readers::default(),
-        /// In which state the target is meanwhile, as `nilometer plan condition` shows it.
+        /// The state of the target during the recording, in the form of `nilometer plan condition`.
         condition: Option<Condition>,
-        /// How frames come to the recorder, as in [stage.ingest].
+        /// The way of frames to the recorder, as in [stage.ingest].
         route: Option<Route>,
-        /// How much may be lost.
+        /// The most frames that may be lost.
         lost: LossLimit = LossLimit::None,
-        /// What it must take in the long run: the lower end of the 95 % interval.
+        /// The least rate in the long run: the lower end of the 95 % interval.
         rate: Option<ByteRate>,
         /// The longest time in which frames wait and none is acknowledged.
         longest_stall: Option<Nanos>,
-        /// In which 99 % of frames must be durable.
+        /// 99 % of frames must be durable within this time.
         durable: Option<Nanos>,
-        /// Processors kept busy, at the most.
+        /// The most processors kept busy.
         cores: CoreLimits = CoreLimits::default(),
         /// A sync must make the device flush its cache.
         sync_flushes: bool = false,
@@ -69,7 +69,7 @@ plan_table! {
     StageDemands {
         /// A stage of the plan with a workload.
         name: Spanned<String>,
-        /// The phase; all that are measured, if it is not written.
+        /// The phase. Default: all measured ones.
         phase: Option<Phase>,
         /// Bytes a second, at least: the lower end of the 95 % interval.
         rate: Option<ByteRate>,
@@ -79,20 +79,20 @@ plan_table! {
         p99: Option<Nanos>,
         /// 99.9 % of operations take no longer.
         p99_9: Option<Nanos>,
-        /// Processors kept busy, at the most.
+        /// The most processors kept busy.
         cores: CoreLimits = CoreLimits::default(),
     }
 }
 
 plan_table! {
-    /// Processors at the most, by whom.
+    /// The most processors, by their user.
     #[derive(Debug, Clone, Copy, Default)]
     CoreLimits {
-        /// By the process that measures.
+        /// Processors of the measuring process.
         process: Option<f64>,
-        /// By what serves the file system on this machine.
+        /// Processors of the programs on this machine that serve the file system.
         client: Option<f64>,
-        /// By the whole machine.
+        /// Processors of the whole machine.
         machine: Option<f64>,
     }
 }
@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for FillLevel {
 const COUNT_MOST: u32 = 1000;
 const REPEATS_MOST: u32 = 1000;
 
-/// Criteria that can't be: of which key, and why.
+/// Criteria that can't hold: their key, and the reason.
 pub(crate) struct RefusedTerms {
     /// The position of the name in the text that the error is about; `None` if it is about no name.
     pub(crate) at: Option<usize>,
@@ -178,7 +178,7 @@ impl InstrumentDemands {
         Ok(demands.into_iter().map(criterion).collect())
     }
 
-    /// At the instrument's own pace.
+    /// The recording at the instrument's own pace.
     fn recording(&self, catalogue: Catalogue<'_>) -> Result<RecordingRun, String> {
         let instrument = catalogue(self.name.get_ref())?.delivered().into_owned();
         instrument.check()?;
@@ -257,7 +257,7 @@ impl InstrumentDemands {
     }
 }
 
-/// A name that tells it from others of the same instrument.
+/// A name that distinguishes it from others of the same instrument.
 fn stage_name(paced: &RecordingRun) -> String {
     let mut name = format!("{} for {}", paced.who(), paced.duration);
     if !paced.readers.none() {

@@ -24,7 +24,7 @@ pub struct BufferTrial {
     pub slots: u64,
     /// The most slots that were in use at once.
     pub high: u64,
-    /// How it ended.
+    /// Its end.
     pub ended: SearchEnd,
 }
 

@@ -16,7 +16,7 @@ pub struct Trial {
     pub rate: ByteRate,
     /// The most slots that were in use at once.
     pub high: u64,
-    /// How it ended.
+    /// Its end.
     pub ended: SearchEnd,
     /// The time at which frames began to arrive, by the calendar.
     pub begun: Nanos,
@@ -95,8 +95,9 @@ impl fmt::Display for Found {
 impl Trial {
     /// A recording as a trial; `None` if the sample is of something else.
     ///
-    /// A trial also counts as lost if the ring was still filling at the last frame: more than half a step of
-    /// the grid of rates brings in that time was waiting. A longer trial would have lost.
+    /// A trial also counts as lost if the ring was still filling at the last frame, because a longer trial
+    /// would have lost. The ring is filling if more frames wait than half a step of the grid of rates
+    /// delivers in the trial.
     pub fn of(sample: &Sample) -> Option<Trial> {
         let ingest = sample.ingest.as_ref()?;
         let ended = match &sample.invalid {

@@ -1,5 +1,5 @@
-//! Searches for the limits of a storage, by open-loop trials: the highest rate with a given buffer
-//! ([`RateSearch`]) and the smallest buffer at a given rate ([`BufferSearch`]).
+//! Searches for the limits of a storage, by open-loop trials. [`RateSearch`] finds the highest rate with a
+//! given buffer, [`BufferSearch`] the smallest buffer at a given rate.
 //!
 //! They are pure: given the trials so far, a search returns the next one, or the result. The same history
 //! gives the same answer, so an interrupted search continues from the record.
@@ -13,14 +13,14 @@ pub use buffer::{BufferLimit, BufferSearch, BufferTrial};
 pub use history::{Found, SearchBound, Trial, advise};
 pub use rate::{GRID, PASSES, RateLimit, RateSearch, RateTrial, TRIALS};
 
-/// How a trial ended.
+/// The end of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchEnd {
     /// No frame was lost.
     Carried,
     /// A frame was lost.
     Lost,
-    /// Nothing follows from it: the fault was the recorder's own.
+    /// The fault was the recorder's own, so the trial proves nothing.
     Invalid,
 }
 

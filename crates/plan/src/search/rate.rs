@@ -4,8 +4,8 @@
 //! A pass tries rates of a grid, each one 5 % above the one before. From the hint it goes up or down in steps
 //! that double. It then halves the range between the highest rate that is carried and the lowest that is not.
 //!
-//! For example, take a storage that carries 500 MB/s, and a hint of 400 MB/s (`c`: a trial that lost nothing,
-//! `L`: one that lost frames):
+//! For example, take a storage that carries 500 MB/s, and a hint of 400 MB/s. A trial that lost nothing is `c`,
+//! one that lost frames is `L`:
 //!
 //! ```text
 //! MB/s         382  401  421  442  464  487  511  537
@@ -44,9 +44,9 @@ pub struct RateSearch {
     pub most: ByteRate,
     /// The ratio of successive rates, less one. Above zero.
     pub grid: f64,
-    /// How long a trial lasts.
+    /// The duration of a trial.
     pub duration: Nanos,
-    /// How often the limit is found anew. At least one.
+    /// The number of passes, each of which finds the limit anew. At least one.
     pub passes: u32,
     /// Trials in all, at the most.
     pub trials: u32,
@@ -67,7 +67,7 @@ pub const TRIALS: u32 = 60;
 pub struct RateTrial {
     /// Its rate.
     pub rate: ByteRate,
-    /// How it ended.
+    /// Its end.
     pub ended: SearchEnd,
 }
 
@@ -84,7 +84,7 @@ pub struct RateLimit {
     pub clean: u32,
     /// Trials there that did.
     pub stalled: u32,
-    /// How long a trial lasted.
+    /// The duration of a trial.
     pub duration: Nanos,
     /// Number of complete passes.
     pub passes: u32,
@@ -93,12 +93,12 @@ pub struct RateLimit {
     pub moved: f64,
     /// Trials in all.
     pub trials: u32,
-    /// How many of them were invalid.
+    /// The number of invalid ones among them.
     pub invalid: u32,
 }
 
 impl RateSearch {
-    /// With the usual grid and numbers of passes and trials, between the rates `least` and `most`.
+    /// A search with the usual grid and numbers of passes and trials, between the rates `least` and `most`.
     pub const fn new(hint: ByteRate, least: ByteRate, most: ByteRate, duration: Nanos) -> Self {
         RateSearch { hint, least, most, grid: GRID, duration, passes: PASSES, trials: TRIALS }
     }
@@ -426,7 +426,7 @@ mod tests {
         (limit.carried.map_or(0.0, |rate| rate.0), limit.lost.map_or(f64::INFINITY, |rate| rate.0))
     }
 
-    /// How many of ten overlap with their common median interval.
+    /// The number of limits among ten that overlap with their common median interval.
     fn overlapping(limits: &[RateLimit]) -> usize {
         let low = median(limits.iter().map(|limit| interval(limit).0));
         let high = median(limits.iter().map(|limit| interval(limit).1));

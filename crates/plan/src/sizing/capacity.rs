@@ -1,4 +1,4 @@
-//! The buffer of days: how much space data need until they may go, and how long a space lasts.
+//! The buffer of days: the space that data need until they may go, and the time that a space lasts.
 
 use nilometer_model::{ByteRate, Bytes, Nanos};
 

@@ -11,9 +11,9 @@ use super::Figure;
 pub struct Demand {
     /// One for each kind of instrument, in the order of the file.
     pub kinds: Vec<Kind>,
-    /// How fast data are copied to an archive.
+    /// The rate of copying data to an archive.
     pub copy_out: Option<ByteRate>,
-    /// How long data stay at least.
+    /// The least time that data stay.
     pub retention: Option<Nanos>,
     /// The space that there is.
     pub capacity: Option<Bytes>,
@@ -30,11 +30,11 @@ pub struct Kind {
     pub in_step: u64,
     /// Bytes of a frame, as it arrives.
     pub frame: Bytes,
-    /// How many times smaller the recorder writes it: 1 if it does not compress.
+    /// The factor by which the recorder makes it smaller: 1 without compression.
     pub packing: Figure<f64>,
     /// Processor seconds for a gigabyte (1e9 bytes) of frames that is recorded. May be zero.
     pub cost: Figure<f64>,
-    /// When the frames of one stream are due.
+    /// The due times of the frames of one stream.
     pub schedule: Schedule,
     /// Share of each day in which they deliver.
     pub duty: f64,

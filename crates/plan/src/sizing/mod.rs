@@ -1,7 +1,7 @@
 //! Sizing: the number of elements needed, from the data of instruments and the capacity of one element.
 //!
 //! The chain is: streams of instruments -> network links of a recorder -> its processor -> its memory -> its writer
-//! streams -> storage servers, from which readers and the copy to an archive read -> a buffer of days.
+//! streams -> storage servers -> a buffer of days. Readers and the copy to an archive read from the servers.
 //!
 //! # The closed formula
 //!
@@ -72,7 +72,7 @@ pub struct Sizing {
     pub recorders: Vec<Recorders>,
     /// The least number of recorders that could do if they served all kinds of instruments.
     pub shared_least: u64,
-    /// Storage servers, those to spare apart.
+    /// Storage servers, without spare ones.
     pub servers: u64,
     /// The demand on each stage, in the order in which data pass it.
     pub stages: Vec<SizingStage>,
@@ -83,7 +83,7 @@ pub struct Sizing {
 /// The recorders of one kind of instrument. They differ by at most one stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recorders {
-    /// How many, those to spare apart.
+    /// The number of recorders, without spare ones.
     pub count: u64,
     /// Streams of the fullest one.
     pub streams: u64,
@@ -128,7 +128,7 @@ pub enum Amount {
 /// The result for a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizingStage {
-    /// Which.
+    /// The place of the stage in the chain.
     pub place: Place,
     /// The demand of all instruments together.
     pub demand: Amount,
@@ -142,7 +142,7 @@ pub struct SizingStage {
     pub kind: Option<usize>,
 }
 
-/// Why no number of elements is enough.
+/// The reason why no number of elements suffices.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SizingError {
     /// A stream can't be split, and one element does not carry one.
@@ -160,7 +160,7 @@ pub enum SizingError {
         /// The headroom.
         percent: f64,
     },
-    /// There is no space that is enough.
+    /// No space is enough.
     #[error(
         "{growth} come more than are copied out: no space is enough, so a number of servers can't be found by space"
     )]
@@ -408,7 +408,7 @@ impl Sizing {
         fullest.expect("there are stages in every sizing")
     }
 
-    /// Recorders of all kinds, those to spare apart.
+    /// Recorders of all kinds, without spare ones.
     pub fn recorder_count(&self) -> u64 {
         self.recorders.iter().map(|recorders| recorders.count).sum()
     }

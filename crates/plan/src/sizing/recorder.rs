@@ -1,4 +1,4 @@
-//! How many streams of a kind one recorder carries, and how fast it must be able to write them.
+//! The number of streams of a kind that one recorder carries, and the rate at which it must write them.
 
 use super::{Kind, Limits, Place};
 
@@ -11,13 +11,13 @@ const ROUNDING: f64 = 1e-6;
 /// either.
 const FRAMES_IN_HAND: f64 = 3.0;
 
-/// The greatest whole number that is not above, rounding apart.
+/// The greatest whole number that is not above, except for rounding.
 #[expect(clippy::cast_sign_loss, reason = "max(0) stands before it")]
 pub(super) fn floor(number: f64) -> u64 {
     (number * (1.0 + ROUNDING)).max(0.0) as u64
 }
 
-/// The least whole number that is not below, rounding apart.
+/// The least whole number that is not below, except for rounding.
 #[expect(clippy::cast_sign_loss, reason = "max(0) stands before it")]
 pub(super) fn ceil(number: f64) -> u64 {
     (number * (1.0 - ROUNDING)).max(0.0).ceil() as u64

@@ -27,15 +27,15 @@ parameters! {
         files: u32,
         /// Bytes of all files.
         size: Bytes,
-        /// Sources that are compiled.
+        /// Sources to compile.
         units: u32,
-        /// Headers that each of them reads; few of all are read often.
+        /// Headers that each of them reads; a few headers are read often.
         headers: u32 = 100,
-        /// How long a worker waits before each object is written, as if a compiler worked on a processor of its own.
+        /// The wait of a worker before each object, as if a compiler worked on a processor of its own.
         #[serde(default)]
         think_time: Nanos = Nanos(0),
-        /// This machine's caches are dropped before, of names and inodes too, as root; what the device or the network then
-        /// delivered proves it. Without the right to do so, reports say that it is not provable.
+        /// Drop this machine's caches before, also of names and inodes. The bytes that the device or the
+        /// network then delivers prove it. Needs root; without it, reports say "not provable".
         cold: bool = true,
     }
 }
@@ -83,7 +83,8 @@ impl BuildCell {
         (all / u128::from(self.files.max(1))) as u64
     }
 
-    /// Files that are opened: for each unit the source, its headers and the object; then all objects and the program.
+    /// The number of opened files: for each unit the source, its headers and the object; then all objects and
+    /// the program.
     fn opened(&self) -> u64 {
         u64::from(self.units).saturating_mul(u64::from(self.headers) + 3).saturating_add(1)
     }

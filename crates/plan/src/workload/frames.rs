@@ -8,7 +8,7 @@ use super::{
     parameters::{Footprint, Parameters, Work, WorkloadTraits, check_block, parameters, scaled_count},
 };
 
-/// How frames lie in files.
+/// The arrangement of frames in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameFile {
@@ -18,7 +18,7 @@ pub enum FrameFile {
     Each,
 }
 
-/// Which part of the frames a worker writes.
+/// The part of the frames that a worker writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Split {
@@ -55,18 +55,18 @@ parameters! {
         access: Access,
         /// One file for all, or a file a frame.
         file: FrameFile = FrameFile::One,
-        /// Which part of the frames a worker writes.
+        /// The part of the frames that a worker writes.
         split: Split = Split::Turns,
-        /// Frames, and the modules in them, begin at multiples of so many bytes.
+        /// Begin frames, and the modules in them, at multiples of this size.
         align: Bytes = Bytes(1),
-        /// What is read at once.
+        /// The unit of reading.
         read: FrameRead = FrameRead::Frame,
-        /// When written data are made durable.
+        /// The time at which written data become durable.
         sync: SyncPolicy = SyncPolicy::Close,
     }
 }
 
-/// More than any detector takes in a scan; their numbers fit into a name.
+/// The most frames: more than any detector takes in a scan. Their numbers fit into a name.
 const FRAMES_MAX: u64 = 1_000_000_000;
 
 impl FramesCell {

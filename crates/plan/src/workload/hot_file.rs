@@ -14,8 +14,8 @@ parameters! {
         file_size: Bytes,
         /// Bytes an operation.
         block_size: Bytes,
-        /// Through the page cache or past it. Through it, workers on one node have what the first of them got, and read it
-        /// again from there.
+        /// Through the page cache or past it. Through it, workers on one node share the bytes that the first
+        /// of them read.
         access: Access,
     }
 }
@@ -55,7 +55,7 @@ impl Parameters for HotFileCell {
         Work::moved(Bytes(self.file_size.0.saturating_mul(readers)), self.block_size)
     }
 
-    /// It is laid out and read whole.
+    /// False for all phases: workers lay out and read the whole file.
     fn may_end_early(&self, _phase: Phase) -> bool {
         false
     }

@@ -10,12 +10,13 @@ use super::{
 parameters! {
     /// A file that processes lock in turn (`fcntl`, all of its bytes, exclusively).
     ///
-    /// It measures if the lock keeps others out for the whole time that one has it, and how long it takes
-    /// until the next one has it. It needs two processes at least; two nodes show the most.
+    /// It measures if the lock keeps others out while one process holds it, and the time until the next one
+    /// has it. It needs two processes at least; two nodes show the most.
     LocksSweep => LocksCell {
-        /// Turns of each process as the one that has the lock.
+        /// Turns of each process as the holder of the lock.
         rounds: u32,
-        /// Half of how long each has it: others try to get it at the beginning and in the middle.
+        /// Half of the time that each holds the lock. Others try to get it at the beginning and in the
+        /// middle.
         hold: Nanos = Nanos::from_millis(20),
     }
 }
@@ -24,7 +25,7 @@ parameters! {
 const HOLD_MAX: Nanos = Nanos::from_millis(60_000);
 
 impl LocksCell {
-    /// How long a process has it in a turn.
+    /// The time that a process holds the lock in a turn.
     fn turn(&self) -> Nanos {
         Nanos(self.hold.0.saturating_mul(2))
     }

@@ -1,5 +1,5 @@
 //! The workloads that a stage can use, and their phases. To add a workload, write a file of parameters beside
-//! this one, add its lines to the lists here, and a new phase if none fits.
+//! this one. Then add its lines to the lists here, and a new phase if none fits.
 
 mod build;
 mod frames;
@@ -106,23 +106,24 @@ workloads! {
     Frames(FramesSweep, FramesCell) = "frames",
     /// One file that all read at the same time.
     HotFile(HotFileSweep, HotFileCell) = "hot_file",
-    /// What mdtest does.
+    /// The operations of mdtest on a tree of files and directories.
     Tree(TreeSweep, TreeCell) = "tree",
-    /// What `ls -lR` and `du` do.
+    /// The operations of `ls -lR` and `du`.
     Walk(WalkSweep, WalkCell) = "walk",
-    /// What `tar -x` does: a tree of many small files.
+    /// The operations of `tar -x`: a tree of many small files.
     Unpack(UnpackSweep, UnpackCell) = "unpack",
-    /// What recursive grep does: all files of a tree are read and searched.
+    /// The operations of recursive grep: read and search all files of a tree.
     Search(SearchSweep, SearchCell) = "search",
-    /// Random files of a tree are opened, their first and last bytes read.
+    /// Opens random files of a tree, and reads their first and last bytes.
     OpenFiles(OpenFilesSweep, OpenFilesCell) = "open_files",
-    /// What `make -j` asks of the storage.
+    /// The storage operations of `make -j`.
     Build(BuildSweep, BuildCell) = "build",
-    /// What one process writes, and when the others see it.
+    /// Files that one process writes, and the time until others see them.
     Visibility(VisibilitySweep, VisibilityCell) = "visibility",
     /// A file that processes lock in turn.
     Locks(LocksSweep, LocksCell) = "locks",
-    /// Nothing but waiting until given times: what the tool and its machine do to a figure.
+    /// Waits until given times, and uses no storage: shows the effect of the tool and its machine on a
+    /// figure.
     Wait(WaitSweep, WaitCell) = "wait",
 }
 

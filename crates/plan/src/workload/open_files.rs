@@ -24,8 +24,8 @@ parameters! {
         size: Bytes,
         /// Files that a worker opens, each drawn independently of the others.
         operations: u64 = 1000,
-        /// This machine's caches are dropped before, of names and inodes too, as root; what the device or the network then
-        /// delivered proves it. Without the right to do so, reports say that it is not provable.
+        /// Drop this machine's caches before, also of names and inodes. The bytes that the device or the
+        /// network then delivers prove it. Needs root; without it, reports say "not provable".
         cold: bool = true,
     }
 }

@@ -8,7 +8,7 @@ use super::{
     parameters::{Footprint, Parameters, Work, parameters, scaled, scaled_count, whole_blocks},
 };
 
-/// Which way data go.
+/// The direction of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -20,13 +20,13 @@ pub enum Mode {
     Mix,
 }
 
-/// Which blocks are chosen.
+/// The choice of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
-    /// Each independently of the others, so some appear more than once.
+    /// Independent choices, so some blocks appear more than once.
     Uniform,
-    /// None twice until all were; then all again, in another order.
+    /// No block twice until each had its turn; then all again, in another order.
     Full,
 }
 
@@ -39,13 +39,13 @@ parameters! {
         block_size: Bytes,
         /// Through the page cache or past it.
         access: Access,
-        /// Operations a worker; with full coverage more than there are blocks begin again.
+        /// Operations a worker. With full coverage, operations beyond the number of blocks begin again.
         operations: u64,
-        /// Which way data go.
+        /// The direction of the data.
         mode: Mode = Mode::Read,
-        /// In a mix: the share of reads in percent.
+        /// The share of reads in a mix, in percent.
         reads: u32 = 50,
-        /// Which blocks are chosen.
+        /// The choice of blocks.
         coverage: Coverage = Coverage::Uniform,
     }
 }

@@ -11,8 +11,8 @@ use super::{
 };
 
 parameters! {
-    /// Reads all files of a tree a worker and searches them for a string that is in none of them, like
-    /// recursive grep: list, open, read, close.
+    /// Reads all files of a tree a worker, like recursive grep: list, open, read, close. It searches them for
+    /// a string that none of them has.
     ///
     /// The tree has the spread of real source trees; the same numbers give the same tree. Its files are
     /// random bytes, which no file system can compress.
@@ -23,8 +23,8 @@ parameters! {
         files: u32,
         /// Bytes of all files.
         size: Bytes,
-        /// This machine's caches are dropped before, of names and inodes too, as root; what the device or the network then
-        /// delivered proves it. Without the right to do so, reports say that it is not provable.
+        /// Drop this machine's caches before, also of names and inodes. The bytes that the device or the
+        /// network then delivers prove it. Needs root; without it, reports say "not provable".
         cold: bool = true,
     }
 }

@@ -8,16 +8,16 @@ use super::{
     parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled},
 };
 
-/// How the amount gets to the storage.
+/// The way of the amount to the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// Each tiny write is a system call. The program makes its bytes, which is a copy, before.
+    /// One system call for each tiny write. The program copies its bytes together before.
     Each,
     /// The program copies tiny pieces into a buffer and writes it when it is full, as C's stdio and most
     /// languages do.
     Collected,
-    /// One system call for all, or for each GiB of it, of bytes that are there: nothing is made of pieces.
+    /// One system call for all, or for each GiB of it. The bytes are ready, and no pieces are copied.
     AtOnce,
 }
 
@@ -29,14 +29,14 @@ pub const AT_ONCE_MAX: Bytes = Bytes(1 << 30);
 parameters! {
     /// One large amount written in tiny pieces or at once, through the page cache, durable at the end.
     SmallWritesSweep => SmallWritesCell {
-        /// Bytes of all, a worker: a whole number of writes.
+        /// Bytes in all, a worker: a whole number of writes.
         total: Bytes,
-        /// Bytes of a tiny write, 64 KiB at most.
+        /// Bytes of a tiny write, at most 64 KiB.
         write_size: Bytes = Bytes(100),
-        /// How the amount gets to the storage.
+        /// The way of the amount to the storage.
         way: Way = Way::Each,
-        /// The buffer in which writes are collected, as languages have it: 4 KiB is glibc's stdio on a file system that states
-        /// blocks of 4 KiB (`st_blksize`), 8 KiB Perl, Java and Python, 64 KiB what few have.
+        /// The buffer that collects writes, as in languages. Perl, Java and Python have 8 KiB. glibc's stdio
+        /// has 4 KiB on a file system that states blocks of 4 KiB (`st_blksize`). Few have 64 KiB.
         #[serde(default)]
         buffer: Bytes = Bytes(8 << 10),
     }

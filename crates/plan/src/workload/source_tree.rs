@@ -4,7 +4,7 @@ use nilometer_model::Bytes;
 
 use super::{parameters::Footprint, walk::directories};
 
-/// How many directories and files a worker's tree has, and how they are spread.
+/// The directories and files of a worker's tree, and their spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeShape {
     /// A tree with equal directories; files are empty.

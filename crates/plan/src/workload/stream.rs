@@ -8,15 +8,15 @@ use super::{
     parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled, whole_blocks},
 };
 
-/// Which file a worker writes.
+/// The file that a worker writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileLayout {
     /// N-to-N: each worker has files of its own.
     Own,
-    /// N-to-1, segmented as IOR has it: each worker has one contiguous part of a shared file.
+    /// N-to-1, segmented in IOR's terms: each worker has one contiguous part of a shared file.
     Segmented,
-    /// N-to-1, strided as IOR has it: the blocks of the workers take turns in a shared file.
+    /// N-to-1, strided in IOR's terms: the blocks of the workers take turns in a shared file.
     Strided,
 }
 
@@ -39,36 +39,37 @@ parameters! {
         block_size: Bytes,
         /// Through the page cache or past it.
         access: Access,
-        /// When written data are made durable: `"none"`, `"close"`, or `{ every = N }` blocks and at the close.
+        /// The time at which written data become durable: `"none"`, `"close"`, or `{ every = N }` blocks and
+        /// at the close.
         sync: SyncPolicy = SyncPolicy::Close,
         /// Files a worker, one after the other.
         files: u32 = 1,
-        /// Files in all instead, however many workers there are: each takes its share, one after the other. 0 is so many a worker
-        /// as `files` says.
+        /// Files in all, for any number of workers: each takes its share, one after the other. With 0, each
+        /// worker has `files`.
         #[serde(default)]
         total_files: u32 = 0,
         /// Files of a worker's own, or one for all.
         layout: FileLayout = FileLayout::Own,
-        /// Space is reserved before data are written: that of a file when it is made, that of a shared one by the first
-        /// worker. Where a file system can't, data are written without, and the figure says so.
+        /// Reserve space before writing: for each file when a worker makes it, for a shared one by the first
+        /// worker. A file system that can't gets the data without it, and the figure says that.
         preallocate: bool = false,
-        /// Where written data come from. What is copied is read through the page cache, cold, and is measured by itself
-        /// before.
+        /// The source of written data. With "disk" workers read it through the page cache, cold, and a phase
+        /// before measures that alone.
         source: DataSource = DataSource::Memory,
-        /// When they are written they are written once more, in the same way, as iozone's rewrite.
+        /// Write the files once more after writing them, in the same way, like iozone's rewrite.
         #[serde(default)]
         rewrite: bool = false,
-        /// Files are read back, cold.
+        /// Read the files back, cold.
         read_back: bool = true,
-        /// Whose files, or part of a shared one, a worker reads back: its own, those of the worker N further, or with `"node"`
-        /// those of the worker in the same place on the next node (IOR -C): then files of a worker's own are cold without
-        /// anything being dropped, because the client here never saw them (docs/cluster.md).
+        /// The worker whose files, or part of a shared file, a worker reads back: itself, or the worker N
+        /// further. With `"node"` it is the worker in the same place on the next node (IOR -C). The client
+        /// here never saw those files, so they are cold without dropping caches (docs/cluster.md).
         #[serde(default)]
         shift: Shift = Shift::OWN,
     }
 }
 
-/// Files of any cell at the most.
+/// The most files of a cell.
 const MOST_FILES: u32 = 1_000_000;
 
 impl StreamCell {

@@ -43,26 +43,27 @@ parameters! {
     TreeSweep => TreeCell {
         /// Levels of directories below the first (mdtest -z).
         levels: u32,
-        /// Directories in each directory but the lowest (mdtest -b).
+        /// Directories in each directory except the lowest (mdtest -b).
         branching: u32,
-        /// Items a worker has in each directory of the tree, the first included (mdtest -I).
+        /// Items of a worker in each directory of the tree, the first included (mdtest -I).
         items: u32,
-        /// What the items are.
+        /// The kind of items.
         kind: Items = Items::Both,
         /// A tree a worker, or one for all.
         directories: Directories = Directories::Unique,
-        /// Bytes written into each file when it is made, and read from it (mdtest -w and -e).
+        /// Bytes that a worker writes into each file when it makes it, and reads from it (mdtest -w and -e).
         file_size: Bytes = Bytes(0),
-        /// Phases work on what other workers made (mdtest -N), so that no client finds in its cache what it made itself:
-        /// worker k looks at and renames the items of worker k + N, reads those of k + 2 N and removes those of k + 3 N,
-        /// modulo the workers. In trees of their own, worker k also makes its items in the tree of k + N. With `"node"` all
-        /// phases take the items of the worker in the same place on the next node, which the client here did not make
-        /// (docs/cluster.md); where all are on one node, in the next process.
+        /// Let phases work on items of other workers (mdtest -N), so that no client finds its own items in
+        /// its cache. Worker k stats and renames the items of worker k + N. It reads those of k + 2 N and
+        /// removes those of k + 3 N, modulo the workers. In trees of their own, worker k also makes its items
+        /// in the tree of k + N. With `"node"` all phases take the items of the worker in the same place on
+        /// the next node (docs/cluster.md). The client here did not make those. If all workers are on one
+        /// node, they take the items of the next process.
         shift: Shift = Shift::OWN,
     }
 }
 
-/// The most levels: each level that is entered keeps a directory open.
+/// The most levels: each level on the way down keeps a directory open.
 const LEVELS_MAX: u32 = 64;
 
 /// mdtest's order.

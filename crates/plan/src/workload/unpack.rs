@@ -21,7 +21,7 @@ parameters! {
         files: u32,
         /// Bytes of all files.
         size: Bytes,
-        /// Each file is synced before it is closed; tar does not.
+        /// Sync each file before closing it; tar does not.
         durable: bool = false,
     }
 }

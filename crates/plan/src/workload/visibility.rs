@@ -8,33 +8,33 @@ use super::{
     parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
 };
 
-/// How others learn that there is something to be read.
+/// The way in which others learn of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
     /// By a message, once it is closed: at their first look all data must be there (close-to-open
     /// consistency).
     Message,
-    /// They look again and again from before it is made, as jobs do that wait for a file.
+    /// They look again and again from before the writer makes it, as jobs do that wait for a file.
     Poll,
 }
 
 parameters! {
     /// Files that one process writes and closes while all others look for them.
     ///
-    /// It measures how long until others see them, if they see them whole, and if they ever see the second of
-    /// two files without the first. The processes write in turn. One file is rewritten too, so that its data
-    /// in a cache are stale. It needs two processes at least; two nodes show the most.
+    /// It measures how long until others see them, and if they see them whole. It also counts others that see
+    /// the second of two files without the first. The processes write in turn. They also rewrite one file, so
+    /// that its data in a cache are stale. It needs two processes at least; two nodes show the most.
     VisibilitySweep => VisibilityCell {
-        /// Turns of each process as the one that writes.
+        /// Turns of each process as the writer.
         rounds: u32,
         /// Bytes of each file, written and read at once.
         file_size: Bytes,
-        /// How others learn of it.
+        /// The way in which others learn of a file.
         notice: Notice = Notice::Message,
-        /// From one look at a file to the next.
+        /// The time between two looks at a file.
         interval: Nanos = Nanos::from_millis(1),
-        /// Others look for a file no longer than this: then it is never seen.
+        /// Look for a file for at most this time. After it, the file counts as never seen.
         patience: Nanos = Nanos::from_millis(10_000),
     }
 }

@@ -11,9 +11,9 @@ parameters! {
     /// Waits until given times, and does nothing on the storage: differences between two targets are noise
     /// (A/A).
     WaitSweep => WaitCell {
-        /// From one time to the next.
+        /// The time from one moment to the next.
         duration: Nanos,
-        /// Times that a worker waits for, one after the other.
+        /// Moments that a worker waits for, one after the other.
         operations: u64 = 10,
     }
 }

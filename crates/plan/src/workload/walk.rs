@@ -29,11 +29,11 @@ parameters! {
     WalkSweep => WalkCell {
         /// Levels of directories below the first, of a regular tree.
         levels: u32 = 0,
-        /// Directories in each directory but the lowest, of a regular tree.
+        /// Directories in each directory except the lowest, of a regular tree.
         branching: u32 = 1,
         /// Files in each directory of a regular tree.
         files: u32 = 1,
-        /// Directories in all, the first included, of a tree like a source tree; 0 is a regular tree.
+        /// Directories in all, the first included, of a tree like a source tree; with 0 the tree is regular.
         #[serde(default)]
         directories: u32 = 0,
         /// Files in all of a tree like a source tree.
@@ -42,15 +42,16 @@ parameters! {
         /// Bytes of all files of a tree like a source tree.
         #[serde(default)]
         total_size: Bytes = Bytes(0),
-        /// In which order: as `ls -lR` or as `du`.
+        /// The order of the walk: that of `ls -lR` or of `du`.
         #[serde(default)]
         command: WalkCommand = WalkCommand::Ls,
-        /// This machine's caches are dropped before, of names and inodes too, as root; what the device or the network then
-        /// delivered proves it. Without the right to do so, reports say that it is not provable.
+        /// Drop this machine's caches before, also of names and inodes. The bytes that the device or the
+        /// network then delivers prove it. Needs root; without it, reports say "not provable".
         #[serde(default)]
         cold: bool = true,
-        /// Whose tree a worker walks: its own, that of the worker N further, or with `"node"` that of the worker in the same
-        /// place on the next node, which the client here never saw before (docs/cluster.md).
+        /// The worker whose tree a worker walks: itself, or the worker N further. With `"node"` it is the
+        /// worker in the same place on the next node. The client here never saw that tree before
+        /// (docs/cluster.md).
         #[serde(default)]
         shift: Shift = Shift::OWN,
     }

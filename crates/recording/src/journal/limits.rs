@@ -8,7 +8,7 @@
 //! | frame size, in bytes | 1 | [`FRAME_SIZE_MAX`] |
 //! | stride, in bytes | frame size | [`FRAME_SIZE_MAX`] |
 //! | frames per file | 1 | [`FRAMES_PER_FILE_MAX`] |
-//! | number of a frame, frames due, and which frame of a dataset it is | 0 | [`NUMBER_MAX`], and [`BYTES_MAX`] of frames |
+//! | number of a frame, also in a dataset, and frames due | 0 | [`NUMBER_MAX`], and [`BYTES_MAX`] of frames |
 //! | file | 0 | [`NUMBER_MAX`] |
 //! | offset in a file, and where a frame ends there | 0 | [`BYTES_MAX`] |
 //! | size of a frame, and of the last one | 1 | frame size |

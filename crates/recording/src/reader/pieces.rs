@@ -15,7 +15,8 @@ pub(super) const AT_ONCE: usize = 4096;
 impl Index {
     /// Takes in the journal of one more lane, if it belongs to the same recording. Prune the index afterwards.
     ///
-    /// # Errors If a part of the journal can't be read, or its description of the stream is invalid. The index
+    /// # Errors
+    /// If a part of the journal can't be read, or its description of the stream is invalid. The index
     /// has all records that could be read.
     pub(super) fn join_journal(
         &mut self,

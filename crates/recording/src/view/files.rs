@@ -176,7 +176,7 @@ fn read_pages(file: &dyn StoredFile, at: u64, into: &mut [u8]) -> io::Result<usi
 
 /// Opens the file at a location. While a recording is in progress, the writer may rename a file and give its
 /// name to another. The lane's journal states the new name first. This therefore reads the journal after it
-/// opened the file, and starts over if the path has changed, also if another thread took in the records.
+/// opened the file. It starts over if the path has changed, even if another thread took in the records.
 pub(super) fn open(
     whole: &RecordingView,
     place: FrameLocation,

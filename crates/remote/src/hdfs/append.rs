@@ -2,8 +2,8 @@
 //! open until the sync.
 //!
 //! ```text
-//! write -> waiting -> the name node says which data node -> stream: write, write, ... -> sync or close: the end of the stream,
-//!                                                                                        and the data node's answer
+//! write -> waiting -> the name node names a data node -> stream: write, write, ... -> sync or close:
+//!                                                        the end of the stream, and the data node's answer
 //! ```
 //!
 //! A write is done once the connection has taken its bytes. If the data node could not store them, the sync or
@@ -37,7 +37,7 @@ pub(super) struct Appending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AppendState {
     Idle,
-    /// The name node has been asked for a data node.
+    /// The request for a data node is at the name node.
     Asked,
     /// The request with this token is open.
     Flowing(usize),

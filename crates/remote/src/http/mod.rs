@@ -1,9 +1,9 @@
 //! HTTP/1.1 for storage. Each request in flight has its own connection, which the calling thread serves while
 //! it waits. It uses libcurl, so proxies, TLS and certificates are those of the rest of the machine.
 //!
-//! No failed request is repeated, because the measurement is about the storage. There is one exception: a kept
-//! connection may turn out to be closed before the answer begins. libcurl then sends the request on another
-//! connection, provided no part of its body was sent.
+//! No failed request is repeated, because the measurement is about the storage. There is one exception: the
+//! server may close a kept connection before the answer begins. If no part of the request's body was sent,
+//! libcurl then sends the request on another connection.
 
 mod exchange;
 
@@ -60,8 +60,8 @@ impl Wake for HttpWaker {
 pub(crate) struct HttpClient {
     running: Vec<Option<Easy2Handle<Exchange>>>,
     free: Vec<usize>,
-    /// Tokens of the ends returned last. A caller begins new requests while it handles those ends, and a new
-    /// request must not get the token of an end that it has not yet handled.
+    /// Tokens of the ends returned last. A caller begins new requests while it handles those ends. A new
+    /// request must not get the token of an end that the caller has not yet handled.
     given_out: Vec<usize>,
     idle: Vec<Easy2<Exchange>>,
     /// Requests that could not be begun.

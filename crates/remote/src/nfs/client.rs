@@ -198,7 +198,7 @@ impl Client for NfsClient {
     }
 
     fn take(&mut self, wait: Wait, _clock: &Clock, finished: &mut Vec<Finished<NfsFile>>) {
-        // Send new requests and take ready answers, whatever `wait` says.
+        // Send new requests and take ready answers, for any value of `wait`.
         self.serve(Some(Nanos(0)), false);
         if self.has_answers() || wait == Wait::Poll {
             finished.append(&mut self.answers.borrow_mut());

@@ -4,7 +4,8 @@
 //! ```text
 //! canonical request:  PUT / path / query / headers / names of headers / UNSIGNED-PAYLOAD
 //! text to be signed:  AWS4-HMAC-SHA256 / time / day, region, s3 / SHA-256 of the above
-//! key:                HMAC of "aws4_request" under HMAC of "s3" under HMAC of region under HMAC of day under the secret
+//! key:                HMAC of "aws4_request" under HMAC of "s3" under HMAC of region
+//!                     under HMAC of day under the secret
 //! ```
 //!
 //! Data are not signed. Only TLS protects them on their way, if it is used.

@@ -1,5 +1,5 @@
-//! Charts as data, and as SVG. Colours, dashes and fonts come from the page's style sheet by class, so that a
-//! chart follows light, dark and print; shapes and dashes tell series apart without colour.
+//! Charts as data, and as SVG. Colours, dashes and fonts come from the page's style sheet by class. A chart
+//! therefore follows light, dark and print. Shapes and dashes distinguish series without colour.
 
 mod axis;
 mod bars;

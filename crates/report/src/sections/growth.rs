@@ -13,8 +13,8 @@ const RATE: usize = 19;
 /// The series of the rate at once (and the knee), and of the sum of the rates alone.
 const TOGETHER: usize = 0;
 const SUM: usize = 1;
-/// The chart has the ceiling of the tool only if it is at most this many times the highest rate: a higher one
-/// would hide the rest.
+/// The most times that the ceiling of the tool may exceed the highest rate in the chart. A higher ceiling is
+/// left out, because it would hide the rest.
 const CEILING_MOST: f64 = 2.0;
 
 pub(super) fn growth(stage: &StudyStage<'_>, margin: f64, detail: Detail) -> Vec<Section> {

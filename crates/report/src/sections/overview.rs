@@ -1,4 +1,5 @@
-//! A short report's figures: one table of all stages, a row for each figure, with the part of the system that was at its limit.
+//! A short report's figures: one table of all stages, a row for each figure. A row names the part of the system
+//! that was at its limit.
 
 use nilometer_analysis::{CellOutcome, LimitingParts, Study, StudyStage, letter};
 use nilometer_model::Phase;
@@ -50,7 +51,7 @@ pub(super) fn overview(study: &Study<'_>) -> Vec<Section> {
     std::iter::once(Section::new(heading(study), blocks)).chain(parts).collect()
 }
 
-/// A single stage is named here, and not in each row.
+/// The heading. It has the name of a single stage, which the rows then lack.
 fn heading(study: &Study<'_>) -> Heading {
     match &study.stages[..] {
         [only] => Heading::with("Figures", format!(": {}", only.name)),
@@ -147,7 +148,7 @@ impl FigureRow<'_> {
         cells
     }
 
-    /// Only the fastest cell of a phase is known to have been at a limit.
+    /// The part at its limit: only the fastest cell of a phase can prove one.
     fn limit(&self) -> String {
         let StudyStage { limits, ceiling, .. } = self.stage;
         let of = (self.outcome.phase, self.outcome.target);

@@ -1,4 +1,4 @@
-//! A stage of workloads: its figures, what limited them, and the findings that belong to it.
+//! A stage of workloads: its figures, their limits, and the findings that belong to it.
 
 use nilometer_analysis::{CellOutcome, Cores, Study, StudyStage, letter};
 
@@ -119,11 +119,11 @@ fn figures(stage: &StudyStage<'_>) -> Block {
     Block::Table(Table { columns, rows })
 }
 
-/// The quantiles of a latency and their ranks: what tells most stays longest.
+/// The quantiles of a latency and their ranks: on a narrow page, the lowest rank disappears first.
 const QUANTILES: [(&str, f64, u8); 5] =
     [("p50", 0.5, 7), ("p99", 0.99, 9), ("p99.9", 0.999, 5), ("p99.99", 0.9999, 4), ("max", 1.0, 8)];
 
-/// A name, what of the cores stands below it, and its rank.
+/// A column about processors: its name, its value, and its rank.
 type CoreColumn = (&'static str, fn(&Cores) -> f64, u8);
 
 /// The ways in which processors were busy.

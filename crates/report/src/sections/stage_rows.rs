@@ -20,7 +20,7 @@ pub(super) fn mark(outcome: &CellOutcome<'_>) -> Option<String> {
     }
 }
 
-/// The columns that say what a row is of: parameters, phase and target.
+/// The columns that identify a row: parameters, phase and target.
 pub(super) fn named() -> [Column; 3] {
     [Column::new(Role::Label, "parameters"), Column::new(Role::Group, "phase"), Column::new(Role::Name, "on")]
 }
@@ -65,7 +65,7 @@ fn rate_of(stage: &StudyStage<'_>, question: &Question, cell: &StageCell, target
     outcome.map_or_else(|| words::NONE.into(), |outcome| words::rate_or_bound(outcome, question.quantity))
 }
 
-/// What each machine had of figures that several processes came to, and who was behind.
+/// The shares of the machines in figures of several processes, and the machines that were behind.
 pub(super) fn machines(stage: &StudyStage<'_>) -> Vec<String> {
     let of = |(outcome, words): (&CellOutcome<'_>, String)| {
         let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);

@@ -1,4 +1,4 @@
-//! Where the time of a stage went.
+//! The times of a stage: real, user, system and waiting.
 
 use nilometer_analysis::StudyStage;
 use nilometer_model::Phase;
@@ -12,7 +12,7 @@ use crate::{
 /// Letters of a time.
 const TIME: usize = 8;
 
-/// A stage that copies has them in every report: its real, user, system and wait time are what its study is about.
+/// The times of a stage. One that copies has them in every report, because its study is about these times.
 pub(super) fn times(stage: &StudyStage<'_>) -> Option<Section> {
     if stage.outcomes.iter().all(|outcome| outcome.times.is_none()) {
         return None;

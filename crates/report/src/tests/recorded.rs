@@ -71,7 +71,7 @@ pub(super) fn recorded(mut results: Results) -> Results {
     results
 }
 
-/// The recordings' section of a page: what stands between two headings, from the first that begins so.
+/// A section of a page: the text between two headings, from the first one that begins this way.
 fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     let at = page.find(&format!("<h3>{heading}")).unwrap_or_else(|| panic!("{heading} is missing"));
     let rest = &page[at + 4..];

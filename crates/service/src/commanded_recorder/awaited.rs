@@ -58,7 +58,7 @@ impl CommandedRecorder {
             report.name = name;
             report.start = begins;
             report.stop = ends;
-            report.recording = None;
+            report.show(None);
             if report.state != ServiceState::Waiting {
                 // A new order. Between two series the fault of the last one stays visible.
                 report.fault = None;

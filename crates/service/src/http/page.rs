@@ -20,7 +20,7 @@ pub(super) fn page(nonce: &str) -> String {
     PAGE.replace(MARK, nonce)
 }
 
-/// The headers that restrict what browsers do with any answer. They run and show only content with this nonce,
+/// The headers that restrict browsers, for any answer. Browsers run and show only content with this nonce,
 /// and connect only to this recorder. No other page may frame or embed it.
 pub(super) fn policy(nonce: &str) -> String {
     format!(

@@ -78,8 +78,8 @@ impl PictureLayout {
 }
 
 /// The number of modules side by side. Their true positions are unknown, so the picture shows them in the order
-/// of their numbers. It chooses the number that brings the picture nearest to a square: eight modules of 1024 x
-/// 512 pixels, two by two, are 2048 x 2048.
+/// of their numbers. It chooses the number that brings the picture nearest to a square. Eight modules of
+/// 1024 x 512 pixels, two side by side, are 2048 x 2048.
 fn across(columns: usize, rows: usize, modules: usize) -> usize {
     let side_ratio = |across: usize| {
         let width = columns * across;

@@ -131,8 +131,8 @@ struct LastFrame {
 }
 
 impl LastFrame {
-    /// Finds the last visible frame. Blocks beyond the watermark are known but hidden, and the one below it may
-    /// be missing. The search therefore goes a few blocks back.
+    /// Finds the last visible frame. The view hides blocks beyond the watermark, and the one below it may be
+    /// missing. The search therefore goes a few blocks back.
     fn of(view: &RecordingView) -> Option<Self> {
         let shown = view.length();
         let size = view.frame_size();

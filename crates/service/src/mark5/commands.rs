@@ -181,8 +181,11 @@ impl Mark5Session {
         }
     }
 
-    /// The status word with the bits of Mark 5 recorders: 0 ready, 1 error pending, 3 and 4 busy, 6 recording, 7
-    /// media full, 10 data lost, 20 and 21 a bank is present.
+    /// The status word, with these bits of Mark 5 recorders.
+    ///
+    /// - 0: ready; 1: error pending; 3 and 4: busy
+    /// - 6: recording; 7: media full; 10: data lost
+    /// - 20 and 21: a bank is present
     fn status(&self, command: &Mark5Command) -> Mark5Reply {
         let report = self.report();
         let reply = Mark5Reply::to(command, ReturnCode::Done).field(format!("0x{:08x}", word(&report)));
@@ -329,7 +332,8 @@ impl Mark5Session {
         }
     }
 
-    /// `<number> : <label> : <format> : <tracks> : <start> : <length> : <rate> : <missing bytes> [: <bytes of samples>]`
+    /// `<number> : <label> : <format> : <tracks> : <start> : <length> : <rate> : <missing bytes>
+    /// [: <bytes of samples>]`
     fn check(&self, command: &Mark5Command) -> Mark5Reply {
         if self.console.report().state == ServiceState::Recording {
             return Mark5Reply::to(command, ReturnCode::Conflict).field("not while it records");
@@ -453,7 +457,8 @@ fn formatted_of_sender(field: &str, sender: &SenderStatus) -> String {
     formatted(field, &of_sender)
 }
 
-/// `<type of system> : <date of the software> : <medium> : <serial number> : <inputs> : <outputs> : <command set> : - : -`
+/// `<type of system> : <date of the software> : <medium> : <serial number> : <inputs> : <outputs> :
+/// <command set> : - : -`
 fn identity(command: &Mark5Command) -> Mark5Reply {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
@@ -468,7 +473,8 @@ fn version(command: &Mark5Command) -> Mark5Reply {
     Mark5Reply::to(command, ReturnCode::Done).field("nilometer").field(env!("CARGO_PKG_VERSION")).field(word)
 }
 
-/// The version of Linux in one field. jive5ab answers the same, though its documentation speaks of fields of 32 characters.
+/// The version of Linux in one field. jive5ab answers the same, though its documentation limits fields to 32
+/// characters.
 fn system(command: &Mark5Command) -> Mark5Reply {
     match std::fs::read_to_string("/proc/version") {
         Ok(text) => Mark5Reply::to(command, ReturnCode::Done).field(text.trim_end()),

@@ -1,10 +1,13 @@
 //! Commands about a recording's directories, which stand for the disks of a `FlexBuff` or a Mark 6. They select
 //! directories and report space. A client can select only directories of the service's configuration.
 //!
-//! Sources: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst in its repository), sections `rtime`
-//! (G), `dir_info`, `set_disks` and `group_def`; the Mark 6 command set 1.0
-//! (doc/Mark6_command_set-Release-1.0.pdf there), `rtime`, for the rate that schedules name; its
-//! `src/mk5command/{rtime_vbs,dirinfo_vbs,set_disks,group_def}.cc` for order, units and codes.
+//! Sources in the repository of jive5ab:
+//!
+//! - "jive5ab command set" (doc/source/jive5ab-commands-sets.rst), sections `rtime` (G), `dir_info`,
+//!   `set_disks` and `group_def`
+//! - the Mark 6 command set 1.0 (doc/Mark6_command_set-Release-1.0.pdf), `rtime`, for the rate that schedules
+//!   name
+//! - `src/mk5command/{rtime_vbs,dirinfo_vbs,set_disks,group_def}.cc`, for order, units and codes
 
 use nilometer_model::ByteRate;
 
@@ -21,7 +24,7 @@ use crate::{
 impl Mark5Session {
     /// `rtime? [<Mbit/s>]`: `<seconds>s : <GB>GB : <percent>% : <format> : <tracks> : 0MHz : <Mbit/s>Mbps`.
     ///
-    /// The space is what recordings may still use, without the reserve that stays free. The time is for the rate
+    /// Recordings may still use this space; it does not include the reserve that stays free. The time is for the rate
     /// in the query (schedules give that of the next scan), or else for the configured mode, frame headers
     /// included. The rate of a track is always 0, as in jive5ab for recorders without such a clock.
     ///

@@ -1,9 +1,12 @@
 //! Commands and replies between stations and Mark 5 recorders (VSI-S). `record = on : name ;` is a command,
 //! `record ?` a query, and `!record = 0 ;` a reply whose first field is a return code. There is no I/O here.
 //!
-//! Sources: the documentation of jive5ab, "VSI-S Command, Query and Response Syntax"
-//! (doc/source/vsi-s-commands.rst) and "jive5ab command set"; the Mark 5C command set 2.1
-//! (doc/Mark5C_command_set-2.1.pdf there); the splitting of input in jive5ab (src/test.cc).
+//! Sources in the repository of jive5ab:
+//!
+//! - its documentation: "VSI-S Command, Query and Response Syntax" (doc/source/vsi-s-commands.rst) and "jive5ab
+//!   command set"
+//! - the Mark 5C command set 2.1 (doc/Mark5C_command_set-2.1.pdf)
+//! - the splitting of input (src/test.cc)
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
-//! How much memory a recording takes, settled before it begins: the ring is as large as the bound leaves room for, and a bound
-//! that does not suffice is refused with the smallest one that does.
+//! The memory of a recording, settled before it begins. The ring gets all that the bound leaves for it. If a
+//! bound is too small, the error names the smallest sufficient one.
 //!
 //! ```text
-//! --buffer, --memory, what is available -> MemoryWishes -+
-//! all parts of a recording with such a buffer -----------+-> the buffer, and the account with it
+//! --buffer, --memory, the available memory --> MemoryWishes -+
+//! all parts of a recording with such a buffer ---------------+-> the buffer, and the account with it
 //! ```
 
 use nilometer_model::Bytes;
@@ -12,47 +12,49 @@ use nilometer_storage::process;
 
 use crate::error::{ServiceError, require};
 
-/// The buffer, if neither it nor the memory in all is asked for.
+/// The buffer without `--buffer` and `--memory`.
 pub const USUAL_BUFFER: Bytes = Bytes(1 << 30);
-/// The program with its libraries, its stacks and what its allocator keeps, in both of its processes.
+/// The program in both of its processes: libraries, stacks, and free memory of its allocator.
 const PROGRAM: u64 = 64 << 20;
-/// HTTP and Mark 5 commands: as many connections as there may be, and their requests.
+/// HTTP and Mark 5 commands: the most connections, and their requests.
 const SERVICE: u64 = 16 << 20;
-/// The smallest bound is stated in whole steps, so that it can be typed as it is told.
+/// The step of stated bounds, so that a user can type them as printed.
 const STEP: u64 = 1 << 20;
 
-/// Memory as it was asked for.
+/// The user's wishes for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryWishes {
-    /// Between what delivers frames and the storage.
+    /// The memory between the source of frames and the storage.
     pub buffer: Option<Bytes>,
-    /// All of it.
+    /// All memory of the recorder.
     pub memory: Option<Bytes>,
-    /// Recorders on this machine that begin together: each takes its share of what is available.
+    /// Recorders on this machine that begin together: each takes its share of the available memory.
     pub sharing: u32,
 }
 
-/// The parts that every recorder has, whatever it records.
+/// The parts that every recorder has, for any recording.
 pub fn program_memory() -> MemoryPlan {
     MemoryPlan::default().with(MemoryPart::Program, PROGRAM).with(MemoryPart::Service, SERVICE)
 }
 
-/// Of a bound, metadata of files take a quarter at the most, however many frames are announced; and this much without a bound.
+/// Metadata of files take at most this share of a bound, for any number of announced frames. Without a bound
+/// they take at most `INDEX_MAX`.
 const INDEX_SHARE: u64 = 4;
 const INDEX_MAX: u64 = 256 << 20;
 
 impl MemoryWishes {
-    /// The account of a recording with these parts: the metadata of files grow with its frames, of which a detector may announce
-    /// more than it sends.
+    /// The account of a recording with these parts. The metadata of files grow with its frames. A detector
+    /// may announce more frames than it sends.
     pub fn account(&self, parts: MemoryPlan) -> MemoryPlan {
         let most = self.memory.map_or(INDEX_MAX, |memory| memory.0 / INDEX_SHARE);
         parts.at_most(MemoryPart::FileIndex, most)
     }
 
-    /// The buffer of a recording whose parts take `parts_of(buffer)`, which grow with it; it is `least` at the least.
+    /// The buffer of a recording with the parts `parts_of(buffer)`, which grow with it. It has at least
+    /// `least` bytes.
     ///
     /// # Errors
-    /// The memory does not suffice, or can't be had: what can be asked for instead.
+    /// The memory is too small, or not available. The error names the values that are possible.
     pub fn settle(
         &self,
         least: Bytes,
@@ -62,7 +64,7 @@ impl MemoryWishes {
         self.settle_within(available, least, parts_of)
     }
 
-    /// The same where so much is available for it.
+    /// Settles the buffer within `available` bytes.
     fn settle_within(
         &self,
         available: Option<Bytes>,
@@ -116,7 +118,7 @@ impl MemoryWishes {
         }
     }
 
-    /// What is available, in words.
+    /// The available memory, in words.
     fn words(&self, available: Bytes) -> String {
         let limit = process::memory_limit_words();
         let share = match self.sharing {
@@ -127,7 +129,7 @@ impl MemoryWishes {
     }
 }
 
-/// The largest buffer between these two that takes no more than `memory` with all that stands beside it.
+/// The largest buffer between these two with which all parts together take at most `memory`.
 fn largest(least: Bytes, most: Bytes, memory: Bytes, total: impl Fn(Bytes) -> Bytes) -> Option<Bytes> {
     let fits = |buffer: u64| total(Bytes(buffer)) <= memory;
     if !fits(least.0) {
@@ -148,7 +150,7 @@ fn largest(least: Bytes, most: Bytes, memory: Bytes, total: impl Fn(Bytes) -> By
     Some(Bytes(below))
 }
 
-/// Rounded up to what can be typed.
+/// Rounds up to a number that is easy to type.
 fn stated(bytes: Bytes) -> Bytes {
     Bytes(bytes.0.div_ceil(STEP).saturating_mul(STEP))
 }
@@ -171,7 +173,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A ring with an eighth beside it, and 50 MiB whatever it has.
+    /// A ring with an eighth of its size beside it, and a fixed 50 MiB.
     fn parts(buffer: Bytes) -> MemoryPlan {
         let ring = MemoryPlan::default().with(MemoryPart::Ring, buffer.0);
         ring.with(MemoryPart::EncodeStages, buffer.0 / 8).with(MemoryPart::Program, 50 * MIB)

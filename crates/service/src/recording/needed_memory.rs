@@ -1,4 +1,4 @@
-//! The memory of a recording, from its settings and from what it records.
+//! The memory of a recording, from its settings and its frames.
 
 use nilometer_acquisition::{
     RecordingPlan, StoredFrames,
@@ -15,29 +15,30 @@ use super::{
 };
 use crate::error::ServiceError;
 
-/// A recording whose memory is to be settled.
+/// The facts about a recording that determine its memory.
 #[derive(Debug)]
 pub(super) struct RecordingNeeds<'a> {
     pub(super) frames: StoredFrames,
     pub(super) described: &'a [TargetDescription],
     pub(super) instrument: &'a Instrument,
-    /// What its files have in them, if they are in HDF5.
+    /// The contents of its files, if they are HDF5.
     pub(super) contents: Option<&'a Hdf5Contents>,
-    /// What delivers its frames.
+    /// The parts of the source of its frames.
     pub(super) source: MemoryPlan,
-    /// Packets that follow no known course may take a share of the ring, but not less than this; 0 if frames are no packets.
+    /// Packets of unknown streams may take a share of the ring, but at least this many bytes. 0 if frames are
+    /// no packets.
     pub(super) candidates: u64,
-    /// How many frames come; 0 if that is not known.
+    /// The number of frames; 0 if it is unknown.
     pub(super) frames_due: u64,
 }
 
 /// Two slots of a page.
 const SMALLEST_RING: Bytes = Bytes(2 * 4096);
-/// Candidates take an eighth of the ring at the most, and no more than this.
+/// Candidates take at most an eighth of the ring, and at most `CANDIDATES_MAX`.
 const CANDIDATES_SHARE: u64 = 8;
 const CANDIDATES_MAX: u64 = 32 << 20;
-/// Of a bound, the sockets for packets take an eighth together, and messages of peers over TCP a quarter. Without a bound these
-/// take half of the buffer.
+/// The shares of a bound: an eighth for all sockets of packets, a quarter for messages of peers over TCP.
+/// Without a bound each socket has [`ROOM`], and messages take half of the buffer.
 const SOCKETS_SHARE: u64 = 8;
 const CONNECTIONS_SHARE: u64 = 4;
 const CONNECTIONS_MIN: u64 = 16 << 20;
@@ -47,11 +48,11 @@ const MESSAGES_MIN: u64 = 64 << 20;
 const SOCKET_MIN: u64 = 1 << 20;
 
 impl RecordingSettings {
-    /// The layout of a recording in the memory that was asked for, and its account. The buffer is `least` at the least, unless
-    /// another is asked for: `check` says whether that one will do.
+    /// The layout of a recording in this memory, and its account. The buffer has at least `least` bytes
+    /// unless the user sets another; `check` decides if that one suffices.
     ///
     /// # Errors
-    /// What can't be recorded so.
+    /// The recording can't be stored this way.
     pub(super) fn settled_plan(
         &self,
         needs: &RecordingNeeds<'_>,
@@ -82,24 +83,25 @@ impl RecordingSettings {
         self.memory_wishes().account(parts)
     }
 
-    /// Refuses memory in which no series over TCP fits, however small its frames are: that is known before one begins.
+    /// Refuses memory that fits no series over TCP, even one with the smallest frames. This needs no series
+    /// to begin.
     ///
     /// # Errors
-    /// The memory does not suffice, or can't be had.
+    /// The memory is too small, or not available.
     pub(super) fn check_memory_of_series(&self) -> Result<(), ServiceError> {
         let others = program_memory().with(MemoryPart::Connections, self.connection_memory().0);
         let parts_of = |buffer: Bytes| others.with(MemoryPart::Ring, buffer.0);
         self.memory_wishes().settle(SMALLEST_RING, parts_of).map(drop)
     }
 
-    /// Memory of the kernel for packets at each of so many sockets.
+    /// Memory of the kernel for packets, at each of `sockets` sockets.
     pub(super) fn socket_buffer(&self, sockets: u64) -> Bytes {
         let share =
             self.wishes.memory.map_or(ROOM, |memory| Bytes(memory.0 / SOCKETS_SHARE / sockets.max(1)));
         self.wishes.receive_buffer.unwrap_or(Bytes(share.0.clamp(SOCKET_MIN, ROOM.0)))
     }
 
-    /// What is kept of messages of peers over TCP, at the most.
+    /// The most memory for messages of peers over TCP.
     pub(super) fn connection_memory(&self) -> Bytes {
         Bytes(match self.wishes.memory {
             Some(memory) => (memory.0 / CONNECTIONS_SHARE).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX),

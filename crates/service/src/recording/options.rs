@@ -39,82 +39,83 @@ pub struct RecordOptions {
     /// (ZeroMQ, version 2 or 1). Repeat the option for more connections. The recorder stores the next series
     /// that begins in HDF5, compressed as it arrives. To wait for senders that connect to this machine, use
     /// --listen tcp://*:PORT
-    #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     #[serde(deserialize_with = "one_or_many_texts")]
     pub from: Vec<StreamAddress>,
     /// The data format in the notation of station software, such as VDIF_8000-4096-16-2 or Mark5B-2048-16-2,
     /// instead of the instrument's. You need no instrument then
-    #[arg(long, help_heading = "What is recorded")]
+    #[arg(long, help_heading = "Source")]
     pub mode: Option<VlbiMode>,
     /// Directory for the recording, which makes a new directory of its name there. One --to gives one file. With
     /// several, each on its own disk, chunks are scattered over them, as VLBI recorders do. If one fails or is
     /// full, the others take the rest
-    #[arg(long = "to", value_name = "DIRECTORY", help_heading = "Where it goes")]
+    #[arg(long = "to", value_name = "DIRECTORY", help_heading = "Storage")]
     #[serde(deserialize_with = "one_or_many")]
     pub to: Vec<PathBuf>,
     /// Refuse directories on another type of file system, such as the one below a missing mount. Give one type
     /// for all, or one for each in their order (ext4, nfs, lustre ...; an unknown word lists them)
-    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "Where it goes")]
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "Storage")]
     #[serde(deserialize_with = "one_or_many_texts")]
     pub expect: Vec<FileSystemKind>,
     /// The format of frames, instead of the instrument's: their bytes, or HDF5 (detectors only)
-    #[arg(long, value_name = "FORMAT", value_parser = format(), help_heading = "Where it goes")]
+    #[arg(long, value_name = "FORMAT", value_parser = format(), help_heading = "Storage")]
     pub format: Option<Format>,
     /// The compression of frames in HDF5, instead of the instrument's
-    #[arg(long, value_name = "HOW", value_parser = compression_parser(), help_heading = "Where it goes")]
+    #[arg(long, value_name = "HOW", value_parser = compression_parser(), help_heading = "Storage")]
     pub compression: Option<FrameCompression>,
     /// Frames in an HDF5 file, or images of all channels, instead of the instrument's number [default: one file
     /// for all]
-    #[arg(long, value_name = "FRAMES", help_heading = "Where it goes")]
+    #[arg(long, value_name = "FRAMES", help_heading = "Storage")]
     pub frames_per_file: Option<u64>,
     /// Layout of HDF5 files, instead of NeXus: a file in XML as areaDetector's file plug-in has it, or in TOML
-    #[arg(long, value_name = "FILE", help_heading = "Where it goes")]
+    #[arg(long, value_name = "FILE", help_heading = "Storage")]
     pub layout: Option<PathBuf>,
     /// Join values that arrive apart from their frames, by the frame's number: {"frame": 12, "Angle": 1.5}. They
     /// come as one JSON object a message from a sender of ZeroMQ (PUSH or PUB) at tcp://HOST:PORT, or from those
     /// that connect to tcp://*:PORT. A growing file or a pipe has one a line. You can repeat the option
-    #[arg(long, value_name = "ADDRESS|FILE", help_heading = "What is recorded")]
+    #[arg(long, value_name = "ADDRESS|FILE", help_heading = "Source")]
     #[serde(deserialize_with = "one_or_many_texts")]
     pub metadata: Vec<String>,
     /// Dimensions of a scan in HDF5, slowest first: 20x30 for 20 lines of 30 frames, ?x30 for any number of
     /// lines. A series must have this number of images, or whole lines if it is ?x30 [default: a row of frames]
-    #[arg(long, value_name = "LINESxFRAMES", help_heading = "Where it goes")]
+    #[arg(long, value_name = "LINESxFRAMES", help_heading = "Storage")]
     pub scan: Option<ScanShape>,
     /// Pixels of a chunk of an HDF5 dataset, slowest dimension first. The recorder cuts frames into such tiles
     /// and compresses each by itself [default: a frame]
-    #[arg(long, value_name = "ROWSxCOLUMNS", help_heading = "Where it goes")]
+    #[arg(long, value_name = "ROWSxCOLUMNS", help_heading = "Storage")]
     pub chunk: Option<ChunkShape>,
-    /// Align frames larger than SIZE in HDF5 files to multiples of SIZE, a power of 2 from 4 KiB on [default:
-    /// the stripe size, if the storage states one]
-    #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
+    /// Align frames larger than SIZE in HDF5 files to multiples of SIZE [default: the stripe size, if the
+    /// storage states one]. SIZE is a power of 2, at least 4 KiB
+    #[arg(long, value_name = "SIZE", help_heading = "Storage")]
     pub align: Option<Bytes>,
     /// Bytes of a chunk, if there are several directories [default: 256 MiB]
-    #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
+    #[arg(long, value_name = "SIZE", help_heading = "Storage")]
     pub chunk_size: Option<Bytes>,
     /// Keep only the latest SIZE, until you stop the recording. Each directory reserves a file with its share
     /// before the recording begins, and overwrites it from its beginning when it is full. The journal beside it
     /// is not overwritten: it grows by 64 B for each block of about a megabyte. In HDF5, which needs a single
     /// directory, the recorder removes the oldest files instead [default: all]
-    #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
+    #[arg(long, value_name = "SIZE", help_heading = "Storage")]
     pub keep: Option<Bytes>,
     /// The name of the recording [default: the instrument and a number]
-    #[arg(long, help_heading = "Where it goes")]
+    #[arg(long, help_heading = "Storage")]
     pub name: Option<String>,
     /// Address and port for packets: an address of this machine, or of a group [default: `udp://127.0.0.1` and
     /// the port of the instrument, so that only this machine can send]. For frames over TCP as with --from: the
     /// address to which senders connect, tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
-    #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     #[serde(deserialize_with = "written")]
     pub listen: Option<ListenAddress>,
     /// Join the group at the interface with this address
-    #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     pub interface: Option<IpAddr>,
     /// Accept packets and connections from this sender only: an address, a network such as 10.0.0.0/24, or
     /// `any`. Repeat the option for more senders. It holds for `--listen` and for `--metadata tcp://*:PORT`.
-    /// Name the senders if several boards send and don't all begin within a second: the recorder takes up to 64,
-    /// each with serial numbers of its own [default: the senders of the stream's first packets, at each port;
-    /// with `--receive-threads` everybody; of connections, the address that begins a series, until it is over]
-    #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "What is recorded")]
+    /// Name the senders if several boards send and don't all begin within a second. The recorder takes up to
+    /// 64, each with serial numbers of its own. Default: the senders of the stream's first packets, at each
+    /// port; with `--receive-threads` everybody. For connections: the address that begins a series, until it
+    /// is over
+    #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "Source")]
     pub allow: Vec<AllowedSender>,
     /// Begin at this time in UTC, with everything prepared beforehand: 2026-11-22T18:00:00Z, or
     /// 2026y326d18h00m00s
@@ -129,8 +130,8 @@ pub struct RecordOptions {
     /// End after this number of packets, and those that arrived together with the last
     #[arg(long, help_heading = "When")]
     pub packets: Option<u64>,
-    /// End if nothing arrives for this time after the last packet or frame [default: 60 s for a series of
-    /// frames, of which the last may be lost]
+    /// End if nothing arrives for this time after the last packet or frame. Default: 60 s for a series of
+    /// frames, whose last one may be lost
     #[arg(long, help_heading = "When")]
     pub silence: Option<Nanos>,
     /// Record the next series of frames over TCP, or every series until you stop it, each as a recording of its
@@ -140,18 +141,18 @@ pub struct RecordOptions {
     pub series: Option<SeriesChoice>,
     /// Replacement of missing frames: frames marked as invalid with the time of the missing ones, or nothing
     /// [default: fill]
-    #[arg(long, value_name = "HOW", value_parser = missing(), help_heading = "Packets that do not come in order")]
+    #[arg(long, value_name = "HOW", value_parser = missing(), help_heading = "Missing and late packets")]
     #[serde(deserialize_with = "written")]
     pub missing: Option<Missing>,
     /// The number of later packets that may overtake a packet before it counts as missing [default: 512]
-    #[arg(long, value_name = "PACKETS", help_heading = "Packets that do not come in order")]
+    #[arg(long, value_name = "PACKETS", help_heading = "Missing and late packets")]
     pub window: Option<u64>,
-    /// Memory between the network and the storage [default: 1 GiB, or what --memory or the available memory
-    /// leaves for it]
+    /// Memory between the network and the storage [default: 1 GiB, or the rest of --memory or of the available
+    /// memory]
     #[arg(long, help_heading = "This machine")]
     pub buffer: Option<Bytes>,
-    /// Limit all memory of the recorder: its buffer, packets that wait in the kernel, and the program [default:
-    /// no limit beyond those of its parts, which /status shows]
+    /// Limit all memory of the recorder: its buffer, packets that wait in the kernel, and the program. Default:
+    /// no limit beyond those of its parts, which /status shows
     #[arg(long, help_heading = "This machine")]
     pub memory: Option<Bytes>,
     /// Memory of the kernel for packets that wait. Without root `net.core.rmem_max` limits it [default: 256 MiB;
@@ -171,10 +172,10 @@ pub struct RecordOptions {
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', help_heading = "This machine")]
     pub cpus: Vec<usize>,
     /// Space that stays free on the storage; the recording ends when no more is left [default: 1 GiB]
-    #[arg(long, help_heading = "Where it goes")]
+    #[arg(long, help_heading = "Storage")]
     pub reserve: Option<Bytes>,
     /// Write a checksum of each block of packets into the journal
-    #[arg(long, help_heading = "Where it goes")]
+    #[arg(long, help_heading = "Storage")]
     pub checksums: bool,
     /// The longest that storage may be silent after the last packet [default: 60 s]
     #[arg(long, help_heading = "This machine")]

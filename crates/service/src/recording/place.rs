@@ -46,7 +46,7 @@ pub fn check_buffer(buffer: Bytes, slot: Bytes) -> Result<(), ServiceError> {
 /// file.
 ///
 /// # Errors
-/// The value is unsuitable; the message says what to write instead.
+/// The value is unsuitable; the message names suitable ones.
 pub fn check_align(align: Bytes) -> Result<(), ServiceError> {
     let fits = align.0.is_power_of_two() && (ALIGN_LEAST..=ALIGN_MOST).contains(&align.0);
     require(fits, || {
@@ -61,7 +61,7 @@ const ALIGN_MOST: u64 = 1 << 30;
 /// paths after the recording.
 ///
 /// # Errors
-/// The directory is unsuitable; the message says what to name instead.
+/// The directory is unsuitable; the message has a remedy.
 pub fn check_mounted(format: Format, described: &[TargetDescription]) -> Result<(), ServiceError> {
     let by_url = described.iter().find(|description| description.address.url().is_some());
     let Some(description) = by_url.filter(|_| format == Format::Hdf5) else { return Ok(()) };

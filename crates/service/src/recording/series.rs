@@ -1,5 +1,4 @@
-//! Prepares a recording of a series of frames. That happens when the series begins, since only then are its
-//! frames described.
+//! Prepares a recording of a series of frames when the series begins. Only its start describes the frames.
 //!
 //! ```text
 //! place checked -> sockets -> start of a series -> description, layout, lanes, memory -> its images are received
@@ -311,7 +310,7 @@ impl SeriesSource {
     }
 }
 
-/// An instrument of which only the name is known.
+/// An instrument with only a name.
 fn unknown(name: &str) -> Instrument {
     Instrument {
         name: name.into(),

@@ -1,5 +1,5 @@
-//! The name of a recording that a series states. Control programs put it into `user_data` (version 2) or into
-//! the appendix of the header (version 1), as the filewriter of DECTRIS and odin expect it.
+//! The name of a recording that a series states. Control programs put it into `user_data` in version 2. In
+//! version 1 they put it into the appendix of the header. The filewriter of DECTRIS and odin expect it there.
 
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@ use nilometer_acquisition::{LayoutOptions, PART, RecordingPlan, Retention, Store
 use nilometer_hdf5_recording::UserLayout;
 use nilometer_intake::assembly::ReorderWindow;
 use nilometer_model::{
-    Bytes, Capability, Format, Instrument, Nanos, TargetDescription,
+    Bytes, Capability, Format, Instrument, Nanos, StorageRoom, TargetDescription,
     packets::{PacketPartKind, PacketShare},
 };
 use nilometer_recording::Missing;
@@ -21,6 +21,7 @@ use super::{
     memory::MemoryWishes,
     options::RecordOptions,
     place::{KEPT, check_align, check_mounted, check_name, check_place, check_slots},
+    prepare::PreparedRecording,
     source::{PacketSource, RecordedSource},
 };
 use crate::error::{ServiceError, require};
@@ -140,7 +141,7 @@ impl RecordingSettings {
         &self.wishes
     }
 
-    /// The instrument, as far as it is known before the stream begins.
+    /// The instrument before the stream begins; `None` if only the stream describes it.
     pub(crate) fn instrument(&self) -> Option<&Instrument> {
         self.source.instrument()
     }
@@ -172,8 +173,16 @@ impl RecordingSettings {
     }
 
     /// The bytes that stay free on each storage.
-    pub(crate) fn reserve(&self) -> Bytes {
+    pub fn reserve(&self) -> Bytes {
         reserve_of(&self.wishes)
+    }
+
+    /// The room that the storage of a prepared recording has for its packets. `None` for a ring, which never fills up, and for
+    /// a series, whose rate nobody announces.
+    pub fn room(&self, prepared: &PreparedRecording) -> Option<StorageRoom> {
+        let instrument = self.instrument().filter(|_| self.wishes.keep.is_none())?;
+        let described = prepared.targets.iter().map(|target| target.description());
+        Some(StorageRoom::on(described, self.reserve(), instrument.written_rate()))
     }
 
     pub(super) fn reorder_window(&self) -> ReorderWindow {

@@ -104,7 +104,7 @@ impl RecordedSource {
         PacketSource::of(instrument, share).map(Box::new).map(RecordedSource::Packets)
     }
 
-    /// The instrument, as far as it is known before the stream begins.
+    /// The instrument before the stream begins; `None` if only the stream describes it.
     pub(super) fn instrument(&self) -> Option<&Instrument> {
         match self {
             RecordedSource::Packets(source) => Some(&source.instrument),

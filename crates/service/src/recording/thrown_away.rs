@@ -18,8 +18,8 @@ const FEW: u64 = 8;
 const SHARE: u64 = 10;
 /// This many matter too, if they are at least one in `TRACE` of the recording's.
 const MANY: u64 = 4096;
-/// Less than one in `TRACE` is what any network carries beside a stream: discoveries, port scans, broken
-/// packets.
+/// Any network carries less than one foreign packet in `TRACE` beside a stream: discoveries, port scans,
+/// broken packets.
 const TRACE: u64 = 10_000;
 
 /// The discarded packets that may be data; 0 if they are too few to matter beside the recorded ones.
@@ -48,7 +48,8 @@ fn matters(count: u64, placed: u64) -> bool {
 fn all_causes(Traffic { tally, counted, .. }: &Traffic) -> Vec<(u64, String)> {
     let PacketTally { duplicates, copies, conflicts, stray, ref ignored, .. } = *tally;
     let TransportCounts { unnamed, stranger, senders, .. } = *counted;
-    // Packets too late to compare count like the compared ones. Of a single sender they are copies.
+    // Packets too late to compare count like the compared ones. If they come from a single sender, they are
+    // copies.
     let are_others = senders.count > 1 && conflicts >= copies;
     let uncompared = if are_others { duplicates - copies - conflicts } else { 0 };
     let stranger = stranger.map_or_else(String::new, |stranger| format!(" such as {stranger}"));

@@ -73,6 +73,16 @@ impl Gauge {
         Some(self.lock().free).filter(|free| *free != u64::MAX)
     }
 
+    /// Bytes of the storage that stay free.
+    pub fn reserve(&self) -> u64 {
+        self.reserve
+    }
+
+    /// True for lanes on one storage.
+    pub fn shares_with(&self, other: &Gauge) -> bool {
+        Arc::ptr_eq(&self.room, &other.room)
+    }
+
     /// Claims `bytes` for this lane in place of its earlier claim, if they are free beside the other lanes'
     /// claims. Returns true if they are.
     pub(super) fn claim(&self, bytes: u64) -> bool {

@@ -1,4 +1,4 @@
-//! What was measured of each choice of chunks, as a table, and what follows from it.
+//! The measurements of each choice of chunks as a table, and the advice that follows.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use nilometer_model::{ByteRate, Bytes, Coldness, FrameCompression, Nanos, statis
 
 use super::{ChunkChoice, ChunkTrial, WeighedWay};
 
-/// What was measured of a choice, a value a repeat.
+/// The measurements of a choice, one value for each repeat.
 #[derive(Debug, Default)]
 pub(super) struct MeasuredChoice {
     /// Bytes of frames a second, until all are durable.
     rates: Vec<f64>,
-    /// How many times smaller than the frames is what was written.
+    /// The size of the frames divided by the bytes that were written.
     smaller: f64,
-    /// Of each way of reading, how many seconds it took.
+    /// The seconds that each way of reading took.
     seconds: Vec<Vec<f64>>,
     cold: Vec<Coldness>,
 }
@@ -27,7 +27,7 @@ impl MeasuredChoice {
         self.smaller = bytes as f64 / outcome.written().max(1) as f64;
     }
 
-    /// What a way of reading took: of one frame, where one is meant.
+    /// Adds the time of a way of reading. With `one`, the time of a single frame.
     pub(super) fn read(&mut self, way: usize, totals: ReadingTotals, cold: Coldness, one: bool) {
         if self.seconds.len() <= way {
             self.seconds.resize(way + 1, Vec::new());
@@ -38,15 +38,15 @@ impl MeasuredChoice {
     }
 }
 
-/// All choices and what was measured of them.
+/// All choices with their measurements.
 pub(super) struct ChunkTable {
     choices: Vec<ChunkChoice>,
     pub(super) measured: Vec<MeasuredChoice>,
     ways: Vec<WeighedWay>,
-    /// A frame, as a chunk of one is written.
+    /// A frame in the form of a chunk's shape.
     frame: String,
     instrument: String,
-    /// What the instrument brings in the long run.
+    /// The mean rate of the instrument.
     rate: ByteRate,
 }
 
@@ -63,7 +63,7 @@ impl ChunkTable {
         }
     }
 
-    /// The table, and what is advised.
+    /// The table, and the advice.
     pub(super) fn text(&self) -> String {
         let ways: Vec<_> =
             self.ways.iter().map(|WeighedWay { way, .. }| format!(" {:>13}", way.name())).collect();
@@ -98,13 +98,13 @@ impl ChunkTable {
         format!("{chunk:<14} {compression:<7} {rate:>16} {smaller:>7.2}{}", times.concat())
     }
 
-    /// The choices that write as fast as the instrument brings frames, in all repeats.
+    /// The choices that write as fast as the instrument delivers frames, in all repeats.
     fn carrying(&self) -> Vec<usize> {
         let carries = |at: &usize| self.measured[*at].rates.iter().all(|rate| *rate >= self.rate.0);
         (0..self.choices.len()).filter(carries).collect()
     }
 
-    /// Seconds that a choice is read for, for each time that the frames are written, a value a repeat.
+    /// The seconds of reading for each time that the frames are written, one value for each repeat.
     fn reading(&self, choice: usize) -> Vec<f64> {
         let measured = &self.measured[choice];
         let repeats = measured.rates.len();
@@ -149,13 +149,13 @@ impl ChunkTable {
         lines
     }
 
-    /// What the ways weigh, in words.
+    /// The weights of the ways, in words.
     fn weighed(&self) -> String {
         let ways = self.ways.iter().map(|WeighedWay { way, times }| format!("{times} x {way}"));
         ways.collect::<Vec<_>>().join(", ")
     }
 
-    /// The repeats of both overlap: which is faster was not shown.
+    /// True if the repeats of both overlap: neither proved to be faster.
     fn is_alike(&self, one: usize, other: usize) -> bool {
         let longest = self.reading(one).into_iter().fold(0.0, f64::max);
         let shortest = self.reading(other).into_iter().fold(f64::INFINITY, f64::min);
@@ -167,7 +167,7 @@ impl ChunkTable {
     }
 }
 
-/// The one of which this is least.
+/// The choice with the least value.
 fn best(among: &[usize], of: impl Fn(usize) -> f64) -> usize {
     let least = among.iter().copied().min_by(|one, other| of(*one).total_cmp(&of(*other)));
     least.expect("something was measured")
@@ -232,7 +232,7 @@ mod tests {
         let way = |way, times| WeighedWay { way, times };
         ChunkTable {
             choices: vec![choice(&[8, 8]), choice(&[1, 8]), choice(&[4, 4])],
-            // The second is written too slowly for the instrument.
+            // The second writes too slowly for the instrument.
             measured: vec![measured(9e8, 2.0, 0.01), measured(1e8, 0.1, 0.2), measured(5e8, 1.0, 0.05)],
             ways: vec![way(ReadingWay::Line, 1.0), way(ReadingWay::Pixel, pixels)],
             frame: "8x8".into(),

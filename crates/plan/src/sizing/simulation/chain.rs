@@ -37,7 +37,7 @@ struct Stream {
     link: usize,
     /// The next frame that is due.
     number: u64,
-    /// How much it is ahead of its schedule.
+    /// The time by which it is ahead of its schedule.
     phase: Nanos,
 }
 
@@ -354,7 +354,7 @@ fn coarseness(fine: &Kind, coarse: &Kind, limits: &Limits) -> f64 {
     need(coarse) - need(fine)
 }
 
-/// How much an instrument is ahead of the beginning of a burst.
+/// The time by which an instrument is ahead of the beginning of a burst.
 fn phase(phases: Phases, kind: usize, of: &Kind, instrument: u64) -> Nanos {
     match phases {
         Phases::Together => Nanos(0),

@@ -14,18 +14,18 @@ use nilometer_model::{Burst, Bytes, Nanos, Schedule, Seed};
 
 use super::{Demand, Kind, Limits, Place, Sizing, recorder};
 
-/// How the chain is tried.
+/// A trial of the chain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizingTrial {
-    /// How long frames arrive, in virtual time.
+    /// The time for which frames arrive, in virtual time.
     pub duration: Nanos,
     /// Frames of a stream within this time are one event: fewer events, a coarser picture.
     pub grain: Nanos,
-    /// When the instruments begin.
+    /// The starts of the instruments.
     pub phases: Phases,
 }
 
-/// When instruments begin their bursts, and when the storage stalls. It stalls once.
+/// The times at which instruments begin their bursts and the storage stalls. It stalls once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phases {
     /// All at once, with the stall: the worst case.
@@ -53,7 +53,7 @@ pub struct SimulationResult {
     pub grows: bool,
 }
 
-/// Pieces of streams in a trial that is to take a second or so.
+/// Pieces of streams in a trial that takes about a second.
 const PIECES_SUITED: f64 = 4e5;
 
 impl SizingTrial {
@@ -71,7 +71,7 @@ impl SizingTrial {
         SizingTrial { duration, grain: Nanos::from_seconds(grain), phases }
     }
 
-    /// How many pieces of streams there will be: a million of them take some seconds.
+    /// The number of pieces of streams: a million of them take some seconds.
     pub fn pieces(&self, demand: &Demand) -> f64 {
         let coarse = demand.kinds.iter().map(|kind| coarser(kind, self.grain));
         coarse

@@ -68,7 +68,7 @@ impl<T> Storage<T> {
         self.idle += 1;
     }
 
-    /// When work that begins at a time is done: nothing is done in the stall.
+    /// The end of work that begins at `begun`: the storage does nothing in the stall.
     pub(super) fn after(&self, begun: f64, work: f64) -> f64 {
         let Range { start, end } = self.stall;
         let begun = if self.stall.contains(&begun) { end } else { begun };

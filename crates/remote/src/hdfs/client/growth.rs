@@ -1,5 +1,5 @@
-//! Writes to a file. They form a stream between two syncs, or, if the file grows, each write is its own append
-//! that is done once the data node has answered.
+//! Writes to a file. They form a stream between two syncs. If the file grows, each write is its own append
+//! instead, and is done once the data node has answered.
 
 use std::{cell::RefCell, rc::Rc};
 

@@ -24,33 +24,34 @@ use nilometer_storage::{
     testing::{Device, Simulated},
 };
 
-use super::storage::{Case, FRAME};
+use crate::storage_case::{FRAME_SIZE, StorageCase};
 
-/// How long a recording lasts, as `evaluate` has it.
+/// The duration of a recording, as in `evaluate`.
 const DURATION: Nanos = Nanos::from_millis(40_000);
-/// Passes at full speed, as `evaluate` has it.
+/// Passes at full speed, as in `evaluate`.
 const PASSES: u32 = 3;
 /// Seconds from a recording to the next.
 const BETWEEN: f64 = 3.0;
-/// How often it is looked whether a pass may end.
+/// The time between two checks if a pass may end.
 const LOOK: Nanos = Nanos::from_millis(500);
-/// As the recorder has it past the cache.
+/// Writes in flight, as the recorder has them past the cache.
 const DEPTH: usize = 4;
 const FRAMES_PER_FILE: u64 = 24;
 
-/// A campaign that runs.
-struct Running<'a> {
-    case: &'a Case,
+/// A campaign in virtual time.
+struct VirtualCampaign<'a> {
+    case: &'a StorageCase,
     /// Seconds since it began.
     at: f64,
-    /// What the passes so far found of a cache; none before the first.
+    /// The cache that the passes found so far; `None` before the first.
     cache: Option<Bytes>,
     samples: Vec<Measured>,
 }
 
-/// What `evaluate --for` records: the instrument's pace, then passes at full speed, those with a reader in the same rounds.
-pub(super) fn results(case: &Case) -> Results {
-    let mut running = Running { case, at: 0.0, cache: None, samples: Vec::new() };
+/// Records as `evaluate --for` does: at the instrument's rate, then in passes at full speed, with and without a reader in the
+/// same rounds.
+pub fn results(case: &StorageCase) -> Results {
+    let mut running = VirtualCampaign { case, at: 0.0, cache: None, samples: Vec::new() };
     let with_readers = case.readers_cost > 0.0;
     running.record(Goal::Pace, 0, false);
     if with_readers {
@@ -67,13 +68,13 @@ pub(super) fn results(case: &Case) -> Results {
     Results { samples: running.samples, cells, ..Results::default() }
 }
 
-impl Running<'_> {
+impl VirtualCampaign<'_> {
     fn record(&mut self, goal: Goal, repeat: u32, read: bool) {
         let pass = self.cache.map_or(Pass::Whole, Pass::after);
         let device = self.case.device(self.at, read);
         let outcome = recorded(self.case, &cell(self.case, goal), &layout(), device, pass);
         self.at += outcome.wall.seconds() + BETWEEN;
-        let reader = ReaderTotals { frames: 1, bytes: FRAME, wall: Nanos(1), ..ReaderTotals::default() };
+        let reader = ReaderTotals { frames: 1, bytes: FRAME_SIZE, wall: Nanos(1), ..ReaderTotals::default() };
         let readers = if read { vec![reader] } else { Vec::new() };
         let sample = sample_of(&cell(self.case, goal), outcome, readers);
         if goal == Goal::Limit && !read {
@@ -85,7 +86,8 @@ impl Running<'_> {
     }
 }
 
-pub(super) fn cell(case: &Case, goal: Goal) -> RecordingRun {
+/// The recording of the case's instrument.
+pub fn cell(case: &StorageCase, goal: Goal) -> RecordingRun {
     let text = format!(
         "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [256, 256]\npixel = \"uint8\"\nframe_rate = \"{} Hz\"\n",
         case.frame_rate
@@ -93,15 +95,15 @@ pub(super) fn cell(case: &Case, goal: Goal) -> RecordingRun {
     RecordingRun {
         goal,
         duration: DURATION,
-        buffer: Bytes(case.slots * FRAME),
+        buffer: Bytes(case.slots * FRAME_SIZE),
         keep: Bytes(1 << 40),
         ..RecordingRun::new(Instrument::parse(&text, "camera").expect("a valid instrument"))
     }
 }
 
-/// Records to the end, or until the pass may end.
-pub(super) fn recorded(
-    case: &Case,
+/// Records on a device to the end, or until the pass may end.
+pub fn recorded(
+    case: &StorageCase,
     run: &RecordingRun,
     layout: &RawLayout,
     device: Device,
@@ -110,8 +112,8 @@ pub(super) fn recorded(
     let clock = VirtualClock::default();
     let target = Simulated::new(device, clock.clone());
     let RecordingRun { instrument, goal, .. } = run;
-    let (_, slots) = Arena::shared_out(case.slots as usize, FRAME as usize);
-    let ring = Ring::new(slots, 1, Chronicle::new(FRAME, instrument.allowance()));
+    let (_, slots) = Arena::shared_out(case.slots as usize, FRAME_SIZE as usize);
+    let ring = Ring::new(slots, 1, Chronicle::new(FRAME_SIZE, instrument.allowance()));
     let mut engine = target.attach(DEPTH, 8);
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_writer(0, engine.waker());
@@ -134,14 +136,14 @@ pub(super) fn recorded(
     outcome(case, &clock, &ring, source.due(), writer.totals().clone())
 }
 
-/// Past the cache, in files that are not synced.
-pub(super) fn layout() -> RawLayout {
+/// A layout of files past the cache, without syncs.
+pub fn layout() -> RawLayout {
     let head = Head {
         recording: 1,
         lane: 0,
         lanes: 1,
-        frame_size: FRAME,
-        stride: FRAME,
+        frame_size: FRAME_SIZE,
+        stride: FRAME_SIZE,
         frames_per_file: FRAMES_PER_FILE,
         storing: Storing::Files,
         format: Format::Raw,
@@ -155,7 +157,7 @@ fn source(ring: &Arc<Ring>, run: &RecordingRun, stop: &Arc<AtomicBool>) -> Sourc
 }
 
 fn outcome(
-    case: &Case,
+    case: &StorageCase,
     clock: &VirtualClock,
     ring: &Arc<Ring>,
     due: u64,
@@ -164,9 +166,10 @@ fn outcome(
     let now = clock.now();
     let frames = totals.stored;
     #[expect(clippy::cast_sign_loss, reason = "no size is below zero")]
-    let written = (frames as f64 * FRAME as f64 / case.compression.unwrap_or(1.0)) as u64;
-    // What compresses is busy all the time in which it is not waiting for frames.
-    let busy = if case.compression.is_some() { frames as f64 * FRAME as f64 / case.truth().0 } else { 0.0 };
+    let written = (frames as f64 * FRAME_SIZE as f64 / case.compression.unwrap_or(1.0)) as u64;
+    // The compressor is busy unless it waits for frames.
+    let busy =
+        if case.compression.is_some() { frames as f64 * FRAME_SIZE as f64 / case.truth().0 } else { 0.0 };
     let usage = Usage { user: Nanos::from_seconds(busy), ..Usage::default() };
     let lane = Lane { totals, written, usage, run_delay: Nanos(0), ended: now };
     Outcome {

@@ -1,0 +1,90 @@
+//! Values that a shell completes: names of instruments, plans, facilities and network interfaces. Only the scripts for shells know
+//! them; the program itself also takes the path of a file.
+
+use clap::{Command, builder::PossibleValuesParser};
+use clap_complete::Shell;
+use nilometer_model::catalogue::{BuiltIn, FACILITIES, INSTRUMENTS};
+use nilometer_plan::PLANS;
+
+/// A kind of value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Instruments,
+    Plans,
+    Facilities,
+    /// Instruments and facilities.
+    Sized,
+    /// The interfaces of the machine on which the shell runs.
+    Interfaces,
+}
+
+/// Each argument with such a value: the commands that lead to it, and its name.
+const ARGUMENTS: [(&[&str], &str, Names); 10] = [
+    (&["evaluate"], "instruments", Names::Instruments),
+    (&["evaluate"], "plans", Names::Plans),
+    (&["plan", "show"], "name", Names::Plans),
+    (&["instrument", "show"], "name", Names::Instruments),
+    (&["facility", "show"], "name", Names::Facilities),
+    (&["simulate"], "instrument", Names::Instruments),
+    (&["record"], "instrument", Names::Instruments),
+    (&["size"], "name", Names::Sized),
+    (&["advise", "compression"], "instrument", Names::Instruments),
+    (&["doctor"], "interface", Names::Interfaces),
+];
+
+/// A list that bash makes itself when it completes.
+const INTERFACES_IN_BASH: &str = "$(ls /sys/class/net 2>/dev/null)";
+
+impl Names {
+    /// The values in a script for this shell. `None` if it can't have them.
+    fn values(self, shell: Shell) -> Option<Vec<&'static str>> {
+        let names = |known: &[BuiltIn]| known.iter().map(|built_in| built_in.name).collect::<Vec<_>>();
+        match self {
+            Names::Instruments => Some(names(&INSTRUMENTS)),
+            Names::Plans => Some(names(&PLANS)),
+            Names::Facilities => Some(names(&FACILITIES)),
+            Names::Sized => Some([names(&INSTRUMENTS), names(&FACILITIES)].concat()),
+            Names::Interfaces => (shell == Shell::Bash).then(|| vec![INTERFACES_IN_BASH]),
+        }
+    }
+}
+
+/// The command with the values that this shell completes.
+pub(crate) fn with_values(command: Command, shell: Shell) -> Command {
+    ARGUMENTS.iter().fold(command, |command, (path, argument, names)| match names.values(shell) {
+        Some(values) => with_argument(command, path, argument, values),
+        None => command,
+    })
+}
+
+fn with_argument(command: Command, path: &[&str], argument: &str, values: Vec<&'static str>) -> Command {
+    match path.split_first() {
+        Some((first, rest)) => {
+            command.mut_subcommand(first, |inner| with_argument(inner, rest, argument, values))
+        }
+        None if command.get_arguments().all(|known| known.get_id() != argument) => {
+            panic!("no argument `{argument}`: a test finds this")
+        }
+        None => command.mut_arg(argument, |arg| arg.value_parser(PossibleValuesParser::new(values))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::help;
+
+    #[test]
+    fn every_argument_with_names_is_found_in_each_script() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let mut command = with_values(help::command(), shell);
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "nilometer", &mut script);
+            let script = String::from_utf8(script).expect("a script is text");
+            for name in ["eiger2-16m", "pandata", "wa105"] {
+                assert!(script.contains(name), "{shell}: {name}");
+            }
+            assert_eq!(script.contains(INTERFACES_IN_BASH), shell == Shell::Bash);
+        }
+    }
+}
