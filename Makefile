@@ -1,6 +1,6 @@
 # Two commands do everything: `make evaluate` and `make test`. Both install what they need. `make help` lists the others.
 
-.PHONY: help evaluate test check test-long bench build dist install uninstall packages test-packages
+.PHONY: help evaluate test check test-long bench book build dist install uninstall packages test-packages
 
 # Where `make install` puts it. DESTDIR, put before it, is for those who make packages.
 PREFIX ?= /usr/local
@@ -66,3 +66,8 @@ test-long: ## the same with more seeds, more kills and fuzzing
 bench: dist ## compare with other tools; needs a quiet machine
 	@scripts/bootstrap test
 	cargo run --profile dist --locked --package nilometer-bench
+
+# With a search, light and dark, and readable without a network. The first time it also builds mdbook, into target/tools.
+book: ## build the documentation as a book, target/book/index.html
+	@scripts/bootstrap book
+	@scripts/book

@@ -1,5 +1,6 @@
-//! The repository itself: its style, its words, its README's commands, and what is installed of it.
+//! The repository itself: its style, its words, its book, its README's commands, and what is installed of it.
 
+mod book;
 mod circles;
 mod density;
 mod dependencies;

@@ -22,6 +22,10 @@ const DOCUMENTS: [&str; 11] = [
     "docs/words.md",
 ];
 
+/// Pages whose commands are tried.
+const PAGES_OF_COMMANDS: [&str; 4] =
+    ["README.md", "docs/commands.md", "docs/tutorial.md", "docs/recording.md"];
+
 /// Arguments of each `nilometer` command in the document's `sh` blocks.
 fn commands(document: &str) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
@@ -150,9 +154,9 @@ fn documents() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn commands_of_the_readme_and_of_the_examples_are_accepted() {
+fn commands_of_the_readme_the_examples_and_the_guides_are_accepted() {
     let text = |page| fs::read_to_string(root().join(page)).expect("it is there");
-    let commands = [commands(&text("README.md")), commands(&text("docs/commands.md"))].concat();
+    let commands = PAGES_OF_COMMANDS.map(|page| commands(&text(page))).concat();
     assert!(commands.len() > 50, "{} commands", commands.len());
     let complaints: Vec<_> = commands.iter().filter_map(|arguments| complaint(arguments)).collect();
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));

@@ -463,6 +463,7 @@ fn only_root_may() {
 /// The scripts of the testbed, the one that installs what they need, and those that check, build and run tests.
 fn scripts() -> Vec<PathBuf> {
     let ours = [
+        "scripts/book",
         "scripts/bootstrap",
         "scripts/check",
         "scripts/run-tests",
