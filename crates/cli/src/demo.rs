@@ -1,9 +1,9 @@
 //! `nilometer demo`: verdicts on simulated storage, without a disk.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nilometer_analysis::Study;
 use nilometer_rehearsal::{DEMO_STORAGE, demo_results};
-use nilometer_report::{Detail, terminal};
+use nilometer_report::{Detail, html, markdown, terminal};
 
 use crate::{Outcome, report::layout, tell, version};
 
@@ -12,24 +12,46 @@ use crate::{Outcome, report::layout, tell, version};
 /// The recorder records a simulated camera on a storage system that is fast, on one that is slow, and on one with hardly any
 /// reserve. Everything happens in memory and in virtual time, so that minutes pass in seconds.
 #[derive(Debug, Args)]
-pub(crate) struct Demo {}
+pub(crate) struct Demo {
+    /// Print the report in this form
+    #[arg(long, value_enum, default_value_t = DemoFormat::Text, value_name = "FORM")]
+    format: DemoFormat,
+}
+
+/// The form of the demonstration's report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DemoFormat {
+    /// A text for the terminal
+    Text,
+    /// A table for a page in Markdown
+    Markdown,
+    /// A page with charts
+    Html,
+}
 
 impl Demo {
-    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "every command is executed alike")]
+    #[expect(clippy::unnecessary_wraps, reason = "every command is executed alike")]
     pub(crate) fn execute(&self) -> Outcome {
-        tell::result(
-            "A camera delivers 100 frames a second of 64 KiB. Three simulated storage systems take them:\n",
-        );
-        for storage in DEMO_STORAGE {
-            tell::result_line(format_args!("  {:<16} {}", storage.path, storage.truth));
-        }
         let results = demo_results(version::SHORT);
-        tell::result_unchanged(format!("\n{}", terminal(&Study::of(&results), Detail::Short, layout())));
-        tell::result(NEXT);
+        let study = Study::of(&results);
+        match self.format {
+            DemoFormat::Text => tell::result_unchanged(text(&study)),
+            DemoFormat::Markdown => tell::result(markdown(&study, Detail::Short)),
+            DemoFormat::Html => tell::result(html(&study)),
+        }
         Ok(())
     }
 }
 
+/// The storage systems with their properties, the report, and the next steps.
+fn text(study: &Study<'_>) -> String {
+    let truths = DEMO_STORAGE.map(|storage| format!("  {:<16} {}", storage.path, storage.truth)).join("\n");
+    let report = terminal(study, Detail::Short, layout());
+    format!("{HEAD}{truths}\n\n{report}{NEXT}")
+}
+
+const HEAD: &str =
+    "A camera delivers 100 frames a second of 64 KiB. Three simulated storage systems take them:\n\n";
 const NEXT: &str = "
 Nothing was written to a disk. To ask the same of your own storage:
 

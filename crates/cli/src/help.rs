@@ -90,7 +90,7 @@ const EXAMPLES: [(&str, [&str; 3]); 26] = [
             "nilometer facility show template --toml",
         ],
     ),
-    ("demo", ["nilometer demo", "nilometer instrument list", "nilometer evaluate /data --for pilatus-6m"]),
+    ("demo", ["nilometer demo", "nilometer demo --format markdown", "nilometer demo --format html"]),
     (
         "describe",
         ["nilometer describe /data", "nilometer describe /data /scratch", "nilometer describe /data --json"],
