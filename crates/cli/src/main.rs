@@ -44,6 +44,7 @@ mod replay;
 mod report;
 mod resume;
 mod scan;
+mod screen;
 mod serve;
 mod share;
 mod show;
