@@ -275,7 +275,7 @@ impl Mark5Session {
     fn mode(&self, command: &Mark5Command) -> Mark5Reply {
         let reply = Mark5Reply::to(command, ReturnCode::Done);
         let Some(mode) = self.console.report().configuration.mode else { return reply.field("none") };
-        let rate = mode.megabits() as f64 * 1e6 / mode.tracks() as f64;
+        let rate = mode.rate().megabits() * 1e6 / mode.tracks() as f64;
         let reply = reply.field(mode).field(mode.format()).field(mode.tracks()).field(format!("{rate:.3}"));
         if mode.format() == "mark5b" { reply } else { reply.field(mode.frame_size().0) }
     }
@@ -355,7 +355,7 @@ pub(super) fn checked(command: &Mark5Command, scan: &EndedScan, named: &[String]
     let (Some(times), Some(mode)) = (times, scan.mode) else { return reply.field('?') };
     let missing = scan.missing_packets * scan.bytes.checked_div(scan.packets).unwrap_or(0);
     let reply = reply.field(mode.format()).field(mode.tracks()).field(times.begin.vex());
-    let reply = reply.field(format!("{:.4}s", times.seconds)).field(format!("{}Mbps", mode.megabits()));
+    let reply = reply.field(format!("{:.4}s", times.seconds)).field(format!("{}Mbps", mode.rate()));
     let reply = reply.field(missing);
     if mode.format() == "mark5b" { reply } else { reply.field(mode.payload().0) }
 }
