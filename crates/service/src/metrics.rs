@@ -213,6 +213,11 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         status.conflicting_packets,
     );
     page.counter(
+        "unchecked_headers",
+        "Frames whose header has no right checksum; they are recorded.",
+        status.unchecked_headers,
+    );
+    page.counter(
         "early_packets",
         "Packets that came before the recording began, and are none of it.",
         status.early_packets,

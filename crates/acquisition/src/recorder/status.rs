@@ -64,6 +64,8 @@ pub struct Status {
     pub duplicate_packets: u64,
     /// Duplicates whose bytes differ from the first copy: data of another sender, which are lost.
     pub conflicting_packets: u64,
+    /// Frames of Mark5B whose header has no right checksum. They are recorded.
+    pub unchecked_headers: u64,
     /// Frames of a series stored as they arrived, although their compressed bytes can't be unpacked.
     pub damaged_frames: u64,
     /// Values beside the pixels of a series that can't be read and are therefore not in its file.
@@ -394,6 +396,7 @@ fn of(
         reordering_sum: tally.overtaken,
         duplicate_packets: tally.duplicates,
         conflicting_packets: tally.conflicts,
+        unchecked_headers: tally.unchecked,
         damaged_frames: stored.damaged,
         unread_values: 0,
         early_packets: counted.early,
@@ -527,6 +530,7 @@ mod tests {
             late: 5,
             duplicates: 6,
             conflicts: 2,
+            unchecked: 16,
             stray: 8,
             ignored,
             restarts: 9,
@@ -570,7 +574,7 @@ mod tests {
             "acknowledged_packets": 80, "acknowledged_bytes": 800, "durable_packets": 70, "durable_bytes": 700,
             "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "unfilled": 21, "kernel_dropped": 8, "bad_checksums": 3, "incomplete": 9, "ring_full": 4, "late": 5,
                 "blocks_not_stored": 6 },
-            "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6, "conflicting_packets": 2, "damaged_frames": 4, "unread_values": 0,
+            "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6, "conflicting_packets": 2, "unchecked_headers": 16, "damaged_frames": 4, "unread_values": 0,
             "early_packets": 14, "other_sender": null, "refused_connections": [], "refused_peers": [],
             "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["of another stream", 24], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],
             "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,
