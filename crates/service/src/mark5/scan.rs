@@ -1,11 +1,10 @@
 //! The time of a recording: the time of its first frame, and the duration of its frames.
 
-use nilometer_model::{Moment, Nanos};
+use nilometer_model::Moment;
 use nilometer_recording::{
     reader::{OpenError, Recording, Trust},
     view::{Extent, RecordingView, Scan as Scanned},
 };
-use nilometer_wire::EPOCH;
 
 use crate::state::EndedScan;
 
@@ -16,8 +15,6 @@ pub(super) struct ScanSpan {
     pub(super) seconds: f64,
 }
 
-const SECOND: u64 = 1_000_000_000;
-
 /// The time span of a recording, from its journals and a few frames; `None` if these carry no times.
 pub(super) fn span(scan: &EndedScan) -> Result<Option<ScanSpan>, OpenError> {
     let recording = Recording::open(&scan.paths, Trust::Acknowledged)?;
@@ -25,7 +22,7 @@ pub(super) fn span(scan: &EndedScan) -> Result<Option<ScanSpan>, OpenError> {
     let Some(seconds) = scanned.seconds() else { return Ok(None) };
     let first = scanned.first.zip(scanned.survey.frames_per_second);
     Ok(first.map(|((_, stamp), rate)| {
-        let within = stamp.frame.min(rate - 1) * SECOND / rate;
-        ScanSpan { begin: Moment(Nanos((EPOCH + stamp.second) * SECOND + within)), seconds }
+        let begin = stamp.moment(Some(rate));
+        ScanSpan { begin, seconds }
     }))
 }
