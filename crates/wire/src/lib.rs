@@ -182,8 +182,8 @@ pub struct Known {
     pub frames_per_second: Option<u64>,
     /// The port that receives the packets, as an offset from the stream's first port.
     pub port: u16,
-    /// Start of the stream, in seconds since 2000-01-01 00:00 UTC without leap seconds. It is exact for simulated streams. For
-    /// received ones it only selects the thousand days of Mark5B dates.
+    /// Start of the stream, in seconds since 2000-01-01 00:00 UTC without leap seconds. It is exact for simulated
+    /// streams. For received ones it only selects the thousand days of Mark5B dates.
     pub begins: u64,
     /// Serial number of the first simulated packet.
     pub serial: u64,

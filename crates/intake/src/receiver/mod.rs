@@ -26,18 +26,13 @@ pub struct Until {
     /// Silence of the stream after its last packet. Only time in which the receiver looks counts. A receiver
     /// that was stopped that long finds the meanwhile arrived packets in the kernel, and takes them.
     pub silence: Nanos,
-    /// The same before the first packet, from the start of the recording on.
+    /// Silence from the start of a recording to which no packet comes.
     pub silence_at_start: Nanos,
 }
 
 impl Default for Until {
     fn default() -> Self {
-        Until {
-            duration: Nanos::MAX,
-            packets: u64::MAX,
-            silence: Nanos::MAX,
-            silence_at_start: Nanos::MAX,
-        }
+        Until { duration: Nanos::MAX, packets: u64::MAX, silence: Nanos::MAX, silence_at_start: Nanos::MAX }
     }
 }
 

@@ -223,7 +223,10 @@ mod tests {
     fn a_mode_is_read_as_stations_write_it() {
         let mode: VlbiMode = "vdif_8000-4096-16-2".parse().expect("valid");
         assert_eq!(mode.to_string(), "VDIF_8000-4096-16-2");
-        assert_eq!((mode.frame_size(), mode.tracks(), mode.rate().to_string().as_str()), (Bytes(8032), 32, "4096"));
+        assert_eq!(
+            (mode.frame_size(), mode.tracks(), mode.rate().to_string().as_str()),
+            (Bytes(8032), 32, "4096")
+        );
         let instrument = mode.instrument(None).expect("it can be recorded");
         assert_eq!(instrument.rate(), crate::ByteRate(512e6));
         let packets = instrument.packets.as_ref().expect("it has");
@@ -264,7 +267,10 @@ mod tests {
                 assert_eq!(VlbiMode::of(&instrument), Some(mode), "{written}");
             }
         }
-        assert_eq!("VDIFCL_8000-512-2-4/2".parse::<VlbiMode>().expect("valid").to_string(), "VDIFLC_8000-512-2-4");
+        assert_eq!(
+            "VDIFCL_8000-512-2-4/2".parse::<VlbiMode>().expect("valid").to_string(),
+            "VDIFLC_8000-512-2-4"
+        );
         let half = "VDIF_8000-1.50-1-2".parse::<VlbiMode>().expect("valid");
         assert_eq!(half.to_string(), "VDIF_8000-1.5-1-2");
     }

@@ -296,7 +296,7 @@ impl RecordingSettings {
     }
 
     /// The time to wait for a first packet, if the recording ends with a silence. A sender takes seconds to
-    /// begin, and a short silence may be meant for the time after it.
+    /// begin, and users choose short silences for the time behind the last packet.
     fn silence_at_start(&self) -> Option<Nanos> {
         const LEAST: Nanos = Nanos::from_millis(5000);
         self.wishes.silence.map(|silence| silence.max(LEAST))

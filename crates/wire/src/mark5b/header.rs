@@ -149,7 +149,14 @@ mod tests {
         let header = Mark5bHeader::parse(&SAMPLE).expect("it was recorded");
         assert_eq!(
             header,
-            Mark5bHeader { user: 0xbead_0000, frame: 0, day: 821, second: 19_801, fraction: 0, checked: true }
+            Mark5bHeader {
+                user: 0xbead_0000,
+                frame: 0,
+                day: 821,
+                second: 19_801,
+                fraction: 0,
+                checked: true
+            }
         );
         let mut bytes = [0; 16];
         header.write(&mut bytes);
@@ -195,7 +202,10 @@ mod tests {
     fn times_are_those_of_the_calendar() {
         // 2014-06-13, MJD 56821, 05:30:01; frame 2 of 6400 begins after 0.3125 ms.
         let header = Mark5bHeader::at(0, (56_821 - MJD_2000) * DAY + 19_801, 2, 6400);
-        assert_eq!(header, Mark5bHeader { user: 0, frame: 2, day: 821, second: 19_801, fraction: 3, checked: true });
+        assert_eq!(
+            header,
+            Mark5bHeader { user: 0, frame: 2, day: 821, second: 19_801, fraction: 3, checked: true }
+        );
     }
 
     proptest! {

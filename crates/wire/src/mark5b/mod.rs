@@ -1,7 +1,7 @@
 //! Mark5B frames of 10016 bytes, whole or in two halves. Only the first half begins with a header.
 //!
-//! If packets have serial numbers, these number the frames, and a header with a wrong time or checksum is only
-//! counted: jive5ab records such frames too. Without serial numbers, the times in headers number the frames.
+//! If packets have serial numbers, these number the frames. A header with a wrong time or checksum then only
+//! counts: jive5ab records such frames too. Without serial numbers, the times in headers number the frames.
 
 mod header;
 

@@ -45,7 +45,10 @@ fn a_packet_is_what_fila10g_sends() {
     let packet = made(&*vdif, 130, 0);
     assert_eq!(packet.0, [0x8a, 7, 6, 5, 4, 3, 2, 1]);
     let header = header_of(&packet);
-    assert_eq!((header.second, header.frame, header.epoch), ((elapsed(BEGINS + 1) - epoch_elapsed(53)) as u32, 5, 53));
+    assert_eq!(
+        (header.second, header.frame, header.epoch),
+        ((elapsed(BEGINS + 1) - epoch_elapsed(53)) as u32, 5, 53)
+    );
     assert_eq!((header.length, header.edv(), header.bits, header.station), (8032, Some(0), 2, STATION.0));
     assert!(packet.1[32..].iter().all(|byte| *byte == 0xee), "samples are left alone");
     assert_eq!(placed(&mut *vdif, &packet), Ok(Part { frame: 0x0102_0304_0506_078a, part: 0 }));
