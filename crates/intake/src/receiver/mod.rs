@@ -451,7 +451,9 @@ mod tests {
         let until = Until { silence: ms(100), silence_at_start: ms(500), ..Until::default() };
         let (memory, mut receiver, _ring) = receiver(until);
         let mut turn = |at, packet: Option<Vec<u8>>| {
-            packet.into_iter().for_each(|packet| memory.send(packet).expect("it takes them"));
+            if let Some(packet) = packet {
+                memory.send(packet).expect("it takes them");
+            }
             receiver.turn(ms(at)).expect("memory does not fail");
             receiver.is_over(ms(at))
         };

@@ -310,7 +310,7 @@ mod tests {
         let mut times = Vec::new();
         for burst in 0..1000 {
             let (first, next) = (burst * 10, burst * 10 + 10);
-            now = now + if burst == 100 { held } else { Nanos(0) };
+            now += if burst == 100 { held } else { Nanos(0) };
             now = now.max(catch_up.release(pace.due(next - 1), pace.due(next).since(pace.due(first))));
             catch_up.released(now);
             times.push(now);

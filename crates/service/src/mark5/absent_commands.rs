@@ -1,4 +1,4 @@
-//! Commands about parts that other recorders have and this one has not: banks of disk modules, StreamStor boards,
+//! Commands about parts that other recorders have and this one has not: banks of disk modules, boards for them,
 //! further runtimes, and recordings split by data stream. Procedures of the Field System send them. The replies
 //! say truthfully that there is nothing.
 //!
