@@ -29,6 +29,7 @@ pub mod vdif;
 pub mod zmtp;
 
 pub use stamp::{Stamp, Stamps};
+pub use time::EPOCH;
 
 use std::fmt;
 

@@ -11,7 +11,7 @@
 //! ```
 
 /// Seconds from 1970-01-01 to 2000-01-01 00:00 UTC.
-pub(super) const EPOCH: u64 = 946_684_800;
+pub const EPOCH: u64 = 946_684_800;
 pub(super) const DAY: u64 = 86_400;
 /// The modified Julian day of 2000-01-01.
 pub(super) const MJD_2000: u64 = 51_544;

@@ -514,8 +514,8 @@ mod tests {
         assert_eq!(recent.see(at(12_000), 100, 1000), rates(0.0, 0.0));
     }
 
-    #[test]
-    fn every_count_stands_where_it_belongs() {
+    /// Counters of packets, each with a number of its own.
+    fn numbered_tally() -> PacketTally {
         let ignored = [1, 2, 24, 3];
         let tally = PacketTally {
             placed: 90,
@@ -525,7 +525,7 @@ mod tests {
             losses: 2,
             ..PacketTally::default()
         };
-        let tally = PacketTally {
+        PacketTally {
             longest_loss: 7,
             late: 5,
             duplicates: 6,
@@ -538,7 +538,12 @@ mod tests {
             jumps: 22,
             jumped: 23,
             ..tally
-        };
+        }
+    }
+
+    #[test]
+    fn every_count_stands_where_it_belongs() {
+        let tally = numbered_tally();
         let counted = TransportCounts {
             packets: 120,
             bytes: 1200,

@@ -10,7 +10,10 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, de};
 
-use super::{HeaderKind, PacketFormat, Raw, Vdif, mode_rate::ModeRate};
+use super::{
+    HeaderKind, PacketFormat, Raw, Vdif,
+    mode_rate::{ModeRate, number},
+};
 use crate::{Bytes, Instrument};
 
 /// The data format of a VLBI stream, such as `VDIF_8000-4096-16-2`.
@@ -82,12 +85,6 @@ fn framed(name: &str, payload: Bytes) -> Option<Kind> {
         "codif" => Kind::Codif { payload },
         _ => return None,
     })
-}
-
-/// Reads a number above 0, of digits only.
-pub(super) fn number(text: &str) -> Option<u64> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    plain.then(|| text.parse().ok())?.filter(|number| *number > 0)
 }
 
 impl fmt::Display for VlbiMode {

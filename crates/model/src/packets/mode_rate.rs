@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::mode::number;
 use crate::ByteRate;
 
 /// The rate of a mode, such as `4096`, `102.4` or `307/3` Mbit/s.
@@ -59,6 +58,12 @@ impl ModeRate {
     pub fn megabits(self) -> f64 {
         self.bits as f64 / self.seconds as f64 / MEGA as f64
     }
+}
+
+/// Reads a number above 0, of digits only.
+pub(super) fn number(text: &str) -> Option<u64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| text.parse().ok())?.filter(|number| *number > 0)
 }
 
 /// Reads a number of megabits with at most six decimals, in bits.

@@ -135,7 +135,9 @@ impl FileCopies {
         let copied = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let task = DetachedTask::begin("disk2file", {
-            let (request, copied, stop) = (request.clone(), copied.clone(), stop.clone());
+            let request = request.clone();
+            let copied = copied.clone();
+            let stop = stop.clone();
             move || copy(&request, exists, &copied, &stop)
         });
         let task = task.map_err(|error| format!("can't start a thread: {error}"))?;
