@@ -585,7 +585,7 @@ mod tests {
             "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,
             "ring": { "slots": 20, "in_use": 14, "high_water": 15, "stalls": 3, "stalled_seconds": 0.5,
                 "longest_stall_seconds": 0.25, "halts": 2, "halted_seconds": 3.5, "longest_halt_seconds": 3.0 },
-            "senders": [],
+            "senders": [], "room_seconds": null, "usable_bytes": null,
             "memory": { "bound_bytes": 0, "resident_bytes": 0, "parts": [] },
             "lanes": [], "fault": "gone",
         });
