@@ -92,7 +92,9 @@ impl Replay {
             let number = u16::try_from(port).map_err(|_| {
                 anyhow!("--to {}: there is no port {last}: name the first of {ports}", self.to)
             })?;
-            let outlet = UdpOutlet::connect(SocketAddr::new(to.ip(), number), &sending);
+            let mut at = to;
+            at.set_port(number);
+            let outlet = UdpOutlet::connect(at, &sending);
             outlets.push(Box::new(outlet.with_context(|| format!("can't send to {}", self.to))?));
         }
         Ok(outlets)

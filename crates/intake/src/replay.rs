@@ -18,7 +18,7 @@ use std::{
 use nilometer_model::{ByteRate, Frequency, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
-use crate::transport::{InStep, Outlet, SendPace, Sent, Waiting};
+use crate::transport::{CatchUp, InStep, Outlet, SendPace, Sent, Waiting};
 use nilometer_recording::{
     OVERWRITTEN,
     view::{ReadAhead, RecordingView},
@@ -219,6 +219,7 @@ struct Sending<'a> {
     /// The pace since its last restart, and the packets sent since then.
     in_step: InStep,
     paced: u64,
+    catch_up: CatchUp,
     /// When the first packet was due.
     begun: Option<Nanos>,
     replayed: Replayed,
@@ -235,6 +236,7 @@ impl<'a> Sending<'a> {
             frames: 0,
             in_step,
             paced: 0,
+            catch_up: CatchUp::default(),
             begun: None,
             replayed: Replayed::default(),
         }
@@ -317,10 +319,14 @@ impl<'a> Sending<'a> {
     ) -> Result<(), ReplayError> {
         let now = self.clock.now();
         self.in_step.look(now, running);
-        let due = self.in_step.at(self.replay.pace.due(self.paced + packets.len() as u64 - 1));
-        waiting.until(due, now, self.clock);
+        let pace = self.replay.pace;
+        let next = self.paced + packets.len() as u64;
+        let due = self.in_step.at(pace.due(next - 1));
+        let length = pace.due(next).since(pace.due(self.paced));
+        waiting.until(self.catch_up.release(due, length), now, self.clock);
+        self.catch_up.released(self.clock.now());
         outlet.send(packets)?;
-        self.paced += packets.len() as u64;
+        self.paced = next;
         self.replayed.latest = self.replayed.latest.max(self.clock.now().since(due));
         Ok(())
     }

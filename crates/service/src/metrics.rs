@@ -212,6 +212,7 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         "Packets that had the number of a packet that was there, and other bytes: they are lost.",
         status.conflicting_packets,
     );
+    page.counter("unchecked_headers", "Recorded frames without a right checksum.", status.unchecked_headers);
     page.counter(
         "early_packets",
         "Packets that came before the recording began, and are none of it.",

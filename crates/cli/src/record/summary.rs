@@ -28,6 +28,9 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn Ke
         format!("discarded   {}", dropped(&traffic)),
     ];
     lines.extend(senders(&traffic.senders));
+    if tally.unchecked > 0 {
+        lines.push(format!("headers     {} without a right checksum, recorded by number", tally.unchecked));
+    }
     if tally.restarts > 0 {
         lines.push(format!("restarts    the packet counter began anew {} times", tally.restarts));
     }

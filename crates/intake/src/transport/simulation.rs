@@ -120,7 +120,14 @@ impl Simulation {
 
     fn format(&self) -> Result<(Box<dyn WireFormat>, Known), SimulationError> {
         let known = Known { begins: self.begins, ..Known::of(&self.instrument) };
-        let format = nilometer_wire::of(self.packets()?, &known).map_err(SimulationError::Format)?;
+        let packets = self.packets()?;
+        let has_clock = matches!(packets.format, PacketFormat::Vdif(_) | PacketFormat::Mark5b(_));
+        if has_clock && known.frames_per_second.is_none() {
+            let rate = self.instrument.stream_rate();
+            let why = format!("{rate} are no whole number of frames a second: change payload or frame_rate");
+            return Err(SimulationError::Format(why));
+        }
+        let format = nilometer_wire::of(packets, &known).map_err(SimulationError::Format)?;
         Ok((format, known))
     }
 
@@ -186,7 +193,8 @@ impl Simulation {
     }
 
     fn outlet(&self, port: u16) -> Result<Box<dyn Outlet>, SimulationError> {
-        let to = SocketAddr::new(self.to.ip(), port);
+        let mut to = self.to;
+        to.set_port(port);
         let outlet = UdpOutlet::connect(to, &self.sending);
         Ok(Box::new(outlet.map_err(|source| SimulationError::Network { to, source })?))
     }

@@ -130,8 +130,9 @@ pub struct RecordOptions {
     /// End after this number of packets, and those that arrived together with the last
     #[arg(long, help_heading = "When")]
     pub packets: Option<u64>,
-    /// End if nothing arrives for this time after the last packet or frame. Default: 60 s for a series of
-    /// frames, whose last one may be lost
+    /// End if nothing arrives for this time after the last packet or frame. If no packet comes at all, end
+    /// after the same time from the start, at least 5 s. Default: 60 s for a series of frames, whose last one
+    /// may be lost
     #[arg(long, help_heading = "When")]
     pub silence: Option<Nanos>,
     /// Record the next series of frames over TCP, or every series until you stop it, each as a recording of its

@@ -332,7 +332,10 @@ impl RecordingSettings {
                         "--listen {address}: the instrument has more ports than there are behind it; write a lower one"
                     ))
                 };
-                Ok(SocketAddr::new(first.ip(), own.ok_or_else(why)?))
+                // The zone of an IPv6 address stays.
+                let mut at = first;
+                at.set_port(own.ok_or_else(why)?);
+                Ok(at)
             }
             _ => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, source.packets.port))),
         }
