@@ -47,13 +47,18 @@ def complete(path):
         yield from lacking(entry, file["entry"])
 
 
+def text(value):
+    """h5py reads texts of fixed length as bytes."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
 def lacking(definition, thing):
     for part in definition:
         kind = part.tag.removeprefix(NXDL)
         name = part.get("name")
         demanded = part.get("minOccurs") != "0" and "true" not in (part.get("optional"), part.get("recommended"))
         if kind == "group":
-            there = [member for member in thing.values() if member.attrs.get("NX_class") == part.get("type")]
+            there = [member for member in thing.values() if text(member.attrs.get("NX_class")) == part.get("type")]
         elif kind == "field":
             there = [thing[name]] if name in thing else []
         elif kind == "attribute":
@@ -95,10 +100,10 @@ def plotted(path):
             if "default" not in group.attrs:
                 yield f"{group.name} has neither @default nor @signal"
                 return
-            group = group[group.attrs["default"]]
-        signal = group[group.attrs["signal"]]
+            group = group[text(group.attrs["default"])]
+        signal = group[text(group.attrs["signal"])]
         old = [name for name, field in group.items() if field.attrs.get("signal") == 1]
-        if old != [group.attrs["signal"]]:
+        if old != [text(group.attrs["signal"])]:
             yield f"@signal=1 at {old}"
         default = silx.io.nxdata.get_default(file, validate=True)
         if default is None or not default.is_valid:
