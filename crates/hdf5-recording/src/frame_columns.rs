@@ -135,7 +135,8 @@ impl FrameColumns {
         let arrays = NdArrayColumn::ALL.into_iter();
         let arrays = arrays.filter(|column| contents.live || *column == NdArrayColumn::UniqueId);
         let angles = columns.iter().filter_map(|key| {
-            AngleColumn::of_key(key).map(|column| (key.clone(), ColumnSource::Angle(column)))
+            let column = AngleColumn::of_key(key).filter(AngleColumn::differs)?;
+            Some((key.clone(), ColumnSource::Angle(column)))
         });
         let known = RecorderColumn::ALL
             .into_iter()

@@ -153,9 +153,12 @@ impl MadeColumns {
         let at = |key: &str| keys.iter().position(|known| *known == key);
         let recorder = RecorderColumn::ALL.into_iter();
         let places = PlacedColumn::ALL.into_iter();
-        let angles = keys.iter().enumerate();
+        let angles = keys.iter().enumerate().filter_map(|(at, key)| {
+            let column = AngleColumn::of_key(key).filter(AngleColumn::differs)?;
+            Some((at, column))
+        });
         MadeColumns {
-            angles: angles.filter_map(|(at, key)| Some((at, AngleColumn::of_key(key)?))).collect(),
+            angles: angles.collect(),
             recorder: recorder.filter_map(|column| Some((at(column.key())?, column))).collect(),
             places: places.filter_map(|column| Some((at(column.key())?, column))).collect(),
         }

@@ -66,6 +66,8 @@ pub struct DetectorDescription {
     pub saturation: Option<u64>,
     /// The faults of each pixel of a frame, as bits: 0 a gap, 1 dead, 2 under- and 3 over-responding, 4 noisy.
     pub pixel_mask: Option<Vec<u32>>,
+    /// Values that nobody stated and that the recorder assumed, a line each.
+    pub assumed: Vec<String>,
     /// The user's own values, by name, in `/entry/metadata`; a slash in a name makes groups.
     pub metadata: Vec<(String, TreeValue)>,
 }
@@ -123,13 +125,16 @@ impl DetectorDescription {
             bit_depth: None,
             saturation: None,
             pixel_mask: None,
+            assumed: Vec::new(),
             metadata: Vec::new(),
         }
     }
 
-    /// The expected number of images, each of all channels.
+    /// The expected number of images, each of all channels. A scan of fixed size has that many.
     pub fn images(&self) -> Option<u64> {
-        self.frames.map(|frames| frames / self.channels.max(1))
+        let line = self.scan.iter().fold(1, |line: u64, side| line.saturating_mul(*side));
+        let scanned = self.first_max.map(|lines| lines.saturating_mul(line));
+        self.frames.or(scanned).map(|frames| frames / self.channels.max(1))
     }
 
     /// The dataset of the frames.

@@ -134,12 +134,15 @@ impl AngleColumn {
         (frames <= ANGLES_MAX).then(|| NumberArray::floats(&angles()))
     }
 
+    /// Returns true if the angle differs between frames. If it does not, it is the column's fill value, and nothing is
+    /// written for a frame.
+    pub fn differs(&self) -> bool {
+        self.rotation.increment != 0.0
+    }
+
     fn column(&self) -> FrameColumn {
-        FrameColumn {
-            key: self.key(),
-            element: ColumnElement::FLOAT,
-            fill: f64::NAN.to_le_bytes().to_vec(),
-        }
+        let fill = if self.differs() { f64::NAN } else { self.angle(0) };
+        FrameColumn { key: self.key(), element: ColumnElement::FLOAT, fill: fill.to_le_bytes().to_vec() }
     }
 }
 
@@ -149,11 +152,11 @@ const ANGLES_MAX: u64 = 1 << 20;
 const DEGREE: &str = "degree";
 
 impl AxisRotation {
-    /// The angle of each image. A column if it differs between frames: then each file has the angles of its own
-    /// frames. Images of several channels have one angle for all of them, and a column would have one for each.
+    /// The angle of each image, as a column: each file has the angles of its own frames. Images of several channels have
+    /// one angle for all of them, and a column would have one for each.
     fn content(&self, is_end: bool, detector: &DetectorDescription) -> DatasetContent {
         let column = AngleColumn { rotation: *self, is_end };
-        if self.increment != 0.0 && detector.channels == 1 {
+        if detector.channels == 1 {
             return DatasetContent::Column(column.column());
         }
         let images = detector.images().and_then(|images| column.angles(images));
@@ -242,8 +245,10 @@ mod tests {
                 array.bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
             }
             DatasetContent::Column(column) => {
-                let column = AngleColumn::of_key(&column.key).expect("an angle");
-                (0..6).map(|frame| column.angle(frame)).collect()
+                let angle = AngleColumn::of_key(&column.key).expect("an angle");
+                let fill = f64::from_le_bytes(column.fill[..].try_into().expect("one number"));
+                assert_eq!(fill.is_nan(), angle.differs(), "{path}");
+                (0..6).map(|frame| angle.angle(frame)).collect()
             }
             other => panic!("{path}: {other:?}"),
         }

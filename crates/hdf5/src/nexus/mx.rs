@@ -23,6 +23,7 @@ use crate::tree::{DatasetContent, NumberArray, NumberType, TreeDataset, TreeGrou
 
 const DISTANCE: &str = "/entry/instrument/detector/transformations/distance";
 const CORNER: &str = "/entry/instrument/detector/transformations/corner";
+const PIXEL_MASK: &str = "/entry/instrument/detector/pixel_mask";
 /// The end of a chain.
 pub(super) const NOTHING: &str = ".";
 /// A note for readers of the file.
@@ -127,12 +128,13 @@ fn instrument(detector: &DetectorDescription) -> TreeGroup {
         .group("nilometer", recorder_group(detector.frames, not_stated(detector), assumed(detector)))
 }
 
-/// The assumptions that NXmx demands.
+/// The assumptions in a file: values of the detector's description, and those that NXmx demands.
 fn assumed(detector: &DetectorDescription) -> Vec<String> {
     let mut assumed = vec![UPRIGHT.to_owned()];
     if !detector.rotations.is_empty() {
         assumed.push(AXES.to_owned());
     }
+    assumed.extend(detector.assumed.iter().cloned());
     assumed
 }
 
@@ -148,7 +150,21 @@ fn mx_detector(detector: &DetectorDescription) -> TreeGroup {
     let transformations =
         TreeGroup::nexus("NXtransformations").stated("distance", distance).stated("corner", corner(detector));
     let transformations = with_arm(transformations, detector);
-    if transformations.members.is_empty() { group } else { group.group("transformations", transformations) }
+    let group = group.stated_group("detectorSpecific", specific(detector));
+    group.stated_group("transformations", transformations)
+}
+
+/// The number of images and the mask, at the places where the files of DECTRIS have them. neggia, DECTRIS' plug-in of XDS,
+/// reads them there alone (`src/dectris/neggia/plugin/H5ToXds.cpp`).
+fn specific(detector: &DetectorDescription) -> TreeGroup {
+    let mut group = TreeGroup::nexus("NXcollection");
+    if let Some(images) = detector.images() {
+        group = group.value("nimages", NumberArray::uint(images)).value("ntrigger", NumberArray::uint(1));
+    }
+    if pixel_mask(detector).is_some() {
+        group = group.with("pixel_mask", TreeNode::HardLink(PIXEL_MASK.into()));
+    }
+    group
 }
 
 /// The link that the distance depends on.
