@@ -66,6 +66,14 @@ impl Packets {
 }
 
 impl Instrument {
+    /// Frames of a block in which its packets are recorded: one in HDF5, whose chunks are frames. `None` if it sends no
+    /// packets.
+    pub fn frames_of_block(&self) -> Option<u64> {
+        let packets = self.packets.as_ref()?;
+        let is_hdf5 = self.recording.format == Format::Hdf5;
+        Some(if is_hdf5 { 1 } else { packets.frames_of_block(self.frame_size()) })
+    }
+
     /// The recorded form of its packets, as an instrument that delivers blocks; `None` if it sends no
     /// packets.
     pub fn in_blocks(&self) -> Option<Instrument> {
