@@ -195,8 +195,14 @@ fn attributes(at: hid_t, path: &str, attributes: &[TreeAttribute], when: WriteTi
         let value = Prepared::of(&attribute.value, path)?;
         // SAFETY: a zero-terminated text, and a value that matches type and space.
         unsafe {
-            let id =
-                ffi::H5Acreate2(at, text.as_ptr(), value.kind(), value.space().id(), H5P_DEFAULT, H5P_DEFAULT);
+            let id = ffi::H5Acreate2(
+                at,
+                text.as_ptr(),
+                value.kind(),
+                value.space().id(),
+                H5P_DEFAULT,
+                H5P_DEFAULT,
+            );
             let handle = Handle::of(id, what)?;
             checked(ffi::H5Awrite(handle.id(), value.kind(), value.pointer()), what)?;
         }

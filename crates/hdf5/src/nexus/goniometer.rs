@@ -31,8 +31,8 @@ pub enum GoniometerAxis {
     TwoTheta,
 }
 
-/// The vectors of an axis are in the coordinate system of McStas. Programs do not transmit them, so these are the usual
-/// ones of a beamline with a horizontal omega: Diamond's I03 and I04 have the same.
+/// The direction of a horizontal omega, in the coordinate system of McStas. Detectors do not send directions, so these
+/// are the usual ones of a beamline.
 const FROM_OMEGA: [f64; 3] = [-1.0, 0.0, 0.0];
 const ALONG_THE_BEAM: [f64; 3] = [0.0, 0.0, 1.0];
 const KAPPA: [f64; 3] = [-0.642_787_609_686_539_3, -0.766_044_443_118_978, 0.0];
@@ -152,8 +152,8 @@ const ANGLES_MAX: u64 = 1 << 20;
 const DEGREE: &str = "degree";
 
 impl AxisRotation {
-    /// The angle of each image, as a column: each file has the angles of its own frames. Images of several channels have
-    /// one angle for all of them, and a column would have one for each.
+    /// The angle of each image, as a column: each file has the angles of its own frames. Images of several channels
+    /// have one angle for all of them, and a column would have one for each.
     fn content(&self, is_end: bool, detector: &DetectorDescription) -> DatasetContent {
         let column = AngleColumn { rotation: *self, is_end };
         if detector.channels == 1 {

@@ -29,8 +29,7 @@ pub(super) const NOTHING: &str = ".";
 /// A note for readers of the file.
 const UPRIGHT: &str =
     "the detector is upright and square to the beam: fast_pixel_direction and slow_pixel_direction";
-const AXES: &str =
-    "the directions of the goniometer's axes, and their order: vector and depends_on of each in transformations";
+const AXES: &str = "the goniometer's axes have these directions and this order: vector, depends_on";
 const TO_THE_RIGHT: [f64; 3] = [-1.0, 0.0, 0.0];
 const DOWNWARDS: [f64; 3] = [0.0, -1.0, 0.0];
 const WITH_THE_BEAM: [f64; 3] = [0.0, 0.0, 1.0];
@@ -154,8 +153,8 @@ fn mx_detector(detector: &DetectorDescription) -> TreeGroup {
     group.stated_group("transformations", transformations)
 }
 
-/// The number of images and the mask, at the places where the files of DECTRIS have them. neggia, DECTRIS' plug-in of XDS,
-/// reads them there alone (`src/dectris/neggia/plugin/H5ToXds.cpp`).
+/// The number of images and the mask, at their places in the files of DECTRIS. neggia, the plug-in of DECTRIS for XDS,
+/// looks nowhere else (`src/dectris/neggia/plugin/H5ToXds.cpp`).
 fn specific(detector: &DetectorDescription) -> TreeGroup {
     let mut group = TreeGroup::nexus("NXcollection");
     if let Some(images) = detector.images() {

@@ -119,7 +119,8 @@ fn images_and_mask_stand_where_files_of_the_maker_have_them() {
     detector.pixel_mask = Some(vec![0; 6]);
     let link = TreeNode::HardLink("/entry/instrument/detector/pixel_mask".into());
     assert_eq!(nxmx(&detector).find(&format!("{SPECIFIC}/pixel_mask")), Some(&link));
-    let scan = DetectorDescription { frames: None, channels: 1, scan: vec![3], first_max: Some(4), ..detector };
+    let scan =
+        DetectorDescription { frames: None, channels: 1, scan: vec![3], first_max: Some(4), ..detector };
     assert_eq!(whole(&nxmx(&scan), "nimages"), number(12));
 }
 

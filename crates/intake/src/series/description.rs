@@ -363,8 +363,7 @@ mod tests {
         ];
         let description = described(vec![axis("goniometer", axes)]).description;
         let turned = |axis, start, increment| AxisRotation { axis, start, increment };
-        let expected =
-            [turned(GoniometerAxis::Chi, 30.0, 0.0), turned(GoniometerAxis::Omega, 90.0, 0.1)];
+        let expected = [turned(GoniometerAxis::Chi, 30.0, 0.0), turned(GoniometerAxis::Omega, 90.0, 0.1)];
         assert_eq!(description.rotations, expected);
         let kept: Vec<_> = description.metadata.iter().map(|(name, _)| name.as_str()).collect();
         assert!(kept.contains(&"goniometer/omega/increment"), "{kept:?}");
@@ -379,8 +378,7 @@ mod tests {
             float("kappa_start", f64::INFINITY),
         ];
         let turned = |axis, start, increment| AxisRotation { axis, start, increment };
-        let expected =
-            [turned(GoniometerAxis::Phi, 0.0, 0.0), turned(GoniometerAxis::Omega, -10.0, 0.25)];
+        let expected = [turned(GoniometerAxis::Phi, 0.0, 0.0), turned(GoniometerAxis::Omega, -10.0, 0.25)];
         assert_eq!(described(fields).description.rotations, expected);
     }
 }
