@@ -5,8 +5,10 @@ nexus.py nxmx FILE     as NXmx: pynx validate (pynxtools), what the definition d
 nexus.py plot FILE     the default plot: h5py follows @default and @signal, old and new, and silx finds the same dataset
 """
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree
 
 import h5py
@@ -29,7 +31,11 @@ def main(check, path):
 
 def validated(path):
     pynx = pathlib.Path(sys.executable).parent / "pynx"
-    done = subprocess.run([pynx, "validate", path], capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as home:
+        copy = pathlib.Path(home) / pathlib.Path(path).name
+        shutil.copy(path, copy)
+        decode(copy)
+        done = subprocess.run([pynx, "validate", copy], capture_output=True, text=True)
     said = [line.removeprefix("WARNING: ") for line in (done.stdout + done.stderr).splitlines() if line]
     problems = [line for line in said if line != NO_PROBLEM and not line.endswith("application definition.")]
     if not any("application definition" in line for line in said):
@@ -37,6 +43,17 @@ def validated(path):
     if any("NOT valid" in line for line in said) and not problems and NO_PROBLEM not in said:
         yield "not valid"
     yield from problems
+
+
+def decode(path):
+    """pynxtools 0.16 puts NX_class into an XPath as h5py gives it, and stops at the bytes of a text of fixed length."""
+    with h5py.File(path, "r+") as file:
+        things = [file]
+        file.visititems(lambda _, thing: things.append(thing))
+        for thing in things:
+            for name, value in dict(thing.attrs).items():
+                if isinstance(value, bytes):
+                    thing.attrs[name] = text(value)
 
 
 def complete(path):

@@ -1,8 +1,8 @@
 //! The axes that turn the sample and the detector, as NXmx has them: `NXtransformations` with an angle for each frame.
 //!
 //! The names, units and fields of an axis are those of NXmx (`AXISNAME`, `AXISNAME_end`, `AXISNAME_increment_set`), as
-//! in the files of DECTRIS' own writer (dectris.github.io/documentation, "FileWriter V2"). The sample lies on the
-//! innermost axis, and each axis on the next:
+//! in the files of DECTRIS' own writer (`FileWriter V2`, <https://dectris.github.io/documentation/>). The sample lies
+//! on the innermost axis, and each axis on the next:
 //!
 //! ```text
 //! sample -> phi -> chi -> kappa -> omega -> .          detector -> distance -> two_theta -> .
