@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fs::File, ops::Range, path::Path, sync::Arc};
 use nilometer_hdf5::{
     ColumnValue, Hdf5Error, Hdf5File, NdArrayColumn, PlacedColumn, ReadDataset, ReadFile, SERIES_DATE,
     TEXT_BYTES,
-    nexus::RecorderColumn,
+    nexus::{AngleColumn, RecorderColumn},
     tree::{
         ColumnElement, DatasetContent, FrameChoice, FrameColumn, FrameValue, NumberArray, NumberType,
         TreeAttribute, TreeDataset, TreeGroup, TreeNode, TreeValue, WriteTime,
@@ -81,10 +81,11 @@ impl KeptValues {
         let mut unread = Vec::new();
         let places = frames.end - frames.start;
         for (path, column) in tree.columns() {
-            // For these, the journals are right.
+            // For these, the journals are right. Angles follow from the number of a frame.
             let is_of_journals = RecorderColumn::ALL.iter().any(|known| known.key() == column.key);
             let is_place = PlacedColumn::ALL.into_iter().any(|of_place| of_place.key() == column.key);
-            if is_of_journals || is_place || column.key == NdArrayColumn::UniqueId.key() {
+            let is_angle = AngleColumn::of_key(&column.key).is_some();
+            if is_of_journals || is_place || is_angle || column.key == NdArrayColumn::UniqueId.key() {
                 continue;
             }
             match values(&read, &path, column, places) {

@@ -210,6 +210,16 @@ fn fields(
         // In version 2 each image has its own.
         fields.push(text("compression", compression.name()));
     }
+    for name in ["pixel_size_x", "pixel_size_y"] {
+        fields.extend(cbf.pixel_size.map(|side| number(name, side.metres())));
+    }
+    if let Some(thickness) = cbf.sensor_thickness {
+        fields.extend([text("sensor_material", "Si"), number("sensor_thickness", thickness.metres())]);
+    }
+    if let Some(beam) = cbf.beam_center {
+        let [x, y] = beam.into();
+        fields.extend([number("beam_center_x", x), number("beam_center_y", y)]);
+    }
     fields.extend(cbf.wavelength.map(|length| number("incident_wavelength", length.angstrom())));
     fields.extend(cbf.detector_distance.map(Length::metres).map(|distance| {
         let axes = [0.0, 0.0, distance].map(MetadataValue::Float);

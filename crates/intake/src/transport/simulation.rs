@@ -93,7 +93,8 @@ impl Simulation {
     pub fn expected(&self, stream: u64) -> Result<Blocks, SimulationError> {
         let (format, known) = self.format()?;
         let content = self.content(format.geometry(), self.seed.named("content").part(stream))?;
-        Blocks::new(self.packets()?, known, content).map_err(SimulationError::Format)
+        let blocks = Blocks::new(self.packets()?, known, content).map_err(SimulationError::Format)?;
+        Ok(blocks.with_frames(self.instrument.frames_of_block().unwrap_or(1)))
     }
 
     /// The same with as many packets of each stream as its duration has, as a multiple of `lot`, and at least

@@ -124,7 +124,7 @@ fn frames_in_cbf_are_verified_and_read_by_others() {
     fabio_reads(&recording.lanes()[0]);
     let scan = run(&[Path::new("scan"), &recording.lanes()[0]]);
     assert!(scan.code == Some(0) && scan.stdout.contains("recording   scan, cbf\n"), "{scan:?}");
-    let file = recording.lanes()[0].join("scan.0.00000000.cbf");
+    let file = recording.lanes()[0].join("scan_00001.cbf");
     turn_bits(&file, 50_000);
     let verified = recording.verify(&[]);
     assert_eq!((verified.code, number(&verified, "right")), (Some(1), 19), "{verified:?}");

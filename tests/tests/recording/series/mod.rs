@@ -306,6 +306,10 @@ fn a_detector_describes_itself_as_nxmx_wants_it() {
         number("beam_center_x", 55.5),
         number("beam_center_y", 44.5),
         MetadataField::new(
+            "detector_translation",
+            MetadataValue::List([0.0, 0.0, -0.15].map(MetadataValue::Float).into()),
+        ),
+        MetadataField::new(
             "goniometer",
             MetadataValue::Map(vec![MetadataField::new("omega", MetadataValue::Map(angle))]),
         ),
@@ -317,6 +321,9 @@ fn a_detector_describes_itself_as_nxmx_wants_it() {
     let Some(found) = lab.found() else { return };
     assert_eq!(found.definition(), "\"NXmx\"");
     assert_eq!(found.metadata("goniometer/omega/increment"), "[0.5]");
+    assert_eq!(found.distance(), Some(0.15), "the detector counts against the beam");
+    let angles: Vec<f64> = (0..IMAGES).map(|image| 10.0 + 0.5 * image as f64).collect();
+    assert_eq!(found.omega(), angles);
 }
 
 #[test]
