@@ -1,4 +1,4 @@
-//! The repository itself: its style, its words, its README's commands, and what is installed of it.
+//! The repository itself: its style, its words, its reference and README, and the files that it installs.
 
 mod circles;
 mod density;
@@ -6,5 +6,6 @@ mod dependencies;
 mod packages;
 mod prose;
 mod readme;
+mod reference;
 mod style;
 mod words;
