@@ -30,7 +30,7 @@ fn leaf_of(name: &str) -> Option<LeafValue> {
         "ByteRate" => leaf("a rate, such as \"500 MB/s\"", "rates", "\"0 B/s\""),
         "Frequency" => leaf("a frequency, such as \"100 Hz\"", "frequencies", "\"0 Hz\""),
         "Nanos" => leaf("a time, such as \"100 ms\"", "times", "\"0 s\""),
-        "Length" => leaf("a length, such as \"200 mm\"", "lengths", "\"0 m\""),
+        "Length" => leaf("a length, such as \"200 mm\" or \"1.0 A\"", "lengths", "\"0 m\""),
         "Moment" => leaf("a time in UTC, such as \"2026-11-22T18:00:00Z\"", "", ""),
         "IpAddr" => leaf("an address, such as \"10.0.0.1\"", "addresses", ""),
         "AllowedSender" => leaf("an address, a network, or \"any\"", "addresses, networks, or \"any\"", ""),

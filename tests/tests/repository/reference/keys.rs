@@ -57,8 +57,7 @@ pub(super) fn key_page(page: &KeyPage) -> String {
     let types = SourceTypes::of(page.sources);
     let mut walk = KeyWalk { types, tables: Vec::new(), words: BTreeMap::new() };
     walk.add_struct(page.root, "", false);
-    let tables: String =
-        walk.tables.iter().filter(|table| !table.rows.is_empty()).map(KeyTable::section).collect();
+    let tables: String = walk.tables.iter().map(KeyTable::section).collect();
     let words: String = walk.words.values().map(KeyWords::section).collect();
     let words = if words.is_empty() { words } else { format!("## Words\n\n{words}") };
     format!("# {}\n\n{}\n\n{tables}{words}{}", page.title, page.intro, walk.units())
@@ -74,27 +73,26 @@ impl KeyWalk {
         }
         let of =
             self.types.structure(name).unwrap_or_else(|| panic!("no struct {name} in the sources")).clone();
-        let first = doc(&of.item.attrs).split("\n\n").next().unwrap_or_default().replace('\n', " ");
+        let meaning = first_paragraph(&doc(&of.item.attrs));
         let at = self.tables.len();
-        let table = KeyTable {
-            structure: name.to_owned(),
-            places: vec![place],
-            meaning: plain(&first),
-            rows: Vec::new(),
-        };
+        let table = KeyTable { structure: name.to_owned(), places: vec![place], meaning, rows: Vec::new() };
         self.tables.push(table);
         for field in of.item.fields.iter().filter(|field| !has_serde(&field.attrs, "skip")) {
             let key = key_of(field);
             let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            let value = self.value(
-                &field.ty,
-                &below,
-                &serde_value(&field.attrs, "deserialize_with").unwrap_or_default(),
-            );
+            let reader = serde_value(&field.attrs, "deserialize_with").unwrap_or_default();
+            let value = self.value(&field.ty, &below, &reader);
             let FieldText { meaning, default } = FieldText::of(field);
+            let meaning = if meaning.is_empty() { self.meaning_of(&field.ty) } else { meaning };
             let default = default.unwrap_or_else(|| shown_default(&default_of(&self.types, &of, field)));
             self.tables[at].rows.push([code(&key), value, default, meaning]);
         }
+    }
+
+    /// The first paragraph about the struct of a field that has no documentation of its own.
+    fn meaning_of(&self, field: &Type) -> String {
+        let name = type_name(field).unwrap_or_default();
+        self.types.structure(&name).map(|of| first_paragraph(&doc(&of.item.attrs))).unwrap_or_default()
     }
 
     /// The words for the value of a type. It adds the tables and words that the type names.
@@ -172,7 +170,7 @@ impl KeyTable {
         };
         let title = if places[0].is_empty() { "Head".to_owned() } else { code(&places[0]) };
         let rows = table(["key", "value", "default", "meaning"], rows.iter().cloned());
-        format!("## {title}\n\n{}{also}\n\n{rows}", sentence(meaning))
+        format!("## {title}\n\n{meaning}{also}\n\n{rows}")
     }
 }
 
@@ -200,6 +198,11 @@ impl FieldText {
         let meaning = sentence(&plain(&format!("{before}{behind}")));
         FieldText { meaning, default: Some(default.to_owned()) }
     }
+}
+
+/// The first paragraph of a documentation, as a sentence.
+fn first_paragraph(doc: &str) -> String {
+    sentence(&plain(doc.split("\n\n").next().unwrap_or_default()))
 }
 
 /// A default as code, except the word for a key that must be there.

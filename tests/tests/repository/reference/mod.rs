@@ -114,8 +114,8 @@ fn reference_pages_agree_with_the_sources() {
     let stale: Vec<_> = pages.iter().filter(is_stale).map(|page| page.file).collect();
     assert!(
         stale.is_empty(),
-        "docs/reference/{} differs from the sources: run `NILOMETER_WRITE_REFERENCE=1 cargo test -p nilometer-tests --test \
-         repository reference`",
+        "docs/reference is stale ({}): run `NILOMETER_WRITE_REFERENCE=1 cargo test -p nilometer-tests --test repository \
+         reference`",
         stale.join(", ")
     );
 }
