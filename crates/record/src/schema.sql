@@ -416,7 +416,7 @@ CREATE TABLE flow (
 
 -- Conclusions at the end of the campaign, in words. `nilometer check` derives each again from the samples.
 CREATE TABLE conclusion (
-    id      INTEGER PRIMARY KEY,         -- in the order of the report
+    id      INTEGER PRIMARY KEY,         -- number of the row
     subject TEXT NOT NULL,               -- subject of the conclusion
     words   TEXT NOT NULL                -- the conclusion
 );

@@ -64,7 +64,8 @@ pub(super) fn key_page(page: &KeyPage) -> String {
 }
 
 impl KeyWalk {
-    /// Adds the table of a struct at `path`, and the tables of its fields. A struct that has a table gets one more place.
+    /// Adds the table of a struct at `path`, and the tables of its fields. A struct that has a table gets one more
+    /// place.
     fn add_struct(&mut self, name: &str, path: &str, is_list: bool) {
         let place = heading(path, is_list);
         if let Some(table) = self.tables.iter_mut().find(|table| table.structure == name) {

@@ -1,7 +1,7 @@
 //! The page of metrics, from the calls that write them in `crates/service/src/metrics.rs`.
 //!
-//! The walk knows the texts of literals, of variables with a literal or a `format!` of known texts, and of loops over local
-//! lists of tuples. It stops at a metric whose name, type or help it can't know.
+//! The walk knows the texts of literals, of variables with a literal or a `format!` of known texts, and of loops over
+//! local lists of tuples. It stops at a metric whose name, type or help it can't know.
 
 use std::collections::BTreeMap;
 
@@ -101,7 +101,8 @@ impl MetricWalk {
         }
     }
 
-    /// Walks through the body once for each tuple of a local list, with the texts of that tuple. Over anything else it goes once.
+    /// Walks through the body once for each tuple of a local list, with the texts of that tuple. For anything else it
+    /// walks once.
     fn each(&mut self, each: &ExprForLoop) {
         let list = path(&each.expr).and_then(|name| self.lists.get(&name)).cloned();
         let (Some(list), Pat::Tuple(pattern)) = (list, &*each.pat) else { return self.block(&each.body) };

@@ -1,5 +1,5 @@
-//! The pages in `docs/reference`, made from the sources that the program itself uses: structs that read TOML files, calls
-//! that write metrics, the schema of records. A page that differs from its source fails a test.
+//! The pages in `docs/reference`, made from the sources that the program itself uses: structs that read TOML files,
+//! calls that write metrics, the schema of records. A page that differs from its source fails a test.
 
 mod environment;
 mod exit_codes;

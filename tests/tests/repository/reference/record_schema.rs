@@ -29,8 +29,8 @@ struct RecordColumn {
     meaning: String,
 }
 
-/// The tables of a schema in its order. A comment above a statement is the meaning of its table. A comment behind a column,
-/// and the lines of comment below, are the column's.
+/// The tables of a schema in its order. A comment above a statement is the meaning of its table. A comment behind a
+/// column, and the lines of comment below, are the column's.
 fn tables(sql: &str) -> Vec<RecordTable> {
     let mut tables: Vec<RecordTable> = Vec::new();
     let mut above: Vec<&str> = Vec::new();
