@@ -24,13 +24,13 @@ pub struct Instrument {
     /// Keys with values that no source gives.
     #[serde(default)]
     pub assumed: Vec<String>,
-    /// Pixels of a frame: slowest dimension first.
+    /// Pixels of a frame: slowest dimension first. A frame has 1 B to 2 GiB.
     pub shape: Vec<u64>,
     /// The type of a pixel.
     pub pixel: PixelType,
-    /// Frames a second, of each stream.
+    /// Frames a second, of each stream: above 0 Hz, at most 10 MHz.
     pub frame_rate: Frequency,
-    /// Streams that deliver frames in step.
+    /// Streams that deliver frames in step, 1 to 1000.
     #[serde(default = "one")]
     pub streams: u64,
     /// Frames come in bursts, with a pause after each.

@@ -28,12 +28,12 @@ pub struct RecordingLayout {
     /// Pixels of a chunk of an HDF5 dataset; `None` means a whole frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk: Option<ChunkShape>,
-    /// Frames of a file, if there are many files. `None` means that the recorder chooses files of a size that
-    /// suits storage.
+    /// Frames of a file of at most 1 TiB, if there are many files. `None` means that the recorder chooses files
+    /// of a size that suits storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames_per_file: Option<u64>,
-    /// Threads that encode frames, over all writers, if the format needs encoding. `None` means one a
-    /// processor.
+    /// Threads that encode frames, over all writers, if the format needs encoding: 1 to 1024. `None` means one
+    /// a processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoders: Option<u32>,
     /// A file in XML or TOML that describes the other content of HDF5 files. A relative path starts at the

@@ -24,11 +24,11 @@ use serde::{Deserialize, Deserializer, de};
 use super::addresses::{ListenAddress, StreamAddress};
 use crate::error::{ServiceError, caused};
 
-/// The options of a recording; an option that was not given is `None` or empty.
+/// The options of a recording.
 ///
-/// This one list defines the command's options, the keys of a TOML file, and those of a JSON request. A new
-/// option can't be missing in one of them, or have another name there. This is the only reason why the crate
-/// uses `clap`.
+/// An option that was not given is `None` or empty. This one list defines the command's options, the keys of a
+/// TOML file, and those of a JSON request. A new option can't be missing in one of them, or have another name
+/// there. This is the only reason why the crate uses `clap`.
 #[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordOptions {
