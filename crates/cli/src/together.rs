@@ -205,7 +205,7 @@ fn unlike(own: &SharedRecording, first: &SharedRecording) -> Option<String> {
         return Some(format!("it is version {}, and process 0 is version {}", own.version, first.version));
     }
     (same(own) != same(first)).then(|| {
-        "it was asked for another instrument, duration or number of frames than process 0: write the same for all".into()
+        "its instrument, duration or number of frames differs from that of process 0: write the same for all".into()
     })
 }
 

@@ -125,7 +125,7 @@ fn several_baselines_hold_how_much_days_differ() {
     arguments.extend(["--against", "a.sqlite"]);
     let twice = nilometer_in(path, &arguments);
     assert_eq!(twice.code, Some(2), "{twice:?}");
-    assert!(twice.stderr.contains("a.sqlite: the record is named twice"), "{twice:?}");
+    assert!(twice.stderr.contains("a.sqlite: you named this record twice"), "{twice:?}");
 }
 
 #[test]

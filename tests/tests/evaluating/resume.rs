@@ -389,7 +389,7 @@ fn another_file_system_at_the_path_is_refused() {
     let _mounted = FileSystem::bind(other.path(), place.path());
     assert_refused(
         &home.resume(&[]).end(LIMIT),
-        &["is not what it was: ext4 of ", " there, tmpfs of tmpfs here"],
+        &["not the same storage as before: ext4 of ", " then, tmpfs of tmpfs now"],
     );
 }
 

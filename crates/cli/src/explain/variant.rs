@@ -143,7 +143,8 @@ fn turn_tree(line: &mut ForeignLine, turn: fn(TreeLine) -> TreeLine) {
 /// All variants as a plan of one round: `explain` runs it again for each round.
 pub(super) fn plan(variants: &[LineVariant]) -> String {
     let mut text =
-        "title = \"what a line of another program comes to\"\nrepeats = 1\nreserve = \"0 B\"\ntime_limit = \"10000 h\"\n".to_owned();
+        "title = \"a line of another program\"\nrepeats = 1\nreserve = \"0 B\"\ntime_limit = \"10000 h\"\n"
+            .to_owned();
     for variant in variants {
         text.push_str(&stage(variant));
     }

@@ -55,7 +55,7 @@ fn what(packets: &Packets, instrument: &Instrument) -> String {
             Cut::Halves => "half a Mark5B frame each".into(),
             Cut::Whole => "a Mark5B frame each".into(),
         },
-        PacketFormat::Raw(raw) => format!("{} each of which nothing is known", bytes(raw.payload)),
+        PacketFormat::Raw(raw) => format!("{} each, in an unknown format", bytes(raw.payload)),
         PacketFormat::Excalibur(modules) => format!("EXCALIBUR in 12-bit mode, {} modules", modules.modules),
         PacketFormat::Jungfrau(modules) => format!("JUNGFRAU, {} modules", modules.modules),
         PacketFormat::DummyUdp(_) => "the test stream of odin-data".into(),

@@ -162,7 +162,9 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
     let ignored = Ignored::ALL.into_iter().map(|why| (tally.ignored[why as usize], why.name()));
     let strangers = match counted.stranger {
         Some(stranger) => {
-            format!("of other senders, such as {stranger}: name them with --allow if they are of the stream")
+            format!(
+                "from other senders, such as {stranger}: if they belong to the stream, name them with --allow"
+            )
         }
         None => "of other senders".into(),
     };

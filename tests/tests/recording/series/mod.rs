@@ -392,7 +392,7 @@ fn what_can_not_be_is_refused_with_one_message() {
     let to = ["--to", "tcp://127.0.0.1:9"];
     for (options, said) in [
         (&[to[0], to[1], "--odd", "1 %"][..], "--odd: only for packets"),
-        (&[to[0], to[1], "--reorder", "1 %", "--reorder-distance", "1001"], "of images write at most 1000"),
+        (&[to[0], to[1], "--reorder", "1 %", "--reorder-distance", "1001"], "for images write at most 1000"),
         (&["--to", "to", "--loss", "1 %"], "--loss: only over a network"),
         (&["--to", "to", "--wait"], "--wait: only for frames over TCP"),
         (&[to[0], to[1], "--checksums"], "--checksums: only for recordings"),

@@ -335,7 +335,7 @@ fn what_strangers_send_beside_pixels_does_not_fill_the_memory() {
     detector.end();
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("8 without memory for what is no pixels"), "{ended:?}");
+    assert!(ended.stdout.contains("8 without memory for data other than pixels"), "{ended:?}");
     is_whole(&lab, 30);
 }
 
