@@ -313,8 +313,8 @@ impl Instrument {
         if packets.detector(frame).is_some() && packets.frames_of_block(frame) == 1 {
             return Ok(());
         }
-        Err("format = \"hdf5\": of what comes in packets only frames of detectors that are whole pages of 4096 B can go into \
-             HDF5; write format = \"raw\""
+        Err("format = \"hdf5\": from packets, HDF5 takes only detector frames of whole pages of 4096 B; write \
+             format = \"raw\""
             .into())
     }
 

@@ -141,19 +141,19 @@ fn traffic(page: &mut MetricsPage, status: &Status) {
     let stages = [
         (
             "received",
-            "of the stream that were placed in memory",
+            "of the stream that the recorder placed in memory",
             status.received_packets,
             status.received_bytes,
         ),
         (
             "acknowledged",
-            "of the stream that are written: they survive the death of the recorder",
+            "of the stream that the recorder has written: they survive its death",
             status.acknowledged_packets,
             status.acknowledged_bytes,
         ),
         (
             "durable",
-            "of the stream that are synced: they survive a loss of power",
+            "of the stream that the recorder has synced: they survive a loss of power",
             status.durable_packets,
             status.durable_bytes,
         ),
@@ -373,7 +373,7 @@ fn memory(page: &mut MetricsPage, status: &Status) {
     }
     page.gauge(
         "memory_resident_bytes",
-        "Memory of the process as the kernel counts it, without what waits in sockets.",
+        "Memory of the process as the kernel counts it, without data waiting in sockets.",
         memory.resident_bytes as f64,
     );
 }
@@ -415,7 +415,7 @@ fn storage(page: &mut MetricsPage, report: &ServiceReport) {
         page.value("size_bytes", &[("directory", &path)], disk.size_bytes as f64);
     }
     let reserve = report.configuration.reserve.0 as f64;
-    page.gauge("reserve_bytes", "What stays free on each storage.", reserve);
+    page.gauge("reserve_bytes", "Space that stays free on each storage.", reserve);
 }
 
 #[cfg(test)]

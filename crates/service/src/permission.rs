@@ -49,8 +49,7 @@ impl CommandPermission {
             // Clients that may not read a file must not learn its content.
             (self.log)(&error.to_string());
             RefusedOrder::AskedWrongly(
-                "instrument or layout: the file is not valid: what the service writes to its log says why"
-                    .into(),
+                "instrument or layout: the file is not valid: see the log of the service".into(),
             )
         })?;
         if !self.beyond {
@@ -125,8 +124,8 @@ impl CommandPermission {
         let Some(at) = settings.address()? else { return Ok(()) };
         require(self.beyond || at.ip().is_loopback(), || {
             format!(
-                "listen: udp://{at} is reached from beyond this machine, and the service was not told \
-                 --listen-beyond-loopback"
+                "listen: other machines could reach udp://{at}; start the service with --listen-beyond-loopback to \
+                 allow that"
             )
         })
     }

@@ -122,9 +122,9 @@ fn of_tree(line: &ForeignLine, tree: &TreeLine) -> Vec<(&'static str, Turn)> {
         };
         found.push(turned);
         found.push(if tree.shift == 0 {
-            ("what another worker made", |line| turn_tree(line, |tree| TreeLine { shift: 1, ..tree }))
+            ("files of another worker", |line| turn_tree(line, |tree| TreeLine { shift: 1, ..tree }))
         } else {
-            ("what the worker made itself", |line| turn_tree(line, |tree| TreeLine { shift: 0, ..tree }))
+            ("files of the worker itself", |line| turn_tree(line, |tree| TreeLine { shift: 0, ..tree }))
         });
         found.push(("one worker", |line| {
             line.workers = 1;
@@ -299,7 +299,7 @@ mod tests {
                 AS_THE_LINE_SAYS,
                 "all in one directory",
                 "a tree for each worker",
-                "what another worker made",
+                "files of another worker",
                 "one worker",
                 ALL
             ]

@@ -130,7 +130,7 @@ fn missing(traffic: &Traffic) -> String {
             causes.push(format!("{count} {why}"));
         }
     };
-    cause(dropped, "found no room in the kernel");
+    cause(dropped, "found no room in the socket buffer");
     cause(bad, "had a wrong UDP checksum, and the kernel dropped them: look at the sender");
     cause(tally.refused, "found the buffer full");
     cause(tally.late, "came too late");
@@ -232,7 +232,7 @@ mod tests {
         let text = missing(&Traffic { tally, counted, ..Traffic::default() });
         assert_eq!(
             text,
-            "60 packets, 6.0000 %, in 3 gaps, the longest of 20; 60 found no room in the kernel"
+            "60 packets, 6.0000 %, in 3 gaps, the longest of 20; 60 found no room in the socket buffer"
         );
     }
 

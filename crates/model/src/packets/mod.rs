@@ -218,8 +218,8 @@ impl Packets {
         let whole = frames.round();
         if whole < 1.0 || (frames / whole - 1.0).abs() > 1e-9 {
             return Err(format!(
-                "{rate} are {frames:.6} frames a second with {} B of samples each, for {lanes} threads: it must be a whole \
-                 number, change payload, threads or frame_rate",
+                "{rate} are {frames:.6} frames a second with {} B of samples each, for {lanes} threads; change \
+                 payload, threads or frame_rate to get a whole number",
                 payload.0
             ));
         }

@@ -261,7 +261,7 @@ fn check_part(part: PacketPartKind, instrument: &Instrument) -> Result<(), Servi
 /// in the scan would be unknown.
 fn check_scan(wishes: &RecordOptions, scan: Option<ScanShape>) -> Result<(), ServiceError> {
     require(scan.is_none() || wishes.keep.is_none(), || {
-        "--scan: of a scan all frames stay, leave --keep out".into()
+        "--scan: a scan keeps all frames, leave --keep out".into()
     })
 }
 

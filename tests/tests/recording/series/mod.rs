@@ -273,7 +273,7 @@ fn an_image_with_a_damaged_block_is_kept_and_not_called_whole() {
     detector.end();
     let ended = recorder.end(LIMIT);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("2 frames came with damaged blocks"), "{ended:?}");
+    assert!(ended.stderr.contains("2 frames have damaged blocks"), "{ended:?}");
     assert!(
         ended.stdout.contains("damaged     2 frames") && ended.stdout.contains("missing     none"),
         "{ended:?}"

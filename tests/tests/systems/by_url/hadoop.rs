@@ -52,7 +52,7 @@ fn hdfs_is_measured_with_its_layouts() {
         ended.stdout.contains(Capability::WriteAnywhere.name()),
         "what is not supported is said: {ended:?}"
     );
-    assert!(!ended.stdout.contains("was asked"), "what was asked of layouts was given: {ended:?}");
+    assert!(!ended.stdout.contains(" requested, "), "the layout is as requested: {ended:?}");
     let described = program(&testbed, &["describe", &url]);
     for part in ["HDFS 3.", "3 live, 0 dead", "2 copies", "64 MiB"] {
         assert!(described.code == Some(0) && described.stdout.contains(part), "{part}: {described:?}");
