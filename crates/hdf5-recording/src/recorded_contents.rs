@@ -61,7 +61,7 @@ impl Hdf5Contents {
                     of_origin(recording.name(), origin, wishes.compression.unwrap_or_default())
                 }
                 None => Err(format!(
-                    "{}: its journals do not say what pixels its frames have: name what it is of, --instrument NAME",
+                    "{}: its journals do not tell the pixels of its frames: name the instrument, --instrument NAME",
                     recording.name()
                 )),
             }
@@ -70,7 +70,7 @@ impl Hdf5Contents {
             let described = Bytes(contents.frame_size);
             let name = whole.name();
             return Err(format!(
-                "{name}: its frames have {}, and those that are described have {described}: name what it is of, --instrument \
+                "{name}: its frames have {}, but the described ones {described}: name the instrument, --instrument \
                  NAME",
                 Bytes(size)
             ));

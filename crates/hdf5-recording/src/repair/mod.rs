@@ -311,8 +311,8 @@ impl Repair<'_> {
             return RepairOutcome::Whole;
         };
         let Some(tree) = &self.tree else {
-            let more = "its journal does not say what else is in the file, so that it can't be made again: `nilometer export` \
-                        reads the frames";
+            let more = "its journal does not describe the rest of the file, so repair can't rebuild it: use \
+                        `nilometer export` for the frames";
             return RepairOutcome::Failed(format!("{why}; {more}"));
         };
         if self.options.dry_run {

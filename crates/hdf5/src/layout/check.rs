@@ -184,8 +184,8 @@ fn destination(layout: &Hdf5Layout) -> Result<(), Mistake> {
     let Some(LayoutDestination { name, place }) = &layout.destination else { return Ok(()) };
     if is_said_by_others(name) {
         let why = format!(
-            "`{name}` is what the recorder or the detector says of a frame, and never the path of a dataset: name an attribute \
-             of your own"
+            "`{name}` is a value of the recorder or the detector, and never the path of a dataset: name an \
+             attribute of your own"
         );
         return Err(Mistake::new(*place, why));
     }

@@ -37,8 +37,7 @@ impl HdfsServer {
         let wrong = |why: String| TargetError::Client { place: url.to_string(), action: "use", why };
         if let Some(query) = &url.query {
             return Err(wrong(format!(
-                "`?{query}`: nothing can be said there: copies and the size of blocks are said in a plan (`replicas`, \
-                 `stripe_size`)"
+                "`?{query}`: leave it out: set copies and the size of blocks in a plan (`replicas`, `stripe_size`)"
             )));
         }
         let (user, host) = url.authority.rsplit_once('@').unwrap_or(("", &url.authority));

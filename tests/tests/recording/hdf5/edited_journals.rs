@@ -96,7 +96,7 @@ fn is_read_without_contents(compression: &str, more: &[&str]) {
     let damaged = fs::read(lab.file()).expect("it is there");
     let failed = lab.about("repair");
     assert!(failed.code == Some(1) && failed.stdout.starts_with("failed "), "{failed:?}");
-    assert!(failed.stdout.contains("its journal does not say what else is in the file"), "{failed:?}");
+    assert!(failed.stdout.contains("its journal does not describe the rest of the file"), "{failed:?}");
     assert!(fs::read(lab.file()).expect("it is there") == damaged, "it is left as it is");
     assert!(
         exported(&lab, "damaged.raw") == truth,

@@ -264,7 +264,7 @@ fn a_file_that_was_made_ahead_is_removed_and_one_with_bytes_in_it_is_named() {
     fs::write(&blank, "bytes that nobody knows").expect("space");
     let repaired = repair(&lab, &[]);
     assert!(
-        repaired.code == Some(1) && repaired.stdout.contains("no journal knows what is in it"),
+        repaired.code == Some(1) && repaired.stdout.contains("no journal describes its content"),
         "{repaired:?}"
     );
     assert!(blank.exists());
