@@ -282,9 +282,8 @@ impl RecordingPlan {
         }
         let buffer = self.buffer;
         Err(format!(
-            "--buffer {buffer}: too small for {lanes} writers, since one of them alone takes {line} frames that \
-             belong together (a line of the scan, or the channels of an image): it needs {needed}, or one directory \
-             and one writer"
+            "--buffer {buffer}: too small for {lanes} writers of {line} frames each (a scan line, or the channels \
+             of an image): give {needed}, or one directory and one writer"
         ))
     }
 

@@ -87,8 +87,8 @@ impl Observe {
         tell::note(format_args!("Observing {host} every {} into {}, {until}", self.interval, output.name));
         if let Some(device) = output.file.as_ref().and_then(device_of) {
             tell::note(format_args!(
-                "That file lies on {device} of this machine, so the observer writes to this disk: use `--out -` \
-                 over ssh to keep the file elsewhere"
+                "The file lies on {device} of this machine, so the observer writes to this disk: use `--out -` over \
+                 ssh to keep it elsewhere"
             ));
         }
     }

@@ -40,8 +40,8 @@ pub(crate) fn refuse_in_use(resolved: &PlannedCampaign) -> Result<()> {
         if let Some(Holder { directory, process }) = in_use(description)? {
             let process = process.map(|id| format!(" (process {id})")).unwrap_or_default();
             bail!(
-                "{}: in use by a running campaign{process}, whose directory is {}: each would measure the other; begin \
-                 when it is over",
+                "{}: in use by a running campaign{process}, whose directory is {}: each would measure the other; \
+                 wait until it ends",
                 description.address,
                 directory.display()
             );

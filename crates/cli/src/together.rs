@@ -44,7 +44,7 @@ impl<'a> Together<'a> {
     pub(crate) fn share(cluster: &'a dyn Cluster, own: &SharedRecording) -> Self {
         let decided = (cluster.rank() == 0).then(|| SharingDecision::Asked(own.clone()));
         let SharingDecision::Asked(shared) = told(cluster, decided) else {
-            unreachable!("a recording begins with what is recorded")
+            unreachable!("process 0 sends the recording first")
         };
         let unlike = unlike(own, &shared);
         Together { cluster, shared, unlike }

@@ -163,8 +163,8 @@ impl RecordingLayout {
         let cut = chunk.of_frames(shape, pixel.bits() / 8)?;
         if cut.frames > 1 {
             return Err(format!(
-                "chunk = \"{chunk}\": a chunk of a recording has at most one frame: write at most {}; `nilometer \
-                 export --format hdf5 --chunk {chunk}` puts several into one afterwards",
+                "chunk = \"{chunk}\": a recording's chunk holds at most one frame: write at most {}; `nilometer \
+                 export --format hdf5 --chunk {chunk}` puts several into one",
                 sides_text(shape)
             ));
         }
@@ -193,8 +193,8 @@ impl RecordingLayout {
         if pixel != PixelType::Int32 || shape.len() != 2 || size.0 > CBF_MAX {
             let name = pixel.name();
             return Err(format!(
-                "format = \"cbf\": a file holds a picture of int32, with rows and columns and at most 1 GiB, but \
-                 frames are {shape:?} of {name}; write format = \"raw\""
+                "format = \"cbf\": a file holds a picture of int32 with rows, columns and at most 1 GiB, not \
+                 {shape:?} of {name}; write format = \"raw\""
             ));
         }
         if self.storing != Storing::Files || self.frames_per_file.is_some_and(|frames| frames != 1) {

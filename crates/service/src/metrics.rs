@@ -225,7 +225,7 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         ignored,
     );
     refused_connections(page, status);
-    page.counter("restarts", "Times that the packet counter of the stream began anew.", status.restarts);
+    page.counter("restarts", "Times that the packet counter of the stream restarted.", status.restarts);
     page.counter(
         "jumps",
         "Times that the packet counter of the stream jumped ahead further than packets can be missing.",
@@ -367,7 +367,7 @@ fn memory(page: &mut MetricsPage, status: &Status) {
     for part in &memory.parts {
         page.value("memory_bytes", &[("part", part.part)], part.held_bytes as f64);
     }
-    page.head("memory_bound_bytes", "gauge", "Memory that a part of the recorder takes at the most.");
+    page.head("memory_bound_bytes", "gauge", "Most memory that a part of the recorder takes.");
     for part in &memory.parts {
         page.value("memory_bound_bytes", &[("part", part.part)], part.bound_bytes as f64);
     }

@@ -236,7 +236,7 @@ fn a_worker_whose_parent_is_gone_does_nothing() {
     worker.current_dir(home.directory.path()).env("NILOMETER_WATCHED", "1").stdin(OwnedFd::from(stdin));
     let ended = worker.output().expect("it starts");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("the process that started this one is over"), "{said}");
+    assert!(said.contains("the process that started this one has ended"), "{said}");
     assert!(!ended.status.success() && !home.record().exists() && home.left_behind().is_empty(), "{said}");
 }
 

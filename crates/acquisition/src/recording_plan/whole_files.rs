@@ -71,8 +71,8 @@ impl RecordingPlan {
         }
         let needed = self.buffer_for(held);
         Err(format!(
-            "--buffer {}: that storage takes only whole files, so each of {} writers keeps {files} of {} frames in \
-             memory: it needs {needed}, or fewer frames a file",
+            "--buffer {}: with whole files {} writers keep {files} of {} frames each in memory: give {needed}, or \
+             put fewer frames into a file",
             self.buffer,
             self.lanes(),
             self.frames_per_file

@@ -17,7 +17,7 @@ pub(super) fn rows(instrument: &Instrument) -> Vec<(&'static str, String)> {
         (
             "packets",
             format!(
-                "{}, of {} at the most, {rate} of each stream",
+                "{}, at most {} each, {rate} of each stream",
                 what(packets, instrument),
                 bytes(packets.longest(frame))
             ),
@@ -125,7 +125,7 @@ mod tests {
             rows.iter().map(|(key, text)| format!("{key}: {text}")).collect::<Vec<_>>()
         };
         let expected = [
-            "packets: a VDIF frame each, threads 0, of 8040 B at the most, 63.4 kHz of each stream",
+            "packets: a VDIF frame each, threads 0, at most 8040 B each, 63.4 kHz of each stream",
             "in front: 8 B: serial number of 8 B at 0",
             "ports: 46227",
             "recorded: frames of 8032 B, 1 packet each, 509 MB/s in all",

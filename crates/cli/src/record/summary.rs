@@ -29,7 +29,7 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn Ke
     ];
     lines.extend(senders(&traffic.senders));
     if tally.restarts > 0 {
-        lines.push(format!("restarts    the packet counter began anew {} times", tally.restarts));
+        lines.push(format!("restarts    the packet counter restarted {} times", tally.restarts));
     }
     if tally.jumps > 0 {
         let (jumps, over) = (tally.jumps, tally.jumped);

@@ -183,21 +183,23 @@ impl Options {
     /// The message that only the rate of a server itself can help.
     fn no_write_rate(&self, measured: &MeasuredLimits) -> String {
         let bound = measured.bound_elsewhere.join(", ");
-        let told = match &self.record {
-            Some(path) if bound.is_empty() => format!("{} does not tell", path.display()),
+        let why = match &self.record {
+            Some(path) if bound.is_empty() => {
+                format!("{} has no rate of writing large files: ", path.display())
+            }
             Some(path) => format!(
-                "{} has a recording of {bound} that waited for a processor or a network, which does not tell",
+                "{} has no rate of the storage, since the recording of {bound} waited for a processor or a network: ",
                 path.display()
             ),
-            None => "nobody said".into(),
+            None => String::new(),
         };
         let record = match &self.record {
-            Some(_) => ", or a record of `nilometer evaluate` that has written large files there",
+            Some(_) => "or a record of `nilometer evaluate` that has written large files there",
             None => {
-                ", or name a --record of `nilometer evaluate --for INSTRUMENT`, which measures it and more"
+                "or name a --record of `nilometer evaluate --for INSTRUMENT`, which measures the rate and more"
             }
         };
-        format!("{told} what a storage server takes: write --write-rate{record}")
+        format!("{why}give --write-rate, {record}")
     }
 
     /// Refuses senseless values, and proposes better ones.

@@ -49,8 +49,8 @@ impl SaidRefusals {
         }
         if counted.no_memory > 0 && self.no_memory == 0 {
             lines.push(
-                "refused a message: its data beside the pixels, such as masks, exceed half of the buffer, or a \
-                 quarter if --allow does not name the sender: raise --buffer"
+                "refused a message: its data beside pixels, such as masks, exceed half of --buffer (a quarter \
+                 unless --allow names the sender): raise --buffer"
                     .to_owned(),
             );
         }

@@ -198,14 +198,15 @@ impl SeriesSource {
         let waits = ends.iter().any(|end| end.binds)
             || wishes.metadata.iter().any(|text| MetadataSource::waits_at(text));
         require(waits || wishes.allow.is_empty(), || {
-            "--allow: nobody connects to this recorder, it connects to others: leave it out, or write --listen tcp://*:PORT"
+            "--allow: this recorder connects to others, so it has no senders to allow: leave it out, or write \
+             --listen tcp://*:PORT"
                 .into()
         })?;
         require(wishes.format != Some(Format::Raw), || {
             "--format raw: frames that come over TCP go into HDF5, leave it out".into()
         })?;
         require(!wishes.checksums, || {
-            "--checksums: frames that come over TCP are stored compressed as they come, of which there is none: leave it out"
+            "--checksums: frames over TCP are stored compressed as received, without checksums: leave it out"
                 .into()
         })?;
         require(wishes.frames_per_file != Some(0), || "--frames-per-file 0: write at least 1".into())?;

@@ -84,13 +84,15 @@ fn all_causes(Traffic { tally, counted, .. }: &Traffic) -> Vec<(u64, String)> {
 fn numbered(senders: PortSenders) -> String {
     match senders.most {
         [Some(first), Some(second)] => format!(
-            "{} senders, such as {first} and {second}, send to one port, each with its own numbers: give each its \
-             own port, or name one with --allow",
+            "{} senders, such as {first} and {second}, send to one port with their own numbers: give each its own \
+             port, or name one with --allow",
             senders.count
         ),
-        _ => "the sender does not number its packets one by one (a time stamp is no such number): name the counter \
-              as `serial` in the instrument's file"
-            .into(),
+        _ => {
+            "the sender does not number packets one by one (a time stamp is no counter): name the counter as \
+              `serial` in the instrument's file"
+                .into()
+        }
     }
 }
 

@@ -375,7 +375,7 @@ fn what_can_not_be_is_refused_with_one_message() {
     for (options, said) in [
         (&["--from", "127.0.0.1:9"][..], "tcp://HOST:PORT"),
         (&[from[0], from[1], "--format", "raw"], "--format raw: frames that come over TCP go into HDF5"),
-        (&[from[0], from[1], "--checksums"], "--checksums: frames that come over TCP"),
+        (&[from[0], from[1], "--checksums"], "--checksums: frames over TCP"),
         (&[from[0], from[1], "--window", "5"], "--window: only for packets"),
         (&[from[0], from[1], "--listen", "udp://127.0.0.1:9"], "--listen udp://: only for packets"),
         (&[from[0], from[1], "--frames-per-file", "0"], "write at least 1"),

@@ -371,7 +371,7 @@ fn an_allow_list_that_makes_no_sense_is_refused_before_anything_begins() {
         ([&listen[..], &["--allow", "10.0.0.5/24"]].concat(), "write 10.0.0.0/24"),
         ([&listen[..], &["--allow", "detector"]].concat(), "write an address or a network"),
         ([&listen[..], &["--allow", "any", "--allow", "10.0.0.2"]].concat(), "name no other beside it"),
-        (vec!["--from", "tcp://127.0.0.1:1", "--allow", "127.0.0.1"], "it connects to others"),
+        (vec!["--from", "tcp://127.0.0.1:1", "--allow", "127.0.0.1"], "this recorder connects to others"),
     ] {
         let arguments = [&["record", "--to", "to", "--name", "scan"], &options[..]].concat();
         let ended = start(lab.home.path(), &arguments).end(LIMIT);
