@@ -85,7 +85,7 @@ impl Check {
         let signature = beside(&self.record);
         let is_signed = signature.exists();
         let Some(signers) = &self.signed_by else {
-            let how = if is_signed { "not checked: --signed-by FILE says by whom" } else { "no" };
+            let how = if is_signed { "not checked: give the signers with --signed-by FILE" } else { "no" };
             tell::result_line(format_args!("signed   {how}"));
             return Ok(());
         };

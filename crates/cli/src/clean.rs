@@ -75,7 +75,7 @@ impl Clean {
             (_, 0) if in_use == 0 => {}
             (_, 0) => {
                 return Err(Failure::Run(anyhow!(
-                    "left {in_use} in use: clean it when the campaign is over"
+                    "left {in_use} in use: run clean again when the campaign has ended"
                 )));
             }
             (_, left) => {

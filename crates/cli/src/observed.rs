@@ -57,7 +57,7 @@ impl ObservedFiles {
             return Ok(Vec::new());
         }
         let run = measured_range(results)
-            .context("the record does not say when it was measured: nothing can be put beside it")?;
+            .context("the record has no times, so observations can't be placed beside it")?;
         let mut logs = Vec::new();
         for path in &self.observed {
             let log = self.corrected(read_observed(path, self.widened(run))?);

@@ -16,7 +16,7 @@ pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
     let beyond = targets.iter().enumerate().filter(|(_, target)| target.directory().is_none());
     for (index, TargetDescription { address, .. }) in beyond {
         if targets[..index].iter().any(|other| other.address == *address) {
-            bail!("{address}: you named it twice: name each target once");
+            bail!("you named {address} twice: name each target once");
         }
     }
     let mut seen: Vec<((u64, u64), &Path)> = Vec::new();

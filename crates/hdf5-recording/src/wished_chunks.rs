@@ -137,7 +137,7 @@ impl WishedChunks {
         }
         let Some(wished) = compression else {
             return Err(format!(
-                "--chunk {chunk}: {name} is fitted to chunks of a frame: say --compression too, as you would give its values"
+                "--chunk {chunk}: {name} fits chunks of one frame: add --compression with its values"
             ));
         };
         settled_for(wished, shape.element, &with(cut.frames, &shape.frame))

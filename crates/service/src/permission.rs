@@ -67,8 +67,7 @@ impl CommandPermission {
     /// next recording too.
     fn check_metadata(&self, asked: &[String]) -> Result<(), RefusedOrder> {
         if !asked.is_empty() && asked != self.file.metadata {
-            let why = "metadata: the service takes values that are joined to frames from where its configuration says, \
-                       under [record]";
+            let why = "metadata: the service joins only values from the sources in its configuration, under [record]";
             return Err(RefusedOrder::AskedWrongly(why.into()));
         }
         match asked.iter().find(|source| !source.starts_with("tcp://")) {

@@ -90,7 +90,7 @@ fn where_nothing_can_be_measured_nothing_is_started() {
     for (arguments, part) in [
         (&["null:/data"][..], "`./null:/data`"),
         (&["nulls:"], "nulls:"),
-        (&["null:", "null:"], "null: is named twice"),
+        (&["null:", "null:"], "you named null: twice"),
     ] {
         let ended = evaluate(home.path(), &[FILES], arguments);
         assert_eq!(ended.code, Some(2), "{ended:?}");

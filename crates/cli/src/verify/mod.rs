@@ -274,7 +274,7 @@ const SHOWN: usize = 20;
 fn times(headers: &Headers) -> Vec<String> {
     let Headers { continuity, noted, .. } = headers;
     let mut lines = vec![format!(
-        "headers     {} frames; {} are marked as invalid, and of {noted} the journal says that they did not come",
+        "headers     {} frames; {} are marked as invalid, and by the journal {noted} never arrived",
         continuity.frames, continuity.invalid
     )];
     let at = |stamp: Stamp| format!("{} frame {}", stamp.moment(None), stamp.frame);

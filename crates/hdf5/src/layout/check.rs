@@ -192,7 +192,8 @@ fn destination(layout: &Hdf5Layout) -> Result<(), Mistake> {
     match number_named(&layout.root, name) {
         Some(at) => {
             let why = format!(
-                "`{name}` is the path of each frame's dataset, a text, and here it is a number: say `string`, or leave `type` out"
+                "`{name}` is the path of each frame's dataset, a text, but here a number: write `string`, or leave \
+                 `type` out"
             );
             Err(Mistake::new(at, why))
         }

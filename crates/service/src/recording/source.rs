@@ -134,8 +134,8 @@ impl PacketSource {
 fn packets_of(instrument: &Instrument) -> Result<&Packets, ServiceError> {
     instrument.packets.as_ref().ok_or_else(|| {
         ServiceError::AskedWrongly(format!(
-            "{}: it has no `packets`: nothing says how it comes over a network; if it sends its frames over TCP, say where \
-             with --from tcp://HOST:PORT",
+            "{}: it has no `packets`, so the recorder does not know its network format; if it sends frames over \
+             TCP, add --from tcp://HOST:PORT",
             instrument.name
         ))
     })
@@ -301,8 +301,8 @@ fn named(wishes: &RecordOptions) -> Result<Option<Instrument>, ServiceError> {
 /// The instrument in the options, as its mode changes it.
 fn asked(wishes: &RecordOptions) -> Result<Instrument, ServiceError> {
     let named = named(wishes)?;
-    let nothing = "no instrument: name one of the catalogue, or a .toml file, or its --mode; or say where frames come \
-                   from over TCP, --from tcp://HOST:PORT";
+    let nothing = "no instrument: name one of the catalogue, a .toml file, or its --mode; for frames over TCP add \
+                   --from tcp://HOST:PORT";
     let instrument = match &wishes.mode {
         Some(mode) => mode.instrument(named.as_ref()),
         None => named.ok_or_else(|| nothing.into()),

@@ -136,7 +136,7 @@ fn one_filter_is_exchanged_for_another() {
         assert_frames(&found, file, "<u2", filters);
     }
     for (more, why) in [
-        (&["--chunk", "8x64x96"][..], "is fitted to chunks of a frame: say --compression too"),
+        (&["--chunk", "8x64x96"][..], "fits chunks of one frame: add --compression"),
         (&["--chunk", "8x32x96", "--compression", "filter:307,9"], "which makes chunks of whole frames"),
     ] {
         let to = lab.home.path().join("new.h5");

@@ -242,7 +242,10 @@ fn what_is_no_recording_in_hdf5_or_is_held_is_refused() {
     let directory = fs::File::open(&lab.lanes()[0]).expect("it is there");
     flock(&directory, FlockOperation::LockExclusive).expect("nobody holds it");
     let held = repair(&lab, &[]);
-    assert!(held.code == Some(1) && held.stderr.contains("it is being recorded"), "{held:?}");
+    assert!(
+        held.code == Some(1) && held.stderr.contains("another process records or repairs it"),
+        "{held:?}"
+    );
 }
 
 #[test]

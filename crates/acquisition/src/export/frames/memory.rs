@@ -72,8 +72,8 @@ fn blocks_within(memory: Bytes, of_block: u64, size: u64, threads: u64) -> Resul
     let block = of_block.saturating_mul(size);
     match memory.0 / READING_SHARE / block {
         0 => Err(format!(
-            "its journals say that {of_block} frames are read at once, which take {} of memory, and an eighth of {memory} is there \
-             for them",
+            "by its journals {of_block} frames are read at once, which take {} of memory, more than an eighth of \
+             {memory}",
             Bytes(block)
         )),
         room => Ok(room.min(FLYING as u64 * threads) as usize),

@@ -288,7 +288,7 @@ fn what_names_the_datasets_of_frames_is_a_text_of_the_users() {
         (several("frame_dataset", ""), "2:1: `frame_dataset` is what"),
         (
             several("Kind", number),
-            "4:1: `Kind` is the path of each frame's dataset, a text, and here it is a number",
+            "4:1: `Kind` is the path of each frame's dataset, a text, but here a number",
         ),
     ] {
         let error = Hdf5Layout::from_xml("a.xml", text.as_bytes()).expect_err(&text).to_string();
