@@ -83,7 +83,8 @@ impl Hdf5Options {
         let others = [("--instrument", self.instrument.is_some()), ("--journal", self.journal)];
         if let Some((option, _)) = others.into_iter().find(|(_, given)| *given) {
             return Err(anyhow!(
-                "{option}: only for recordings; for an HDF5 file without a journal give only --compression and --chunk"
+                "{option}: only for recordings; leave it out: an HDF5 file without a journal takes --compression \
+                 and --chunk"
             ));
         }
         Ok(RewriteWishes { compression: self.compression, chunk: self.chunk })
