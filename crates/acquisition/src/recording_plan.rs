@@ -283,9 +283,8 @@ impl RecordingPlan {
         }
         let buffer = self.buffer;
         Err(format!(
-            "--buffer {buffer}: {line} frames that belong together (a line of the scan, or the channels of an image) are \
-             written into one file by one of {lanes} writers, and the others find nothing to do in so little memory: it needs \
-             {needed}, or one directory and one writer"
+            "--buffer {buffer}: too small for {lanes} writers of {line} frames each (a scan line, or the channels \
+             of an image): give {needed}, or one directory and one writer"
         ))
     }
 

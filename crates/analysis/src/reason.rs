@@ -138,6 +138,6 @@ mod tests {
         let wrong =
             Sample { ingest: Some(Ingest { readers, ..Ingest::default() }), ..invalid(Invalid::Wrong) };
         let told = Reason::of(&wrong).expect("invalid").to_string();
-        assert_eq!(told, "a reader found frames that are not what was written: 3, allowed none");
+        assert_eq!(told, "a reader found frames that differ from those written: 3, allowed none");
     }
 }

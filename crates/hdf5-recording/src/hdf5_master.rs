@@ -45,7 +45,7 @@ pub enum MasterError {
     #[error("can't write it: {0}")]
     Storage(#[from] io::Error),
     /// The directory holds another recording.
-    #[error("{} is not seen here: what is there is another recording", .0.display())]
+    #[error("{} is not visible here: the directory of that name holds another recording", .0.display())]
     Foreign(PathBuf),
     /// The directory took too long.
     #[error(transparent)]

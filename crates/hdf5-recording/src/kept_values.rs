@@ -142,8 +142,8 @@ impl KeptValues {
             let room = self.others_room + room_of(element);
             if frames.end.saturating_mul(room) > VALUES_AT_END_MAX {
                 let what = format!(
-                    "with it there would be more than {VALUES_AT_END_MAX} values that nobody announced, where a text counts \
-                     as {}: of {} frames that many are not made anew",
+                    "with it there would be more than {VALUES_AT_END_MAX} undeclared values (a text counts as {}) \
+                     for {} frames",
                     room_of(ColumnElement::TEXT),
                     frames.end
                 );
@@ -205,7 +205,7 @@ impl KeptValues {
 }
 
 /// Reported if nothing of a file can be taken over.
-const LOST: &str = "what it alone says of frames (values of your own, times of a detector) is not taken over";
+const LOST: &str = "values that only this file has (your own, times of a detector) are not taken over";
 
 fn lost_of(path: &Path, why: &str) -> String {
     format!("{}: {LOST}: {why}", path.display())
@@ -233,7 +233,7 @@ fn extend(all: &mut ValuesOfFrames, values: ValuesOfFrames, first: u64) {
 
 /// A message about a dataset that is not taken over.
 fn not_taken(path: &str, error: &Hdf5Error) -> String {
-    format!("{path}: what it says of frames is not taken over: {error}")
+    format!("{path}: its values are not taken over: {error}")
 }
 
 /// The known values of a column.
@@ -409,9 +409,8 @@ mod tests {
             let (kept, lost) = KeptValues::of(file.as_file(), &tree, places);
             let there: Vec<_> = kept.others.values().flat_map(BTreeMap::keys).collect();
             assert_eq!(there, names[..kept_count].iter().collect::<Vec<_>>(), "{places}: {lost:?}");
-            let begins = names[kept_count..]
-                .iter()
-                .map(|name| format!("/g/{name}: what it says of frames is not taken over:"));
+            let begins =
+                names[kept_count..].iter().map(|name| format!("/g/{name}: its values are not taken over:"));
             for (line, begin) in lost.iter().zip(begins) {
                 assert!(line.starts_with(&begin) && line.contains(&places.to_string()), "{line}");
             }

@@ -38,20 +38,20 @@ pub struct Replaying {
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// Its frames never were packets.
-    #[error("the recording is not of packets: nothing says how its frames go over a network")]
+    #[error("the recording is not of packets: replay can't send its frames")]
     NotPackets,
     /// The packet format is unknown, or its packets can't be made again.
     #[error("its packets can't be made again: {0}")]
     Format(String),
     /// It has no times from which to derive a rate.
-    #[error("at which rate it came can't be told from it: give a --rate")]
+    #[error("the recording has no times from which to take its rate: give a --rate")]
     Rate,
     /// The recorder keeps only the latest data, and overtook the replay.
     #[error("{OVERWRITTEN}")]
     Overwritten,
     /// The reading thread ended before the recording did: a bug of this program, which that thread has
     /// reported.
-    #[error("what reads the recording ended before its time: not all of it was sent")]
+    #[error("internal error: the thread that reads the recording ended early, before everything was sent")]
     Reader,
     /// The network failed, or the reading thread could not start.
     #[error("can't send: {0}")]

@@ -267,7 +267,7 @@ fn a_signed_record_says_by_whom_and_a_seal_claims_no_more_than_it_shows() {
     let other = by("other.pub");
     assert!(other.code == Some(3) && !other.stdout.contains("agrees"), "{other:?}");
     let unasked = run(home.path(), &["check", "r.sqlite"]);
-    assert!(unasked.stdout.contains("seal     consistent: as it was sealed at "), "{unasked:?}");
+    assert!(unasked.stdout.contains("seal     consistent: the seal of "), "{unasked:?}");
     assert!(unasked.stdout.contains("signed   not checked"), "{unasked:?}");
     fs::remove_file(home.path().join("r.sqlite.sig")).expect("the signature");
     assert_eq!(by("key.pub").code, Some(4), "nobody signed it");

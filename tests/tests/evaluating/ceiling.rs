@@ -76,7 +76,7 @@ fn what_keeps_nothing_is_measured_as_far_as_that_goes() {
         report["figures"].as_array().expect("figures").iter().map(|one| &one["phase"]).collect();
     assert_eq!(phases, ["write", "read"]);
     assert!(
-        ended.stdout.contains("walk: 1 of 1 cells are not measured on A: it lacks keeping what is written"),
+        ended.stdout.contains("walk: 1 of 1 cells are not measured on A: it lacks keeping written data"),
         "{ended:?}"
     );
 }
@@ -90,7 +90,7 @@ fn where_nothing_can_be_measured_nothing_is_started() {
     for (arguments, part) in [
         (&["null:/data"][..], "`./null:/data`"),
         (&["nulls:"], "nulls:"),
-        (&["null:", "null:"], "null: is named twice"),
+        (&["null:", "null:"], "you named null: twice"),
     ] {
         let ended = evaluate(home.path(), &[FILES], arguments);
         assert_eq!(ended.code, Some(2), "{ended:?}");

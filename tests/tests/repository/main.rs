@@ -1,5 +1,4 @@
-//! The repository itself: its style, its words, its book, its README's commands, and what is installed of it.
-//! The repository itself: its style, its words, its reference and README, and the files that it installs.
+//! The repository itself: its style, words, book, reference and README, and the files that it installs.
 
 mod book;
 mod circles;

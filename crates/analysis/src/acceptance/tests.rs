@@ -147,7 +147,7 @@ fn one_criterion_that_is_not_met_is_a_fail_with_its_reason() {
             }),
             "never told to flush",
         ),
-        (changed(|sample| sample.invalid = Some(Invalid::Wrong)), "not what was written"),
+        (changed(|sample| sample.invalid = Some(Invalid::Wrong)), "differ from those written"),
         (changed(|sample| sample.invalid = Some(Invalid::Hung)), "hung"),
     ] {
         let (answer, found) = judged(&results);

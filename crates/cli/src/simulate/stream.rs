@@ -99,7 +99,7 @@ impl Stream {
         let distance = faults.distance();
         ensure!(
             distance <= DISTANCE_MAX,
-            "--reorder-distance {distance}: of images write at most {DISTANCE_MAX}"
+            "--reorder-distance {distance}: for images write at most {DISTANCE_MAX}"
         );
         let version = if self.version == Some(1) { StreamVersion::One } else { StreamVersion::Two };
         let compression = compression_of(instrument, version)?;

@@ -58,7 +58,7 @@ impl Together<'_> {
             );
             ensure!(
                 recording.scan.is_none(),
-                "--scan: of several processes none has a whole line of it: {alone}"
+                "--scan: with several processes none gets a whole line of it: {alone}"
             );
         }
         // A file with a picture has the number of the frame, which no other process records.

@@ -34,7 +34,7 @@ use super::{
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RemakeError {
     /// The journal describes impossible content.
-    #[error("the journal says of it what can't be: {0}")]
+    #[error("the journal describes an impossible file: {0}")]
     Contents(String),
     /// An error of HDF5.
     #[error(transparent)]

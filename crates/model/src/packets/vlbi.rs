@@ -88,7 +88,7 @@ impl Vdif {
             distinct("stations", stations)?;
         }
         let Some(threads) = &self.threads else {
-            let unnamed = "threads: name them, since packets without a serial number are told apart by them";
+            let unnamed = "threads: name them; they distinguish packets without a serial number";
             return if numbered { Ok(()) } else { Err(unnamed.into()) };
         };
         match threads.iter().find(|thread| **thread > THREAD_MAX) {

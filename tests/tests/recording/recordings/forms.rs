@@ -12,7 +12,9 @@ fn frames_of_a_pool_are_verified_from_the_seed_and_the_user_s_own_by_checksums()
     let pool = "[data]\nkind = \"tomography\"\ncompressibility = 2.0\ndistinct = 3".to_owned();
     let files = format!("data = \"files:{}\"", own.display());
     for (case, (data, against)) in
-        [(pool, "what the simulated instrument"), (files, "the checksums of the journal")].iter().enumerate()
+        [(pool, "the frames of the simulated instrument"), (files, "the checksums of the journal")]
+            .iter()
+            .enumerate()
     {
         let to = kept.path().join(case.to_string());
         fs::create_dir(&to).expect("space");

@@ -23,7 +23,7 @@ pub enum AddressError {
     #[error("`{0}`: write udp://HOST:PORT, such as udp://127.0.0.1:46227 or udp://[::1]:46227")]
     Form(String),
     /// The resolver does not know the host.
-    #[error("{address}: write the name or the address of a host that is known here")]
+    #[error("{address}: this machine does not know the host: write another name or an address")]
     Unknown {
         /// The unknown address.
         address: Address,
