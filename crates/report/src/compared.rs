@@ -22,8 +22,8 @@ pub(super) fn note(compared: &RecordsCompared<'_>) -> String {
     let across = questions.any(|question| question.pairs.iter().any(|pair| pair.basis == PairBasis::Repeats));
     let across = across || compared.networks.iter().any(|network| !network.pairs.is_empty());
     let method = if across {
-        "from pairs of the same round within a record, by Welch's method between records; how much one day differs from \
-         another is not in them, three records or more of a target show that"
+        "from pairs of the same round within a record, by Welch's method between records. They exclude \
+         differences between days, which three records or more of a target show"
     } else {
         "from pairs of the same round"
     };
@@ -200,8 +200,8 @@ pub(super) fn without_step(compared: &RecordsCompared<'_>, sequence: &RunSequenc
 pub(super) fn history_note(compared: &RecordsCompared<'_>) -> String {
     let count: usize = compared.histories.iter().map(|history| history.sequences.len()).sum();
     format!(
-        "A step is named where its p-value, over all {count} sequences that were looked at, is at most 5 %, and where it is larger \
-         than {} %. The unit is the run.",
+        "A step is listed if its p-value, over all {count} sequences, is at most 5 % and it is larger than \
+         {} %. The unit is the run.",
         compared.margin
     )
 }

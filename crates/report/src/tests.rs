@@ -278,8 +278,7 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
     assert!(words.join(" ").ends_with("write --for NAME to record an instrument."), "it is the end: {end}");
     for text in [end.to_owned(), html(&study), markdown(&study, Detail::Full)] {
         let text = text.replace(['\n', '\\'], " ").replace("   ", " ");
-        for part in
-            ["Predicted, not recorded", "written (one, ", "Stalls are not in a prediction", "no: 0.00 x"]
+        for part in ["Predicted, not recorded", "written (one, ", "A prediction ignores stalls", "no: 0.00 x"]
         {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
@@ -342,7 +341,7 @@ fn what_is_assumed_and_what_is_not_in_it_is_marked_and_explained() {
         let text = text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "~507 MB/s",
-            "~ rests on what no source gives but is assumed: data of pilatus-6m; pixel, frame rate, data of \
+            "~ depends on assumed values: data of pilatus-6m; pixel, frame rate, data of \
              eiger2-16m.",
             "– not predicted: on A pilatus-6m: it was not measured how fast files are made.",
         ] {

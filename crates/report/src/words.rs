@@ -117,8 +117,8 @@ pub(super) fn target(results: &Results, index: usize) -> String {
 }
 
 /// The note below the table of the storage.
-pub(super) const MATRIX: &str = "What is marked as published is what is written of the system, and was not tried; the rest \
-                                 was found on the mount. A dash stands where nothing is known.";
+pub(super) const MATRIX: &str = "Nilometer found these properties on the mount; it takes those marked as \
+                                 published from publications and did not try them. A dash means unknown.";
 
 /// A cell of the table of the storage.
 pub(super) fn answer(answer: &MatrixAnswer) -> String {
@@ -224,7 +224,7 @@ fn valid<'a>(outcome: &CellOutcome<'a>) -> impl Iterator<Item = &'a Sample> {
 fn locks_in_words(locks: &LocksSeen) -> String {
     let LocksSeen { tries, broken, passed, longest } = *locks;
     let kept = match broken {
-        _ if tries == 0 => "whether others get the lock meanwhile was not tried".to_owned(),
+        _ if tries == 0 => "no process tried to get the lock while another had it".to_owned(),
         0 => {
             format!("whoever had the lock had it alone: none of {tries} attempts of others got it meanwhile")
         }
@@ -243,8 +243,9 @@ fn seen_in_words(seen: &FilesSeen) -> String {
         )
     } else {
         format!(
-            "close-to-open is NOT kept: of {files} files {missing} were missing, {short} short and {stale} stale after their \
-             close, {never} were never seen whole and right; the others at most {longest} after it"
+            "close-to-open is NOT kept: of {files} files, {missing} were missing, {short} short and {stale} \
+             stale after their close; {never} never became whole and right; the others did within {longest} \
+             of it"
         )
     };
     let order = match out_of_order {
