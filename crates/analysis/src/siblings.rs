@@ -237,7 +237,7 @@ impl SiblingGroup {
         let mut sentences: Vec<String> = self.odd.iter().map(|odd| self.odd_one(odd, margin)).collect();
         if let Some(effect) = &self.pair {
             let words = effect.words(margin, &self.members[0].name, &self.members[1].name);
-            sentences.push(format!("of two neither is the odd one: {words}"));
+            sentences.push(format!("neither of two is the odd one: {words}"));
         } else if self.odd.is_empty() {
             sentences.push(self.none_odd());
         }
@@ -340,7 +340,7 @@ mod tests {
         assert!(alike[0].1.starts_with("none of 3 is surely 25 % slower"), "{alike:?}");
         let two = told(&results("siblings = \"targets\"", &[1.0, 0.5]));
         assert!(
-            two[0].1.starts_with("of two neither is the odd one: A is 2.0 times as fast as B"),
+            two[0].1.starts_with("neither of two is the odd one: A is 2.0 times as fast as B"),
             "{two:?}"
         );
         let mut few = results("siblings = \"targets\"", &[1.0, 0.5, 1.0]);

@@ -82,7 +82,7 @@ const COMPARED: [Property; 5] = [
     ("redundancy", redundancy),
     ("layout of files", stripes),
     ("waiting for storage", |description| {
-        one_of(description, &["sync", "noac"], "at every write", "when it is asked")
+        one_of(description, &["sync", "noac"], "at every write", "on request")
     }),
     ("flushing of disk caches", |description| {
         one_of_local(description, &["nobarrier", "barrier=0", "barrier=none"], "off", "on")

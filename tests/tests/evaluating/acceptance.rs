@@ -89,7 +89,7 @@ fn a_throttled_offer_and_one_that_does_not_sync_fail_and_others_can_check_that()
         "Storage for a camera",
         "100 EUR",
         "FAIL",
-        "never told to flush",
+        "got no flush of its cache",
         "program, sha256",
         "plan ./offers.toml",
     ] {

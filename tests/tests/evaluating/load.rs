@@ -248,7 +248,7 @@ fn an_instrument_beside_recordings_is_recorded_at_levels_and_all_have_verdicts()
     // Only of recordings that may be used is it told what was lost beside them.
     let is_usable = |measured: &&Measured| load(&results, measured) > 0 && measured.sample.invalid.is_none();
     let told = verdicts[0]["more"].to_string();
-    let is_told = told.contains("; of what was beside it ");
+    let is_told = told.contains("; the load beside it: ");
     assert_eq!(is_told, samples(&results).iter().any(is_usable), "{told}");
     let check = start(home.path(), &["check", "r.sqlite"]).end(Duration::from_mins(1));
     assert_eq!(check.code, Some(0), "{}{}", check.stdout, check.stderr);

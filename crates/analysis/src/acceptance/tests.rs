@@ -145,7 +145,7 @@ fn one_criterion_that_is_not_met_is_a_fail_with_its_reason() {
             changed(|sample| {
                 sample.device = Some(DeviceTraffic { flushes: Some(0), ..DeviceTraffic::default() });
             }),
-            "never told to flush",
+            "got no flush of its cache",
         ),
         (changed(|sample| sample.invalid = Some(Invalid::Wrong)), "not what was written"),
         (changed(|sample| sample.invalid = Some(Invalid::Hung)), "hung"),
@@ -170,7 +170,7 @@ fn where_nothing_follows_it_is_invalid_unless_something_else_fails() {
             changed_ingest(|ingest| ingest.durable = Histogram::default()),
             "nothing says when frames were durable",
         ),
-        (changed(|sample| sample.device = None), "does not see what reaches the device"),
+        (changed(|sample| sample.device = None), "does not see the device's flushes"),
         (
             changed_ingest(|ingest| (ingest.due, ingest.stored) = (500, 500)),
             "of 10 s that were to be recorded",

@@ -82,7 +82,7 @@ impl fmt::Display for NetworkShare {
         write!(f, "{}, {stage}, {}: {rate}{each}, {percent:.0} % of ", letter(*target), phase.name())?;
         match limit {
             NetworkLimit::Measured(carries) => {
-                write!(f, "what the network carries from one machine to another ({})", carries.bits())?;
+                write!(f, "the network's rate from one machine to another ({})", carries.bits())?;
             }
             NetworkLimit::Link { link, machine, speed } => {
                 let of = machine.as_ref().map(|machine| format!(" of {machine}")).unwrap_or_default();

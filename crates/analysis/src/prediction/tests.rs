@@ -110,7 +110,7 @@ fn the_lower_end_of_the_interval_counts() {
     assert_eq!(table(&results)[0], says("large", true, 2.25));
     results.samples[1].sample.bytes = 10_000_000;
     assert_eq!(table(&results), [], "an interval that reaches zero allows no prediction");
-    assert!(reasons(&results)[0].contains("repeats differ so much"), "{:?}", reasons(&results));
+    assert!(reasons(&results)[0].contains("repeats differ too much"), "{:?}", reasons(&results));
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn demand() -> Demand {
 }
 
 fn measured() -> LimitOrigin {
-    LimitOrigin::Measured("evaluation.sqlite: /data, pilatus-6m, as fast as it took frames".into())
+    LimitOrigin::Measured("evaluation.sqlite: /data, pilatus-6m, at full speed".into())
 }
 
 fn limits() -> Limits {
