@@ -254,7 +254,7 @@ impl BackgroundSweep {
 }
 
 /// The message for a load without work, or with two kinds.
-const NO_WORK: &str = "background: write what works beside, [stage.background.workload.NAME] or \
+const NO_WORK: &str = "background: write the load, [stage.background.workload.NAME] or \
                        [stage.background.ingest], one of them";
 /// The most instruments beside a cell.
 const INSTRUMENTS_MAX: u32 = 64;

@@ -153,7 +153,7 @@ impl Condition {
         let Condition { name, enter, leave, .. } = self;
         let mut texts = [("name", name), ("enter", enter), ("leave", leave)].into_iter();
         match texts.find(|(_, value)| value.trim().is_empty()) {
-            Some((key, _)) => Err(format!("{key} is empty: write what it says, or what it does")),
+            Some((key, _)) => Err(format!("{key} is empty: write a name, or a command")),
             None => Ok(()),
         }
     }

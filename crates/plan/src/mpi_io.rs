@@ -153,8 +153,8 @@ pub(super) fn check_mpi_io(run: &WorkloadRun) -> Result<(), String> {
     ];
     match ends.into_iter().find(|(_, is_written)| *is_written && parameters.traits().shares_a_file) {
         Some((key, _)) => Err(format!(
-            "{key}: all processes make the same calls on a file that they share by MPI-IO, and one that ended earlier would \
-             leave the others waiting: leave it out"
+            "{key}: all processes make the same calls on a file shared by MPI-IO; if one ended earlier, the \
+             others would wait: leave it out"
         )),
         None => Ok(()),
     }

@@ -114,7 +114,10 @@ impl IngestSweep {
                 return Err(format!("writers: write 1 to {WRITERS_MAX}"));
             }
             if self.read.is_some() && instrument.recording.format != Format::Hdf5 {
-                return Err("read: only what is recorded in HDF5 is read so; write format = \"hdf5\", or leave it out".into());
+                return Err(
+                    "read: it works only with recordings in HDF5; write format = \"hdf5\", or leave it out"
+                        .into(),
+                );
             }
             let route = self.route(&instrument)?;
             if self.network.is_some() && route != Route::Network {
@@ -168,8 +171,8 @@ impl IngestSweep {
         ];
         if let Some((key, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
             return Err(format!(
-                "{key}: an instrument that is a load is recorded in place, onto the target, for as long as what it is \
-                 beside takes, and read by nobody; leave it out"
+                "{key}: the recording of a load is in place, onto the target, as long as the measurement \
+                 beside it, and without readers; leave it out"
             ));
         }
         let whole = IngestSweep { duration: Some(LONG_ENOUGH), route: Some(Route::InPlace), ..self.clone() };
@@ -416,7 +419,7 @@ rate = ["1 Hz", "50 Hz"]
             (
                 "frames = 100",
                 "frames = 100\nread = \"line\"",
-                &["my.toml:5", "only what is recorded in HDF5"],
+                &["my.toml:5", "it works only with recordings in HDF5"],
             ),
             ("frames = 100", "frames = 100\nread = \"lines\"", &["line 9", "`line`"]),
             ("frames = 100", "frames = 100\nwriters = 0", &["my.toml:5", "writers: write 1 to 64"]),

@@ -260,7 +260,7 @@ fn add_cells(
     cells: &mut Vec<Cell>,
 ) -> Result<Vec<String>, String> {
     let Some(workload) = &stage.workload else {
-        return Err("write what is measured: [stage.workload.NAME], [stage.ingest] or [stage.network]".into());
+        return Err("write the measurement: [stage.workload.NAME], [stage.ingest] or [stage.network]".into());
     };
     setting::check_settings(&stage.setting)?;
     let name = stage.name.get_ref();

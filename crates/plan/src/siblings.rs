@@ -75,8 +75,8 @@ fn check_workers(written: &Sweep<u32>, most: u32, runs: &[WorkloadRun]) -> Resul
     let together = runs.iter().find(|run| !run.workload.parameters().traits().has_workers_apart);
     together.map_or(Ok(()), |run| {
         Err(format!(
-            "siblings = \"workers\": workers of `{}` have something together, so that none can be measured by itself: leave \
-             siblings out, or write a workload in which each has files of its own",
+            "siblings = \"workers\": workers of `{}` share something, so none can work alone: leave \
+             siblings out, or write a workload whose workers have their own files",
             run.workload.name()
         ))
     })

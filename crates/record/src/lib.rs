@@ -69,7 +69,7 @@ pub enum RecordError {
     },
     /// A table, view, index or trigger differs from Nilometer's. A file that only resembles a record could run
     /// anything when it is read.
-    #[error("{path}: not a record of nilometer: {what} in it is not what nilometer made")]
+    #[error("{path}: not a record of nilometer: {what} in it differs from the one that nilometer makes")]
     Changed {
         /// The file.
         path: PathBuf,

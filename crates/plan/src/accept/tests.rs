@@ -63,7 +63,7 @@ fn criteria_bring_the_recordings_that_they_need() {
         format!("{free}: at most 1.5 cores of this program"),
         format!("{free}: at most 2 cores of the whole machine"),
         format!("{hurt}: nothing is lost"),
-        format!("{hurt}: what is synced is flushed by the device"),
+        format!("{hurt}: the device flushes synced data"),
     ];
     assert_eq!(told, expected);
     let recordings: Vec<_> = plan.cells.iter().filter_map(Cell::as_recording).collect();

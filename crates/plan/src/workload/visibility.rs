@@ -89,7 +89,7 @@ impl Parameters for VisibilityCell {
     fn check(&self, workers: u32) -> Result<(), String> {
         if workers != 1 {
             return Err(format!(
-                "workers = {workers}: processes look for what another wrote: write workers = 1"
+                "workers = {workers}: each process looks for files of another: write workers = 1"
             ));
         }
         if !(1..=100_000).contains(&self.rounds) {
