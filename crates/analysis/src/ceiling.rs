@@ -49,8 +49,8 @@ impl NearestCeiling {
         let times =
             if self.times < 10.0 { format!("{:.1}", self.times) } else { format!("{:.0}", self.times) };
         let times = if self.at_least { format!("at least {times}") } else { times };
-        let part = if self.is_near() { ": the tool has a part in this figure" } else { "" };
-        format!("ceiling: the tool by itself does {rate} in {phase}{of}, {times} times {target}'s{part}")
+        let part = if self.is_near() { ": the tool may limit this figure" } else { "" };
+        format!("ceiling: the tool alone does {rate} in {phase}{of}, {times} times {target}'s{part}")
     }
 }
 

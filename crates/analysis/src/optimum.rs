@@ -370,9 +370,7 @@ impl StageOptimum {
         match goal {
             Some(goal) => {
                 let goal = self.quantity.show(*goal).trim_end().to_owned();
-                format!(
-                    "{name} {value} is the least with which the {goal} are reached that the plan demands: {rate}"
-                )
+                format!("{name} {value} is the least that reaches the {goal} of the plan: {rate}")
             }
             None => {
                 format!(

@@ -121,7 +121,9 @@ impl IngestSweep {
             }
             let route = self.route(&instrument)?;
             if self.network.is_some() && route != Route::Network {
-                return Err("network: frames come over none between machines; write route = \"network\", or leave it out".into());
+                return Err("network: frames cross no network between machines; write route = \"network\", \
+                            or leave it out"
+                    .into());
             }
             let mut run = RecordingRun {
                 swept,

@@ -69,7 +69,7 @@ const WORKERS_MOST: u32 = 64;
 fn check_workers(written: &Sweep<u32>, most: u32, runs: &[WorkloadRun]) -> Result<(), String> {
     if written.values().iter().any(|count| *count < 2) || most > WORKERS_MOST {
         return Err(format!(
-            "siblings = \"workers\": each by itself is measured as well: write workers = 2 to {WORKERS_MOST}"
+            "siblings = \"workers\": each worker also runs alone: write workers = 2 to {WORKERS_MOST}"
         ));
     }
     let together = runs.iter().find(|run| !run.workload.parameters().traits().has_workers_apart);

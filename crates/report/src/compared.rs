@@ -168,11 +168,11 @@ pub(super) fn long_run(recording: &AlignedRecording, margin: f64) -> Vec<String>
 /// The sentence of a step.
 pub(super) fn step(compared: &RecordsCompared<'_>, sequence: &RunSequence, step: &NamedStep) -> String {
     let name = |subject: usize| format!("{} ({})", letter(subject), compared.name(subject));
-    let words = step.effect.words(compared.margin, "what follows", "what came before");
+    let words = step.effect.words(compared.margin, "the later part", "the earlier part");
     let p = if step.p < 0.001 { "p < 0.001".into() } else { format!("p = {:.3}", step.p) };
     let test = match step.test {
         ChangeTest::Permutation => "permutations of the runs",
-        ChangeTest::Normal => "Student's t, for so few runs have too few permutations",
+        ChangeTest::Normal => "Student's t, since so few runs have too few permutations",
     };
     let last = if step.is_last { "; it is the last run: one more tells a step from a bad day" } else { "" };
     format!(
@@ -189,7 +189,7 @@ pub(super) fn without_step(compared: &RecordsCompared<'_>, sequence: &RunSequenc
     let what = format!("{}, {}", sequence.stage, sequence.phase.name());
     let margin = compared.margin;
     let Some(trend) = &sequence.trend else {
-        return format!("{what}: no step and no trend of more than {margin} % that noise does not explain");
+        return format!("{what}: no step and no trend above {margin} % that noise does not explain");
     };
     let moves = if trend.log_ratio > 0.0 { "rises" } else { "falls" };
     let words = trend.words(margin, "the last run", "the first");

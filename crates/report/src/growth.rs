@@ -71,7 +71,10 @@ fn knee(growth: &ElementGrowth, margin: f64) -> String {
         }
         GrowthKnee::Beyond => {
             let count = most.count();
-            format!("no knee up to {count} at once, which do more than any fewer: {}", figure(growth, count))
+            format!(
+                "no knee up to {count} at once, which do more than any smaller number: {}",
+                figure(growth, count)
+            )
         }
         GrowthKnee::Undecided(count) => {
             let beyond = beyond(growth, count, most.count(), margin);
@@ -109,7 +112,7 @@ fn near_ceiling(growth: &ElementGrowth) -> Option<String> {
     let times = ceiling / rate(&highest);
     let shown = growth.quantity.show(ceiling);
     Some(format!(
-        "the tool by itself does {shown} with as many workers, {times:.1} times as much: it has a part in this"
+        "the tool alone does {shown} with as many workers, {times:.1} times as much: it may limit this rate"
     ))
 }
 

@@ -36,7 +36,7 @@ pub(super) fn known_rows<'a>(
 }
 
 /// The subtitle.
-pub(super) const SUBTITLE: &str = "how many times the rate of each instrument the storage takes";
+pub(super) const SUBTITLE: &str = "storage rate as a multiple of the rate of each instrument";
 
 /// `3.5 x`, `no: 0.8 x`, or `?`.
 pub(super) fn says(prospect: Option<&Prospect>) -> String {

@@ -270,7 +270,7 @@ fn the_terminal_ends_with_the_answers() {
 fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
     let results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6);
     let study = studied(&results);
-    let table = "PREDICTED: how many times the rate of each instrument the storage takes";
+    let table = "PREDICTED: storage rate as a multiple of the rate of each instrument";
     let text = terminal(&study, Detail::Full, TextLayout::plain());
     let (_, end) = text.split_once(table).unwrap_or_else(|| panic!("{text}"));
     assert!(end.contains("hungry") && end.contains("900 GB/s") && end.contains("no: 0.00 x"), "{end}");
@@ -343,7 +343,7 @@ fn what_is_assumed_and_what_is_not_in_it_is_marked_and_explained() {
             "~507 MB/s",
             "~ depends on assumed values: data of pilatus-6m; pixel, frame rate, data of \
              eiger2-16m.",
-            "– not predicted: on A pilatus-6m: it was not measured how fast files are made.",
+            "– not predicted: on A pilatus-6m: no rate of making files was measured.",
         ] {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }

@@ -226,7 +226,7 @@ fn locks_in_words(locks: &LocksSeen) -> String {
     let kept = match broken {
         _ if tries == 0 => "no process tried to get the lock while another had it".to_owned(),
         0 => {
-            format!("whoever had the lock had it alone: none of {tries} attempts of others got it meanwhile")
+            format!("the lock is exclusive: none of {tries} attempts got it while another process had it")
         }
         _ => format!(
             "the lock is NOT exclusive: {broken} of {tries} attempts got it while another process had it"

@@ -332,8 +332,8 @@ impl LimitKind {
         match self {
             LimitKind::Written => "no sequential write was measured",
             LimitKind::Shared => "no write into a shared file was measured",
-            LimitKind::Files => "it was not measured how fast files are made",
-            LimitKind::Packed => "it was not measured how fast frames are packed",
+            LimitKind::Files => "no rate of making files was measured",
+            LimitKind::Packed => "no rate of packing frames was measured",
         }
     }
 }

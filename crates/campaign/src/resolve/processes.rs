@@ -78,7 +78,7 @@ pub(super) fn check_recorders(
     let recorders = plan.recorders_of(run);
     if recorders > 1 && run.goal == Goal::Buffer {
         let asked = format!("the smallest buffer, and {recorders} processes");
-        let why = "it is searched for by one: write --nodes 1 --processes 1, or leave --find-limit out";
+        let why = "one process searches for it: write --nodes 1 --processes 1, or leave --find-limit out";
         return Err(ResolveError::Recorders { instrument, asked, why: why.into() });
     }
     let burst = run.instrument.burst.filter(|_| run.split(recorders) == RecordingSplit::Frames);

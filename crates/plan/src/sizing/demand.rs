@@ -180,7 +180,7 @@ fn usual_cost(recording: &RecordingLayout) -> Figure<f64> {
         _ if recording.packs() => 0.9,
         _ => 0.4,
     };
-    Figure::assumed(seconds, "measured on a virtual machine of 2026, with receiving from a network")
+    Figure::assumed(seconds, "typical of a virtual machine of 2026, receiving from a network included")
 }
 
 #[cfg(test)]

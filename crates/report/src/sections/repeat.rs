@@ -87,8 +87,8 @@ const METHOD: [(&str, &str); 6] = [
     ),
     (
         "Cores",
-        "processors kept busy: by the program, by what serves the file system in this machine, and by the whole machine above its \
-         idle level.",
+        "processors kept busy: by the program, by file system services in this machine, and by the whole \
+         machine above its idle level.",
     ),
     (
         "Real, user, system, wait",
