@@ -136,7 +136,7 @@ mod tests {
         assert_eq!((nearest.cell, nearest.target, nearest.is_near()), (1, 0, true));
         assert!((nearest.times - 2.0).abs() < 1e-9, "{nearest:?}");
         let words = nearest.words(&study.stages[0]);
-        assert!(words.contains("in write (workers 2), 2.0 times A's: the tool has a part"), "{words}");
+        assert!(words.contains("in write (workers 2), 2.0 times A's: the tool may limit"), "{words}");
         assert_eq!(
             (study.missing.planned, study.missing.unused.len()),
             (2, 0),

@@ -121,7 +121,7 @@ access = "buffered"
             (
                 "\"targets\"\nworkers = 4\n[stage.workload.stream]",
                 "\"workers\"\nworkers = 4\n[stage.workload.stream]\nlayout = \"segmented\"",
-                "workers of `stream` have something together",
+                "workers of `stream` share something",
             ),
             ("\"targets\"", "\"disks\"", "expected `targets` or `workers`"),
         ] {

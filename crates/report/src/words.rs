@@ -289,6 +289,6 @@ mod tests {
         let words = locks_in_words(&LocksSeen { broken: 1, ..locks });
         assert!(words.contains("NOT exclusive: 1 of 8 attempts"), "{words}");
         let words = locks_in_words(&LocksSeen { tries: 0, ..locks });
-        assert!(words.contains("not tried") && !words.contains("alone"), "{words}");
+        assert!(words.contains("no process tried") && !words.contains("exclusive"), "{words}");
     }
 }

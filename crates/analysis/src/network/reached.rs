@@ -283,7 +283,7 @@ mod tests {
         results.network = vec![network_stage(900_000_000)];
         let found = shares(&results);
         assert_eq!(found[0].limit, NetworkLimit::Measured(ByteRate(9e8)));
-        assert!(found[0].is_network() && found[0].to_string().contains("89 % of what the network carries"));
+        assert!(found[0].is_network() && found[0].to_string().contains("89 % of the network's rate"));
         results.machines[0].links.clear();
         results.network.clear();
         assert!(shares(&results).is_empty(), "nothing is known of the network");

@@ -302,7 +302,7 @@ fn a_lower_bound_that_is_too_little_predicts_nothing() {
     let predicted = table(&results).into_iter().filter(|row| row.0 != "mine" && row.2 < 1.0);
     assert_eq!(predicted.collect::<Vec<_>>(), [], "nothing is worse than a bound");
     let reasons = reasons(&results);
-    assert!(reasons.iter().any(|why| why.contains("at least what mine got")), "{reasons:?}");
+    assert!(reasons.iter().any(|why| why.contains("at least the rate of mine")), "{reasons:?}");
 }
 
 /// Images of a byte a pixel in CBF: 100.5 MB/s of 400 MB/s.
