@@ -310,7 +310,7 @@ impl RecordingRun {
     /// The pace of frames, in words.
     pub fn pace(&self) -> String {
         match self.goal {
-            Goal::Limit => "as fast as it is taken".into(),
+            Goal::Limit => "at full speed".into(),
             Goal::Pace => format!("at {}", self.rate()),
             Goal::Search => "at the highest rate without loss".into(),
             Goal::Buffer => format!("at {}, with the smallest buffer without loss", self.rate()),

@@ -393,7 +393,7 @@ rate = ["1 Hz", "50 Hz"]
         assert_eq!((plan.cells.len(), names.len()), (16, 16), "{names:?}");
         let last = plan.cells.last().expect("there are some");
         assert!(
-            last.to_string().starts_with("camera as hdf5 in 5x5, bslz4, 2 lanes as fast as it is taken"),
+            last.to_string().starts_with("camera as hdf5 in 5x5, bslz4, 2 lanes at full speed"),
             "{last}"
         );
         assert!(last.to_string().ends_with("read by line"), "{last}");

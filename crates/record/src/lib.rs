@@ -91,9 +91,7 @@ pub enum RecordError {
         source: std::io::Error,
     },
     /// The record holds results of other programs, so no campaign can resume it.
-    #[error(
-        "{path}: the record holds no campaign of nilometer: its results can be read, and not gone on with"
-    )]
+    #[error("{path}: the record holds no campaign of nilometer: you can read its results, but not resume it")]
     NoCampaign {
         /// The record.
         path: PathBuf,

@@ -239,7 +239,8 @@ fn seen_in_words(seen: &FilesSeen) -> String {
     let FilesSeen { files, missing, short, stale, out_of_order, never, longest } = *seen;
     let whole = if seen.kept_close_to_open() {
         format!(
-            "all of {files} files were whole and right for whoever opened them after their close, the last {longest} after it"
+            "all of {files} files were whole and right when opened after their close, the last {longest} \
+             after it"
         )
     } else {
         format!(

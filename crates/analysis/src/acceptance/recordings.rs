@@ -155,13 +155,13 @@ fn flushes(evidence: Evidence<'_>, samples: &[&Sample], made: &[&Ingest]) -> Fou
                 "frames were synced, but the device got no flush of its cache: a power loss may take \
                  acknowledged frames",
             ),
-            fewest => Found::met(format!("{fewest} flushes at the device at the least")),
+            fewest => Found::met(format!("at least {fewest} flushes at the device")),
         };
     }
     let description = evidence.results.targets[evidence.target].description.as_ref();
     let layers = description.map(|description| description.profile.layers.as_slice()).unwrap_or_default();
     if !layers.is_empty() && layers.iter().all(|layer| layer.write_cache == Some(false)) {
-        return Found::met("the device says that it keeps nothing in a cache that would have to be flushed");
+        return Found::met("the device reports that it has no volatile write cache");
     }
     Found::undecided("this machine does not see the device's flushes")
 }

@@ -49,7 +49,8 @@ pub enum MpiError {
     },
     /// The adapter belongs to another version of the program.
     #[error(
-        "{path}: it is an adapter of version {version}, and this program wants {VERSION}: make it anew, with `nilometer generate mpi`"
+        "{path}: an adapter of version {version}, but this program needs {VERSION}: build it again, with \
+         `nilometer generate mpi`"
     )]
     OtherVersion {
         /// The adapter.

@@ -100,7 +100,8 @@ impl Parameters for VisibilityCell {
         }
         if self.interval == Nanos(0) || self.patience < self.interval {
             return Err(format!(
-                "interval = \"{}\", patience = \"{}\": write an interval longer than nothing, and a patience no shorter",
+                "interval = \"{}\", patience = \"{}\": write an interval above zero, and a patience no \
+                 shorter",
                 self.interval, self.patience
             ));
         }

@@ -70,8 +70,9 @@ const METHOD: [(&str, &str); 6] = [
     ),
     (
         "Writes and reads",
-        "a write is done when it is durable, unless its cell says that it is never synced, or the target is memory. A read is \
-         cold: the cache is dropped before and looked into, so that coldness is proved, contradicted or not provable here.",
+        "a write is done when it is durable, unless its cell is never synced, or the target is memory. A \
+         read is cold: Nilometer drops the cache before and inspects it, so that coldness is proved, \
+         contradicted or not provable here.",
     ),
     (
         "INVALID",

@@ -199,7 +199,7 @@ fn how(lost_at: Option<Place>) -> String {
 
 fn over_days(days: u64, high: &str, full: Option<Nanos>) -> String {
     match full {
-        Some(full) => format!("The space that there is was full after {full}."),
+        Some(full) => format!("The existing space was full after {full}."),
         None => {
             format!(
                 "Over {days} days, with each kind's day beginning at random, at most {high} lay in the buffer."
