@@ -60,7 +60,7 @@ fn every_figure_has_the_ceiling_of_the_tool_beside_it() {
     assert_eq!(ceilings("ls -lR"), [None], "what is not there can't be walked");
     // The sentence needs a figure that is valid, and took longer than its threads to start.
     let all = start(home.path(), &["report", "evaluation.sqlite", "--all"]).end(LIMIT);
-    let told = all.stdout.contains("ceiling: the tool by itself does");
+    let told = all.stdout.contains("ceiling: the tool alone does");
     let known = ["write", "read"].iter().any(|phase| ceilings(phase)[0].is_some());
     assert!(known || !told, "{all:?}");
 }

@@ -30,7 +30,7 @@ fn wa105_is_sized_and_checked() {
     for part in [
         "13 streams bring 16.3 GB/s (130 Gbit/s); 18.8 GB/s are read meanwhile.",
         "3 recorders with 6 network links in all, and 40 storage servers, and 1 of each to spare.",
-        "The 1 PB that there is may be full after 17.1 h.",
+        "The existing 1 PB may be full after 17.1 h.",
         "(given: --write-rate)",
         "longest stall        1 s (assumed",
         "nothing was lost",
