@@ -270,7 +270,7 @@ fn a_condition_that_a_kill_left_behind_is_left_when_the_campaign_is_resumed() {
     assert!(home.path().join("rebuilds").exists(), "nobody was left to take it back");
     let refused = start(home.path(), &["evaluate", "--resume"]).end(LIMIT);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
-    assert!(refused.stderr.contains("run `touch rebuilds`, run `rm rebuilds`, as you"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("run `touch rebuilds`, run `rm rebuilds` as you"), "{}", refused.stderr);
     assert!(home.path().join("rebuilds").exists(), "a command of the record was run and nobody had named it");
     let ended = start(home.path(), &["evaluate", "--resume", "--condition", "rebuilds.toml"]).end(LIMIT);
     assert!(ended.has_answered(), "{}", ended.stderr);

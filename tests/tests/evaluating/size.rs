@@ -128,7 +128,7 @@ fn limits_come_from_a_record_and_options_come_first() {
         let ended = size(home.path(), "./camera.toml", &more);
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
         for part in [
-            "a server writes      400 MB/s (measured: evaluation.sqlite: /data, camera, as fast as it",
+            "a server writes      400 MB/s (measured: evaluation.sqlite: /data, camera, at full speed)",
             "cores for 1 GB/s     0.500 (measured: evaluation.sqlite",
             "longest stall        250 ms (measured: evaluation.sqlite",
             "memory for frames    32.8 GB (measured: evaluation.sqlite: half of its machine's memory)",
@@ -183,7 +183,7 @@ fn what_is_packed_needs_the_space_that_it_is_written_into() {
     for part in [
         "and 1 storage server.",
         "1 stream brings 622 MB/s (4.98 Gbit/s), of which ~156 MB/s are written.",
-        "A buffer of ~13.5 TB for what comes in 24 h",
+        "A buffer of ~13.5 TB for data that comes in 24 h",
         "10 Gbit/s (assumed: the slowest Ethernet that carries a stream)",
         "156 MB/s of pilatus-6m, packed 4.0 times (assumed",
     ] {
