@@ -87,7 +87,7 @@ fn a_typo_is_refused_at_its_own_line_with_the_valid_names() {
 fn impossible_values_are_refused_with_their_place() {
     let message = refusal(&STREAM.replace("64 MiB", "-64 MiB"));
     assert!(message.contains("`-64 MiB` is negative") && message.contains("line 8"), "{message}");
-    let message = refusal(&STREAM.replace("\"1 MiB\"", "\"1 K\""));
+    let message = refusal(&STREAM.replace("\"1 MiB\"", "\"1 X\""));
     assert!(message.contains("KiB") && message.contains("line 9"), "{message}");
     let message = refusal(&STREAM.replace("1 MiB", "3 MiB"));
     assert!(message.contains("my.toml:5") && message.contains("whole number of blocks"), "{message}");

@@ -242,7 +242,8 @@ mod tests {
                 Ok(found) => panic!("byte {at}: {:?}", found.seal),
             }
         }
-        assert!(refused < 100, "most bytes are not those of its structure: {refused}");
+        // An eighth of so small a record is the text of its schema.
+        assert!(refused < 150, "most bytes are not those of its structure: {refused}");
         std::fs::write(&path, [&whole[..], b"x"].concat()).expect("space");
         assert!(!matches!(concluded(&path), Ok(Concluded { seal: SealState::Whole { .. }, .. })));
     }

@@ -280,7 +280,7 @@ mod tests {
             "left out, INVALID: ",
             "divided by 2: 2 GB/s",
             // s is sqrt 2 GB/s, so that the half width is t, 12.706, times 1 GB/s.
-            "12.706 x 1.41 GB/s / sqrt 2 = 12.7 GB/s, which is 635 % of the mean",
+            "12.706 x 1.41 GB/s / sqrt 2 = 12.7 GB/s, 635 % of the mean",
         ] {
             assert!(found.contains(part), "{part} is not in {found}");
         }

@@ -132,7 +132,7 @@ mod tests {
         ];
         assert_eq!(shown("fila10g-4g"), expected);
         let jungfrau = shown("jungfrau-4m");
-        assert!(jungfrau[0].contains("JUNGFRAU, 8 modules, of 8240 B"), "{jungfrau:?}");
+        assert!(jungfrau[0].contains("JUNGFRAU, 8 modules, at most 8240 B each"), "{jungfrau:?}");
         assert_eq!(jungfrau[1], "in front: 48 B: frame 8 B at 0, packet 4 B at 12, module by its port");
         assert_eq!(jungfrau[2], "ports: 50001 to 50008, a module each");
         assert_eq!(shown("pco-edge"), [""; 0]);

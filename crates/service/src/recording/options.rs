@@ -522,7 +522,9 @@ mod tests {
         assert_eq!(RecordOptions::default().over(file.clone()), file);
         assert_eq!(options.clone().over(file.clone()), options);
         // Both have every key: an option that was not given would differ from one that was.
-        let (said, nothing) = (format!("{file:?}{options:?}"), format!("{:?}", RecordOptions::default()));
+        let nothing = format!("{:?}", RecordOptions::default());
+        // Samples of a mode may be complex, which is no option.
+        let said = format!("{file:?}{options:?}").replace("complex: false", "");
         assert!(!said.contains("None") && !said.contains("false") && nothing.contains("None"), "{said}");
     }
 

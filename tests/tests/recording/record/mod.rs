@@ -284,7 +284,7 @@ fn a_restart_of_the_scan_goes_on_in_the_same_recording() {
     lab.send(7000, 20_000.0, Faults::default(), course);
     let ended = ended_after(running, 7000);
     assert_eq!((ended.code, count(&ended, "recorded", "packets")), (Some(0), 7000), "{ended:?}");
-    assert!(ended.stdout.contains("began anew 2 times"), "{ended:?}");
+    assert!(ended.stdout.contains("restarted 2 times"), "{ended:?}");
     assert_frames(&lab, &lab.file(), 7000, &BTreeSet::new());
 }
 

@@ -285,7 +285,7 @@ fn what_names_the_datasets_of_frames_is_a_text_of_the_users() {
     for (text, expected) in [
         (several("flag", ""), "2:1: `flag` is a value of the recorder or the detector"),
         (several("NDArrayUniqueId", ""), "2:1: `NDArrayUniqueId` is a value"),
-        (several("frame_dataset", ""), "2:1: `frame_dataset` is what"),
+        (several("frame_dataset", ""), "2:1: `frame_dataset` is a value of the recorder"),
         (
             several("Kind", number),
             "4:1: `Kind` is the path of each frame's dataset, a text, but here a number",
@@ -296,7 +296,7 @@ fn what_names_the_datasets_of_frames_is_a_text_of_the_users() {
     }
     let toml = "detector_data_destination = \"missing_total\"\n[datasets]\n\"/d\" = { detector = true }\n\"/e\" = { detector = true }\n";
     let error = Hdf5Layout::from_toml("a.toml", toml).expect_err("no text").to_string();
-    assert!(error.starts_with("a.toml:1:29: `missing_total` is what"), "{error}");
+    assert!(error.starts_with("a.toml:1:29: `missing_total` is a value of the recorder"), "{error}");
     let text = several("Kind", &number.replace("int", "string"));
     assert!(xml(&text).warnings.is_empty(), "{:?}", xml(&text).warnings);
 }
