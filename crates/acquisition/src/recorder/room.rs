@@ -49,8 +49,8 @@ pub(super) fn usable(spaces: &[&LaneSpace]) -> Option<u64> {
     Some(each.fold(0, u64::saturating_add))
 }
 
-/// Seconds until `usable` bytes are full at the mean rate at which the lanes wrote `written` bytes in `seconds`. `None` if
-/// the room is unknown or the lanes wrote nothing yet.
+/// Seconds until `usable` bytes are full at the mean rate so far: the lanes wrote `written` bytes in `seconds`. `None`
+/// if the room is unknown or the lanes wrote nothing yet.
 pub(super) fn seconds_left(usable: Option<u64>, written: u64, seconds: f64) -> Option<f64> {
     let rate = written as f64 / seconds;
     (rate.is_finite() && rate > 0.0).then(|| usable.map(|usable| usable as f64 / rate)).flatten()

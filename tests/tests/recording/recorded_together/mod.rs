@@ -142,7 +142,7 @@ fn numbers_of_processes_are_compared_in_the_rounds_of_one_plan() {
         of_cell.map(|measured| measured.sample.parts.len()).collect::<Vec<_>>()
     };
     assert_eq!((by_cell(0), by_cell(1)), (vec![0, 0], vec![2, 2]), "one process has no parts: {ended:?}");
-    assert!(ended.stderr.contains("camera, 2 processes a node as fast"), "{ended:?}");
+    assert!(ended.stderr.contains("camera, 2 processes a node at full speed"), "{ended:?}");
 }
 
 #[test]
