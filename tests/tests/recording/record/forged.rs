@@ -81,7 +81,7 @@ fn packets_of_others_than_those_that_sent_first_are_none_of_the_stream() {
         "{ended:?}"
     );
     // Until a second after the first is known, others are heard.
-    let (strangers, far) = (count(&ended, "discarded", "from"), count(&ended, "discarded", "with"));
+    let (strangers, far) = (count(&ended, "discarded", "senders"), count(&ended, "discarded", "with"));
     assert!(strangers > 0 && strangers + far == sent, "{sent}: {ended:?}");
     assert_frames(&lab, &lab.file(), 20_000, &[].into());
 }
