@@ -28,7 +28,10 @@ fn what_is_not_whole_is_told_by_an_exit_code_of_its_own() {
     let to = tempfile::tempdir().expect("a temporary directory");
     let [all, half, torn] = ["all", "half", "torn"].map(|name| to.path().join(name));
     let ended = about("export", &lanes, &["--to", text(&all), "--verify"]);
-    assert!(ended.code == Some(0) && ended.stdout.contains("60 frames equal those of the simulated"), "{ended:?}");
+    assert!(
+        ended.code == Some(0) && ended.stdout.contains("60 frames equal those of the simulated"),
+        "{ended:?}"
+    );
 
     let ended = about("export", &lanes[..1], &["--to", text(&half), "--verify"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");

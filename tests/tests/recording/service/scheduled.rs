@@ -125,7 +125,10 @@ fn what_a_file_can_not_mean_is_refused() {
         ("buffer = 5", ["buffer", "unit"]),
         ("to = \"/tmp\"", ["instrument", "catalogue"]),
         ("instrument = \"fila10g-4g\"", ["--to", "directory"]),
-        ("instrument = \"fila10g-4g\"\nto = \"/tmp\"\nstop = \"2001-01-01T00:00:00Z\"", ["--stop", "is past"]),
+        (
+            "instrument = \"fila10g-4g\"\nto = \"/tmp\"\nstop = \"2001-01-01T00:00:00Z\"",
+            ["--stop", "is past"],
+        ),
     ] {
         fs::write(&config, text).expect("space");
         let ended = run(&["record", "--config", path]);
