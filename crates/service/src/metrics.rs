@@ -391,8 +391,7 @@ fn lanes(page: &mut MetricsPage, lanes: &[LaneStatus]) {
     }
     page.head("directory_failed", "gauge", "1 if a directory takes no more: it failed or is full.");
     for lane in lanes {
-        let failed = matches!(lane.state, "failed" | "full" | "hung");
-        page.value("directory_failed", &[("directory", &path(lane))], flag(failed));
+        page.value("directory_failed", &[("directory", &path(lane))], flag(lane.has_dropped_out()));
     }
 }
 

@@ -171,7 +171,7 @@ impl ServiceReport {
 
 /// The directories of a recording that take no more: `1 of 4 directories FAILED: /disk2 (EIO)`.
 fn degraded(lanes: &[LaneStatus]) -> Option<String> {
-    let failed = lanes.iter().filter(|lane| matches!(lane.state, "failed" | "full" | "hung"));
+    let failed = lanes.iter().filter(|lane| lane.has_dropped_out());
     let why = |lane: &LaneStatus| {
         let why = lane.fault.clone().unwrap_or_else(|| lane.state.into());
         format!("{} ({why})", lane.path.display())

@@ -221,6 +221,13 @@ pub struct LaneStatus {
     pub fault: Option<String>,
 }
 
+impl LaneStatus {
+    /// True if the lane takes no more of a recording that goes on: it is full, failed, or does not answer.
+    pub fn has_dropped_out(&self) -> bool {
+        matches!(self.state, "full" | "failed" | "hung")
+    }
+}
+
 /// The recorder's view of a lane from outside.
 #[derive(Debug)]
 pub(super) struct LaneWatch {

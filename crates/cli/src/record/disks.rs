@@ -35,7 +35,7 @@ impl fmt::Display for DiskFailure<'_> {
 
 /// All directories that take no more.
 pub(super) fn failures(lanes: &[LaneStatus]) -> Vec<DiskFailure<'_>> {
-    let failed = lanes.iter().filter(|lane| matches!(lane.state, "full" | "failed" | "hung"));
+    let failed = lanes.iter().filter(|lane| lane.has_dropped_out());
     failed.map(|lane| DiskFailure { lane }).collect()
 }
 
