@@ -65,7 +65,7 @@ fn frames_are_read_while_the_file_grows_and_when_it_is_closed() {
         let script = "import h5py, sys
 f = h5py.File(sys.argv[1], 'r', libver='latest', swmr=True)
 d = f['entry/data/data']
-print(d.shape, d[-1].min(), d[-1].max(), f['entry/data/flag'][-1], f.attrs['default'])";
+print(d.shape, d[-1].min(), d[-1].max(), f['entry/data/flag'][-1], f.attrs['default'].decode())";
         let value = (number + 7) * 257;
         let expected = format!("({}, 30, 100) {value} {value} 0 entry", number + 1);
         assert_eq!(python(script, &path), expected);

@@ -192,7 +192,7 @@ fn on_eos() {
         StripeLayout { replicas: Some(4), stripe_size: Some(Bytes(1 << 20)), ..StripeLayout::default() };
     let given = target.lay_out(&asked).expect("it is set").expect("it can be chosen");
     assert_eq!(given, StripeLayout { replicas: Some(3), ..asked.clone() }, "of three servers");
-    assert_eq!(asked.not_given(&given), ["number of copies 4 was asked, 3 given"]);
+    assert_eq!(asked.not_given(&given), ["number of copies 4 requested, 3 given"]);
     let striped = layout(6, 4 << 20);
     assert_eq!(target.lay_out(&striped).expect("it is set"), Some(striped.clone()));
     let refused = StripeLayout { pool: Some("none".into()), ..striped };
