@@ -147,7 +147,7 @@ fn line_of(node: &impl Spanned) -> String {
 }
 
 /// Where the modules lie that a source declares for tests only: each as a file or a directory.
-fn for_tests(path: &Path, file: &File) -> Vec<PathBuf> {
+pub(super) fn for_tests(path: &Path, file: &File) -> Vec<PathBuf> {
     let stem = path.file_stem().unwrap_or_default();
     let is_root = ["mod", "lib", "main"].iter().any(|root| stem == *root);
     let below = if is_root { path.with_file_name("") } else { path.with_extension("") };

@@ -1,12 +1,18 @@
-//! Plain English: how often each page, and the comments of each crate, offend against the rules in CONTRIBUTING.md. The counts
-//! stand in `tests/prose-counts.txt`, and may only fall.
+//! Plain English: how often each page, the comments of each crate and the texts that it prints offend against the rules in
+//! CONTRIBUTING.md. The counts stand in `tests/prose-counts.txt`, and may only fall.
 
 mod sentences;
 
-use std::{collections::BTreeMap, fmt, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    path::{Path, PathBuf},
+};
 
 use nilometer_tests::{crates, files, read, root};
-use sentences::{Sentence, of_page, of_source};
+use sentences::{Sentence, of_literals, of_page, of_source};
+
+use crate::density::for_tests;
 
 /// Words with which no sentence begins, unless it is a question.
 const BEGINNINGS: [&str; 9] = ["what", "who", "whose", "whether", "where", "of", "as", "so", "that"];
@@ -102,7 +108,16 @@ fn of_comments(text: &str) -> Vec<Offence> {
     of_source(text).iter().flat_map(offences).chain(wide).collect()
 }
 
-/// All pages, and all crates with the offences of their comments.
+/// The offences of the texts that these sources of a crate print.
+fn of_texts(sources: &[PathBuf]) -> Vec<Offence> {
+    let parsed = |path: &PathBuf| syn::parse_file(&read(path)).expect("rustc reads it");
+    let tests: Vec<PathBuf> = sources.iter().flat_map(|path| for_tests(path, &parsed(path))).collect();
+    let is_product = |path: &&PathBuf| !tests.iter().any(|test| path.with_extension("").starts_with(test));
+    let sentences = sources.iter().filter(is_product).flat_map(|path| of_literals(&read(path)));
+    sentences.flat_map(|sentence| offences(&sentence)).collect()
+}
+
+/// All pages, and all crates with the offences of their comments and of their texts.
 fn everywhere() -> BTreeMap<String, Vec<Offence>> {
     let root = root();
     let mut pages = files(&root.join("docs"), "md");
@@ -110,9 +125,10 @@ fn everywhere() -> BTreeMap<String, Vec<Offence>> {
     let name = |path: &Path| path.strip_prefix(&root).expect("it is below").display().to_string();
     let of_pages =
         pages.iter().map(|page| (name(page), of_page(&read(page)).iter().flat_map(offences).collect()));
-    let of_crates = crates().into_iter().map(|of| {
+    let of_crates = crates().into_iter().flat_map(|of| {
         let sources = files(&root.join("crates").join(&of).join("src"), "rs");
-        (format!("crates/{of}"), sources.iter().flat_map(|source| of_comments(&read(source))).collect())
+        let comments = sources.iter().flat_map(|source| of_comments(&read(source))).collect();
+        [(format!("crates/{of}"), comments), (format!("texts of crates/{of}"), of_texts(&sources))]
     });
     of_pages.chain(of_crates).collect()
 }

@@ -1,4 +1,14 @@
-//! Sentences of a page in Markdown, and of the comments of a source in Rust.
+//! Sentences of a page in Markdown, and of the comments and the string literals of a source in Rust.
+
+use std::iter::Peekable;
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree, token_stream::IntoIter};
+use syn::Lit;
+
+/// Shorter literals are keys, names and units.
+const WORDS_OF_A_TEXT: usize = 4;
+/// A literal that begins with one of these is a query.
+const SQL: [&str; 6] = ["SELECT ", "INSERT ", "CREATE ", "UPDATE ", "WITH ", "PRAGMA "];
 
 /// One sentence: its words, with code replaced by `CODE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +96,78 @@ pub(super) fn of_source(text: &str) -> Vec<Sentence> {
     of_page(&page)
 }
 
+/// The sentences of string literals, without those of tests and of attributes. Each line of a literal stands alone, and a
+/// placeholder is the word `CODE`.
+pub(super) fn of_literals(text: &str) -> Vec<Sentence> {
+    let tokens: TokenStream = text.parse().expect("rustc reads it");
+    let mut literals = Vec::new();
+    collect(tokens, &mut literals);
+    let plain = literals.iter().map(|literal| without_placeholders(literal));
+    let is_text = |literal: &String| {
+        literal.split_whitespace().count() >= WORDS_OF_A_TEXT
+            && !SQL.iter().any(|query| literal.trim_start().starts_with(query))
+    };
+    plain.filter(is_text).flat_map(|literal| of_page(&literal.replace('\n', "\n\n"))).collect()
+}
+
+/// Adds the values of all string literals.
+fn collect(tokens: TokenStream, literals: &mut Vec<String>) {
+    let mut trees = tokens.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        match tree {
+            TokenTree::Punct(mark) if mark.as_char() == '#' => {
+                if let Some(attribute) = attribute(&mut trees) {
+                    collect_attribute(&attribute, &mut trees, literals);
+                }
+            }
+            TokenTree::Group(group) => collect(group.stream(), literals),
+            TokenTree::Literal(literal) => {
+                if let Lit::Str(text) = Lit::new(literal) {
+                    literals.push(text.value());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The brackets behind a `#`, or behind a `#!`.
+fn attribute(trees: &mut Peekable<IntoIter>) -> Option<TokenStream> {
+    trees.next_if(|tree| matches!(tree, TokenTree::Punct(mark) if mark.as_char() == '!'));
+    let is_bracket = |group: &Group| group.delimiter() == Delimiter::Bracket;
+    match trees.next_if(|tree| matches!(tree, TokenTree::Group(group) if is_bracket(group)))? {
+        TokenTree::Group(group) => Some(group.stream()),
+        _ => None,
+    }
+}
+
+/// Adds the message of an `#[error]`, and skips the item behind a `#[cfg(test)]`.
+fn collect_attribute(attribute: &TokenStream, trees: &mut Peekable<IntoIter>, literals: &mut Vec<String>) {
+    let written = attribute.to_string().replace(' ', "");
+    if written.starts_with("error(") {
+        collect(attribute.clone(), literals);
+    } else if written == "cfg(test)" {
+        let ends = |tree: &TokenTree| match tree {
+            TokenTree::Punct(mark) => mark.as_char() == ';',
+            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+            _ => false,
+        };
+        trees.find(ends);
+    }
+}
+
+/// A literal in which each placeholder is one word.
+fn without_placeholders(literal: &str) -> String {
+    let literal = literal.replace("{{", "").replace("}}", "");
+    let mut pieces = literal.split('{');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        plain.push_str("CODE");
+        plain.push_str(piece.split_once('}').map_or(piece, |(_, behind)| behind));
+    }
+    plain
+}
+
 /// The sentences of a paragraph.
 fn split(block: &str) -> Vec<Sentence> {
     let plain = without_links(&without_code(block)).replace(['*', '_'], "");
@@ -149,4 +231,41 @@ fn pages_and_comments_are_read_sentence_by_sentence() {
     let source = "//! Of the module.\n\n/// First\n/// second. Third?\nfn f() {} // not a line of its own\n// inside\n";
     assert_eq!(texts(of_source(source)), ["Of the module.", "First second.", "Third?", "inside"]);
     assert!(of_source(source)[2].is_question());
+}
+
+#[test]
+fn texts_are_string_literals_outside_of_tests_and_attributes() {
+    let texts = |source: &str| of_literals(source).into_iter().map(|one| one.text).collect::<Vec<_>>();
+    let source = r##"
+        //! A comment with "a text of a comment".
+        #[expect(dead_code, reason = "a reason that nobody prints")]
+        const LONG: &str = "one line, \
+                            and the one behind it";
+        const RAW: &str = r#"a "raw" literal of one line"#;
+        const LINES: &str = "the first of two lines\nthe second of two lines";
+        #[error("{path}: can't be read ({0:?}): try another")]
+        struct Unread;
+        fn f() { g("three words only", 'c', b"bytes are not a text", "SELECT a FROM b WHERE c"); }
+        fn h<'a>() { format!("{{ {shown:>9} of {} are there. Look again", 5) }
+        #[cfg(test)]
+        fn of_tests() { f("a text of a function for tests") }
+        #[cfg(test)]
+        mod made_up;
+        const BETWEEN: &str = "a text between two modules";
+        #[cfg(test)]
+        mod tests { const TEXT: &str = "a text of a module for tests"; }
+    "##;
+    assert_eq!(
+        texts(source),
+        [
+            "one line, and the one behind it",
+            "a \"raw\" literal of one line",
+            "the first of two lines",
+            "the second of two lines",
+            "CODE: can't be read (CODE): try another",
+            "CODE of CODE are there.",
+            "Look again",
+            "a text between two modules",
+        ]
+    );
 }
