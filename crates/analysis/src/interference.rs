@@ -241,7 +241,7 @@ impl LoadLevel {
         let operations = self.done.operations as f64 / seconds;
         let rate = self.done.rate();
         if let Some(frames) = &self.done.frames {
-            return format!("; of the instrument {rate} were stored, {}", lost_words(frames));
+            return format!("; the recorder stored {rate} of the instrument, {}", lost_words(frames));
         }
         let moved = if rate > ByteRate(0.0) { format!("{rate}, ") } else { String::new() };
         let latency = self.done.latency().map(|mean| format!(" of {mean} each")).unwrap_or_default();

@@ -145,8 +145,8 @@ pub enum ResolveError {
     },
     /// The matrix takes too much time.
     #[error(
-        "the plan takes {needed} even at {rate} and {operations} million operations a second, and its time_limit is \
-         {limit}: leave values out, write a smaller --scale, or a longer time_limit"
+        "the plan takes {needed} even at {rate} and {operations} million operations/s, above its time_limit of {limit}: \
+         leave values out, lower --scale or raise time_limit"
     )]
     Time {
         /// The time at the highest conceivable speed.
