@@ -184,6 +184,7 @@ impl RecordingPlan {
                 storing_of_hdf5(frames, directories.saturating_mul(options.writers.unwrap_or(1)), options)
             }
             _ if frames.packets => storing_of_packets(directories, options, storage),
+            Format::Cbf => storing_of_pictures(frames, options),
             _ => frames.storing,
         };
         let frames = StoredFrames { storing, ..frames };
@@ -282,9 +283,8 @@ impl RecordingPlan {
         }
         let buffer = self.buffer;
         Err(format!(
-            "--buffer {buffer}: {line} frames that belong together (a line of the scan, or the channels of an image) are \
-             written into one file by one of {lanes} writers, and the others find nothing to do in so little memory: it needs \
-             {needed}, or one directory and one writer"
+            "--buffer {buffer}: too small for {lanes} writers of {line} frames each (a scan line, or the channels \
+             of an image): give {needed}, or one directory and one writer"
         ))
     }
 
@@ -431,6 +431,16 @@ fn storing_of_hdf5(frames: StoredFrames, lanes: u32, options: &LayoutOptions) ->
         (Retention::Latest(_), _) => Storing::Files,
         (Retention::All, None) if lanes == 1 => Storing::Growing,
         (Retention::All, _) => Storing::Positions,
+    }
+}
+
+/// Returns files with the numbers of their pictures, over all writers. If the oldest are removed, each writer removes
+/// its own, and numbers them.
+fn storing_of_pictures(frames: StoredFrames, options: &LayoutOptions) -> Storing {
+    let alone = frames.per_file.is_none_or(|frames| frames == 1);
+    match (frames.storing, options.retention) {
+        (Storing::Files, Retention::All) if alone => Storing::Positions,
+        (storing, _) => storing,
     }
 }
 

@@ -49,8 +49,8 @@ impl NearestCeiling {
         let times =
             if self.times < 10.0 { format!("{:.1}", self.times) } else { format!("{:.0}", self.times) };
         let times = if self.at_least { format!("at least {times}") } else { times };
-        let part = if self.is_near() { ": the tool has a part in this figure" } else { "" };
-        format!("ceiling: the tool by itself does {rate} in {phase}{of}, {times} times {target}'s{part}")
+        let part = if self.is_near() { ": the tool may limit this figure" } else { "" };
+        format!("ceiling: the tool alone does {rate} in {phase}{of}, {times} times {target}'s{part}")
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!((nearest.cell, nearest.target, nearest.is_near()), (1, 0, true));
         assert!((nearest.times - 2.0).abs() < 1e-9, "{nearest:?}");
         let words = nearest.words(&study.stages[0]);
-        assert!(words.contains("in write (workers 2), 2.0 times A's: the tool has a part"), "{words}");
+        assert!(words.contains("in write (workers 2), 2.0 times A's: the tool may limit"), "{words}");
         assert_eq!(
             (study.missing.planned, study.missing.unused.len()),
             (2, 0),

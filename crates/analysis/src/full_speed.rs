@@ -130,15 +130,16 @@ impl fmt::Display for FullSpeed {
                 "takes {rate} in the long run ({low} to {high}), {:.1} times the {needed} that it delivers",
                 rate.0 / needed.0
             ),
-            None if *valid == 0 => format!("what it takes is not known: none of {passes} passes is valid"),
+            None if *valid == 0 => format!("has no known rate: none of {passes} passes is valid"),
             None => {
-                format!("what it takes in the long run is not known: {valid} valid passes were too short")
+                format!("has no known rate in the long run: {valid} valid passes were too short")
             }
         };
         let compared = compared.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
         write!(
             f,
-            "{taken}{compared}; whether it carries it only a recording at its own pace says (goal = \"pace\")"
+            "{taken}{compared}; only a recording at its own pace shows whether it carries it (goal = \
+             \"pace\")"
         )
     }
 }
@@ -222,7 +223,7 @@ mod tests {
     fn where_nothing_is_known_that_is_said_and_where_there_is_a_verdict_nothing() {
         let hung = self::results(Goal::Limit, Some(&Invalid::Hung));
         let words = full_speeds(&hung)[0].to_string();
-        assert!(words.starts_with("what it takes is not known: none of 3 passes is valid"), "{words}");
+        assert!(words.starts_with("has no known rate: none of 3 passes is valid"), "{words}");
         assert!(full_speeds(&results(Goal::Pace, None)).is_empty());
     }
 }

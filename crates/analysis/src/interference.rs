@@ -216,7 +216,9 @@ impl Interference {
                 let by = level.effect.map(|effect| effect.loss_words()).unwrap_or_default();
                 format!("beside {} it is {by} than alone: the first such level", level.load)
             }
-            None if self.levels.is_empty() => "not decided what a load costs: none did anything".to_owned(),
+            None if self.levels.is_empty() => {
+                "the cost of a load is not decided: no load did anything".to_owned()
+            }
             None if all(&[Answer::Alike, Answer::Faster]) => {
                 format!("not slower by more than {margin} % at any level, the last of which is {last}")
             }
@@ -332,7 +334,7 @@ mod tests {
             "{idle}"
         );
         rest(&mut results, 1);
-        assert_eq!(told(&results)[0], "not decided what a load costs: none did anything");
+        assert_eq!(told(&results)[0], "the cost of a load is not decided: no load did anything");
     }
 
     #[test]

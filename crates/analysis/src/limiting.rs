@@ -146,7 +146,7 @@ impl Limits<'_> {
         let rate = self.best.summary(self.quantity)?.mean;
         let ceiling = self.quantity.of(ceiling_of(self.results, self.best)?);
         let times = ceiling / rate;
-        let words = format!("by itself it does {times:.1} times as much, onto a target that keeps nothing");
+        let words = format!("alone, onto `null:`, it reaches {times:.1} times this rate");
         (times > 0.0 && times < TOOL).then_some(LimitingPart { kind: LimitingKind::Tool, words })
     }
 
@@ -167,8 +167,8 @@ impl Limits<'_> {
             .map(|sample| sample.device.map(|device| if is_write { device.written } else { device.read }))
             .collect();
         let share = moved?.iter().sum::<u64>() as f64 / bytes as f64;
-        let what = if is_write { "written came to the device" } else { "read came from the device" };
-        let words = format!("{} of what was {what} meanwhile", percent(share));
+        let what = if is_write { "written reached the device" } else { "read came from the device" };
+        let words = format!("{} of the bytes {what} meanwhile", percent(share));
         (share < PAST_THE_DEVICE).then_some(LimitingPart { kind: LimitingKind::Cache, words })
     }
 
@@ -215,7 +215,7 @@ impl LimitingParts {
         let cell = if self.cell.is_empty() { String::new() } else { format!(" ({})", self.cell) };
         let what = format!("{}{on}{cell}", self.phase.name());
         if self.parts.is_empty() {
-            return format!("limit of {what}: nothing that is seen from here: {}", self.others.join("; "));
+            return format!("limit of {what}: nothing visible from here: {}", self.others.join("; "));
         }
         let told = self.parts.iter().map(|part| {
             let kind = part.kind.name();
@@ -272,7 +272,7 @@ mod tests {
         let quiet = sample();
         assert_eq!(
             told(&quiet),
-            "limit of write: nothing that is seen from here: the device was busy 30 % of the time, with 0.9 requests at \
+            "limit of write: nothing visible from here: the device was busy 30 % of the time, with 0.9 requests at \
              once; the processors were busy 20 % of the time"
         );
         let device = quiet.device.unwrap_or_default();
@@ -284,7 +284,7 @@ mod tests {
         let cached = Sample { device: Some(DeviceTraffic { written: 2_000_000, ..device }), ..quiet.clone() };
         let words = told(&cached);
         assert!(
-            words.ends_with("the page cache: 2 % of what was written came to the device meanwhile"),
+            words.ends_with("the page cache: 2 % of the bytes written reached the device meanwhile"),
             "{words}"
         );
         let computing = Sample { system: Nanos(970_000_000), ..quiet.clone() };

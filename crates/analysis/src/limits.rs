@@ -63,7 +63,7 @@ pub fn measured_limits(
     let rates = least_of_each(recordings.iter().filter(|of| of.is_limit() && !of.is_bound_elsewhere()));
     let write = rates.values().max_by(|a, b| a.0.0.total_cmp(&b.0.0));
     let writer = rates.first_key_value();
-    let taken = |value, of: &Evidence<'_>| place.recorded(value, of, "as fast as it took frames");
+    let taken = |value, of: &Evidence<'_>| place.recorded(value, of, "at full speed");
     let staged = || place.staged(results, target);
     MeasuredLimits {
         write: write.map(|(rate, of)| taken(*rate, of)).or_else(staged),
@@ -271,10 +271,7 @@ mod tests {
         let limits = limits(&results(), &[instrument("")]);
         let write = limits.write.expect("measured");
         assert!((write.value.0 / 2e8 - 1.0).abs() < 0.02, "{}", write.value);
-        assert_eq!(
-            write.from,
-            LimitOrigin::Measured("r.sqlite: /a, camera, as fast as it took frames".into())
-        );
+        assert_eq!(write.from, LimitOrigin::Measured("r.sqlite: /a, camera, at full speed".into()));
         let cost = limits.kinds[0].cost.as_ref().expect("measured").value;
         assert!((cost - 0.2).abs() < 1e-9, "0.6 s for 3 GB, not {cost}");
         assert_eq!(limits.stall.expect("measured").value, Nanos::from_millis(310));
@@ -296,10 +293,7 @@ mod tests {
         assert!((rate(limits.write.clone()) - 45.0).abs() < 2.0, "{:?}", limits.write);
         assert!((rate(limits.writer.clone()) - 20.0).abs() < 1.0, "{:?}", limits.writer);
         let from = limits.write.expect("measured").from;
-        assert_eq!(
-            from,
-            LimitOrigin::Measured("r.sqlite: /a, 3 of camera, as fast as it took frames".into())
-        );
+        assert_eq!(from, LimitOrigin::Measured("r.sqlite: /a, 3 of camera, at full speed".into()));
     }
 
     #[test]

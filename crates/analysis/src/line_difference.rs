@@ -179,18 +179,18 @@ const NOT_MEASURED: &str =
     "The line's own figure was not measured: nothing shows that the cell stands for it.";
 const WAITS_FOR_SOURCE: &str =
     " The source of its data alone is slower than the cell: the line waits for it.";
-const OPEN: &str = "Whether the cell reproduces the line's own figure is not decided";
+const OPEN: &str = "It is not decided whether the cell reproduces the line's own figure";
 
 /// The strongest assumption of the cell, if the line's own figure is unknown.
 fn of_the_cell(strongest: Option<&StrongestAssumption<'_>>, margin: f64) -> String {
     match strongest {
-        Some(strongest) => format!("Of the cell alone, \"{}\" changes the figure most.", strongest.name),
+        Some(strongest) => format!("Within the cell alone, \"{}\" changes the figure most.", strongest.name),
         None => none_of_these(margin),
     }
 }
 
 fn none_of_these(margin: f64) -> String {
-    format!("None of these makes a difference that is known to be larger than {margin} %.")
+    format!("None of these makes a difference significantly larger than {margin} %.")
 }
 
 /// The factor between the line's own figure and its cell.
@@ -200,8 +200,8 @@ fn missed_words(gap: &Effect) -> String {
     let [ratio, low, high] = [gap.log_ratio, gap.low, gap.high].map(factor_of);
     let side = if is_lower { "slower" } else { "faster" };
     format!(
-        "Something that was not taken over makes a factor of {ratio} ({low} to {high}): the line itself is {side} than the \
-         cell that stands for it. No conclusion about the rest."
+        "The line itself is {side} than its cell by a factor of {ratio} ({low} to {high}): the cell lacks \
+         the cause. No conclusion about the rest."
     )
 }
 
@@ -283,10 +283,13 @@ mod tests {
     fn a_cell_that_misses_the_figure_explains_nothing_of_it() {
         let with = |share: f64| LineDifference { program: Some(rates("fio itself", share)), ..difference() };
         let slower = with(1.0 / 28.0).text(5.0);
-        assert!(slower.contains("makes a factor of 28 (28 to 28): the line itself is slower"), "{slower}");
+        assert!(
+            slower.contains("The line itself is slower than its cell by a factor of 28 (28 to 28)"),
+            "{slower}"
+        );
         let faster = with(1.2).text(5.0);
         assert!(
-            faster.contains("makes a factor of 1.20 (1.20 to 1.20): the line itself is faster"),
+            faster.contains("The line itself is faster than its cell by a factor of 1.20 (1.20 to 1.20)"),
             "{faster}"
         );
         for text in [slower, faster] {
@@ -327,6 +330,6 @@ mod tests {
     fn without_the_own_figure_only_the_cell_is_spoken_of() {
         let text = LineDifference { program: None, ..difference() }.text(5.0);
         assert!(text.contains("own figure was not measured") && !text.contains("rests most"), "{text}");
-        assert!(text.ends_with("Of the cell alone, \"synced\" changes the figure most."), "{text}");
+        assert!(text.ends_with("Within the cell alone, \"synced\" changes the figure most."), "{text}");
     }
 }

@@ -237,7 +237,7 @@ fn is_onto_target(cell: &RecordingRun) -> bool {
 fn purpose(cell: &RecordingRun) -> String {
     let goal = match cell.goal {
         Goal::Pace => "at its own pace",
-        Goal::Limit => "as fast as the storage takes it",
+        Goal::Limit => "at full speed",
         Goal::Search => "the search for the highest rate",
         Goal::Buffer => "the search for the smallest buffer",
     };
@@ -382,8 +382,7 @@ impl std::fmt::Display for Unused {
         write!(f, "{stage}: {cells} of {of} cells are not measured on {}: ", letter(*target))?;
         if lacking.is_empty() {
             return f.write_str(
-                "its files can't be laid out so, and of cells that differ in nothing else only the first stands \
-                 for all",
+                "it can't lay out files like this; if cells differ in nothing else, the first stands for all",
             );
         }
         let lacking: Vec<_> = lacking.iter().map(|capability| capability.name()).collect();

@@ -343,17 +343,18 @@ impl StageOptimum {
             self.shares.iter().map(|of| format!("{} {}", plain(&of.parameter), percent(of.share))).collect();
         let together = self.together();
         let joined = if self.shares.len() > 1 {
-            format!(", how they act together {}", percent(together))
+            format!(", their interactions {}", percent(together))
         } else {
             String::new()
         };
         let overlap = if self.overlap {
-            "; cells are missing, so that parameters explain the same in part: each has what it adds to those before it"
+            "; some cells are missing, so shares overlap: each counts only differences that earlier \
+             parameters do not explain"
         } else {
             ""
         };
         let explained = format!(
-            "what explains how rates differ: {}{joined}, how repeats of a cell differ {}{overlap}",
+            "causes of differences in rate: {}{joined}, how repeats of a cell differ {}{overlap}",
             shares.join(", "),
             percent(1.0 - self.explained)
         );
@@ -369,9 +370,7 @@ impl StageOptimum {
         match goal {
             Some(goal) => {
                 let goal = self.quantity.show(*goal).trim_end().to_owned();
-                format!(
-                    "{name} {value} is the least with which the {goal} are reached that the plan demands: {rate}"
-                )
+                format!("{name} {value} is the least that reaches the {goal} of the plan: {rate}")
             }
             None => {
                 format!(
@@ -504,7 +503,11 @@ mod tests {
         assert!(optimum.overlap && sum <= optimum.explained + 1e-9, "{optimum:?}");
         assert!(optimum.shares[0].parameter == "workers" && optimum.shares[0].share > 0.9, "{optimum:?}");
         let told = optimum.sentences();
-        assert!(told[1].ends_with("each has what it adds to those before it"), "{}", told[1]);
+        assert!(
+            told[1].ends_with("each counts only differences that earlier parameters do not explain"),
+            "{}",
+            told[1]
+        );
         let whole = results();
         let study = Study::of(&whole);
         assert!(!study.stages[0].optima[0].overlap, "nothing is missing");

@@ -52,20 +52,22 @@ impl Reason {
     pub fn advice(&self) -> Option<&'static str> {
         Some(match self.worst {
             Invalid::Hung => {
-                "look for what the kernel says of this storage; `nilometer clean` removes what is left"
+                "read the kernel's messages about this storage; `nilometer clean` removes leftovers"
             }
             Invalid::Errors => "the record names the errors: SELECT * FROM error",
             Invalid::WarmRead => "read with access = \"direct\", or more than the memory holds",
             Invalid::NotDirect => "write access = \"buffered\" for this target: it has no other",
             Invalid::NotPreallocated => "write preallocate = false for this target: it can't reserve space",
-            Invalid::Wrong => "this storage gave back what was not written: look at it before anything else",
+            Invalid::Wrong => {
+                "this storage returned other data than were written: examine it before anything else"
+            }
             Invalid::Starved(_) => "use fewer workers, or a machine that is not shared",
             Invalid::Slow(_) => "record fewer at once, or on a machine that makes frames faster",
             Invalid::Bursts(_) => {
                 "let the kernel keep more packets (net.core.rmem_max), or use a machine that is not shared"
             }
             Invalid::NoBackground(_) => {
-                "give the load beside it what it lacks, such as room, or take a smaller one"
+                "give the load beside it the missing resource, such as space, or use a smaller load"
             }
             Invalid::Refused(_) => return None,
         })
@@ -138,6 +140,6 @@ mod tests {
         let wrong =
             Sample { ingest: Some(Ingest { readers, ..Ingest::default() }), ..invalid(Invalid::Wrong) };
         let told = Reason::of(&wrong).expect("invalid").to_string();
-        assert_eq!(told, "a reader found frames that are not what was written: 3, allowed none");
+        assert_eq!(told, "a reader found frames that differ from those written: 3, allowed none");
     }
 }

@@ -237,7 +237,7 @@ impl SiblingGroup {
         let mut sentences: Vec<String> = self.odd.iter().map(|odd| self.odd_one(odd, margin)).collect();
         if let Some(effect) = &self.pair {
             let words = effect.words(margin, &self.members[0].name, &self.members[1].name);
-            sentences.push(format!("of two neither is the odd one: {words}"));
+            sentences.push(format!("neither of two is the odd one: {words}"));
         } else if self.odd.is_empty() {
             sentences.push(self.none_odd());
         }
@@ -257,7 +257,7 @@ impl SiblingGroup {
             let least = EQUALS_LEAST;
             return format!("not decided: {known} of them have two valid repeats, and {least} are needed");
         }
-        format!("none of {known} is surely {ODD:.0} % slower than the median of the others")
+        format!("none of {known} is significantly slower (by {ODD:.0} %) than the median of the others")
     }
 
     fn range(&self) -> Option<String> {
@@ -337,10 +337,10 @@ mod tests {
     #[test]
     fn where_all_are_alike_none_is_named_and_of_two_neither() {
         let alike = told(&results("siblings = \"targets\"", &[1.0, 0.98, 0.99]));
-        assert!(alike[0].1.starts_with("none of 3 is surely 25 % slower"), "{alike:?}");
+        assert!(alike[0].1.starts_with("none of 3 is significantly slower (by 25 %)"), "{alike:?}");
         let two = told(&results("siblings = \"targets\"", &[1.0, 0.5]));
         assert!(
-            two[0].1.starts_with("of two neither is the odd one: A is 2.0 times as fast as B"),
+            two[0].1.starts_with("neither of two is the odd one: A is 2.0 times as fast as B"),
             "{two:?}"
         );
         let mut few = results("siblings = \"targets\"", &[1.0, 0.5, 1.0]);

@@ -82,7 +82,7 @@ const COMPARED: [Property; 5] = [
     ("redundancy", redundancy),
     ("layout of files", stripes),
     ("waiting for storage", |description| {
-        one_of(description, &["sync", "noac"], "at every write", "when it is asked")
+        one_of(description, &["sync", "noac"], "at every write", "on request")
     }),
     ("flushing of disk caches", |description| {
         one_of_local(description, &["nobarrier", "barrier=0", "barrier=none"], "off", "on")
@@ -242,7 +242,7 @@ mod tests {
         let matrix = StorageMatrix::of(&results(vec![moosefs("/a", 2), moosefs("/b", 1), third]));
         let expected = [
             "not configured alike: redundancy is 2 copies on A, C, and 1 copy on B",
-            "not configured alike: waiting for storage is when it is asked on A, B, and at every write on C",
+            "not configured alike: waiting for storage is on request on A, B, and at every write on C",
         ];
         assert_eq!(matrix.differences, expected);
         assert_eq!(StorageMatrix::of(&Results::default()), StorageMatrix::default());

@@ -167,12 +167,16 @@ impl Warning {
             Warning::Stolen { .. } => "measure on a machine that is not shared, or when its host is quiet",
             Warning::NotProvable { .. } => "read more than the caches hold, or read from another machine",
             Warning::Volatile { .. } => "measure the storage that is to keep the data",
-            Warning::NotAlike { .. } => "configure them alike, or say it beside each comparison",
+            Warning::NotAlike { .. } => {
+                "configure them alike, or state the difference beside each comparison"
+            }
             Warning::NeverSynced { .. } => "add sync = \"close\" to measure the storage",
             Warning::SourceLimits { .. } => {
                 "copy from memory, or from a source that is faster than the target"
             }
-            Warning::NetworkRate { .. } => "more machines, or faster links, show what the storage can do",
+            Warning::NetworkRate { .. } => {
+                "use more machines or faster links to reach the storage's own limit"
+            }
             Warning::Again { .. } | Warning::Event { .. } => return None,
         })
     }
@@ -187,7 +191,7 @@ impl fmt::Display for Warning {
             }
             Warning::Again { count } => {
                 let times = if *count == 1 { "one measurement" } else { &format!("{count} measurements") };
-                write!(f, "{times} that this machine spoilt, not the storage, made again in the same round")
+                write!(f, "{times} spoilt by this machine, not by the storage, repeated in the same round")
             }
             Warning::Incomplete { groups, of, planned } => {
                 write!(
@@ -199,11 +203,11 @@ impl fmt::Display for Warning {
                 f.write_str("a single repeat: no figure has an interval, nothing is decided")
             }
             Warning::SameWork { cells } => {
-                write!(f, "left out, since the scale makes it what another cell is: {}", cells.join("; "))
+                write!(f, "left out, since the scale makes it equal to another cell: {}", cells.join("; "))
             }
             Warning::Spread { groups, of, widest: (what, share) } => write!(
                 f,
-                "repeats of {groups} of {of} figures spread by more than {:.0} %: at worst by {:.0} % ({what})",
+                "repeats of {groups} of {of} figures vary by more than {:.0} %, at worst by {:.0} % ({what})",
                 100.0 * SPREAD_MOST,
                 100.0 * share
             ),
@@ -219,12 +223,12 @@ impl fmt::Display for Warning {
             ),
             Warning::NotProvable { targets } => write!(
                 f,
-                "reads on {}: that they came from the storage and not from a cache is not provable here",
+                "reads on {}: this machine can't prove that they came from the storage, not from a cache",
                 targets.join(", ")
             ),
             Warning::Volatile { targets } => write!(
                 f,
-                "{}: memory of this machine; nothing there is durable, whatever is synced",
+                "{}: memory of this machine; nothing there is durable, even if synced",
                 targets.join(", ")
             ),
             Warning::NeverSynced { stage } => {

@@ -117,7 +117,7 @@ fn follow_joined(
             | ClusterDecision::Share(_)
             | ClusterDecision::Cancel
             | ClusterDecision::Connect(_) => {
-                unreachable!("the campaign has begun, and a phase asks for what begins it")
+                unreachable!("the campaign has begun, but a phase got a decision from before it")
             }
             ClusterDecision::End => break,
         }
@@ -164,7 +164,7 @@ impl Follower<'_> {
 
     /// Records this rank's part of these cells.
     fn record(&mut self, cells: &[(RecordingRun, Seed)], attempt: u32, number: usize) {
-        let target = self.targets[number].clone().expect("what rank 0 measures was joined");
+        let target = self.targets[number].clone().expect("this rank joined the targets of rank 0");
         let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks, attempt };
         let pass = Pass::Whole;
         let job = Job { number, target: &target, archive: None, cells, pass, turns: &[], together };
@@ -175,7 +175,8 @@ impl Follower<'_> {
     fn take(&mut self, phase: Phase, targets: &[usize]) -> Result<(), String> {
         let repeat = self.repeat.as_ref().expect("a repeat comes before its phases");
         let Repeat { cell, reached, .. } = repeat;
-        let joined = |number: usize| self.targets[number].clone().expect("what rank 0 measures was joined");
+        let joined =
+            |number: usize| self.targets[number].clone().expect("this rank joined the targets of rank 0");
         let targets: Vec<_> = targets.iter().map(|&number| (number, joined(number))).collect();
         let Repeat { seed, attempt, .. } = *repeat;
         let Follower { cluster, ranks, .. } = *self;

@@ -136,7 +136,10 @@ fn joined_run(run: &JoinedRun, describe: Describe<'_>) -> Result<Arc<dyn Target>
     }
     let joined = join(here, run.run.as_ref());
     joined.map_err(|error| {
-        format!("what rank 0 made on {} is not here: is it the same file system? ({error})", there.address)
+        format!(
+            "files of rank 0 on {} are missing here: is it the same file system? ({error})",
+            there.address
+        )
     })
 }
 

@@ -25,7 +25,7 @@ pub fn with_mpi_io(cluster: &dyn Cluster, nodes: RankNodes) -> Result<RankNodes,
     let reports = cluster.gather(own_mpi_io(cluster));
     let found = |report| match report {
         RankReport::MpiIo(found) => found.map(Some),
-        other => unreachable!("nothing but this is asked: {other:?}"),
+        other => unreachable!("every rank reports its MPI-IO, but one sent {other:?}"),
     };
     Ok(nodes.with_mpi_io(reports.into_iter().map(found).collect::<Result<_, _>>()?))
 }
@@ -104,8 +104,9 @@ pub(crate) fn stuck(task: &Task<'_>) -> String {
     let targets: Vec<_> =
         task.targets.iter().map(|(_, target)| target.description().address.to_string()).collect();
     format!(
-        "{}: a call of MPI-IO on {} has not come back ({}: {}), and MPI takes no other meanwhile: this process ends, and with it \
-         the campaign. Go on with `evaluate --resume` when the storage answers again",
+        "{}: a call of MPI-IO on {} has not returned ({}: {}), and MPI takes no other meanwhile: this \
+         process ends, and with it the campaign. Go on with `evaluate --resume` when the storage answers \
+         again",
         task.cluster.node(),
         targets.join(" or "),
         task.phase.name(),

@@ -211,7 +211,7 @@ fn drive<W: Workload>(
     let mut engine = target.engine(&options).map_err(|error| error.to_string())?;
     // The buffer must have room for a name, too.
     let (_arena, mut buffers) = Arena::shared_out(1, (size.0 as usize).max(512));
-    let mut workload = workload(buffers.pop().expect("one was asked for"));
+    let mut workload = workload(buffers.pop().expect("the arena has one buffer"));
     Drive::new(&mut workload, engine.as_mut()).run(|_| {});
     Ok(workload)
 }

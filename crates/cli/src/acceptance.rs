@@ -19,11 +19,11 @@ use crate::{
 pub(crate) fn refuse_changes(plan: &ResolvedPlan, scale: Scale, repeats: Option<u32>) -> Result<()> {
     ensure!(
         plan.accept.is_empty() || repeats.is_none(),
-        "--repeats: a plan with [accept] is measured as it is written: leave --repeats out, or write repeats into the plan"
+        "--repeats: the plan's [accept] fixes its repeats: leave --repeats out, or write repeats into the plan"
     );
     ensure!(
         plan.accept.is_empty() || scale.given().is_none(),
-        "--scale: a plan with [accept] is measured as it is written: leave --scale out, or write smaller sizes into the plan"
+        "--scale: the plan's [accept] fixes its sizes: leave --scale out, or write smaller sizes into the plan"
     );
     Ok(())
 }

@@ -98,7 +98,7 @@ impl CompressionAdvice {
             }
         }
         tell::result_line(format_args!(
-            "\ncores: those that {} takes at its {rate}, which is what one of this machine does, not what several do together",
+            "\ncores: processor cores of this machine that {} needs at its {rate}, from the speed of one core alone",
             instrument.name
         ));
         Ok(())

@@ -75,7 +75,7 @@ impl Check {
 
     fn refuse_another_sum(&self, sum: &str) -> Outcome {
         if self.sha256.as_ref().is_some_and(|asked| asked != sum) {
-            return Err(Failure::NotCarried(anyhow!("its SHA-256 is not the one that was asked for")));
+            return Err(Failure::NotCarried(anyhow!("its SHA-256 is not the one of --sha256")));
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Check {
         let signature = beside(&self.record);
         let is_signed = signature.exists();
         let Some(signers) = &self.signed_by else {
-            let how = if is_signed { "not checked: --signed-by FILE says by whom" } else { "no" };
+            let how = if is_signed { "not checked: give the signers with --signed-by FILE" } else { "no" };
             tell::result_line(format_args!("signed   {how}"));
             return Ok(());
         };
@@ -122,7 +122,7 @@ fn refuse_unsealed(seal: &SealState) -> Outcome {
             Err(Failure::NotCarried(anyhow!("the record was changed after its campaign had ended")))
         }
         SealState::None => Err(Failure::NotDecided(anyhow!(
-            "the record has no seal: `nilometer report` shows what follows from its samples"
+            "the record has no seal: run `nilometer report` for the results of its samples"
         ))),
     }
 }
@@ -134,7 +134,7 @@ fn refuse_differences(differences: &[String], results: &Results) -> Outcome {
     let is_same = results.version == VERSION;
     let other = if is_same { "" } else { " (this program has another version, and may have other words)" };
     let count = differences.len();
-    Err(Failure::NotCarried(anyhow!("{count} conclusions differ from what the samples say{other}")))
+    Err(Failure::NotCarried(anyhow!("{count} conclusions do not follow from the samples{other}")))
 }
 
 /// A seal has no key: anybody who changes a record can seal it again.
@@ -142,7 +142,9 @@ fn in_words(seal: &SealState) -> String {
     match seal {
         SealState::None => "none".into(),
         SealState::Whole { sealed } => {
-            format!("consistent: as it was sealed at {sealed}, which anybody can do again")
+            format!(
+                "consistent: the seal of {sealed} fits, but it is no signature: anybody can seal a record again"
+            )
         }
         SealState::Broken { sealed } => format!("BROKEN: changed since {sealed}"),
     }

@@ -75,7 +75,7 @@ impl Clean {
             (_, 0) if in_use == 0 => {}
             (_, 0) => {
                 return Err(Failure::Run(anyhow!(
-                    "left {in_use} in use: clean it when the campaign is over"
+                    "left {in_use} in use: run clean again when the campaign has ended"
                 )));
             }
             (_, left) => {
@@ -125,8 +125,8 @@ fn free(path: &Path) -> anyhow::Result<usize> {
     // A directory that was just removed is gone.
     for directory in with_below(&[path.to_path_buf()]).unwrap_or_default() {
         let freed = free_reserved(&directory);
-        for (file, bytes) in
-            freed.with_context(|| format!("can't free what {} had reserved", directory.display()))?
+        for (file, bytes) in freed
+            .with_context(|| format!("can't free the space that {} had reserved", directory.display()))?
         {
             tell::result_line(format_args!(
                 "freed {} behind the end of {}",

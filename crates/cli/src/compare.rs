@@ -134,7 +134,7 @@ impl Compare {
             }
             let Ok(metadata) = fs::metadata(path) else { continue };
             let file = (metadata.dev(), metadata.ino());
-            ensure!(!seen.contains(&file), "{}: the record is named twice: name each once", path.display());
+            ensure!(!seen.contains(&file), "{}: you named this record twice: name each once", path.display());
             seen.push(file);
         }
         Ok(paths)
@@ -200,8 +200,8 @@ fn ended(compared: &RecordsCompared<'_>, against: Option<&AgainstBaseline>, leas
     }
     if *count == 0 || against.share() < least {
         return Err(Failure::NotDecided(anyhow!(
-            "{count} of {figures} figures of the baseline could be compared and decided: more repeats, or a larger \
-             --threshold, decide more; --compared-least says what share suffices"
+            "only {count} of {figures} figures of the baseline could be compared and decided: measure more repeats, \
+             raise --threshold, or lower --compared-least"
         )));
     }
     Ok(())

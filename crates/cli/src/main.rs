@@ -44,6 +44,7 @@ mod replay;
 mod report;
 mod resume;
 mod scan;
+mod screen;
 mod serve;
 mod share;
 mod show;
@@ -252,7 +253,7 @@ fn code(outcome: Outcome) -> u8 {
     let lost = tell::lost_results().map(|error| anyhow!("can't write the results to stdout: {error}"));
     match outcome.and(lost.map_or(Ok(()), |error| Err(Failure::Run(error)))) {
         Ok(()) if panics::happened() => {
-            told(&anyhow!("a part of the program failed, as is said above: don't trust what it did"), 1)
+            told(&anyhow!("internal error (see above): do not trust the results of this run"), 1)
         }
         Ok(()) => 0,
         Err(Failure::Run(error)) => told(&error, 1),

@@ -27,7 +27,8 @@ pub(crate) struct Mount {
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The advice for somebody who passes a file.
-const FOR_FILES: &str = "a file of HDF5 without a journal is one file already, which h5py reads as it is, and `nilometer export FILE --to FILE.raw` writes its frames as plain bytes";
+const FOR_FILES: &str = "h5py reads an HDF5 file without a journal directly; `nilometer export FILE --to FILE.raw` \
+                         writes its frames as plain bytes";
 
 impl Mount {
     pub(crate) fn execute(&self) -> Outcome {

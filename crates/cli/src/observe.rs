@@ -87,8 +87,8 @@ impl Observe {
         tell::note(format_args!("Observing {host} every {} into {}, {until}", self.interval, output.name));
         if let Some(device) = output.file.as_ref().and_then(device_of) {
             tell::note(format_args!(
-                "That file lies on {device} of this machine, which is written to thereby: `--out -` writes to standard output, \
-                 which ssh brings to another machine"
+                "The file lies on {device} of this machine, so the observer writes to this disk: use `--out -` over \
+                 ssh to keep it elsewhere"
             ));
         }
     }
@@ -169,7 +169,8 @@ fn tell_end(host: &str, end: &ObserverEnd) {
     let share = 100.0 * end.own_processor_s / end.observed_s.max(1e-9);
     let missed = if end.missed > 0 { format!(", {} missed", end.missed) } else { String::new() };
     tell::note(format_args!(
-        "Observed {host} for {observed}: {} looks{missed}; that took {own} of a processor, {share:.2} % of one",
+        "Observed {host} for {observed}: {} looks{missed}; the observer used {own} of processor time, {share:.2} % \
+         of one processor",
         end.looks
     ));
 }

@@ -57,7 +57,7 @@ impl ObservedFiles {
             return Ok(Vec::new());
         }
         let run = measured_range(results)
-            .context("the record does not say when it was measured: nothing can be put beside it")?;
+            .context("the record has no times, so observations can't be placed beside it")?;
         let mut logs = Vec::new();
         for path in &self.observed {
             let log = self.corrected(read_observed(path, self.widened(run))?);
@@ -85,7 +85,7 @@ impl ObservedFiles {
             let known: Vec<&str> = logs.iter().map(|of| of.log.header.host.as_str()).collect();
             let count = self.offset.iter().filter(|offset| offset.host == *host).count();
             ensure!(known.contains(&host.as_str()), "--offset {host}: observed were {}", known.join(", "));
-            ensure!(count == 1, "--offset {host} is given {count} times: say what is to be added once");
+            ensure!(count == 1, "--offset {host} is given {count} times: give it once");
         }
         Ok(())
     }
@@ -106,8 +106,8 @@ fn check_range(of: &CorrectedLog, run: ObservedRange) -> anyhow::Result<()> {
     }
     let host = &of.log.header.host;
     bail!(
-        "{name}: {host} was observed from {range}, and the run was measured from {run}: they have no moment in common \
-         (--offset corrects a clock that was wrong)"
+        "{name}: {host} was observed from {range}, but the run lasted from {run}: if a clock was wrong, correct it \
+         with --offset"
     )
 }
 
@@ -162,7 +162,8 @@ mod tests {
         let run = log("", 10, 20).log.range.expect("given");
         check_range(&log("a", 15, 30), run).expect("it has ten seconds in common");
         let error = check_range(&log("a", 21, 30), run).expect_err("behind it").to_string();
-        let both = "from 1970-01-01T00:00:21Z to 1970-01-01T00:00:30Z, and the run was measured from 1970-01-01T00:00:10Z";
+        let both =
+            "from 1970-01-01T00:00:21Z to 1970-01-01T00:00:30Z, but the run lasted from 1970-01-01T00:00:10Z";
         assert!(error.contains(both), "{error}");
         let moved = CorrectedLog { offset: -5_000_000_000, ..log("a", 21, 30) };
         check_range(&moved, run).expect("its clock was five seconds ahead");

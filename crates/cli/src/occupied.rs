@@ -16,7 +16,7 @@ pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
     let beyond = targets.iter().enumerate().filter(|(_, target)| target.directory().is_none());
     for (index, TargetDescription { address, .. }) in beyond {
         if targets[..index].iter().any(|other| other.address == *address) {
-            bail!("{address} is named twice: name each target once");
+            bail!("you named {address} twice: name each target once");
         }
     }
     let mut seen: Vec<((u64, u64), &Path)> = Vec::new();
@@ -40,8 +40,8 @@ pub(crate) fn refuse_in_use(resolved: &PlannedCampaign) -> Result<()> {
         if let Some(Holder { directory, process }) = in_use(description)? {
             let process = process.map(|id| format!(" (process {id})")).unwrap_or_default();
             bail!(
-                "{}: in use by a running campaign{process}, whose directory is {}: each would measure the other; begin \
-                 when it is over",
+                "{}: in use by a running campaign{process}, whose directory is {}: each would measure the other; \
+                 wait until it ends",
                 description.address,
                 directory.display()
             );

@@ -95,9 +95,9 @@ fn memory<'a>(descriptions: impl Iterator<Item = &'a TargetDescription>) -> Opti
 fn synced_when(durability: Durability, whole_files: bool) -> &'static str {
     match durability {
         Durability::EachFile if whole_files => "each file, as soon as the server has it",
-        Durability::Never if whole_files => "no: what the server has may be in its memory",
+        Durability::Never if whole_files => "no: the server may still have the data in its memory",
         Durability::EachFile => {
-            "each file, or part of 256 MiB at the most, when it was full, and what is in it after ten seconds; the rest at the end"
+            "each file, or part of at most 256 MiB, when full and every ten seconds; the rest at the end"
         }
         Durability::Never => "no: files this small are acknowledged, not synced",
     }

@@ -87,7 +87,7 @@ fn named(SourceLoss { sender, thread, .. }: &SourceLoss) -> String {
         (Some(sender), Some(thread)) => format!("{sender}, {thread}"),
         (Some(sender), None) => sender.to_string(),
         (None, Some(thread)) => thread,
-        (None, None) => "threads that were not looked at".into(),
+        (None, None) => "threads that Nilometer did not examine".into(),
     }
 }
 

@@ -120,10 +120,7 @@ impl Recordings {
             for member in &members {
                 let name = &member.instrument.name;
                 let has_packets = member.instrument.packets.is_some() || !self.over_network;
-                ensure!(
-                    has_packets,
-                    "--over-network: nothing says how frames of {name} come over a network; leave it out"
-                );
+                ensure!(has_packets, "--over-network: the network format of {name} is unknown; leave it out");
                 self.check_durations(member)?;
                 self.alone(member, condition.as_ref(), &mut runs);
             }

@@ -37,7 +37,8 @@ struct Faults {
 }
 
 /// The advice for somebody who passes a file.
-const FOR_FILES: &str = "a file without a journal can not be made whole: `nilometer verify FILE` names what is damaged, and `nilometer export FILE --to FILE.raw` writes what is left";
+const FOR_FILES: &str = "a file without a journal can't be repaired: `nilometer verify FILE` names the damage, and \
+                         `nilometer export FILE --to FILE.raw` writes the readable frames";
 
 impl Repair {
     pub(crate) fn execute(&self) -> Outcome {

@@ -52,7 +52,7 @@ const TCP: &str = "tcp://";
 const UDP: &str = "udp://";
 
 /// The advice for somebody who passes a file.
-const FOR_FILES: &str = "what a recording of packets sends again is in its directories, and a file of HDF5 without a journal has no packets";
+const FOR_FILES: &str = "an HDF5 file without a journal has no packets to send";
 
 impl Replay {
     pub(crate) fn execute(&self) -> Outcome {
@@ -92,7 +92,9 @@ impl Replay {
             let number = u16::try_from(port).map_err(|_| {
                 anyhow!("--to {}: there is no port {last}: name the first of {ports}", self.to)
             })?;
-            let outlet = UdpOutlet::connect(SocketAddr::new(to.ip(), number), &sending);
+            let mut at = to;
+            at.set_port(number);
+            let outlet = UdpOutlet::connect(at, &sending);
             outlets.push(Box::new(outlet.with_context(|| format!("can't send to {}", self.to))?));
         }
         Ok(outlets)
@@ -132,7 +134,7 @@ fn summary(replayed: &Replayed) -> String {
         format!("late        at most {latest}"),
     ];
     if *waited > 0 {
-        lines.push(format!("waited      {waited} times for what was not recorded or read yet"));
+        lines.push(format!("waited      {waited} times for packets that were not yet recorded or read"));
     }
     if sent.refused > 0 {
         lines.push(format!("refused     {} times: nobody listened there", sent.refused));
@@ -151,7 +153,7 @@ fn went_well(replayed: &Replayed, whole: &RecordingView) -> anyhow::Result<()> {
     }
     let unread = whole.faults().first;
     wrong.extend(
-        unread.map(|why| format!("frames marked as invalid were sent for what can't be read: {why}")),
+        unread.map(|why| format!("sent frames marked as invalid in place of unreadable ones: {why}")),
     );
     ensure!(wrong.is_empty(), "{}", wrong.join("; "));
     Ok(())

@@ -109,7 +109,7 @@ impl Report {
             matches!(self.format, Format::Terminal | Format::Html | Format::Markdown | Format::Json);
         ensure!(
             has_place || self.observed.is_empty(),
-            "this format has no place for what was observed: choose --format terminal, html, markdown or json"
+            "this format has no place for observations: choose --format terminal, html, markdown or json"
         );
         self.observed.logs(results)
     }
@@ -120,7 +120,7 @@ impl Report {
         let has_choice = matches!(self.format, Format::Terminal | Format::Markdown);
         ensure!(
             has_choice || !is_chosen,
-            "--all, --predict and --why choose what a text shows: write --format terminal or markdown with them"
+            "--all, --predict and --why apply only to texts: add --format terminal or markdown"
         );
         Ok(())
     }

@@ -147,7 +147,7 @@ fn again(was: &TargetDescription, left: &[&RunHandle]) -> Result<TargetDescripti
     let identity = |of: &TargetDescription| format!("{} of {}", of.file_system, of.source);
     if (&is.address, identity(&is)) != (&was.address, identity(was)) {
         let path = &was.address;
-        bail!("{path}: is not what it was: {} there, {} here", identity(was), identity(&is));
+        bail!("{path}: not the same storage as before: {} then, {} now", identity(was), identity(&is));
     }
     // The remains took space.
     if remove_left_runs(was, left, &mut |why| tell::note(why)) {

@@ -38,7 +38,7 @@ pub(crate) struct Scan {
 }
 
 /// The advice for somebody who passes a file.
-const FOR_FILES: &str = "`nilometer verify FILE` says what is in a file of HDF5 without a journal";
+const FOR_FILES: &str = "for an HDF5 file without a journal use `nilometer verify FILE`";
 
 impl Scan {
     pub(crate) fn execute(&self) -> Outcome {

@@ -127,7 +127,8 @@ impl Service {
         let is_local = address.parse::<SocketAddr>().is_ok_and(|at| at.ip().is_loopback());
         if knows_clients && address != OFF && !is_local && self.allow_clients.is_empty() {
             return Err(ServiceError::AskedWrongly(format!(
-                "mark5 = \"{address}\": Mark 5 commands have neither tokens nor TLS: say who may give them, with --allow-clients"
+                "mark5 = \"{address}\": Mark 5 commands have neither tokens nor TLS: name the permitted clients \
+                 with --allow-clients"
             )));
         }
         Ok(address)

@@ -51,7 +51,11 @@ impl SigningKey {
     /// If there is a signature already, or it can't be written.
     pub(crate) fn sign(&self, record: &Path) -> Result<PathBuf> {
         let signature = beside(record);
-        ensure!(signature.symlink_metadata().is_err(), "{} exists, and stays as it is", signature.display());
+        ensure!(
+            signature.symlink_metadata().is_err(),
+            "{} already exists: move it away first",
+            signature.display()
+        );
         let mut signer = ssh_keygen();
         let made = signer
             .args(["-Y", "sign", "-n", NAMESPACE, "-f"])

@@ -12,7 +12,7 @@ pub(crate) struct StatusLine {
 }
 
 /// Widths of a line that a campaign rewrites. Wider lines are hard to follow; narrower terminals can't show one.
-pub(crate) const WIDTHS: std::ops::RangeInclusive<usize> = 20..=100;
+pub(crate) const WIDTHS: std::ops::RangeInclusive<usize> = 20..=400;
 /// The width of a terminal that does not state its own.
 const USUAL: usize = 80;
 

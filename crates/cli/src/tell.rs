@@ -11,7 +11,7 @@ use std::{
     fmt::Display,
     io::{self, IsTerminal, Write},
     sync::{
-        Mutex,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -38,6 +38,11 @@ static LEFT: AtomicBool = AtomicBool::new(false);
 /// The error by which results were lost.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
+/// Notes that wait for the end of a view; `None` if there is no view.
+static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
+/// The most notes that wait.
+const HELD_MOST: usize = 1000;
+
 /// Prints a part of the results, without characters that would command a terminal.
 pub(crate) fn result(text: impl Display) {
     result_unchanged(visible(&text.to_string()));
@@ -59,7 +64,7 @@ pub(crate) fn result_unchanged(text: impl Display) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => LEFT.store(true, Ordering::Relaxed),
         Err(error) => {
-            LOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
+            LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
     }
 }
@@ -71,17 +76,48 @@ pub(crate) fn result_line(text: impl Display) {
 
 /// The error by which results were lost, if any.
 pub(crate) fn lost_results() -> Option<io::Error> {
-    LOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+    LOST.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Prints a line of its own on stderr.
+/// Prints a line of its own on stderr, or keeps it while a view fills the terminal.
 pub(crate) fn note(text: impl Display) {
     let text = visible(&text.to_string());
-    if AS_JSON.load(Ordering::Relaxed) {
+    if let Some(held) = held().as_mut() {
+        held.push(text);
+        let excess = held.len().saturating_sub(HELD_MOST);
+        held.drain(..excess);
+    } else if AS_JSON.load(Ordering::Relaxed) {
         note_object(&serde_json::json!({ "event": "note", "text": text }));
     } else {
         note_line(&columns().map_or_else(|| text.clone(), |columns| wrapped(&text, columns)));
     }
+}
+
+/// Keeps notes from now on, until [`release_notes`].
+pub(crate) fn hold_notes() {
+    held().get_or_insert_default();
+}
+
+/// The latest notes that are kept.
+pub(crate) fn held_notes(count: usize) -> Vec<String> {
+    let held = held();
+    let notes = held.as_deref().unwrap_or_default();
+    notes[notes.len().saturating_sub(count)..].to_vec()
+}
+
+/// Prints all notes that were kept.
+pub(crate) fn release_notes() {
+    let notes = held().take().unwrap_or_default();
+    notes.into_iter().for_each(note);
+}
+
+fn held() -> MutexGuard<'static, Option<Vec<String>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes a view over the terminal on stderr. Leaves it out if it would wait: another follows.
+pub(crate) fn rewrite_screen(text: &str) {
+    write_in_time(text, Nanos(0));
 }
 
 /// The width of the terminal on stderr; `None` if it is no terminal, or does not state its width.

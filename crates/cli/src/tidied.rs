@@ -27,7 +27,7 @@ pub(crate) fn remove_targets(
             let path = target.description().address.to_string();
             let places = path.clone() + &source.unwrap_or_default();
             tell::note(format_args!(
-                "{path}: what is left there can be removed with `nilometer clean {places}`"
+                "{path}: files are left there: remove them with `nilometer clean {places}`"
             ));
             std::mem::forget(target);
             continue;
@@ -58,5 +58,5 @@ pub(crate) fn removed(patience: Nanos, target: &Arc<dyn Target>) -> anyhow::Resu
     let path = target.description().address.to_string();
     within(patience, target, remove_patiently)
         .and_then(|removed| removed)
-        .with_context(|| format!("what is left on {path} can be removed with `nilometer clean {path}`"))
+        .with_context(|| format!("files are left on {path}: remove them with `nilometer clean {path}`"))
 }

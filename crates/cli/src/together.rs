@@ -44,7 +44,7 @@ impl<'a> Together<'a> {
     pub(crate) fn share(cluster: &'a dyn Cluster, own: &SharedRecording) -> Self {
         let decided = (cluster.rank() == 0).then(|| SharingDecision::Asked(own.clone()));
         let SharingDecision::Asked(shared) = told(cluster, decided) else {
-            unreachable!("a recording begins with what is recorded")
+            unreachable!("process 0 sends the recording first")
         };
         let unlike = unlike(own, &shared);
         Together { cluster, shared, unlike }
@@ -205,7 +205,7 @@ fn unlike(own: &SharedRecording, first: &SharedRecording) -> Option<String> {
         return Some(format!("it is version {}, and process 0 is version {}", own.version, first.version));
     }
     (same(own) != same(first)).then(|| {
-        "it was asked for another instrument, duration or number of frames than process 0: write the same for all".into()
+        "its instrument, duration or number of frames differs from that of process 0: write the same for all".into()
     })
 }
 

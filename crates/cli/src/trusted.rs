@@ -31,11 +31,11 @@ pub(crate) fn refuse_to_act_for_others(
     let acts = unnamed_acts(asked, recorded)?;
     ensure!(
         acts.is_empty(),
-        "{record}: its plan would {}, as you, and you have not named that: name the same again (--condition FILE, --for, --plan), \
-         or say --trust-record",
+        "{record}: its plan would {} as you: name the same again (--condition FILE, --for, --plan), or add \
+         --trust-record",
         acts.join(", ")
     );
-    same_host(recorded, results).with_context(|| format!("{record}: say --trust-record to go on here"))
+    same_host(recorded, results).with_context(|| format!("{record}: add --trust-record to go on here"))
 }
 
 /// The acts of the plan that the user has not named: all except writing frames into its own directories.

@@ -73,7 +73,7 @@ pub(crate) fn end_with_parent() -> Result<()> {
     poll(&mut ends, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
         .context("can't look for the parent process")?;
     let is_closed = ends[0].revents().contains(PollFlags::HUP);
-    ensure!(!is_closed || kind != Ok(FileType::Socket), "the process that started this one is over");
+    ensure!(!is_closed || kind != Ok(FileType::Socket), "the process that started this one has ended");
     Ok(())
 }
 

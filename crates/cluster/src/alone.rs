@@ -41,6 +41,6 @@ impl Cluster for Alone {
     }
 
     fn broadcast(&self, decision: Option<ClusterDecision>) -> ClusterDecision {
-        decision.expect("there is only rank 0, and it gives what it decided")
+        decision.expect("there is only rank 0, and it gives its decision")
     }
 }

@@ -16,7 +16,7 @@ pub struct Launcher {
 /// which `srun` begins. A batch script also has the job's number of tasks, but is a single process.
 const COUNTS: [(&str, &str); 4] = [
     ("OMPI_COMM_WORLD_SIZE", "mpirun of Open MPI"),
-    ("PMI_SIZE", "mpirun of MPICH, or what is made of it"),
+    ("PMI_SIZE", "mpirun of MPICH or a derivative"),
     ("MV2_COMM_WORLD_SIZE", "mpirun of MVAPICH"),
     ("SLURM_STEP_NUM_TASKS", "srun"),
 ];

@@ -120,14 +120,14 @@ impl<M: RankMessages> MessageCluster<M> {
     }
 
     fn send(&self, to: u32, said: &impl Serialize) {
-        let bytes = serde_json::to_vec(said).expect("what ranks say has no maps but with texts as keys");
+        let bytes = serde_json::to_vec(said).expect("messages of ranks have only maps with texts as keys");
         self.lock().send(to, bytes);
         patiently(|| self.lock().has_sent().then_some(()));
     }
 
     fn receive<T: DeserializeOwned>(&self, from: u32) -> T {
         let bytes = patiently(|| self.lock().receive(from));
-        serde_json::from_slice(&bytes).expect("all ranks are of one program, and say what is expected next")
+        serde_json::from_slice(&bytes).expect("all ranks run one program, and send the expected message next")
     }
 
     /// Receives without sleeping, for the time of one answer. If there are more processes than processors, it
@@ -136,7 +136,7 @@ impl<M: RankMessages> MessageCluster<M> {
         loop {
             if let Some(bytes) = self.lock().receive(from) {
                 return serde_json::from_slice(&bytes)
-                    .expect("all ranks are of one program, and say what is expected next");
+                    .expect("all ranks run one program, and send the expected message next");
             }
             thread::yield_now();
         }

@@ -12,6 +12,6 @@ mod receive_options;
 mod send;
 
 pub use batch::{DatagramBatch, DatagramMessage, MESSAGES_AT_ONCE, Spot};
-pub use options::set_segment;
+pub use options::{interface_index, set_segment};
 pub use receive_options::{busy_poll, count_drops, drops, join_group, join_segments, receive_room};
 pub use send::{Sending, Sent, UdpOutlet};

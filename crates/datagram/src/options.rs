@@ -85,7 +85,7 @@ pub(crate) fn set_interface(socket: &UdpSocket, to: SocketAddr, index: u32) -> i
 }
 
 /// Returns the number of a named interface.
-pub(crate) fn interface_index(name: &str) -> io::Result<u32> {
+pub fn interface_index(name: &str) -> io::Result<u32> {
     let name = CString::new(name)?;
     // SAFETY: the name ends with a NUL and is alive for the whole call.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {

@@ -49,13 +49,14 @@ pub fn busy_poll(socket: &UdpSocket, microseconds: u32) -> io::Result<()> {
 }
 
 /// Joins the multicast group at an address, if it is one, through the interface that has `interface` as an
-/// address of either family. `None` leaves the choice to the system.
+/// address of either family. `None` means the zone of an IPv6 group, or else leaves the choice to the system.
 pub fn join_group(socket: &UdpSocket, at: SocketAddr, interface: Option<IpAddr>) -> io::Result<()> {
     let group = at.ip();
     if !group.is_multicast() {
         return Ok(());
     }
-    let index = interface.map_or(Ok(0), interface_with)?;
+    let zone = if let SocketAddr::V6(at) = at { at.scope_id() } else { 0 };
+    let index = interface.map_or(Ok(zone), interface_with)?;
     match group {
         IpAddr::V4(group) => {
             let address = |address: Ipv4Addr| libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) };

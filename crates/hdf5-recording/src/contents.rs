@@ -6,7 +6,7 @@ use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
     filter_plugin,
     layout::FrameDatasets,
-    nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain, nxmx},
+    nexus::{BeamCenter, DetectorDescription, FRAMES_PATH, PixelSize, RECORDER_PATH, nexus_plain, nxmx},
     tree::{FrameFilter, FramesShape, NumberType, TreeGroup, TreeValue},
 };
 use nilometer_intake::{joined::JoinedValues, series::DescribedSeries};
@@ -303,6 +303,7 @@ pub(crate) fn instrument_description(
     let number = number_type(instrument.pixel)?;
     let described = DetectorDescription::new(&instrument.name, start_time, number, &instrument.shape);
     let cbf = instrument.cbf;
+    let is_assumed = !cbf.is_empty() && instrument.assumed.iter().any(|key| key == "cbf");
     Some(DetectorDescription {
         filter: frame_filter(compression, ElementSize::of(number.bytes() as u64)?),
         description: Some(instrument.title.clone()),
@@ -310,9 +311,23 @@ pub(crate) fn instrument_description(
         count_time: cbf.exposure_time.map(Nanos::seconds),
         wavelength: cbf.wavelength.map(Length::angstrom),
         distance: cbf.detector_distance.map(Length::metres),
+        pixel_size: cbf.pixel_size.map(Length::metres).map(|side| PixelSize { fast: side, slow: side }),
+        sensor_material: cbf.sensor_thickness.map(|_| SILICON.to_owned()),
+        sensor_thickness: cbf.sensor_thickness.map(Length::metres),
+        beam_center: cbf.beam_center.map(|beam| {
+            let [x, y] = beam.into();
+            BeamCenter { x, y }
+        }),
+        assumed: if is_assumed { vec![ASSUMED_GEOMETRY.to_owned()] } else { Vec::new() },
         ..described
     })
 }
+
+/// The material of sensors whose thickness an instrument states.
+const SILICON: &str = "Si";
+/// A note for readers of a file, if the instrument's file says that it assumes its table `[cbf]`.
+const ASSUMED_GEOMETRY: &str =
+    "pixel size, sensor, distance, beam centre, wavelength and exposure: the instrument's file assumes them";
 
 /// The dimensions of a chunk within a frame; empty if a chunk is a frame.
 fn in_frame(chunk: ChunkShape, frame: &[u64]) -> Vec<u64> {

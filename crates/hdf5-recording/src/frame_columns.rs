@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use nilometer_hdf5::{
     ColumnValue, Hdf5File, NdArrayColumn, PlacedColumn, SERIES_DATE,
-    nexus::{RecorderColumn, RecordingTotals, ending},
+    nexus::{AngleColumn, RecorderColumn, RecordingTotals, ending},
     tree::{FrameChoice, FrameValue, TreeGroup, TreeValue},
 };
 use nilometer_intake::joined::{JoinedValues, NamedValue};
@@ -23,11 +23,16 @@ use crate::{
 /// The flag of an incomplete frame.
 const INCOMPLETE: i64 = 2;
 
+/// Places behind the last frame that get angles, at the most: a series may end long before the announced number.
+pub(crate) const BLANK_ANGLES_MAX: u64 = 1 << 20;
+
 /// The source of a value of each frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum ColumnSource {
     Recorder(RecorderColumn),
     Array(NdArrayColumn),
+    /// The angle of an axis, which frames that never come have too.
+    Angle(AngleColumn),
     /// The position of the frame, if there are several datasets.
     Placed(PlacedColumn),
     /// A joined stream, by the index of its name.
@@ -63,6 +68,8 @@ pub(crate) struct FrameColumns {
     start: Moment,
     /// Numbers of the frames received.
     came: Ranges,
+    /// Number of places in the file, from the first, that have the angles of all axes.
+    angles: u64,
 }
 
 /// A frame to be put into a file.
@@ -127,11 +134,16 @@ impl FrameColumns {
         // For frames recorded earlier, nobody observes their arrival or their fate now.
         let arrays = NdArrayColumn::ALL.into_iter();
         let arrays = arrays.filter(|column| contents.live || *column == NdArrayColumn::UniqueId);
+        let angles = columns.iter().filter_map(|key| {
+            let column = AngleColumn::of_key(key).filter(AngleColumn::differs)?;
+            Some((key.clone(), ColumnSource::Angle(column)))
+        });
         let known = RecorderColumn::ALL
             .into_iter()
             .filter(|column| contents.live || column.is_of_journals())
             .map(|column| (column.key().to_owned(), ColumnSource::Recorder(column)))
             .chain(arrays.map(|array| (array.key().into(), ColumnSource::Array(array))))
+            .chain(angles)
             .chain(PlacedColumn::ALL.map(|column| (column.key().into(), ColumnSource::Placed(column))))
             .chain(joined.map(|column| (column.key, ColumnSource::Joined(column.name))));
         let said = known.filter_map(|(key, source)| {
@@ -151,6 +163,7 @@ impl FrameColumns {
             kept: contents.kept.clone(),
             start: contents.start,
             came: Ranges::default(),
+            angles: 0,
         }
     }
 
@@ -166,16 +179,29 @@ impl FrameColumns {
                 ColumnSource::Placed(column) => {
                     inserted.placed.map(|place| column.number(place.dataset, place.index))
                 }
-                ColumnSource::Joined(_) => None,
+                ColumnSource::Angle(_) | ColumnSource::Joined(_) => None,
             };
             if let Some(value) = value {
                 said.say(file, place, value);
             }
         }
+        self.turn(file, frame - place, place + 1);
         let joined = self.joined.as_ref().map(|joined| joined.take(frame));
         for value in joined.into_iter().flatten() {
             self.join(file, place, value);
         }
+    }
+
+    /// Sets the angles of all axes in the first `places` places of a file whose first frame has the number `first`.
+    fn turn(&mut self, file: &mut Hdf5File, first: u64, places: u64) {
+        for place in self.angles..places {
+            for said in &mut self.said {
+                if let ColumnSource::Angle(column) = said.source {
+                    said.say(file, place, column.angle(first + place).into());
+                }
+            }
+        }
+        self.angles = self.angles.max(places);
     }
 
     /// Sets values that arrived for earlier frames, in a file whose first frame has this number.
@@ -214,6 +240,8 @@ impl FrameColumns {
         tree: &TreeGroup,
         totals: &RecordingTotals,
     ) -> TreeGroup {
+        let turned = frames.count.min(frames.length.max(BLANK_ANGLES_MAX));
+        self.turn(file, frames.first, turned);
         let others = self.join_rest(file, frames);
         self.place_late(file, frames);
         let kept = self.kept.clone().unwrap_or_default();

@@ -17,7 +17,10 @@ use std::{
 
 use nilometer_hdf5::{
     Hdf5Error, Hdf5File, Hdf5FileOptions,
-    tree::{DatasetContent, TreeDataset, TreeGroup, TreeNode, VirtualDataset, VirtualPart},
+    nexus::AngleColumn,
+    tree::{
+        DatasetContent, FrameColumn, TreeDataset, TreeGroup, TreeNode, VirtualDataset, VirtualPart, WriteTime,
+    },
 };
 use nilometer_model::{Format, Nanos, Storing};
 use nilometer_recording::reader::{FrameLocation, OpenError, Recording, Trust};
@@ -42,7 +45,7 @@ pub enum MasterError {
     #[error("can't write it: {0}")]
     Storage(#[from] io::Error),
     /// The directory holds another recording.
-    #[error("{} is not seen here: what is there is another recording", .0.display())]
+    #[error("{} is not visible here: the directory of that name holds another recording", .0.display())]
     Foreign(PathBuf),
     /// The directory took too long.
     #[error(transparent)]
@@ -319,14 +322,23 @@ impl Whole<'_> {
                     fill: shape.fill.clone(),
                 })
             }
-            DatasetContent::Column(column) => DatasetContent::Virtual(VirtualDataset {
-                element: column.element,
-                shape: vec![self.frames],
-                parts: self.parts(path),
-                fill: Some(column.unknown()),
-            }),
+            DatasetContent::Column(column) => self.column(path, column),
             other => other.clone(),
         }
+    }
+
+    /// The values of all frames in a column. Angles follow from the numbers of frames, also of those in no file.
+    fn column(&self, path: &str, column: &FrameColumn) -> DatasetContent {
+        let angles = AngleColumn::of_key(&column.key).and_then(|angle| angle.angles(self.frames));
+        if let Some(angles) = angles {
+            return DatasetContent::Value(angles.into(), WriteTime::Opening);
+        }
+        DatasetContent::Virtual(VirtualDataset {
+            element: column.element,
+            shape: vec![self.frames],
+            parts: self.parts(path),
+            fill: Some(column.unknown()),
+        })
     }
 
     /// Links to the frames of each file, with the names that detectors' own writers use.

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fs::File, ops::Range, path::Path, sync::Arc};
 use nilometer_hdf5::{
     ColumnValue, Hdf5Error, Hdf5File, NdArrayColumn, PlacedColumn, ReadDataset, ReadFile, SERIES_DATE,
     TEXT_BYTES,
-    nexus::RecorderColumn,
+    nexus::{AngleColumn, RecorderColumn},
     tree::{
         ColumnElement, DatasetContent, FrameChoice, FrameColumn, FrameValue, NumberArray, NumberType,
         TreeAttribute, TreeDataset, TreeGroup, TreeNode, TreeValue, WriteTime,
@@ -81,10 +81,11 @@ impl KeptValues {
         let mut unread = Vec::new();
         let places = frames.end - frames.start;
         for (path, column) in tree.columns() {
-            // For these, the journals are right.
+            // For these, the journals are right. Angles follow from the number of a frame.
             let is_of_journals = RecorderColumn::ALL.iter().any(|known| known.key() == column.key);
             let is_place = PlacedColumn::ALL.into_iter().any(|of_place| of_place.key() == column.key);
-            if is_of_journals || is_place || column.key == NdArrayColumn::UniqueId.key() {
+            let is_angle = AngleColumn::of_key(&column.key).is_some();
+            if is_of_journals || is_place || is_angle || column.key == NdArrayColumn::UniqueId.key() {
                 continue;
             }
             match values(&read, &path, column, places) {
@@ -141,8 +142,8 @@ impl KeptValues {
             let room = self.others_room + room_of(element);
             if frames.end.saturating_mul(room) > VALUES_AT_END_MAX {
                 let what = format!(
-                    "with it there would be more than {VALUES_AT_END_MAX} values that nobody announced, where a text counts \
-                     as {}: of {} frames that many are not made anew",
+                    "with it there would be more than {VALUES_AT_END_MAX} undeclared values (a text counts as {}) \
+                     for {} frames",
                     room_of(ColumnElement::TEXT),
                     frames.end
                 );
@@ -204,7 +205,7 @@ impl KeptValues {
 }
 
 /// Reported if nothing of a file can be taken over.
-const LOST: &str = "what it alone says of frames (values of your own, times of a detector) is not taken over";
+const LOST: &str = "values that only this file has (your own, times of a detector) are not taken over";
 
 fn lost_of(path: &Path, why: &str) -> String {
     format!("{}: {LOST}: {why}", path.display())
@@ -232,7 +233,7 @@ fn extend(all: &mut ValuesOfFrames, values: ValuesOfFrames, first: u64) {
 
 /// A message about a dataset that is not taken over.
 fn not_taken(path: &str, error: &Hdf5Error) -> String {
-    format!("{path}: what it says of frames is not taken over: {error}")
+    format!("{path}: its values are not taken over: {error}")
 }
 
 /// The known values of a column.
@@ -408,9 +409,8 @@ mod tests {
             let (kept, lost) = KeptValues::of(file.as_file(), &tree, places);
             let there: Vec<_> = kept.others.values().flat_map(BTreeMap::keys).collect();
             assert_eq!(there, names[..kept_count].iter().collect::<Vec<_>>(), "{places}: {lost:?}");
-            let begins = names[kept_count..]
-                .iter()
-                .map(|name| format!("/g/{name}: what it says of frames is not taken over:"));
+            let begins =
+                names[kept_count..].iter().map(|name| format!("/g/{name}: its values are not taken over:"));
             for (line, begin) in lost.iter().zip(begins) {
                 assert!(line.starts_with(&begin) && line.contains(&places.to_string()), "{line}");
             }

@@ -61,7 +61,7 @@ impl Hdf5Contents {
                     of_origin(recording.name(), origin, wishes.compression.unwrap_or_default())
                 }
                 None => Err(format!(
-                    "{}: its journals do not say what pixels its frames have: name what it is of, --instrument NAME",
+                    "{}: its journals do not tell the pixels of its frames: name the instrument, --instrument NAME",
                     recording.name()
                 )),
             }
@@ -70,7 +70,7 @@ impl Hdf5Contents {
             let described = Bytes(contents.frame_size);
             let name = whole.name();
             return Err(format!(
-                "{name}: its frames have {}, and those that are described have {described}: name what it is of, --instrument \
+                "{name}: its frames have {}, but the described ones {described}: name the instrument, --instrument \
                  NAME",
                 Bytes(size)
             ));
@@ -93,7 +93,7 @@ impl Hdf5Contents {
             if !place.is_some_and(|place| taken.insert(*place)) {
                 let count = paths.len();
                 return Err(format!(
-                    "its journal says of frame {number} no place of its own in one of {count} datasets"
+                    "its journal has no separate place for frame {number} in one of {count} datasets"
                 ));
             }
         }
@@ -135,7 +135,7 @@ fn compression_in(recording: &Recording) -> Result<FrameCompression, String> {
     let compression = compressions.next().unwrap_or_default();
     if compression == FrameCompression::Filter(PluginFilter::UNSTATED) {
         let name = recording.name();
-        return Err(format!("{name}: its journals do not say by which plug-in its frames are compressed"));
+        return Err(format!("{name}: its journals do not name the plug-in that compressed its frames"));
     }
     Ok(compression)
 }
@@ -149,8 +149,8 @@ fn check_alike(instrument: &Instrument, tree: Option<TreeGroup>) -> Result<(), S
     }
     let name = &instrument.name;
     Err(format!(
-        "--instrument {name}: it has frames of {:?} pixels of {}, and the recording says that its frames are {:?} of {:?}: leave \
-         it out",
+        "--instrument {name}: it has frames of {:?} pixels of {}, but those of the recording are {:?} of {:?}: \
+         leave it out",
         instrument.shape,
         instrument.pixel.name(),
         shape.frame,

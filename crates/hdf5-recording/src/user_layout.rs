@@ -60,8 +60,9 @@ impl UserLayout {
         };
         let bytes = bytes_of_tree(&layout);
         if bytes > TREE_MAX {
-            let why =
-                format!("what it makes takes {bytes} B beside the frames; at most {TREE_MAX} are taken");
+            let why = format!(
+                "its groups and datasets take {bytes} B beside the frames; make that at most {TREE_MAX} B"
+            );
             return Err(LayoutError { file: file.into(), place: TextPlace { line: 1, column: 1 }, why });
         }
         Ok(UserLayout { file: file.into(), layout })
@@ -76,7 +77,7 @@ impl UserLayout {
             (&self.layout.destination, self.layout.has_several())
         {
             all.push(format!(
-                "{}: detector_data_destination: `{name}` counts for nothing, as all frames go into one dataset",
+                "{}: detector_data_destination: `{name}` has no effect, as all frames go into one dataset",
                 self.file
             ));
         }
@@ -176,7 +177,7 @@ mod tests {
         let groups: String = (0..6000).map(group).collect();
         let error = UserLayout::of("a.toml", format!("[groups]\n{groups}{TOML}").as_bytes());
         let error = error.expect_err("too many").to_string();
-        assert!(error.contains("a.toml:1:1: what it makes takes"), "{error}");
+        assert!(error.contains("a.toml:1:1: its groups and datasets take"), "{error}");
     }
 
     #[test]
@@ -203,6 +204,6 @@ mod tests {
         }
         let one = format!("detector_data_destination = \"Kind\"\n{TOML}");
         let layout = UserLayout::of("a.toml", one.as_bytes()).expect("valid");
-        assert!(layout.warnings()[0].contains("`Kind` counts for nothing"), "{layout:?}");
+        assert!(layout.warnings()[0].contains("`Kind` has no effect"), "{layout:?}");
     }
 }

@@ -70,7 +70,8 @@ impl Hdf5Contents {
         if frames > 1 && longest > WRITE_MAX {
             let most = u128::from(frames) * u128::from(WRITE_MAX) / u128::from(longest);
             return Err(format!(
-                "--chunk {}: what is made of so many frames may take {}, and one write takes 2 GiB: put at most {most} into one",
+                "--chunk {}: such a chunk may take {}, but one write takes at most 2 GiB: put at most {most} frames \
+                 into one",
                 wished.chunk,
                 Bytes(longest)
             ));
@@ -102,8 +103,8 @@ impl WishedChunks {
         if frames > 1 && !shape.scan.is_empty() {
             let scan: Vec<_> = shape.scan.iter().map(u64::to_string).collect();
             return Err(format!(
-                "--chunk {chunk}: its frames stand in a scan, in lines of {}, and several in a chunk can be put together only where \
-                 they are one row: write --chunk {sides}",
+                "--chunk {chunk}: its frames form a scan with lines of {}, and only frames of one row can share a \
+                 chunk: write --chunk {sides}",
                 scan.join("x")
             ));
         }
@@ -136,7 +137,7 @@ impl WishedChunks {
         }
         let Some(wished) = compression else {
             return Err(format!(
-                "--chunk {chunk}: {name} is fitted to chunks of a frame: say --compression too, as you would give its values"
+                "--chunk {chunk}: {name} fits chunks of one frame: add --compression with its values"
             ));
         };
         settled_for(wished, shape.element, &with(cut.frames, &shape.frame))

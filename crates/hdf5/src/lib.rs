@@ -20,6 +20,7 @@ pub mod nexus;
 mod placed_column;
 mod plant;
 mod plugin;
+mod prepared;
 mod reading;
 mod reading_note;
 mod rewriting;

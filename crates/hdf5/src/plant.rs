@@ -1,22 +1,18 @@
 //! Creates the objects that a [`crate::tree`] describes.
 
-use std::{
-    borrow::Cow,
-    ffi::{c_char, c_void},
-    ops::Range,
-};
+use std::ops::Range;
 
 use crate::{
     Hdf5Error,
-    column::text_bytes,
     ffi::{self, H5P_DEFAULT, H5S_UNLIMITED, hid_t},
     handle::{
         Handle, PropertyClass, checked, element_type, keep_in_group, keep_in_object, name, number_type,
         properties, rank, space,
     },
+    prepared::Prepared,
     tree::{
-        ColumnElement, DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset,
-        TreeGroup, TreeNode, TreeValue, VirtualDataset, WriteTime,
+        DatasetContent, FrameColumn, FramesShape, TreeAttribute, TreeDataset, TreeGroup, TreeNode, TreeValue,
+        VirtualDataset, WriteTime,
     },
 };
 
@@ -199,93 +195,19 @@ fn attributes(at: hid_t, path: &str, attributes: &[TreeAttribute], when: WriteTi
         let value = Prepared::of(&attribute.value, path)?;
         // SAFETY: a zero-terminated text, and a value that matches type and space.
         unsafe {
-            let id =
-                ffi::H5Acreate2(at, text.as_ptr(), value.kind(), value.space.id(), H5P_DEFAULT, H5P_DEFAULT);
+            let id = ffi::H5Acreate2(
+                at,
+                text.as_ptr(),
+                value.kind(),
+                value.space().id(),
+                H5P_DEFAULT,
+                H5P_DEFAULT,
+            );
             let handle = Handle::of(id, what)?;
             checked(ffi::H5Awrite(handle.id(), value.kind(), value.pointer()), what)?;
         }
     }
     Ok(())
-}
-
-/// A value in the form that the library takes.
-struct Prepared<'a> {
-    text: Option<Handle>,
-    /// The type of any other value.
-    fixed: hid_t,
-    space: Handle,
-    elements: Cow<'a, [u8]>,
-    /// Pointers to the texts.
-    pointers: Vec<*const c_char>,
-    _texts: Vec<std::ffi::CString>,
-}
-
-impl<'a> Prepared<'a> {
-    fn of(value: &'a TreeValue, path: &str) -> Result<Self, Hdf5Error> {
-        match value {
-            TreeValue::Numbers(array) => Self::of_numbers(array, path),
-            TreeValue::Text(text) => Self::of_texts(std::slice::from_ref(text), &[]),
-            TreeValue::Texts(texts) => Self::of_texts(texts, &[texts.len() as u64]),
-            TreeValue::ColumnTexts(texts) => Self::of_column_texts(texts),
-            TreeValue::AtEnd(wanted) => {
-                let what = format!("{path} wants `{}`, which is known at the end alone", wanted.key);
-                Err(Hdf5Error::Description { what })
-            }
-        }
-    }
-
-    fn of_numbers(array: &'a NumberArray, path: &str) -> Result<Self, Hdf5Error> {
-        if !array.is_whole() {
-            let what = format!("{path} has {} B of numbers, not {:?}", array.bytes.len(), array.shape);
-            return Err(Hdf5Error::Description { what });
-        }
-        let space = space(&array.shape, None)?;
-        Ok(Self::of_elements(array.element.into(), space, Cow::Borrowed(&array.bytes)))
-    }
-
-    fn of_column_texts(texts: &[String]) -> Result<Self, Hdf5Error> {
-        let space = space(&[texts.len() as u64], None)?;
-        let bytes = texts.iter().flat_map(|text| text_bytes(text)).collect();
-        Ok(Self::of_elements(ColumnElement::TEXT, space, Cow::Owned(bytes)))
-    }
-
-    fn of_elements(element: ColumnElement, space: Handle, elements: Cow<'a, [u8]>) -> Self {
-        let fixed = element_type(element);
-        Prepared { text: None, fixed, space, elements, pointers: Vec::new(), _texts: Vec::new() }
-    }
-
-    fn of_texts(texts: &[String], shape: &[u64]) -> Result<Self, Hdf5Error> {
-        let space = space(shape, None)?;
-        // The library would end the text at a zero byte.
-        let texts: Vec<_> = texts
-            .iter()
-            .map(|text| std::ffi::CString::new(text.replace('\0', "")).unwrap_or_default())
-            .collect();
-        let pointers = texts.iter().map(|text| text.as_ptr()).collect();
-        let text = Some(text_type()?);
-        Ok(Prepared { text, fixed: 0, space, elements: Cow::Borrowed(&[]), pointers, _texts: texts })
-    }
-
-    fn kind(&self) -> hid_t {
-        self.text.as_ref().map_or(self.fixed, Handle::id)
-    }
-
-    fn pointer(&self) -> *const c_void {
-        if self.text.is_some() { self.pointers.as_ptr().cast() } else { self.elements.as_ptr().cast() }
-    }
-}
-
-/// The type of UTF-8 texts of any length.
-fn text_type() -> Result<Handle, Hdf5Error> {
-    crate::handle::begin();
-    let what = || "make a type for text".to_owned();
-    // SAFETY: the type exists since the library was started.
-    unsafe {
-        let handle = Handle::of(ffi::H5Tcopy(ffi::H5T_C_S1_g), what)?;
-        checked(ffi::H5Tset_size(handle.id(), ffi::H5T_VARIABLE), what)?;
-        checked(ffi::H5Tset_cset(handle.id(), ffi::H5T_CSET_UTF8), what)?;
-        Ok(handle)
-    }
 }
 
 fn created(
@@ -306,7 +228,7 @@ fn created(
 fn value_dataset(at: hid_t, path: &str, member: &str, value: &TreeValue) -> Result<Handle, Hdf5Error> {
     let value = Prepared::of(value, path)?;
     let creation = dataset_properties()?;
-    let handle = created(at, path, member, value.kind(), &value.space, creation.id(), H5P_DEFAULT)?;
+    let handle = created(at, path, member, value.kind(), value.space(), creation.id(), H5P_DEFAULT)?;
     // SAFETY: a value that matches type and space.
     let status = unsafe {
         ffi::H5Dwrite(handle.id(), value.kind(), ffi::H5S_ALL, ffi::H5S_ALL, H5P_DEFAULT, value.pointer())

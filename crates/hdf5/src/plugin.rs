@@ -157,9 +157,9 @@ impl FoundPlugins {
         let paths: Vec<_> = self.directories.iter().map(|path| path.display().to_string()).collect();
         let paths = paths.join(" and ");
         let filters = if filters.is_empty() {
-            format!("there is none in {paths}, where it was looked")
+            format!("found none in {paths}")
         } else {
-            format!("those in {paths} have {}", filters.join(", "))
+            format!("plug-ins in {paths} have {}", filters.join(", "))
         };
         let mut text = format!("{filters}; {VARIABLE} names the directories of plug-ins");
         for why in self.failed.iter().take(FAILED_MAX) {
@@ -330,7 +330,7 @@ impl FilterPlugin {
         if !exports_library() {
             return Err(refused("asks HDF5 about the dataset, which this build does not let it".into()));
         }
-        let unsaid = |error: crate::Hdf5Error| refused(format!("can't be asked: {error}"));
+        let unsaid = |error: crate::Hdf5Error| refused(format!("can't examine the dataset: {error}"));
         let creation = properties(PropertyClass::DatasetCreation).map_err(unsaid)?;
         let chunks = space(chunk, None).map_err(unsaid)?;
         let kind = number_type(element);
@@ -348,7 +348,7 @@ impl FilterPlugin {
                 .map_err(|()| refused("can't be applied to such pixels and chunks".into()))?;
             ask(self.class.set_local, id, kind, chunks.id(), |answer| answer >= 0)
                 .map_err(|()| refused(format!("does not take {values:?} for such pixels and chunks")))?;
-            stored_values(id, number).ok_or_else(|| refused("does not say what it stores".into()))
+            stored_values(id, number).ok_or_else(|| refused("does not tell its stored settings".into()))
         }
     }
 }

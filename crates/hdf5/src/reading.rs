@@ -244,16 +244,29 @@ impl ReadFile {
             let kind = Handle::of(ffi::H5Aget_type(opened.id()), what)?;
             let space = Handle::of(ffi::H5Aget_space(opened.id()), what)?;
             let rank = ffi::H5Sget_simple_extent_dims(space.id(), null_mut(), null_mut());
-            if rank != 0 || ffi::H5Tis_variable_str(kind.id()) <= 0 {
+            if rank != 0 || ffi::H5Tget_class(kind.id()) != ffi::H5T_STRING {
                 return Ok(None);
             }
-            let mut read: *mut c_char = null_mut();
-            checked(ffi::H5Aread(opened.id(), kind.id(), (&raw mut read).cast()), what)?;
-            if read.is_null() {
-                return Ok(None);
-            }
-            let bytes = CStr::from_ptr(read).to_bytes().to_vec();
-            ffi::H5free_memory(read.cast());
+            let bytes = if ffi::H5Tis_variable_str(kind.id()) > 0 {
+                let mut read: *mut c_char = null_mut();
+                checked(ffi::H5Aread(opened.id(), kind.id(), (&raw mut read).cast()), what)?;
+                if read.is_null() {
+                    return Ok(None);
+                }
+                let bytes = CStr::from_ptr(read).to_bytes().to_vec();
+                ffi::H5free_memory(read.cast());
+                bytes
+            } else {
+                let length = ffi::H5Tget_size(kind.id());
+                if length > FIXED_TEXT_MAX {
+                    return Ok(None);
+                }
+                let mut bytes = vec![0_u8; length];
+                checked(ffi::H5Aread(opened.id(), kind.id(), bytes.as_mut_ptr().cast()), what)?;
+                let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(length);
+                bytes.truncate(end);
+                bytes
+            };
             let not_text = |_| Hdf5Error::Description { what: format!("{} and find no text", what()) };
             String::from_utf8(bytes).map(Some).map_err(not_text)
         }
@@ -265,6 +278,9 @@ pub(crate) const RANK_MAX: usize = 32;
 
 /// Numbers that are read at once, at the most. With one per frame, nobody would wait for the end of such a recording.
 const NUMBERS_MAX: u64 = 1 << 28;
+
+/// Bytes of an attribute of fixed length, at the most: an object header has no room for more.
+const FIXED_TEXT_MAX: usize = 1 << 16;
 
 /// Texts that are read at once: 1 MiB.
 const TEXTS_AT_ONCE: usize = (1 << 20) / TEXT_BYTES;

@@ -100,7 +100,7 @@ impl NumberArray {
 /// The value of an attribute or a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TreeValue {
-    /// UTF-8, of any length, as h5py writes text.
+    /// A text: ASCII of fixed length, or UTF-8 of variable length if it is long or not ASCII.
     Text(String),
     /// A row of such texts.
     Texts(Vec<String>),

@@ -21,6 +21,8 @@ pub struct Blocks {
     packets: Packets,
     known: Known,
     content: Content,
+    /// Frames of a block.
+    frames: u64,
 }
 
 /// Unit of comparison in bytes.
@@ -47,7 +49,14 @@ impl Blocks {
     /// If the packets can't be sent, with the reason.
     pub fn new(packets: &Packets, known: Known, content: Content) -> Result<Self, String> {
         nilometer_wire::of(packets, &known)?;
-        Ok(Blocks { packets: packets.clone(), known, content })
+        let frames = packets.frames_of_block(known.frame);
+        Ok(Blocks { packets: packets.clone(), known, content, frames })
+    }
+
+    /// The same with another number of frames in a block.
+    #[must_use]
+    pub fn with_frames(self, frames: u64) -> Self {
+        Blocks { frames, ..self }
     }
 
     fn format(&self) -> Box<dyn WireFormat> {
@@ -58,7 +67,7 @@ impl Blocks {
         let format = self.format();
         let parts = &format.geometry().parts;
         let size = format.geometry().frame_size();
-        let frames = self.packets.frames_of_block(self.known.frame);
+        let frames = self.frames;
         let mut frame = vec![0; size];
         let mut prefix = vec![0; format.geometry().prefix];
         self.content.prepare_slot(&mut frame);

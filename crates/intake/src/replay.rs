@@ -18,7 +18,7 @@ use std::{
 use nilometer_model::{ByteRate, Frequency, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
-use crate::transport::{InStep, Outlet, SendPace, Sent, Waiting};
+use crate::transport::{CatchUp, InStep, Outlet, SendPace, Sent, Waiting};
 use nilometer_recording::{
     OVERWRITTEN,
     view::{ReadAhead, RecordingView},
@@ -38,20 +38,20 @@ pub struct Replaying {
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// Its frames never were packets.
-    #[error("the recording is not of packets: nothing says how its frames go over a network")]
+    #[error("the recording is not of packets: replay can't send its frames")]
     NotPackets,
     /// The packet format is unknown, or its packets can't be made again.
     #[error("its packets can't be made again: {0}")]
     Format(String),
     /// It has no times from which to derive a rate.
-    #[error("at which rate it came can't be told from it: give a --rate")]
+    #[error("the recording has no times from which to take its rate: give a --rate")]
     Rate,
     /// The recorder keeps only the latest data, and overtook the replay.
     #[error("{OVERWRITTEN}")]
     Overwritten,
     /// The reading thread ended before the recording did: a bug of this program, which that thread has
     /// reported.
-    #[error("what reads the recording ended before its time: not all of it was sent")]
+    #[error("internal error: the thread that reads the recording ended early, before everything was sent")]
     Reader,
     /// The network failed, or the reading thread could not start.
     #[error("can't send: {0}")]
@@ -219,6 +219,7 @@ struct Sending<'a> {
     /// The pace since its last restart, and the packets sent since then.
     in_step: InStep,
     paced: u64,
+    catch_up: CatchUp,
     /// When the first packet was due.
     begun: Option<Nanos>,
     replayed: Replayed,
@@ -235,6 +236,7 @@ impl<'a> Sending<'a> {
             frames: 0,
             in_step,
             paced: 0,
+            catch_up: CatchUp::default(),
             begun: None,
             replayed: Replayed::default(),
         }
@@ -317,10 +319,14 @@ impl<'a> Sending<'a> {
     ) -> Result<(), ReplayError> {
         let now = self.clock.now();
         self.in_step.look(now, running);
-        let due = self.in_step.at(self.replay.pace.due(self.paced + packets.len() as u64 - 1));
-        waiting.until(due, now, self.clock);
+        let pace = self.replay.pace;
+        let next = self.paced + packets.len() as u64;
+        let due = self.in_step.at(pace.due(next - 1));
+        let length = pace.due(next).since(pace.due(self.paced));
+        waiting.until(self.catch_up.release(due, length), now, self.clock);
+        self.catch_up.released(self.clock.now());
         outlet.send(packets)?;
-        self.paced += packets.len() as u64;
+        self.paced = next;
         self.replayed.latest = self.replayed.latest.max(self.clock.now().since(due));
         Ok(())
     }

@@ -122,8 +122,8 @@ impl FromStr for ChunkShape {
 /// The message for a text that is no scan, with an example of one.
 fn no_scan(text: &str) -> String {
     format!(
-        "scan {text}: write 1 to {SCAN_SIDES_MAX} numbers of at least 1 with `x` between them, slowest first: 20x30, or \
-         ?x30 for as many lines as come"
+        "scan {text}: write 1 to {SCAN_SIDES_MAX} numbers of at least 1, slowest first: 20x30, or ?x30 for any \
+         number of lines"
     )
 }
 

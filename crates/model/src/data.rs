@@ -28,8 +28,8 @@ pub struct Data {
     /// How many times smaller bitshuffle with LZ4 makes the frames. The generator searches an `intensity`
     /// that meets this within 10 %.
     pub compressibility: Option<f64>,
-    /// Number of frames that differ in more than their stamp; they repeat in a cycle. `None` means as many as
-    /// suit their size.
+    /// Number of frames that differ in more than their stamp, 1 to 4096; they repeat in a cycle. `None` means as
+    /// many as suit their size.
     pub distinct: Option<u64>,
 }
 
@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for WordOrTable {
 }
 
 impl Data {
-    /// Asks for frames that bitshuffle with LZ4 makes so many times smaller, in place of an intensity.
+    /// Requests frames that bitshuffle with LZ4 makes `factor` times smaller, in place of an intensity.
     pub fn set_compressibility(&mut self, factor: f64) -> Result<(), String> {
         let changed = Data { intensity: None, compressibility: Some(factor), ..self.clone() };
         changed.check()?;

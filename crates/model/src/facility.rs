@@ -35,7 +35,7 @@ pub struct Facility {
     /// How long data stay at least after they arrive. `None` if they may go as soon as they are copied.
     #[serde(default, deserialize_with = "some_time")]
     pub retention: Option<Nanos>,
-    /// The space for data. `None` if it is to be found.
+    /// The space for data. `None` if Nilometer computes the space needed.
     #[serde(default, deserialize_with = "some_space")]
     pub capacity: Option<Bytes>,
 }
@@ -46,7 +46,7 @@ pub struct Facility {
 pub struct Member {
     /// A name of the catalogue, or the path of an instrument's file.
     pub name: String,
-    /// How many there are: 1 to 100 000.
+    /// Number of instruments of this kind: 1 to 100 000.
     #[serde(default = "one", deserialize_with = "counted")]
     pub count: u64,
     /// Share of each day in which it delivers, its own pauses included: above 0, at most 1.

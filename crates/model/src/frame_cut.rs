@@ -87,7 +87,8 @@ impl ChunkShape {
         if filled > CHUNK_MAX || filled > frames.saturating_mul(TILES_FILLED) {
             let filled = Bytes(filled);
             return Err(format!(
-                "chunk = \"{self}\": those of a frame are filled up to {filled} at its edges: write sides that fit better"
+                "chunk = \"{self}\": the chunks of a frame are filled up to {filled} at its edges: write sides that \
+                 fit better"
             ));
         }
         Ok(())

@@ -24,13 +24,13 @@ pub struct Instrument {
     /// Keys with values that no source gives.
     #[serde(default)]
     pub assumed: Vec<String>,
-    /// Pixels of a frame: slowest dimension first.
+    /// Pixels of a frame: slowest dimension first. A frame has 1 B to 2 GiB.
     pub shape: Vec<u64>,
     /// The type of a pixel.
     pub pixel: PixelType,
-    /// Frames a second, of each stream.
+    /// Frames a second, of each stream: above 0 Hz, at most 10 MHz.
     pub frame_rate: Frequency,
-    /// Streams that deliver frames in step.
+    /// Streams that deliver frames in step, 1 to 1000.
     #[serde(default = "one")]
     pub streams: u64,
     /// Frames come in bursts, with a pause after each.
@@ -82,8 +82,8 @@ fn names_format(text: &str) -> bool {
 }
 
 /// Keys of an instrument's file that may appear in `assumed`.
-const FIGURES: [&str; 9] =
-    ["shape", "pixel", "frame_rate", "streams", "burst", "recording", "data", "readers", "packets"];
+const FIGURES: [&str; 10] =
+    ["shape", "pixel", "frame_rate", "streams", "burst", "recording", "cbf", "data", "readers", "packets"];
 
 /// The format of a frame on storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -304,17 +304,17 @@ impl Instrument {
         self.cbf.check(self.frame_rate.period()).map_err(|why| format!("cbf: {why}"))
     }
 
-    /// Checks that frames that arrive in packets can be HDF5 chunks: each must be a block by itself.
+    /// Checks that frames that arrive in packets can be HDF5 chunks: packets of samples have no frames.
     fn check_packets_in_hdf5(&self) -> Result<(), String> {
         let Some(packets) = self.packets.as_ref().filter(|_| self.recording.format == Format::Hdf5) else {
             return Ok(());
         };
         let frame = self.frame_size();
-        if packets.detector(frame).is_some() && packets.frames_of_block(frame) == 1 {
+        if packets.detector(frame).is_some() {
             return Ok(());
         }
-        Err("format = \"hdf5\": of what comes in packets only frames of detectors that are whole pages of 4096 B can go into \
-             HDF5; write format = \"raw\""
+        Err("format = \"hdf5\": these packets have samples, and only the frames of a detector can go into HDF5; write format = \
+             \"raw\""
             .into())
     }
 

@@ -143,7 +143,7 @@ impl Invalid {
             Invalid::WarmRead => "the read came from the page cache",
             Invalid::NotDirect => "O_DIRECT went through the page cache",
             Invalid::NotPreallocated => "the file system can't preallocate: its data were written without",
-            Invalid::Wrong => "a reader found frames that are not what was written",
+            Invalid::Wrong => "a reader found frames that differ from those written",
             Invalid::Starved(_) => "the tool itself waited for a processor",
             Invalid::Slow(_) => "the simulated instrument could not keep its own pace on this machine",
             Invalid::Bursts(_) => {

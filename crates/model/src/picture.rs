@@ -1,5 +1,5 @@
-//! A frame that is one picture, and the exposure data for the header of its CBF file: the table `[cbf]` of an
-//! instrument's file.
+//! A frame that is one picture, and the geometry and exposure data for the header of its CBF file: the table `[cbf]` of
+//! an instrument's file. Files of HDF5 have them too, at the places of NXmx.
 //!
 //! Sources: DECTRIS, "PILATUS CBF header" (dectris.com/support/downloads/header-docs/cbf: keywords, values
 //! and units). The imgCIF dictionary has an example of a mini CBF file (`mmcif_img.dic`, category
@@ -29,11 +29,52 @@ pub struct CbfHeader {
     /// frame rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exposure_period: Option<Nanos>,
+    /// The side of a pixel, which is a square: `Pixel_size`, in m. `None` means that of a Pilatus, 172 um.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pixel_size: Option<Length>,
+    /// The thickness of the sensor, which is silicon: `Silicon sensor, thickness`, in m.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sensor_thickness: Option<Length>,
+    /// The point where the beam would hit the detector: `Beam_xy`, in pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beam_center: Option<BeamPixel>,
+}
+
+/// A point on the detector or beside it, in hundredths of a pixel from the outer corner of the first one. Instruments
+/// write it in pixels, along a row and along a column: `[737.5, 839.5]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "[f64; 2]", into = "[f64; 2]")]
+pub struct BeamPixel {
+    x: i64,
+    y: i64,
+}
+
+/// Hundredths in a pixel, and the largest distance from the first pixel.
+const HUNDREDTHS: f64 = 100.0;
+const PIXELS_MAX: f64 = 1e6;
+
+impl TryFrom<[f64; 2]> for BeamPixel {
+    type Error = String;
+
+    fn try_from(pixels: [f64; 2]) -> Result<Self, String> {
+        if !pixels.iter().all(|pixel| pixel.abs() <= PIXELS_MAX) {
+            return Err("beam_center: write two numbers of pixels, each at most 1000000".into());
+        }
+        let [x, y] = pixels.map(|pixel| (pixel * HUNDREDTHS).round() as i64);
+        Ok(BeamPixel { x, y })
+    }
+}
+
+impl From<BeamPixel> for [f64; 2] {
+    fn from(beam: BeamPixel) -> Self {
+        [beam.x, beam.y].map(|hundredths| hundredths as f64 / HUNDREDTHS)
+    }
 }
 
 /// Limits that no instrument and no X-rays exceed.
 const DISTANCE_MAX: Length = Length(1_000_000_000_000_000_000);
 const WAVELENGTH_MAX: Length = Length(1_000_000_000);
+const SENSOR_MAX: Length = Length(10_000_000_000_000);
 const TIME_MAX: Nanos = Nanos(86_400_000_000_000);
 
 impl CbfHeader {
@@ -44,7 +85,7 @@ impl CbfHeader {
 
     /// Refuses values that make no sense for pictures with this period; the message says how to correct it.
     pub(crate) fn check(&self, period: Nanos) -> Result<(), String> {
-        let CbfHeader { detector_distance, wavelength, exposure_time, exposure_period } = *self;
+        let CbfHeader { detector_distance, wavelength, exposure_time, exposure_period, .. } = *self;
         let is_length =
             |length: Option<Length>, most| length.is_none_or(|length| length > Length(0) && length <= most);
         if !is_length(detector_distance, DISTANCE_MAX) {
@@ -52,6 +93,9 @@ impl CbfHeader {
         }
         if !is_length(wavelength, WAVELENGTH_MAX) {
             return Err("wavelength: write more than 0 A and at most 1 um".into());
+        }
+        if ![self.pixel_size, self.sensor_thickness].into_iter().all(|length| is_length(length, SENSOR_MAX)) {
+            return Err("pixel_size and sensor_thickness: write more than 0 m and at most 10 mm".into());
         }
         let mut times = [exposure_time, exposure_period].into_iter().flatten();
         if times.any(|time| time == Nanos(0) || time > TIME_MAX) {
@@ -70,12 +114,19 @@ impl CbfHeader {
 impl fmt::Display for CbfHeader {
     /// The given values in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CbfHeader { detector_distance, wavelength, exposure_time, exposure_period } = *self;
+        let CbfHeader { detector_distance, wavelength, exposure_time, exposure_period, .. } = *self;
         let distance = detector_distance.map(|length| format!("detector distance {} m", length.metres()));
         let wavelength = wavelength.map(|length| format!("wavelength {} A", length.angstrom()));
         let time = exposure_time.map(|time| format!("exposure time {time}"));
         let period = exposure_period.map(|period| format!("exposure period {period}"));
-        let said: Vec<_> = [distance, wavelength, time, period].into_iter().flatten().collect();
+        let pixel = self.pixel_size.map(|length| format!("pixels of {} um", length.micrometres()));
+        let sensor = self.sensor_thickness.map(|length| format!("silicon of {} um", length.micrometres()));
+        let beam = self.beam_center.map(|beam| {
+            let [x, y] = beam.into();
+            format!("beam at {x}, {y}")
+        });
+        let said = [distance, wavelength, time, period, pixel, sensor, beam];
+        let said: Vec<_> = said.into_iter().flatten().collect();
         f.write_str(&said.join(", "))
     }
 }
@@ -95,6 +146,8 @@ pub struct Picture {
 
 /// The counters of a Pilatus have 20 bits.
 pub const COUNT_CUTOFF: u32 = 0xf_ffff;
+/// The side of its pixels: 172 um.
+const PILATUS_PIXEL: Length = Length(172_000_000_000);
 
 impl Picture {
     /// A picture of a counting detector without exposure data.
@@ -104,6 +157,9 @@ impl Picture {
             wavelength: None,
             exposure_time: None,
             exposure_period: None,
+            pixel_size: None,
+            sensor_thickness: None,
+            beam_center: None,
         };
         Picture { rows, columns, header, count_cutoff: COUNT_CUTOFF }
     }
@@ -115,13 +171,22 @@ impl Picture {
 
     /// The lines of the mini header for these values, in the order of a Pilatus.
     pub fn header_lines(&self) -> String {
-        let CbfHeader { detector_distance, wavelength, exposure_time, exposure_period } = self.header;
+        let CbfHeader { detector_distance, wavelength, exposure_time, exposure_period, .. } = self.header;
+        let sensor = self.header.sensor_thickness;
+        let pixel = self.header.pixel_size.unwrap_or(PILATUS_PIXEL).micrometres();
+        let beam = self.header.beam_center.map(|beam| {
+            let [x, y] = beam.into();
+            format!("# Beam_xy ({x:.2}, {y:.2}) pixels\r\n")
+        });
         let lines = [
+            Some(format!("# Pixel_size {pixel}e-6 m x {pixel}e-6 m\r\n")),
+            sensor.map(|length| format!("# Silicon sensor, thickness {:.6} m\r\n", length.metres())),
             exposure_time.map(|time| format!("# Exposure_time {:.7} s\r\n", time.seconds())),
             exposure_period.map(|period| format!("# Exposure_period {:.7} s\r\n", period.seconds())),
             Some(format!("# Count_cutoff {} counts\r\n", self.count_cutoff)),
             wavelength.map(|length| format!("# Wavelength {:.5} A\r\n", length.angstrom())),
             detector_distance.map(|length| format!("# Detector_distance {:.5} m\r\n", length.metres())),
+            beam,
         ];
         lines.into_iter().flatten().collect()
     }
@@ -133,22 +198,29 @@ mod tests {
 
     #[test]
     fn a_header_says_what_is_known_in_the_units_of_the_field() {
-        assert_eq!(Picture::new(2, 3).header_lines(), "# Count_cutoff 1048575 counts\r\n");
+        let pixels = "# Pixel_size 172e-6 m x 172e-6 m\r\n";
+        assert_eq!(Picture::new(2, 3).header_lines(), format!("{pixels}# Count_cutoff 1048575 counts\r\n"));
         let header = CbfHeader {
             detector_distance: "200 mm".parse().ok(),
             wavelength: "103.32 pm".parse().ok(),
             exposure_time: "3 ms".parse().ok(),
             exposure_period: "8 ms".parse().ok(),
+            pixel_size: "75 um".parse().ok(),
+            sensor_thickness: "450 um".parse().ok(),
+            beam_center: BeamPixel::try_from([737.5, -2.25]).ok(),
         };
         let picture = Picture { header, ..Picture::new(2, 3) };
         assert_eq!(
             picture.header_lines(),
-            "# Exposure_time 0.0030000 s\r\n# Exposure_period 0.0080000 s\r\n# Count_cutoff 1048575 counts\r\n\
-             # Wavelength 1.03320 A\r\n# Detector_distance 0.20000 m\r\n"
+            "# Pixel_size 75e-6 m x 75e-6 m\r\n# Silicon sensor, thickness 0.000450 m\r\n\
+             # Exposure_time 0.0030000 s\r\n# Exposure_period 0.0080000 s\r\n# Count_cutoff 1048575 counts\r\n\
+             # Wavelength 1.03320 A\r\n# Detector_distance 0.20000 m\r\n\
+             # Beam_xy (737.50, -2.25) pixels\r\n"
         );
         assert_eq!(
             header.to_string(),
-            "detector distance 0.2 m, wavelength 1.0332 A, exposure time 3 ms, exposure period 8 ms"
+            "detector distance 0.2 m, wavelength 1.0332 A, exposure time 3 ms, exposure period 8 ms, \
+             pixels of 75 um, silicon of 450 um, beam at 737.5, -2.25"
         );
     }
 }

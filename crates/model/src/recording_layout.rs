@@ -28,12 +28,12 @@ pub struct RecordingLayout {
     /// Pixels of a chunk of an HDF5 dataset; `None` means a whole frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk: Option<ChunkShape>,
-    /// Frames of a file, if there are many files. `None` means that the recorder chooses files of a size that
-    /// suits storage.
+    /// Frames of a file of at most 1 TiB, if there are many files. `None` means that the recorder chooses files
+    /// of a size that suits storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames_per_file: Option<u64>,
-    /// Threads that encode frames, over all writers, if the format needs encoding. `None` means one a
-    /// processor.
+    /// Threads that encode frames, over all writers, if the format needs encoding: 1 to 1024. `None` means one
+    /// a processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoders: Option<u32>,
     /// A file in XML or TOML that describes the other content of HDF5 files. A relative path starts at the
@@ -68,7 +68,7 @@ impl RecordingLayout {
         if file.is_some_and(|bytes| bytes == 0 || bytes > FILE_MAX) {
             let frames = self.frames_per_file.unwrap_or_default();
             return Err(format!(
-                "frames_per_file = {frames}: write at least 1 and so many that a file has at most 1 TiB, or leave it out"
+                "frames_per_file = {frames}: write at least 1, for files of at most 1 TiB, or leave it out"
             ));
         }
         if !self.storing.is_many_files() && self.frames_per_file.is_some() {
@@ -163,8 +163,8 @@ impl RecordingLayout {
         let cut = chunk.of_frames(shape, pixel.bits() / 8)?;
         if cut.frames > 1 {
             return Err(format!(
-                "chunk = \"{chunk}\": a recording has a frame or a part of one in a chunk: write at most {}; `nilometer export \
-                 --format hdf5 --chunk {chunk}` puts several into one when all are there",
+                "chunk = \"{chunk}\": a recording's chunk holds at most one frame: write at most {}; `nilometer \
+                 export --format hdf5 --chunk {chunk}` puts several into one",
                 sides_text(shape)
             ));
         }
@@ -193,7 +193,7 @@ impl RecordingLayout {
         if pixel != PixelType::Int32 || shape.len() != 2 || size.0 > CBF_MAX {
             let name = pixel.name();
             return Err(format!(
-                "format = \"cbf\": a file holds a picture of int32 with rows and columns and at most 1 GiB, and this is \
+                "format = \"cbf\": a file holds a picture of int32 with rows, columns and at most 1 GiB, not \
                  {shape:?} of {name}; write format = \"raw\""
             ));
         }

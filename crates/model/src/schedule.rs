@@ -20,9 +20,9 @@ pub struct Schedule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
-    /// Frames in a burst, of each stream.
+    /// Frames in a burst, of each stream. At least 1.
     pub frames: u64,
-    /// How much later than a period the next frame is due.
+    /// The pause after a burst, in addition to the frame period.
     pub pause: Nanos,
 }
 

@@ -279,6 +279,11 @@ impl Length {
         self.0 as f64 / 1e15
     }
 
+    /// In micrometres.
+    pub fn micrometres(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
     /// In ångström, 10^-10 m.
     pub fn angstrom(self) -> f64 {
         self.0 as f64 / 1e5

@@ -105,8 +105,8 @@ fn machines(reports: Vec<RankReport>, network: Option<Subnet>) -> Result<Vec<Rea
         if let Some(Reached { name, address, .. }) = alike {
             let other = &machine.name;
             return Err(format!(
-                "{name} and {other} both have the address {address}: say which network is meant, with --network, or with \
-                 network in a plan"
+                "{name} and {other} both have the address {address}: select the network, with --network, or \
+                 with network in a plan"
             ));
         }
     }

@@ -142,7 +142,7 @@ impl OfferedRate {
             }
             OfferedRate::RateIops(0) => Err("rate_iops = 0: write 1 or more, or leave it out".into()),
             _ if self.interval(block).0 * u64::from(workers) > PATIENCE.0 => Err(format!(
-                "{}: of {workers} workers each would wait for more than {PATIENCE} from one operation to the next: write \
+                "{}: each of {workers} workers would wait more than {PATIENCE} between operations: write \
                  more, or fewer workers",
                 self.phrase().unwrap_or_default()
             )),
@@ -218,7 +218,7 @@ impl BackgroundSweep {
 
     fn of_workload(&self, workload: &WorkloadSweep) -> Result<Vec<BackgroundLoad>, String> {
         if self.count.is_some() {
-            return Err("background: count: it is of an instrument; of a workload write workers".into());
+            return Err("background: count: only an instrument has it; for a workload write workers".into());
         }
         let loads = workload.cells().into_iter().map(LoadWork::Workload);
         let phase = self.phase.map(|PhaseName(phase)| phase);
@@ -254,7 +254,7 @@ impl BackgroundSweep {
 }
 
 /// The message for a load without work, or with two kinds.
-const NO_WORK: &str = "background: write what works beside, [stage.background.workload.NAME] or \
+const NO_WORK: &str = "background: write the load, [stage.background.workload.NAME] or \
                        [stage.background.ingest], one of them";
 /// The most instruments beside a cell.
 const INSTRUMENTS_MAX: u32 = 64;
@@ -315,10 +315,7 @@ impl BackgroundLoad {
         };
         let parameters = workload.parameters();
         if workload.copies() || parameters.traits().least_processes > 1 {
-            return wrong(format!(
-                "a workload `{}` like this is none that goes on beside others",
-                workload.name()
-            ));
+            return wrong(format!("a workload `{}` like this can't go on beside others", workload.name()));
         }
         let measured: Vec<&str> = self.measured().into_iter().map(Phase::name).collect();
         if measured.is_empty() {

@@ -43,9 +43,7 @@ pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
     check_mpi_io(run)?;
     check_pool(run.pool.as_deref())?;
     if run.workload.parameters().traits().needs_all_of_others && (run.time_limit.is_some() || run.stonewall) {
-        return Err(
-            "shift: what another worker wrote is read whole: write no time_limit and no stonewall".into()
-        );
+        return Err("shift: a worker reads another's file whole: write no time_limit and no stonewall".into());
     }
     run.offered.check(run.block_size(), run.workers)?;
     if !run.offered.is_none() && run.workload.parameters().least_time(Phase::Wait, 1).0 > 0 {

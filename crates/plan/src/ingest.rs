@@ -153,7 +153,7 @@ impl Condition {
         let Condition { name, enter, leave, .. } = self;
         let mut texts = [("name", name), ("enter", enter), ("leave", leave)].into_iter();
         match texts.find(|(_, value)| value.trim().is_empty()) {
-            Some((key, _)) => Err(format!("{key} is empty: write what it says, or what it does")),
+            Some((key, _)) => Err(format!("{key} is empty: write a name, or a command")),
             None => Ok(()),
         }
     }
@@ -310,7 +310,7 @@ impl RecordingRun {
     /// The pace of frames, in words.
     pub fn pace(&self) -> String {
         match self.goal {
-            Goal::Limit => "as fast as it is taken".into(),
+            Goal::Limit => "at full speed".into(),
             Goal::Pace => format!("at {}", self.rate()),
             Goal::Search => "at the highest rate without loss".into(),
             Goal::Buffer => format!("at {}, with the smallest buffer without loss", self.rate()),

@@ -153,8 +153,8 @@ pub(super) fn check_mpi_io(run: &WorkloadRun) -> Result<(), String> {
     ];
     match ends.into_iter().find(|(_, is_written)| *is_written && parameters.traits().shares_a_file) {
         Some((key, _)) => Err(format!(
-            "{key}: all processes make the same calls on a file that they share by MPI-IO, and one that ended earlier would \
-             leave the others waiting: leave it out"
+            "{key}: all processes make the same calls on a file shared by MPI-IO; if one ended earlier, the \
+             others would wait: leave it out"
         )),
         None => Ok(()),
     }
@@ -210,7 +210,7 @@ layout = "strided"
         let cells = cells(&format!("{before}[stage.workload.stream]{workload}"));
         assert!(cells.len() == 2 && cells[1].ends_with("MPI-IO independent"), "{cells:?}");
         let why = refused("engine = [\"sync\", \"mpi_io\"]", "engine = \"sync\"");
-        assert!(why.contains("mpi_io: it is of the engine `mpi_io`: add it to engine"), "{why}");
+        assert!(why.contains("mpi_io: only the engine `mpi_io` uses it: add the engine"), "{why}");
     }
 
     #[test]
@@ -240,9 +240,6 @@ layout = "strided"
         let (before, _) = PLAN.split_once("[stage.workload.stream]").expect("it is there");
         let walk = "[stage.workload.walk]\nlevels = 1\nbranching = 1\nfiles = 1\n";
         let why = parse(&format!("{before}{walk}"), "my.toml", 1.0).expect_err("no data").to_string();
-        assert!(
-            why.contains("engine = \"mpi_io\": this workload is not made by it: write `stream`"),
-            "{why}"
-        );
+        assert!(why.contains("engine = \"mpi_io\": this workload can't use it: write `stream`"), "{why}");
     }
 }

@@ -78,7 +78,7 @@ pub trait Parameters {
 
     /// Refuses work that MPI-IO can't do with these calls.
     fn check_mpi_io(&self, _calls: MpiIoCalls) -> Result<(), String> {
-        Err("this workload is not made by it: write `stream`, or another engine".into())
+        Err("this workload can't use it: write `stream`, or another engine".into())
     }
 
     /// Makes it larger or smaller by a factor, in whole blocks and items, at least one.

@@ -114,11 +114,16 @@ impl IngestSweep {
                 return Err(format!("writers: write 1 to {WRITERS_MAX}"));
             }
             if self.read.is_some() && instrument.recording.format != Format::Hdf5 {
-                return Err("read: only what is recorded in HDF5 is read so; write format = \"hdf5\", or leave it out".into());
+                return Err(
+                    "read: it works only with recordings in HDF5; write format = \"hdf5\", or leave it out"
+                        .into(),
+                );
             }
             let route = self.route(&instrument)?;
             if self.network.is_some() && route != Route::Network {
-                return Err("network: frames come over none between machines; write route = \"network\", or leave it out".into());
+                return Err("network: frames cross no network between machines; write route = \"network\", \
+                            or leave it out"
+                    .into());
             }
             let mut run = RecordingRun {
                 swept,
@@ -168,8 +173,8 @@ impl IngestSweep {
         ];
         if let Some((key, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
             return Err(format!(
-                "{key}: an instrument that is a load is recorded in place, onto the target, for as long as what it is \
-                 beside takes, and read by nobody; leave it out"
+                "{key}: the recording of a load is in place, onto the target, as long as the measurement \
+                 beside it, and without readers; leave it out"
             ));
         }
         let whole = IngestSweep { duration: Some(LONG_ENOUGH), route: Some(Route::InPlace), ..self.clone() };
@@ -388,7 +393,7 @@ rate = ["1 Hz", "50 Hz"]
         assert_eq!((plan.cells.len(), names.len()), (16, 16), "{names:?}");
         let last = plan.cells.last().expect("there are some");
         assert!(
-            last.to_string().starts_with("camera as hdf5 in 5x5, bslz4, 2 lanes as fast as it is taken"),
+            last.to_string().starts_with("camera as hdf5 in 5x5, bslz4, 2 lanes at full speed"),
             "{last}"
         );
         assert!(last.to_string().ends_with("read by line"), "{last}");
@@ -416,7 +421,7 @@ rate = ["1 Hz", "50 Hz"]
             (
                 "frames = 100",
                 "frames = 100\nread = \"line\"",
-                &["my.toml:5", "only what is recorded in HDF5"],
+                &["my.toml:5", "it works only with recordings in HDF5"],
             ),
             ("frames = 100", "frames = 100\nread = \"lines\"", &["line 9", "`line`"]),
             ("frames = 100", "frames = 100\nwriters = 0", &["my.toml:5", "writers: write 1 to 64"]),

@@ -212,7 +212,8 @@ fn check_patience(plan: &Plan, cells: &[Cell]) -> Result<(), String> {
     }
     let hang_after = plan.hang_after;
     Err(format!(
-        "hang_after = \"{hang_after}\": write more than {PATIENCE}, which a worker that is held to a rate, or thinks, may wait for"
+        "hang_after = \"{hang_after}\": write more than {PATIENCE}: a worker with a rate or a think time \
+         may wait that long"
     ))
 }
 
@@ -260,7 +261,7 @@ fn add_cells(
     cells: &mut Vec<Cell>,
 ) -> Result<Vec<String>, String> {
     let Some(workload) = &stage.workload else {
-        return Err("write what is measured: [stage.workload.NAME], [stage.ingest] or [stage.network]".into());
+        return Err("write the measurement: [stage.workload.NAME], [stage.ingest] or [stage.network]".into());
     };
     setting::check_settings(&stage.setting)?;
     let name = stage.name.get_ref();

@@ -93,7 +93,7 @@ pub(super) fn check_settings(settings: &BTreeMap<String, SettingSweep>) -> Resul
     for (name, sweep) in settings {
         let wrong = |key: &str, why: &str| Err(format!("setting.\"{name}\": {key} {why}"));
         if name.trim().is_empty() {
-            return Err("setting: a name is empty: write what reports call it".into());
+            return Err("setting: a name is empty: write the name for reports".into());
         }
         if sweep.values.is_empty() {
             return wrong("values", "is empty: write at least one text");

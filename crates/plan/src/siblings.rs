@@ -69,14 +69,14 @@ const WORKERS_MOST: u32 = 64;
 fn check_workers(written: &Sweep<u32>, most: u32, runs: &[WorkloadRun]) -> Result<(), String> {
     if written.values().iter().any(|count| *count < 2) || most > WORKERS_MOST {
         return Err(format!(
-            "siblings = \"workers\": each by itself is measured as well: write workers = 2 to {WORKERS_MOST}"
+            "siblings = \"workers\": each worker also runs alone: write workers = 2 to {WORKERS_MOST}"
         ));
     }
     let together = runs.iter().find(|run| !run.workload.parameters().traits().has_workers_apart);
     together.map_or(Ok(()), |run| {
         Err(format!(
-            "siblings = \"workers\": workers of `{}` have something together, so that none can be measured by itself: leave \
-             siblings out, or write a workload in which each has files of its own",
+            "siblings = \"workers\": workers of `{}` share something, so none can work alone: leave \
+             siblings out, or write a workload whose workers have their own files",
             run.workload.name()
         ))
     })
@@ -121,7 +121,7 @@ access = "buffered"
             (
                 "\"targets\"\nworkers = 4\n[stage.workload.stream]",
                 "\"workers\"\nworkers = 4\n[stage.workload.stream]\nlayout = \"segmented\"",
-                "workers of `stream` have something together",
+                "workers of `stream` share something",
             ),
             ("\"targets\"", "\"disks\"", "expected `targets` or `workers`"),
         ] {

@@ -237,12 +237,12 @@ impl Stage {
         let is_used = self.engine.values().contains(&EngineKind::MpiIo);
         if self.mpi_io.is_some() && !is_used {
             return Err(
-                "mpi_io: it is of the engine `mpi_io`: add it to engine, or leave the table out".into()
+                "mpi_io: only the engine `mpi_io` uses it: add the engine, or leave the table out".into()
             );
         }
         if is_used && self.siblings == Some(Siblings::Workers) {
             return Err(
-                "siblings = \"workers\": processes call MPI-IO together, so that no worker can be measured by itself: write \
+                "siblings = \"workers\": processes call MPI-IO together, so no worker can run alone: write \
                  another engine, or leave siblings out"
                     .into(),
             );
@@ -289,7 +289,7 @@ impl Stage {
         let refused = [
             (
                 run.instrument.recording.format == Format::Hdf5,
-                "HDF5 files are not made over several targets: write another format",
+                "HDF5 files lie on one target: write another format",
             ),
             (run.onto == Onto::Nothing, "nothing is stored: leave onto out"),
             (run.route == Route::Network, "it is made by one process: leave route out, or write another"),
@@ -302,7 +302,7 @@ impl Stage {
         ];
         match refused.into_iter().find(|(is_so, _)| *is_so) {
             Some((_, why)) => {
-                Err(format!("volumes: of one recording over several targets, {why}, or leave volumes out"))
+                Err(format!("volumes: one recording over several targets: {why}, or leave volumes out"))
             }
             None => Ok(()),
         }

@@ -69,7 +69,7 @@ pub enum RecordError {
     },
     /// A table, view, index or trigger differs from Nilometer's. A file that only resembles a record could run
     /// anything when it is read.
-    #[error("{path}: not a record of nilometer: {what} in it is not what nilometer made")]
+    #[error("{path}: not a record of nilometer: {what} in it differs from the one that nilometer makes")]
     Changed {
         /// The file.
         path: PathBuf,
@@ -91,9 +91,7 @@ pub enum RecordError {
         source: std::io::Error,
     },
     /// The record holds results of other programs, so no campaign can resume it.
-    #[error(
-        "{path}: the record holds no campaign of nilometer: its results can be read, and not gone on with"
-    )]
+    #[error("{path}: the record holds no campaign of nilometer: you can read its results, but not resume it")]
     NoCampaign {
         /// The record.
         path: PathBuf,

@@ -182,7 +182,7 @@ fn link(row: &Row<'_>) -> rusqlite::Result<NetworkLink> {
         speed: row.get::<_, Option<f64>>("speed")?.map(ByteRate),
         mtu: row.get::<_, Option<u64>>("mtu")?.map(Bytes),
         bond: bond.map(|text| from_json("a bond", text)).transpose()?,
-        offloads: offloads.map(|text| from_json("what a link does", text)).transpose()?,
+        offloads: offloads.map(|text| from_json("offloads of a link", text)).transpose()?,
     })
 }
 

@@ -1,380 +1,435 @@
--- The record of one campaign. Times are in nanoseconds, sizes in bytes. Any SQLite tool may read it, also while the
--- campaign runs. Only nilometer writes it.
+-- The record of one campaign. Times are in nanoseconds and sizes in bytes, unless a comment names another unit. Any
+-- SQLite tool may read it, also during the campaign. Only Nilometer writes it.
 
--- Exactly one row.
+-- The campaign. Exactly one row.
 CREATE TABLE campaign (
-    id        INTEGER PRIMARY KEY CHECK (id = 1),
-    title     TEXT NOT NULL,
-    nilometer TEXT NOT NULL,             -- version of the program
-    started   TEXT NOT NULL,             -- UTC, ISO 8601
-    plan      TEXT,                      -- the resolved plan without its cells, and its targets, JSON; null of results
-                                         -- that no campaign of nilometer gave
-    warm_up   INTEGER NOT NULL,          -- rounds that count for nothing: repeats below this number
-    repeats   INTEGER NOT NULL,          -- rounds that count, as planned
-    margin    REAL NOT NULL              -- no difference smaller than this counts as one, in percent
+    id        INTEGER PRIMARY KEY CHECK (id = 1),  -- always 1
+    title     TEXT NOT NULL,                       -- title of the plan
+    nilometer TEXT NOT NULL,                       -- version of the program
+    started   TEXT NOT NULL,                       -- start in UTC, ISO 8601
+    plan      TEXT,                                -- the resolved plan without its cells, and its targets, JSON. Null
+                                                   -- if `import` made the record
+    warm_up   INTEGER NOT NULL,                    -- rounds that do not count: repeats below this number
+    repeats   INTEGER NOT NULL,                    -- planned rounds that count
+    margin    REAL NOT NULL                        -- differences smaller than this do not count, in percent
 );
 
--- What happened besides: a target was left out, the campaign was resumed, the calendar's clock was set.
+-- Incidents of the campaign. Examples: it gave up a target, somebody resumed it, the clock of the calendar changed.
 CREATE TABLE event (
-    id   INTEGER PRIMARY KEY,
-    at   INTEGER NOT NULL,               -- since 1970, UTC
-    what TEXT NOT NULL
+    id   INTEGER PRIMARY KEY,            -- in the order of time
+    at   INTEGER NOT NULL,               -- time since 1970, UTC
+    what TEXT NOT NULL                   -- the incident in words
 );
 
--- Every directory that the campaign made on a target, or was about to make: noted before, so that what a killed
--- campaign left can be removed when it is resumed.
+-- Directories on targets. The campaign adds a row before it makes a directory. After a kill, a resumed campaign removes
+-- them.
 CREATE TABLE run (
-    id        INTEGER PRIMARY KEY,
-    target    INTEGER NOT NULL REFERENCES target (id),
-    directory TEXT NOT NULL
+    id        INTEGER PRIMARY KEY,                      -- in the order of time
+    target    INTEGER NOT NULL REFERENCES target (id),  -- the target
+    directory TEXT NOT NULL                             -- path of the directory
 );
 
--- Where and with what it was measured, one row a fact and node.
+-- Facts about the machines of the campaign, such as the kernel. One row for each fact and machine.
 CREATE TABLE environment (
-    node  INTEGER NOT NULL,
-    key   TEXT NOT NULL,
-    value TEXT NOT NULL,
+    node  INTEGER NOT NULL,              -- number of the machine, as in machine
+    key   TEXT NOT NULL,                 -- name of the fact
+    value TEXT NOT NULL,                 -- the fact in words
     PRIMARY KEY (node, key)
 );
 
--- The machines of its processes, in the order of the first process on each; that of process 0 is machine 0.
+-- Machines, in the order of the first process on each. Machine 0 has process 0.
 CREATE TABLE machine (
-    id   INTEGER PRIMARY KEY,            -- environment.node
-    name TEXT NOT NULL                   -- its host name
+    id   INTEGER PRIMARY KEY,            -- number of the machine, as in environment
+    name TEXT NOT NULL                   -- host name
 );
 
--- Their network interfaces that were up, but the loopback; members of a bond are a part of it.
+-- Network interfaces that were up, without the loopback. Members of a bond are a part of it.
 CREATE TABLE link (
-    machine  INTEGER NOT NULL REFERENCES machine (id),
-    name     TEXT NOT NULL,
-    is_card  INTEGER NOT NULL,           -- 1: a card, or a bond of cards; of others the speed is what their driver says
-    speed    REAL,                       -- bytes a second; null where it does not say
-    mtu      INTEGER,
-    bond     TEXT,                       -- JSON: how its members are used, and which they are; null of none
-    offloads TEXT,                       -- JSON: what card and kernel do for many packets at once, as far as it is on;
-                                         -- null where nobody tells
+    machine  INTEGER NOT NULL REFERENCES machine (id),  -- the machine
+    name     TEXT NOT NULL,                             -- name on the machine
+    is_card  INTEGER NOT NULL,                          -- 1: a card, or a bond of cards. The speed of other interfaces
+                                                        -- is arbitrary
+    speed    REAL,                                      -- capacity in bytes a second. Null if the driver does not
+                                                        -- report it
+    mtu      INTEGER,                                   -- longest packet, in bytes
+    bond     TEXT,                                      -- mode and members of a bond, JSON. Null if it is no bond
+    offloads TEXT,                                      -- offloads that are on (`ethtool -k`), JSON. Null if unknown
     PRIMARY KEY (machine, name)
 ) WITHOUT ROWID;
 
+-- Targets of the campaign.
 CREATE TABLE target (
     id          INTEGER PRIMARY KEY,     -- in the order of the command line, from 0
-    path        TEXT NOT NULL,
-    file_system TEXT NOT NULL,
-    description TEXT,                    -- JSON; null where nilometer did not see it
-    left_out    TEXT                     -- why it was given up, if it was
+    path        TEXT NOT NULL,           -- directory or URL
+    file_system TEXT NOT NULL,           -- type of its file system
+    description TEXT,                    -- description before the campaign, JSON. Null if `import` made the record
+    left_out    TEXT                     -- reason why the campaign gave it up. Null if it did not
 );
 
+-- Cells of the plan: each is a stage with one value for each of its parameters.
 CREATE TABLE cell (
     id          INTEGER PRIMARY KEY,     -- in the order of the plan, from 0
-    stage       TEXT NOT NULL,
-    name        TEXT NOT NULL,           -- the parameters in words
-    measurement TEXT NOT NULL            -- JSON: {"workload": ...} or {"recording": ...}, with all parameters
+    stage       TEXT NOT NULL,           -- name of the stage
+    name        TEXT NOT NULL,           -- parameters in words
+    measurement TEXT NOT NULL            -- JSON: `{"workload": ...}` or `{"recording": ...}`, with all parameters
 );
 
--- One repeat of one phase of one cell on one target: the unit of every comparison. What several processes measured of it
--- is one row: bytes, operations and processor times are those of all.
+-- One repeat of one phase of one cell on one target: the unit of every comparison. Several processes that measured it
+-- together share one row. Its bytes, operations and processor times are the sums over these processes.
 CREATE TABLE sample (
-    id             INTEGER PRIMARY KEY,
-    target         INTEGER NOT NULL REFERENCES target (id),
-    cell           INTEGER NOT NULL REFERENCES cell (id),
-    repeat         INTEGER NOT NULL,
-    phase          TEXT NOT NULL,
-    bytes          INTEGER NOT NULL,
-    operations     INTEGER NOT NULL,
-    wall           INTEGER NOT NULL,     -- barrier to last worker done
-    user           INTEGER NOT NULL,     -- processor time of this process, user space
-    system         INTEGER NOT NULL,     -- the same in the kernel
-    wait           INTEGER NOT NULL,     -- wall x workers - user - system
-    client         INTEGER NOT NULL,     -- processor time of kernel threads and the file system's daemon
-    machine        INTEGER NOT NULL,     -- processor time of the machine above its idle level
-    voluntary      INTEGER NOT NULL,     -- context switches of this process, to wait
-    involuntary    INTEGER NOT NULL,     -- context switches of this process, because another's turn had come
-    run_delay      INTEGER NOT NULL,     -- workers ready to run, waiting for a processor
-    filling        INTEGER NOT NULL,     -- filling buffers, outside wall
-    settling       INTEGER NOT NULL,     -- waiting for write-back to calm down, before
-    started        INTEGER NOT NULL,     -- since 1970, UTC
-    load           REAL NOT NULL,        -- load average over one minute, before
-    device_read    INTEGER,              -- at the block device, during
-    device_written INTEGER,
-    device_flushes INTEGER,              -- times that the device was told to put its cache onto what lasts; null where it
-                                         -- has no cache that a loss of power empties, or the kernel does not count that
-    device_busy    INTEGER,              -- how long it had at least one request; null where the kernel does not count that
-    device_queue   INTEGER,              -- the same, each moment as often as there were requests
-    coldness       TEXT,                 -- of a read: proved, contradicted, not provable here, never
-                                         -- seen here (another client wrote it)
-    invalid        TEXT,                 -- why the figure must not be used: a code, then its figures (docs/invalid.md):
-                                         -- hung, errors, warm-read, not-direct, not-preallocated, wrong, starved, slow,
-                                         -- bursts, no-background: and why, refused: and why
+    id             INTEGER PRIMARY KEY,                      -- number of the row
+    target         INTEGER NOT NULL REFERENCES target (id),  -- the target
+    cell           INTEGER NOT NULL REFERENCES cell (id),    -- the cell
+    repeat         INTEGER NOT NULL,                         -- number of the round, from 0
+    phase          TEXT NOT NULL,                            -- name of the phase, such as `write`
+    bytes          INTEGER NOT NULL,                         -- bytes moved
+    operations     INTEGER NOT NULL,                         -- operations finished
+    wall           INTEGER NOT NULL,                         -- from the barrier until the last worker was done
+    user           INTEGER NOT NULL,                         -- processor time of this process in user space
+    system         INTEGER NOT NULL,                         -- processor time of this process in the kernel
+    wait           INTEGER NOT NULL,                         -- waiting time: wall x workers - user - system
+    client         INTEGER NOT NULL,                         -- processor time of kernel threads and of the daemon of
+                                                             -- the file system
+    machine        INTEGER NOT NULL,                         -- processor time of the machine above its idle level
+    voluntary      INTEGER NOT NULL,                         -- context switches of this process, to wait
+    involuntary    INTEGER NOT NULL,                         -- context switches of this process, because another
+                                                             -- thread's turn had come
+    run_delay      INTEGER NOT NULL,                         -- time in which workers were ready to run, and waited for
+                                                             -- a processor
+    filling        INTEGER NOT NULL,                         -- time to fill buffers, outside wall
+    settling       INTEGER NOT NULL,                         -- time until write-back calmed down, before the phase
+    started        INTEGER NOT NULL,                         -- start of the phase since 1970, UTC
+    load           REAL NOT NULL,                            -- load average over one minute, just before
+    device_read    INTEGER,                                  -- bytes that the block device read during the phase
+    device_written INTEGER,                                  -- bytes that the block device wrote during the phase
+    device_flushes INTEGER,                                  -- times that the device flushed its cache. Null if the
+                                                             -- device has no volatile cache, or the kernel does not
+                                                             -- count flushes
+    device_busy    INTEGER,                                  -- time in which the device had at least one request. Null
+                                                             -- if the kernel does not count it
+    device_queue   INTEGER,                                  -- the same time, weighted by the number of requests
+    coldness       TEXT,                                     -- origin of the data of a read: `proved` (from the
+                                                             -- storage), `contradicted` (from a cache), `not provable
+                                                             -- here`, `never seen here` (another client wrote them)
+    invalid        TEXT,                                     -- reason to reject the figure: a code, then its figures
+                                                             -- (docs/invalid.md). Codes: `hung`, `errors`, `warm-read`,
+                                                             -- `not-direct`, `not-preallocated`, `wrong`, `starved`,
+                                                             -- `slow`, `bursts`, `no-background`, `refused`
     UNIQUE (target, cell, repeat, phase)
 );
 
--- What the whole machine did just before a phase and during it.
+-- Activity of the whole machine, just before a phase and during it.
 CREATE TABLE activity (
-    sample          INTEGER NOT NULL REFERENCES sample (id),
-    moment          TEXT NOT NULL,       -- before, during
-    over            INTEGER NOT NULL,    -- how long it was looked at
-    busy            INTEGER NOT NULL,    -- processor time of all processes and the kernel
-    stolen          INTEGER NOT NULL,    -- processor time that the host of a virtual machine gave to others
-    switches        INTEGER NOT NULL,    -- context switches
-    disk_read       INTEGER NOT NULL,    -- all disks
-    disk_written    INTEGER NOT NULL,
-    received        INTEGER NOT NULL,    -- all network devices but the loopback
-    sent            INTEGER NOT NULL,
-    pressure_cpu    INTEGER,             -- how long some task was delayed (PSI); null where the kernel does not tell
-    pressure_io     INTEGER,
-    pressure_memory INTEGER,
+    sample          INTEGER NOT NULL REFERENCES sample (id),  -- the sample
+    moment          TEXT NOT NULL,                            -- `before` or `during`
+    over            INTEGER NOT NULL,                         -- length of the observation
+    busy            INTEGER NOT NULL,                         -- processor time of all processes and the kernel
+    stolen          INTEGER NOT NULL,                         -- processor time that the hypervisor gave to other
+                                                              -- virtual machines
+    switches        INTEGER NOT NULL,                         -- context switches
+    disk_read       INTEGER NOT NULL,                         -- bytes read from all disks
+    disk_written    INTEGER NOT NULL,                         -- bytes written to all disks
+    received        INTEGER NOT NULL,                         -- bytes received from the network, without the loopback
+    sent            INTEGER NOT NULL,                         -- bytes sent to the network, without the loopback
+    pressure_cpu    INTEGER,                                  -- time in which some task waited for a processor (PSI).
+                                                              -- Null if the kernel does not report it
+    pressure_io     INTEGER,                                  -- time in which some task waited for input or output
+    pressure_memory INTEGER,                                  -- time in which some task waited for memory
     PRIMARY KEY (sample, moment)
 ) WITHOUT ROWID;
 
--- What each process did in a sample that several measured together; nothing of one that one process measured alone.
+-- Share of each process in a sample that several processes measured together. A sample of one process has no row.
 CREATE TABLE part (
-    sample       INTEGER NOT NULL REFERENCES sample (id),
-    rank         INTEGER NOT NULL,       -- which process, from 0
-    node         TEXT NOT NULL,          -- the name of its machine
-    clock_offset INTEGER NOT NULL,       -- how far its clock was ahead of that of rank 0
-    clock_uncertainty INTEGER NOT NULL,  -- that may be so much more or less
-    began        INTEGER NOT NULL,       -- how long after the agreed start, by its clock, the last of its workers began
-    workers      INTEGER NOT NULL,       -- so many rows of worker are its own, in the order of ranks
-    bytes        INTEGER NOT NULL,
-    operations   INTEGER NOT NULL,
-    first_done   INTEGER NOT NULL,       -- from the agreed start
-    last_done    INTEGER NOT NULL,
-    user         INTEGER NOT NULL,       -- processor time, user space
-    system       INTEGER NOT NULL,       -- the same in the kernel
-    run_delay    INTEGER NOT NULL,       -- workers ready to run, waiting for a processor
+    sample       INTEGER NOT NULL REFERENCES sample (id),  -- the sample
+    rank         INTEGER NOT NULL,                         -- number of the process, from 0
+    node         TEXT NOT NULL,                            -- name of its machine
+    clock_offset INTEGER NOT NULL,                         -- nanoseconds by which its clock was ahead of that of rank 0
+    clock_uncertainty INTEGER NOT NULL,                    -- uncertainty of clock_offset, in either direction
+    began        INTEGER NOT NULL,                         -- from the agreed start until the last of its workers began,
+                                                           -- by its clock
+    workers      INTEGER NOT NULL,                         -- number of its workers. Rows of worker are in the order of
+                                                           -- ranks
+    bytes        INTEGER NOT NULL,                         -- bytes moved
+    operations   INTEGER NOT NULL,                         -- operations finished
+    first_done   INTEGER NOT NULL,                         -- completion of its first operation, from the agreed start
+    last_done    INTEGER NOT NULL,                         -- completion of its last operation, from the agreed start
+    user         INTEGER NOT NULL,                         -- processor time in user space
+    system       INTEGER NOT NULL,                         -- processor time in the kernel
+    run_delay    INTEGER NOT NULL,                         -- time in which workers were ready to run, and waited for a
+                                                           -- processor
     PRIMARY KEY (sample, rank)
 ) WITHOUT ROWID;
 
--- What a load beside it did while a sample was measured, of all its workers; nothing where there was none.
+-- Work of a background load during a sample, summed over its workers. A sample without a load has no row.
 CREATE TABLE background (
-    sample      INTEGER PRIMARY KEY REFERENCES sample (id),
-    wall        INTEGER NOT NULL,
-    bytes       INTEGER NOT NULL,
-    operations  INTEGER NOT NULL,
-    latency_sum INTEGER NOT NULL,        -- of these operations; where they were due at a time, from then
-    errors      INTEGER NOT NULL
+    sample      INTEGER PRIMARY KEY REFERENCES sample (id),  -- the sample
+    wall        INTEGER NOT NULL,                            -- from the begin of the phase to its end
+    bytes       INTEGER NOT NULL,                            -- bytes moved
+    operations  INTEGER NOT NULL,                            -- operations finished
+    latency_sum INTEGER NOT NULL,                            -- sum of the latencies of these operations. An operation
+                                                             -- with a due time counts from then
+    errors      INTEGER NOT NULL                             -- operations that failed
 );
 
--- What became of the frames of a load that is an instrument, of all of it, beside its row in background.
+-- Fate of the frames of a background load that consists of instruments, in addition to its row in background.
 CREATE TABLE frames_beside (
-    sample        INTEGER PRIMARY KEY REFERENCES sample (id),
-    due           INTEGER NOT NULL,      -- frames that came meanwhile
-    lost          INTEGER NOT NULL,
-    late          INTEGER NOT NULL,      -- acknowledged later than the allowance
-    allowance     INTEGER NOT NULL,
-    longest_stall INTEGER NOT NULL       -- the longest time in which frames waited and none was acknowledged
+    sample        INTEGER PRIMARY KEY REFERENCES sample (id),  -- the sample
+    due           INTEGER NOT NULL,                            -- frames that came due
+    lost          INTEGER NOT NULL,                            -- frames that found no room in the ring, or whose write
+                                                               -- failed
+    late          INTEGER NOT NULL,                            -- frames acknowledged later than the allowance
+    allowance     INTEGER NOT NULL,                            -- the longest permitted delay of a frame
+    longest_stall INTEGER NOT NULL                             -- longest time in which frames waited and the storage
+                                                               -- acknowledged none
 );
 
--- What processes saw of files that another one wrote: files count once for each process that looked for them.
+-- Files that one process wrote and closed, and others looked for. A file counts once for each process that looked for
+-- it.
 CREATE TABLE visibility (
-    sample       INTEGER PRIMARY KEY REFERENCES sample (id),
-    files        INTEGER NOT NULL,
-    missing      INTEGER NOT NULL,       -- closed, and not there when opened
-    short        INTEGER NOT NULL,       -- closed, and not whole
-    stale        INTEGER NOT NULL,       -- closed, and with other contents than were written last
-    out_of_order INTEGER NOT NULL,       -- there, while the one that was closed before it was not, or not whole
-    never        INTEGER NOT NULL,       -- not seen whole and right within the patience
-    longest      INTEGER NOT NULL        -- the longest time from a close until the file was seen whole and right
+    sample       INTEGER PRIMARY KEY REFERENCES sample (id),  -- the sample
+    files        INTEGER NOT NULL,                            -- files looked for
+    missing      INTEGER NOT NULL,                            -- closed files that were missing at their open
+    short        INTEGER NOT NULL,                            -- closed files that were too short
+    stale        INTEGER NOT NULL,                            -- closed files with older contents than the last ones
+                                                              -- written
+    out_of_order INTEGER NOT NULL,                            -- files that were there although one closed before their
+                                                              -- creation was missing or incomplete
+    never        INTEGER NOT NULL,                            -- files never seen whole and right within the patience of
+                                                              -- the observer
+    longest      INTEGER NOT NULL                             -- longest time from a close until a process saw the file
+                                                              -- whole and right
 );
 
--- What processes saw of a lock that they took in turn.
+-- Attempts to take a lock, by processes that take it in turn.
 CREATE TABLE locking (
-    sample  INTEGER PRIMARY KEY REFERENCES sample (id),
-    tries   INTEGER NOT NULL,            -- attempts to take it while another process had it
-    broken  INTEGER NOT NULL,            -- of these, those that got it
-    passed  INTEGER NOT NULL,            -- times that one that had waited for it got it
-    longest INTEGER NOT NULL             -- the longest time from giving it back until the next one had it
+    sample  INTEGER PRIMARY KEY REFERENCES sample (id),  -- the sample
+    tries   INTEGER NOT NULL,                            -- attempts to take it while another process had it
+    broken  INTEGER NOT NULL,                            -- attempts among these that got it: the lock excluded nobody
+    passed  INTEGER NOT NULL,                            -- times that a process released it and the waiting process got
+                                                         -- it
+    longest INTEGER NOT NULL                             -- longest time from a release until the next process had it
 );
 
+-- Totals of each worker of a sample, over all processes in the order of their ranks.
 CREATE TABLE worker (
-    sample     INTEGER NOT NULL REFERENCES sample (id),
-    worker     INTEGER NOT NULL,
-    bytes      INTEGER NOT NULL,
-    operations INTEGER NOT NULL,
-    first_done INTEGER NOT NULL,         -- from the barrier
-    last_done  INTEGER NOT NULL,
+    sample     INTEGER NOT NULL REFERENCES sample (id),  -- the sample
+    worker     INTEGER NOT NULL,                         -- number of the worker, from 0
+    bytes      INTEGER NOT NULL,                         -- bytes moved
+    operations INTEGER NOT NULL,                         -- operations finished
+    first_done INTEGER NOT NULL,                         -- completion of its first operation, from the barrier
+    last_done  INTEGER NOT NULL,                         -- completion of its last operation, from the barrier
     PRIMARY KEY (sample, worker)
 ) WITHOUT ROWID;
 
--- 64 buckets an octave; bucket b < 64 holds b ns, then (64 + b % 64) << (b / 64 - 1) ns and above. Merge by SUM.
+-- Times in 64 buckets an octave. Bucket b < 64 holds b ns; a higher one holds (64 + b % 64) << (b / 64 - 1) ns and
+-- more. Add the counts of several samples to merge them.
 CREATE TABLE histogram (
-    sample INTEGER NOT NULL REFERENCES sample (id),
-    kind   TEXT NOT NULL,                -- latency: issue to done; lateness: due to issue. Of recordings, latency: due
-                                         -- until the slot is free; durable, readable, read: due until the frame is so
-    bucket INTEGER NOT NULL,
-    count  INTEGER NOT NULL,
+    sample INTEGER NOT NULL REFERENCES sample (id),  -- the sample
+    kind   TEXT NOT NULL,                            -- `latency`: issue to done. `lateness`: due to issue. For
+                                                     -- recordings, `latency`: due until the slot is free; `durable`,
+                                                     -- `readable`, `read`: due until the frame is so
+    bucket INTEGER NOT NULL,                         -- number of the bucket
+    count  INTEGER NOT NULL,                         -- number of times in it
     PRIMARY KEY (sample, kind, bucket)
 ) WITHOUT ROWID;
 
--- At most 600 bins a sample, all of one width.
+-- Work over time, at most 600 bins a sample, all of one width.
 CREATE TABLE series (
-    sample     INTEGER NOT NULL REFERENCES sample (id),
-    bin        INTEGER NOT NULL,
-    width      INTEGER NOT NULL,
-    operations INTEGER NOT NULL,
-    bytes      INTEGER NOT NULL,
+    sample     INTEGER NOT NULL REFERENCES sample (id),  -- the sample
+    bin        INTEGER NOT NULL,                         -- number of the bin, from 0
+    width      INTEGER NOT NULL,                         -- length of a bin
+    operations INTEGER NOT NULL,                         -- operations finished in it
+    bytes      INTEGER NOT NULL,                         -- bytes moved in it
     PRIMARY KEY (sample, bin)
 ) WITHOUT ROWID;
 
+-- Failed operations of a sample.
 CREATE TABLE error (
-    sample INTEGER NOT NULL REFERENCES sample (id),
-    errno  INTEGER NOT NULL,             -- 0: fewer bytes were written than asked
-    count  INTEGER NOT NULL,
+    sample INTEGER NOT NULL REFERENCES sample (id),  -- the sample
+    errno  INTEGER NOT NULL,                         -- error number of the kernel. 0: the write was shorter than
+                                                     -- requested
+    count  INTEGER NOT NULL,                         -- operations that failed so
     PRIMARY KEY (sample, errno)
 ) WITHOUT ROWID;
 
--- What became of an instrument's frames, for samples of the phase ingest.
+-- Fate of the frames of an instrument, for samples of the phase ingest.
 CREATE TABLE ingest (
-    sample        INTEGER PRIMARY KEY REFERENCES sample (id),
-    count         INTEGER NOT NULL,      -- so many of it, each with a recorder of its own
-    goal          TEXT NOT NULL,         -- limit: as fast as frames were taken; pace: when due;
-                                         -- search, buffer: one trial of many, at its rate or with its buffer
-    frame_size    INTEGER NOT NULL,
-    period        INTEGER NOT NULL,
-    duration      INTEGER NOT NULL,
-    due           INTEGER NOT NULL,      -- frames
-    stored        INTEGER NOT NULL,
-    lost          INTEGER NOT NULL,
-    slots         INTEGER NOT NULL,
-    slots_high    INTEGER NOT NULL,
-    longest_stall INTEGER NOT NULL,      -- the longest time in which frames waited and none was acknowledged
-    allowance     INTEGER NOT NULL,      -- how late a frame may be, and what a stall is longer than
-    late          INTEGER NOT NULL,      -- frames acknowledged later than that
-    stalls        INTEGER NOT NULL,      -- times longer than that in which frames waited and none was acknowledged
-    stalled       INTEGER NOT NULL,      -- all of them together
-    slowest       INTEGER,               -- fewest bytes acknowledged in any second
-    company       TEXT NOT NULL,         -- what else was recorded at the same time
-    condition     TEXT NOT NULL,         -- the state that the target was brought into; empty for as it is
-    load          TEXT NOT NULL,         -- what worked on the target meanwhile (table background); empty for nothing
-    written       INTEGER NOT NULL       -- bytes of frames that the storage was given: fewer where they are compressed
+    sample        INTEGER PRIMARY KEY REFERENCES sample (id),  -- the sample
+    count         INTEGER NOT NULL,                            -- number of instruments of this kind, each with its own
+                                                               -- recorder. Figures are totals of all
+    goal          TEXT NOT NULL,                               -- `limit`: frames arrive as soon as there is room.
+                                                               -- `pace`: when due. `search`, `buffer`: one trial of
+                                                               -- many, at its own rate or with its own buffer
+    frame_size    INTEGER NOT NULL,                            -- bytes of a frame
+    period        INTEGER NOT NULL,                            -- mean time between frames, over all instruments
+    duration      INTEGER NOT NULL,                            -- time in which frames arrived
+    due           INTEGER NOT NULL,                            -- frames that were due
+    stored        INTEGER NOT NULL,                            -- frames acknowledged by the storage
+    lost          INTEGER NOT NULL,                            -- frames that found no free slot, or whose write failed
+                                                               -- everywhere
+    slots         INTEGER NOT NULL,                            -- slots of the ring
+    slots_high    INTEGER NOT NULL,                            -- the most slots in use at once
+    longest_stall INTEGER NOT NULL,                            -- longest time in which frames waited and the storage
+                                                               -- acknowledged none
+    allowance     INTEGER NOT NULL,                            -- the longest permitted delay of a frame. A longer wait
+                                                               -- is a stall
+    late          INTEGER NOT NULL,                            -- frames acknowledged later than the allowance
+    stalls        INTEGER NOT NULL,                            -- number of stalls: times longer than the allowance in
+                                                               -- which frames waited and the storage acknowledged none
+    stalled       INTEGER NOT NULL,                            -- total time of all stalls
+    slowest       INTEGER,                                     -- fewest bytes acknowledged in any whole second. Null if
+                                                               -- the recording was shorter
+    company       TEXT NOT NULL,                               -- other instruments recorded at the same time, in words.
+                                                               -- Empty if there were none
+    condition     TEXT NOT NULL,                               -- condition that the campaign brought the target into.
+                                                               -- Empty if it left the target as it was
+    load          TEXT NOT NULL,                               -- background load on the target, in words (table
+                                                               -- background). Empty if there was none
+    written       INTEGER NOT NULL                             -- bytes given to the storage: fewer than the frames have
+                                                               -- if the recorder compressed them
 );
 
--- What became of the packets that an instrument sent over loopback; frames are then blocks of them. Counts are of packets.
+-- Fate of the packets that a simulated instrument sent over loopback. Its frames are blocks of them. Counts are of
+-- packets.
 CREATE TABLE packet (
-    sample       INTEGER PRIMARY KEY REFERENCES sample (id),
-    size         INTEGER NOT NULL,       -- the longest, with what is not kept
-    due          INTEGER NOT NULL,
-    unsent       INTEGER NOT NULL,       -- the simulated instrument could not hand them to the network
-    came         INTEGER NOT NULL,       -- out of the kernel: due - unsent - came were lost in its buffer
-    dropped      INTEGER NOT NULL,       -- messages that the kernel says it dropped: of one packet, or of several joined
-    ring         INTEGER NOT NULL,       -- found no room in the ring, or were in blocks that no lane was left to take
-    stored       INTEGER NOT NULL,
-    losses       INTEGER NOT NULL,       -- loss periods (RFC 3357)
-    longest_loss INTEGER NOT NULL,       -- the most missing in a row
-    reordered    INTEGER NOT NULL,       -- came after one with a higher number (RFC 4737, section 3.3)
-    extent       INTEGER NOT NULL,       -- overtaken by so many others at the most (RFC 4737, section 4.2)
-    overtaken    INTEGER NOT NULL,       -- all of these together
-    duplicates   INTEGER NOT NULL,
-    room         INTEGER NOT NULL,       -- the kernel's buffer as it was given, in bytes
-    late         INTEGER NOT NULL,       -- how late a packet left at the most
-    sending      INTEGER NOT NULL,       -- processor time of the simulated instrument, which waits awake
-    receiving    INTEGER NOT NULL        -- processor time of what receives
+    sample       INTEGER PRIMARY KEY REFERENCES sample (id),  -- the sample
+    size         INTEGER NOT NULL,                            -- bytes of the longest packet, including those that the
+                                                              -- recorder drops
+    due          INTEGER NOT NULL,                            -- packets that were due
+    unsent       INTEGER NOT NULL,                            -- packets that the simulated instrument could not hand to
+                                                              -- the network
+    came         INTEGER NOT NULL,                            -- packets received from the kernel. Its buffer lost due -
+                                                              -- unsent - came
+    dropped      INTEGER NOT NULL,                            -- messages dropped by the kernel, by its own count. Each
+                                                              -- has one packet, or several that it had joined
+    ring         INTEGER NOT NULL,                            -- packets that found no room in the ring, or were in
+                                                              -- blocks that no lane was left to take
+    stored       INTEGER NOT NULL,                            -- packets that have their place on the storage
+    losses       INTEGER NOT NULL,                            -- runs of missing packets (loss periods of RFC 3357)
+    longest_loss INTEGER NOT NULL,                            -- the most packets missing in a row
+    reordered    INTEGER NOT NULL,                            -- packets that arrived after one with a higher number
+                                                              -- (RFC 4737, section 3.3)
+    extent       INTEGER NOT NULL,                            -- the most packets that overtook a single one (RFC 4737,
+                                                              -- section 4.2)
+    overtaken    INTEGER NOT NULL,                            -- sum of the packets that overtook others
+    duplicates   INTEGER NOT NULL,                            -- packets that arrived twice
+    room         INTEGER NOT NULL,                            -- bytes of the socket buffer that the kernel granted
+    late         INTEGER NOT NULL,                            -- latest departure of a packet after its due time
+    sending      INTEGER NOT NULL,                            -- processor time of the simulated instrument, which waits
+                                                              -- actively
+    receiving    INTEGER NOT NULL                             -- processor time of the receiving side
 );
 
--- How full the ring was over time: at most 600 bins a sample, all of one width.
+-- Fill level of the ring over time, at most 600 bins a sample, all of one width.
 CREATE TABLE level (
-    sample INTEGER NOT NULL REFERENCES sample (id),
-    bin    INTEGER NOT NULL,
-    width  INTEGER NOT NULL,
-    most   INTEGER NOT NULL,             -- slots in use
-    last   INTEGER NOT NULL,             -- slots in use at the end of the bin
-    lost   INTEGER NOT NULL,             -- frames
+    sample INTEGER NOT NULL REFERENCES sample (id),  -- the sample
+    bin    INTEGER NOT NULL,                         -- number of the bin, from 0
+    width  INTEGER NOT NULL,                         -- length of a bin
+    most   INTEGER NOT NULL,                         -- the most slots in use
+    last   INTEGER NOT NULL,                         -- slots in use at the end of the bin
+    lost   INTEGER NOT NULL,                         -- frames lost
     PRIMARY KEY (sample, bin)
 ) WITHOUT ROWID;
 
--- The longest stalls of a recording.
+-- The longest stalls of a recording, at most 200.
 CREATE TABLE stall (
-    sample INTEGER NOT NULL REFERENCES sample (id),
-    at     INTEGER NOT NULL,             -- when it began, from the first frame on
-    length INTEGER NOT NULL
+    sample INTEGER NOT NULL REFERENCES sample (id),  -- the sample
+    at     INTEGER NOT NULL,                         -- start of the stall, counted from the first frame
+    length INTEGER NOT NULL                          -- length of the stall
 );
 
--- Who read a recording while it was made.
+-- Readers of a recording while the recorder made it.
 CREATE TABLE reader (
-    sample INTEGER NOT NULL REFERENCES sample (id),
-    reader INTEGER NOT NULL,
-    copies INTEGER NOT NULL,             -- 1: it wrote what it read to a second target
-    after  INTEGER NOT NULL,             -- 1: it read what was kept when the recording was over
-    frames INTEGER NOT NULL,             -- read, and found right
-    bytes  INTEGER NOT NULL,
-    wall   INTEGER NOT NULL,
-    missed INTEGER NOT NULL,             -- removed to make room before it came to them
-    wrong  INTEGER NOT NULL,             -- not what the instrument delivered
-    failed INTEGER NOT NULL,             -- operations
-    hung   INTEGER NOT NULL,             -- 1: it wrote a copy, did not end in time and was given up
+    sample INTEGER NOT NULL REFERENCES sample (id),  -- the sample
+    reader INTEGER NOT NULL,                         -- number of the reader, from 0
+    copies INTEGER NOT NULL,                         -- 1: it wrote its data to a second target
+    after  INTEGER NOT NULL,                         -- 1: it read the stored frames after the recording had ended
+    frames INTEGER NOT NULL,                         -- frames that it read and found right
+    bytes  INTEGER NOT NULL,                         -- their bytes
+    wall   INTEGER NOT NULL,                         -- from its first frame until its last
+    missed INTEGER NOT NULL,                         -- frames removed to make room before it reached them
+    wrong  INTEGER NOT NULL,                         -- frames that it read and that differ from the instrument's
+    failed INTEGER NOT NULL,                         -- reads and writes that failed
+    hung   INTEGER NOT NULL,                         -- 1: it wrote a copy, did not end in time and was given up
     PRIMARY KEY (sample, reader)
 ) WITHOUT ROWID;
 
--- A stage that measured the network between machines: once for all targets.
+-- Stages that measured the network between machines: once for all targets.
 CREATE TABLE network_stage (
-    id       INTEGER PRIMARY KEY,        -- among such stages, in the order of the plan, from 0
-    name     TEXT NOT NULL,
-    machines TEXT NOT NULL               -- JSON: names, processes and addresses, in the order in which patterns number them
+    id       INTEGER PRIMARY KEY,        -- in the order of such stages in the plan, from 0
+    name     TEXT NOT NULL,              -- name of the stage
+    machines TEXT NOT NULL               -- JSON: names, processes and addresses, in the order of the numbers in
+                                         -- patterns
 );
 
--- What was measured there at the same time.
+-- Flows that the campaign measured at the same time.
 CREATE TABLE network_cell (
-    stage    INTEGER NOT NULL REFERENCES network_stage (id),
-    cell     INTEGER NOT NULL,           -- from 0
-    name     TEXT NOT NULL,              -- all of it in words
-    pattern  TEXT NOT NULL,              -- JSON: who sends to whom
-    protocol TEXT NOT NULL,              -- tcp, udp
-    flows    INTEGER NOT NULL,           -- from each machine to each other
+    stage    INTEGER NOT NULL REFERENCES network_stage (id),  -- the stage
+    cell     INTEGER NOT NULL,                                -- number of the cell, from 0
+    name     TEXT NOT NULL,                                   -- the cell in words
+    pattern  TEXT NOT NULL,                                   -- JSON: the machines that send and receive
+    protocol TEXT NOT NULL,                                   -- protocol: `tcp` or `udp`
+    flows    INTEGER NOT NULL,                                -- number of flows from each machine to each other
     PRIMARY KEY (stage, cell)
 ) WITHOUT ROWID;
 
--- One trial.
+-- One trial of a network cell.
 CREATE TABLE network_sample (
-    id     INTEGER PRIMARY KEY,
-    stage  INTEGER NOT NULL REFERENCES network_stage (id),
-    cell   INTEGER NOT NULL,
-    repeat INTEGER NOT NULL,             -- the round; of udp, the trial of the search
-    asked  INTEGER,                      -- of udp: bytes a second that each flow was to be sent at
+    id     INTEGER PRIMARY KEY,                             -- number of the row
+    stage  INTEGER NOT NULL REFERENCES network_stage (id),  -- the stage
+    cell   INTEGER NOT NULL,                                -- the cell
+    repeat INTEGER NOT NULL,                                -- number of the round. For UDP, of the trial of the search
+    asked  INTEGER,                                         -- for UDP: requested bytes a second of each flow
     UNIQUE (stage, cell, repeat)
 );
 
--- What became of each of its flows. Times are from the agreed start.
+-- Flows of a trial. Times are from the agreed start.
 CREATE TABLE flow (
-    sample           INTEGER NOT NULL REFERENCES network_sample (id),
-    flow             INTEGER NOT NULL,
-    sender           INTEGER NOT NULL,   -- which process
-    receiver         INTEGER NOT NULL,
-    bytes            INTEGER NOT NULL,   -- that came
-    last             INTEGER NOT NULL,   -- when the last of them had come
-    sent             INTEGER NOT NULL,   -- bytes that the sender handed over
-    sent_last        INTEGER NOT NULL,   -- when it had handed over the last
-    sending          INTEGER NOT NULL,   -- processor time of the sender's thread
-    receiving        INTEGER NOT NULL,   -- and of the receiver's
-    retransmitted    INTEGER,            -- of tcp: segments that were sent again, by TCP_INFO as all that follows
-    round_trip       INTEGER,            -- smoothed, under load
-    least_round_trip INTEGER,
-    segment          INTEGER,            -- bytes
-    congestion       TEXT,               -- the congestion control
-    send_buffer      INTEGER,            -- bytes in the sender's kernel
-    packets_sent     INTEGER,            -- of udp
-    packets          INTEGER,            -- of udp: that came
-    reordered        INTEGER,            -- of udp: that came after one with a higher number
-    send_failed      TEXT,               -- why the sender did not come to its end
-    receive_failed   TEXT,
+    sample           INTEGER NOT NULL REFERENCES network_sample (id),  -- the trial
+    flow             INTEGER NOT NULL,                                 -- number of the flow, from 0
+    sender           INTEGER NOT NULL,                                 -- number of the process that sent
+    receiver         INTEGER NOT NULL,                                 -- number of the process that received
+    bytes            INTEGER NOT NULL,                                 -- bytes that the receiver got
+    last             INTEGER NOT NULL,                                 -- time of the last byte received
+    sent             INTEGER NOT NULL,                                 -- bytes that the sender handed over
+    sent_last        INTEGER NOT NULL,                                 -- time of the last byte handed over
+    sending          INTEGER NOT NULL,                                 -- processor time of the sender's thread
+    receiving        INTEGER NOT NULL,                                 -- processor time of the receiver's thread
+    retransmitted    INTEGER,                                          -- for TCP: retransmitted segments. The kernel
+                                                                       -- reports this and the next five columns
+                                                                       -- (TCP_INFO)
+    round_trip       INTEGER,                                          -- smoothed round trip time, under load
+    least_round_trip INTEGER,                                          -- shortest round trip time
+    segment          INTEGER,                                          -- bytes of a segment
+    congestion       TEXT,                                             -- name of the congestion control
+    send_buffer      INTEGER,                                          -- bytes of the sender's socket buffer
+    packets_sent     INTEGER,                                          -- for UDP: packets sent
+    packets          INTEGER,                                          -- for UDP: packets received
+    reordered        INTEGER,                                          -- for UDP: packets that arrived after one with a
+                                                                       -- higher number
+    send_failed      TEXT,                                             -- reason why the sender did not finish. Null if
+                                                                       -- it did
+    receive_failed   TEXT,                                             -- reason why the receiver did not finish. Null
+                                                                       -- if it did
     PRIMARY KEY (sample, flow)
 ) WITHOUT ROWID;
 
--- What was concluded when the campaign ended, in words: `nilometer check` derives each again from the samples.
+-- Conclusions at the end of the campaign, in words. `nilometer check` derives each again from the samples.
 CREATE TABLE conclusion (
-    id      INTEGER PRIMARY KEY,
-    subject TEXT NOT NULL,               -- what it is about
-    words   TEXT NOT NULL
+    id      INTEGER PRIMARY KEY,         -- number of the row
+    subject TEXT NOT NULL,               -- subject of the conclusion
+    words   TEXT NOT NULL                -- the conclusion
 );
 
--- How this file was when the campaign ended. Nothing while it runs.
+-- Checksum of this file at the end of the campaign. No row before that.
 CREATE TABLE seal (
-    id     INTEGER PRIMARY KEY CHECK (id = 1),
-    sealed TEXT NOT NULL,                -- UTC, ISO 8601
-    mark   TEXT NOT NULL                 -- nilometer-sha256, a colon, and the SHA-256 of the file in which the 64 digits
-                                         -- behind this colon are zeros
+    id     INTEGER PRIMARY KEY CHECK (id = 1),  -- always 1
+    sealed TEXT NOT NULL,                       -- time in UTC, ISO 8601
+    mark   TEXT NOT NULL                        -- the text `nilometer-sha256`, a colon, and 64 digits: the SHA-256 of
+                                                -- the file with zeros in place of these digits
 );
 
--- What a person asks first: rates by cell and repeat, warm-up apart.
+-- Rates by cell and repeat, without warm-up rounds. Most questions begin here.
 CREATE VIEW rate AS
 SELECT target.path, cell.stage, cell.name, sample.phase, sample.repeat,
        sample.bytes * 1e3 / sample.wall AS megabytes_per_second,

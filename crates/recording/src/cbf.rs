@@ -119,7 +119,7 @@ fn header(name: &str, picture: &Picture) -> String {
     format!(
         "###CBF: VERSION 1.5, Nilometer {version}\r\n\r\ndata_{name}\r\n\r\n\
          _array_data.header_convention \"PILATUS_1.2\"\r\n_array_data.header_contents\r\n;\r\n\
-         # Detector: PILATUS, simulated\r\n# Pixel_size 172e-6 m x 172e-6 m\r\n{lines};\r\n\r\n",
+         # Detector: PILATUS, simulated\r\n{lines};\r\n\r\n",
         version = env!("CARGO_PKG_VERSION"),
         lines = picture.header_lines(),
     )

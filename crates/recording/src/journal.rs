@@ -205,9 +205,18 @@ impl Head {
         }
     }
 
+    /// True if each frame is a picture in a file of its own.
+    fn is_pictures(&self) -> bool {
+        self.format == Format::Cbf && self.frames_per_file == 1
+    }
+
     /// Returns the name of the chunk with this number.
     pub fn chunk_name(&self, name: &str, number: u32) -> String {
         match self.storing.kind().chunks {
+            Some(ChunkNumber::Position) if self.is_pictures() => {
+                // Programs count pictures from 1 and find them by a template: `NAME_?????.cbf`.
+                format!("{name}_{:05}.{}", u64::from(number) + 1, self.format.suffix())
+            }
             Some(ChunkNumber::Position) => format!("{name}.{number:08}.{}", self.format.suffix()),
             // VLBI recorders use such names.
             Some(ChunkNumber::InOrder) | None => format!("{name}.{number:08}"),
@@ -284,6 +293,24 @@ pub fn origin_of(entries: &[Entry]) -> Option<Origin> {
 mod tests {
     use super::*;
     use crate::GapSender;
+
+    #[test]
+    fn pictures_have_the_number_of_their_frame_from_1() {
+        let head = Head {
+            recording: 9,
+            lane: 1,
+            lanes: 2,
+            frame_size: 100,
+            stride: 4096,
+            frames_per_file: 1,
+            storing: Storing::Positions,
+            format: Format::Cbf,
+        };
+        assert_eq!(head.chunk_name("scan", 0), "scan_00001.cbf");
+        assert_eq!(head.chunk_name("scan", 99_999), "scan_100000.cbf");
+        let other = Head { format: Format::Hdf5, ..head };
+        assert_eq!(other.chunk_name("scan", 0), "scan.00000000.h5");
+    }
 
     fn journal() -> Vec<u8> {
         let head = Head {

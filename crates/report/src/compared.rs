@@ -22,8 +22,8 @@ pub(super) fn note(compared: &RecordsCompared<'_>) -> String {
     let across = questions.any(|question| question.pairs.iter().any(|pair| pair.basis == PairBasis::Repeats));
     let across = across || compared.networks.iter().any(|network| !network.pairs.is_empty());
     let method = if across {
-        "from pairs of the same round within a record, by Welch's method between records; how much one day differs from \
-         another is not in them, three records or more of a target show that"
+        "from pairs of the same round within a record, by Welch's method between records. They exclude \
+         differences between days, which three records or more of a target show"
     } else {
         "from pairs of the same round"
     };
@@ -168,11 +168,11 @@ pub(super) fn long_run(recording: &AlignedRecording, margin: f64) -> Vec<String>
 /// The sentence of a step.
 pub(super) fn step(compared: &RecordsCompared<'_>, sequence: &RunSequence, step: &NamedStep) -> String {
     let name = |subject: usize| format!("{} ({})", letter(subject), compared.name(subject));
-    let words = step.effect.words(compared.margin, "what follows", "what came before");
+    let words = step.effect.words(compared.margin, "the later part", "the earlier part");
     let p = if step.p < 0.001 { "p < 0.001".into() } else { format!("p = {:.3}", step.p) };
     let test = match step.test {
         ChangeTest::Permutation => "permutations of the runs",
-        ChangeTest::Normal => "Student's t, for so few runs have too few permutations",
+        ChangeTest::Normal => "Student's t, since so few runs have too few permutations",
     };
     let last = if step.is_last { "; it is the last run: one more tells a step from a bad day" } else { "" };
     format!(
@@ -189,7 +189,7 @@ pub(super) fn without_step(compared: &RecordsCompared<'_>, sequence: &RunSequenc
     let what = format!("{}, {}", sequence.stage, sequence.phase.name());
     let margin = compared.margin;
     let Some(trend) = &sequence.trend else {
-        return format!("{what}: no step and no trend of more than {margin} % that noise does not explain");
+        return format!("{what}: no step and no trend above {margin} % that noise does not explain");
     };
     let moves = if trend.log_ratio > 0.0 { "rises" } else { "falls" };
     let words = trend.words(margin, "the last run", "the first");
@@ -200,8 +200,8 @@ pub(super) fn without_step(compared: &RecordsCompared<'_>, sequence: &RunSequenc
 pub(super) fn history_note(compared: &RecordsCompared<'_>) -> String {
     let count: usize = compared.histories.iter().map(|history| history.sequences.len()).sum();
     format!(
-        "A step is named where its p-value, over all {count} sequences that were looked at, is at most 5 %, and where it is larger \
-         than {} %. The unit is the run.",
+        "A step is listed if its p-value, over all {count} sequences, is at most 5 % and it is larger than \
+         {} %. The unit is the run.",
         compared.margin
     )
 }

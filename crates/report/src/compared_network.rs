@@ -9,8 +9,9 @@ use nilometer_analysis::{
 use super::words::NONE;
 
 /// The note above the figures.
-pub(super) const NOTE: &str = "measured once for all targets of a record, here under the first of them; what came, of all flows \
-                               together; of UDP the highest rate at which no packet was lost, searched for once";
+pub(super) const NOTE: &str = "measured once for all targets of a record, shown under the first; rates are \
+                               as received, all flows together; for UDP the highest rate without a lost \
+                               packet, searched once";
 
 /// `BETWEEN: THE NETWORK BETWEEN MACHINES`, in a report's letters.
 pub(super) fn heading(network: &AlignedNetwork) -> String {

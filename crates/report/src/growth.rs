@@ -5,12 +5,12 @@ use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, OddElement, effect::
 use super::words;
 
 /// The headings of the columns.
-pub(super) const COLUMNS: [&str; 4] = ["at once", "rate", "of the sum of each alone", "the tool alone"];
+pub(super) const COLUMNS: [&str; 4] = ["at once", "rate", "efficiency", "the tool alone"];
 
 /// The explanation of the table.
-pub(super) const LEGEND: &str = "the first so many at once: all that they moved over the time until the last was done; what \
-                                 that is of the sum of what each does by itself; what the tool does with as many workers on \
-                                 a target that keeps nothing";
+pub(super) const LEGEND: &str = "the first N at once: all their data over the time until the last was done; \
+                                 efficiency is that rate over the sum of each one's rate alone; the tool \
+                                 alone: its rate onto `null:`, with as many workers";
 
 /// The tool affects a rate that is not below its own rate by this factor.
 const NEAR: f64 = 3.0;
@@ -71,11 +71,14 @@ fn knee(growth: &ElementGrowth, margin: f64) -> String {
         }
         GrowthKnee::Beyond => {
             let count = most.count();
-            format!("no knee up to {count} at once, which do more than any fewer: {}", figure(growth, count))
+            format!(
+                "no knee up to {count} at once, which do more than any smaller number: {}",
+                figure(growth, count)
+            )
         }
         GrowthKnee::Undecided(count) => {
             let beyond = beyond(growth, count, most.count(), margin);
-            format!("where more add nothing is not decided, from {count} on: {beyond}")
+            format!("the knee is not decided, from {count} on: {beyond}")
         }
     }
 }
@@ -109,7 +112,7 @@ fn near_ceiling(growth: &ElementGrowth) -> Option<String> {
     let times = ceiling / rate(&highest);
     let shown = growth.quantity.show(ceiling);
     Some(format!(
-        "the tool by itself does {shown} with as many workers, {times:.1} times as much: it has a part in this"
+        "the tool alone does {shown} with as many workers, {times:.1} times as much: it may limit this rate"
     ))
 }
 

@@ -17,9 +17,9 @@ pub(super) const COLUMNS: [&str; 6] =
     ["", "rate", "slowest flow", "round trip", "sent again", "processor s/GB"];
 
 /// The explanation of the columns.
-pub(super) const LEGEND: &str = "what came, of all flows together; the slowest flow's share of the mean; the smoothed round \
-                                 trip under load; segments sent again; processor time of the threads that send and of those \
-                                 that receive";
+pub(super) const LEGEND: &str = "received rate of all flows together; the slowest flow's share of the mean; \
+                                 smoothed round trip under load; retransmitted segments; processor time of \
+                                 sending and of receiving threads";
 
 /// `node1  10.1.0.1 (2 processes)`.
 pub(super) fn machine_words(machine: &NetworkMachine) -> String {
@@ -91,7 +91,7 @@ pub(super) fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -
 fn odd_sentence(odd: &OddLink, names: &[String]) -> String {
     let flows = if odd.flows == 1 { "one flow".into() } else { format!("{} flows", odd.flows) };
     format!(
-        "ODD: {} to {} carries {:.0} % of what the middle one of all links does, with {flows}",
+        "ODD: {} to {} carries {:.0} % of the median rate of all links, with {flows}",
         names[odd.from],
         names[odd.to],
         100.0 * odd.share

@@ -35,8 +35,8 @@ pub(super) const FIGURES: [Figure; 19] = [
 ];
 
 /// The explanation of the table.
-pub(super) const LEGEND: &str = "processor time of the recorder for each packet, by the size of packets and the rate; \
-                                 behind it the share that was lost";
+pub(super) const LEGEND: &str = "processor time of the recorder for each packet, by packet size and rate; \
+                                 after it the share of lost packets";
 
 /// Rates within this factor are one row, because headers add more to the rate of small packets.
 const ALIKE: f64 = 1.04;

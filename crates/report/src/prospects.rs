@@ -36,7 +36,7 @@ pub(super) fn known_rows<'a>(
 }
 
 /// The subtitle.
-pub(super) const SUBTITLE: &str = "how many times the rate of each instrument the storage takes";
+pub(super) const SUBTITLE: &str = "storage rate as a multiple of the rate of each instrument";
 
 /// `3.5 x`, `no: 0.8 x`, or `?`.
 pub(super) fn says(prospect: Option<&Prospect>) -> String {
@@ -114,8 +114,8 @@ fn rests_on(study: &Study<'_>) -> Option<String> {
     let limits: Vec<String> = used.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
     (!limits.is_empty()).then(|| {
         format!(
-            "Predicted, not recorded, from the lower end of what was measured: {}. Stalls are not in a \
-             prediction{advice}.",
+            "Predicted, not recorded, from the lower ends of measured intervals: {}. A prediction ignores \
+             stalls{advice}.",
             limits.join("; ")
         )
     })
@@ -131,8 +131,7 @@ fn assumed(predictions: &Predictions) -> Option<String> {
     let groups = grouped(rows.map(|row| (what(row), row.instrument.as_str())));
     let of = |(what, names): &(String, Vec<&str>)| format!("{what} of {}", names.join(", "));
     let groups: Vec<String> = groups.iter().map(of).collect();
-    (!groups.is_empty())
-        .then(|| format!("{ASSUMED} rests on what no source gives but is assumed: {}.", groups.join("; ")))
+    (!groups.is_empty()).then(|| format!("{ASSUMED} depends on assumed values: {}.", groups.join("; ")))
 }
 
 /// Lists the predictions that an unmeasured factor leaves undecided.
@@ -141,10 +140,10 @@ fn without(predictions: &Predictions, what: Without) -> Option<String> {
     let names: Vec<&str> = predictions.rows.iter().filter(lacks).map(|row| row.instrument.as_str()).collect();
     let why = match what {
         Without::Packing => {
-            "the storage alone, without what packing frames costs the processor, which only a recording shows"
+            "the storage alone, without the processor time to pack frames, which only a recording shows"
         }
         Without::FileSync => {
-            "files that were made in this machine's memory; how many can be made durable only a recording shows"
+            "files made in this machine's memory; only a recording shows how many the storage makes durable"
         }
     };
     (!names.is_empty()).then(|| format!("? by {why}: {}.", names.join(", ")))

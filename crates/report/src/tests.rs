@@ -270,7 +270,7 @@ fn the_terminal_ends_with_the_answers() {
 fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
     let results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6);
     let study = studied(&results);
-    let table = "PREDICTED: how many times the rate of each instrument the storage takes";
+    let table = "PREDICTED: storage rate as a multiple of the rate of each instrument";
     let text = terminal(&study, Detail::Full, TextLayout::plain());
     let (_, end) = text.split_once(table).unwrap_or_else(|| panic!("{text}"));
     assert!(end.contains("hungry") && end.contains("900 GB/s") && end.contains("no: 0.00 x"), "{end}");
@@ -278,8 +278,7 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
     assert!(words.join(" ").ends_with("write --for NAME to record an instrument."), "it is the end: {end}");
     for text in [end.to_owned(), html(&study), markdown(&study, Detail::Full)] {
         let text = text.replace(['\n', '\\'], " ").replace("   ", " ");
-        for part in
-            ["Predicted, not recorded", "written (one, ", "Stalls are not in a prediction", "no: 0.00 x"]
+        for part in ["Predicted, not recorded", "written (one, ", "A prediction ignores stalls", "no: 0.00 x"]
         {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
@@ -342,9 +341,9 @@ fn what_is_assumed_and_what_is_not_in_it_is_marked_and_explained() {
         let text = text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "~507 MB/s",
-            "~ rests on what no source gives but is assumed: data of pilatus-6m; pixel, frame rate, data of \
+            "~ depends on assumed values: data of pilatus-6m; pixel, frame rate, data of \
              eiger2-16m.",
-            "– not predicted: on A pilatus-6m: it was not measured how fast files are made.",
+            "– not predicted: on A pilatus-6m: no rate of making files was measured.",
         ] {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }

@@ -164,8 +164,8 @@ fn interval(summary: &Summary, quantity: Quantity) -> Option<String> {
         _ => [deviation, half].map(|rate| quantity.show(rate)),
     };
     Some(format!(
-        "interval = ± t x s / sqrt n = {:.3} x {deviation} / sqrt {} = {half}, which is {share} of the mean (Student's t for \
-         {:.0} % and {freedom} degrees of freedom; s is the standard deviation of the samples)",
+        "interval = ± t x s / sqrt n = {:.3} x {deviation} / sqrt {} = {half}, {share} of the mean \
+         (Student's t for {:.0} % and {freedom} degrees of freedom; s: standard deviation of the samples)",
         student(freedom),
         summary.count,
         100.0 * CONFIDENCE,

@@ -117,8 +117,8 @@ pub(super) fn target(results: &Results, index: usize) -> String {
 }
 
 /// The note below the table of the storage.
-pub(super) const MATRIX: &str = "What is marked as published is what is written of the system, and was not tried; the rest \
-                                 was found on the mount. A dash stands where nothing is known.";
+pub(super) const MATRIX: &str = "Nilometer found these properties on the mount; it takes those marked as \
+                                 published from publications and did not try them. A dash means unknown.";
 
 /// A cell of the table of the storage.
 pub(super) fn answer(answer: &MatrixAnswer) -> String {
@@ -224,9 +224,9 @@ fn valid<'a>(outcome: &CellOutcome<'a>) -> impl Iterator<Item = &'a Sample> {
 fn locks_in_words(locks: &LocksSeen) -> String {
     let LocksSeen { tries, broken, passed, longest } = *locks;
     let kept = match broken {
-        _ if tries == 0 => "whether others get the lock meanwhile was not tried".to_owned(),
+        _ if tries == 0 => "no process tried to get the lock while another had it".to_owned(),
         0 => {
-            format!("whoever had the lock had it alone: none of {tries} attempts of others got it meanwhile")
+            format!("the lock is exclusive: none of {tries} attempts got it while another process had it")
         }
         _ => format!(
             "the lock is NOT exclusive: {broken} of {tries} attempts got it while another process had it"
@@ -239,12 +239,14 @@ fn seen_in_words(seen: &FilesSeen) -> String {
     let FilesSeen { files, missing, short, stale, out_of_order, never, longest } = *seen;
     let whole = if seen.kept_close_to_open() {
         format!(
-            "all of {files} files were whole and right for whoever opened them after their close, the last {longest} after it"
+            "all of {files} files were whole and right when opened after their close, the last {longest} \
+             after it"
         )
     } else {
         format!(
-            "close-to-open is NOT kept: of {files} files {missing} were missing, {short} short and {stale} stale after their \
-             close, {never} were never seen whole and right; the others at most {longest} after it"
+            "close-to-open is NOT kept: of {files} files, {missing} were missing, {short} short and {stale} \
+             stale after their close; {never} never became whole and right; the others did within {longest} \
+             of it"
         )
     };
     let order = match out_of_order {
@@ -288,6 +290,6 @@ mod tests {
         let words = locks_in_words(&LocksSeen { broken: 1, ..locks });
         assert!(words.contains("NOT exclusive: 1 of 8 attempts"), "{words}");
         let words = locks_in_words(&LocksSeen { tries: 0, ..locks });
-        assert!(words.contains("not tried") && !words.contains("alone"), "{words}");
+        assert!(words.contains("no process tried") && !words.contains("exclusive"), "{words}");
     }
 }

@@ -101,7 +101,7 @@ impl BackgroundTask {
 }
 
 fn done(outcome: Result<TaskOutcome, NoOutcome>) -> Option<TaskOutcome> {
-    let broken = || RefusedOrder::Failed("a fault of the recorder itself: its log says which".into());
+    let broken = || RefusedOrder::Failed("a fault of the recorder itself: see its log".into());
     match outcome {
         Ok(outcome) => Some(outcome),
         Err(NoOutcome::Unfinished) => None,

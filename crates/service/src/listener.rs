@@ -108,7 +108,7 @@ pub fn listen(
     })?;
     require(at.ip().is_loopback() || beyond, || {
         format!(
-            "{what} = \"{address}\": other machines could reach the recorder; if that is meant, say \
+            "{what} = \"{address}\": other machines could reach the recorder; to allow that, add \
              --listen-beyond-loopback"
         )
     })?;

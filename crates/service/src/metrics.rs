@@ -141,19 +141,19 @@ fn traffic(page: &mut MetricsPage, status: &Status) {
     let stages = [
         (
             "received",
-            "of the stream that were placed in memory",
+            "of the stream that the recorder placed in memory",
             status.received_packets,
             status.received_bytes,
         ),
         (
             "acknowledged",
-            "of the stream that are written: they survive the death of the recorder",
+            "of the stream that the recorder has written: they survive its death",
             status.acknowledged_packets,
             status.acknowledged_bytes,
         ),
         (
             "durable",
-            "of the stream that are synced: they survive a loss of power",
+            "of the stream that the recorder has synced: they survive a loss of power",
             status.durable_packets,
             status.durable_bytes,
         ),
@@ -212,6 +212,7 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         "Packets that had the number of a packet that was there, and other bytes: they are lost.",
         status.conflicting_packets,
     );
+    page.counter("unchecked_headers", "Recorded frames without a right checksum.", status.unchecked_headers);
     page.counter(
         "early_packets",
         "Packets that came before the recording began, and are none of it.",
@@ -225,7 +226,7 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         ignored,
     );
     refused_connections(page, status);
-    page.counter("restarts", "Times that the packet counter of the stream began anew.", status.restarts);
+    page.counter("restarts", "Times that the packet counter of the stream restarted.", status.restarts);
     page.counter(
         "jumps",
         "Times that the packet counter of the stream jumped ahead further than packets can be missing.",
@@ -367,13 +368,13 @@ fn memory(page: &mut MetricsPage, status: &Status) {
     for part in &memory.parts {
         page.value("memory_bytes", &[("part", part.part)], part.held_bytes as f64);
     }
-    page.head("memory_bound_bytes", "gauge", "Memory that a part of the recorder takes at the most.");
+    page.head("memory_bound_bytes", "gauge", "Most memory that a part of the recorder takes.");
     for part in &memory.parts {
         page.value("memory_bound_bytes", &[("part", part.part)], part.bound_bytes as f64);
     }
     page.gauge(
         "memory_resident_bytes",
-        "Memory of the process as the kernel counts it, without what waits in sockets.",
+        "Memory of the process as the kernel counts it, without data waiting in sockets.",
         memory.resident_bytes as f64,
     );
 }
@@ -415,7 +416,7 @@ fn storage(page: &mut MetricsPage, report: &ServiceReport) {
         page.value("size_bytes", &[("directory", &path)], disk.size_bytes as f64);
     }
     let reserve = report.configuration.reserve.0 as f64;
-    page.gauge("reserve_bytes", "What stays free on each storage.", reserve);
+    page.gauge("reserve_bytes", "Space that stays free on each storage.", reserve);
 }
 
 #[cfg(test)]

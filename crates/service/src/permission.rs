@@ -49,8 +49,7 @@ impl CommandPermission {
             // Clients that may not read a file must not learn its content.
             (self.log)(&error.to_string());
             RefusedOrder::AskedWrongly(
-                "instrument or layout: the file is not valid: what the service writes to its log says why"
-                    .into(),
+                "instrument or layout: the file is not valid: see the log of the service".into(),
             )
         })?;
         if !self.beyond {
@@ -68,8 +67,7 @@ impl CommandPermission {
     /// next recording too.
     fn check_metadata(&self, asked: &[String]) -> Result<(), RefusedOrder> {
         if !asked.is_empty() && asked != self.file.metadata {
-            let why = "metadata: the service takes values that are joined to frames from where its configuration says, \
-                       under [record]";
+            let why = "metadata: the service joins only values from the sources in its configuration, under [record]";
             return Err(RefusedOrder::AskedWrongly(why.into()));
         }
         match asked.iter().find(|source| !source.starts_with("tcp://")) {
@@ -125,8 +123,8 @@ impl CommandPermission {
         let Some(at) = settings.address()? else { return Ok(()) };
         require(self.beyond || at.ip().is_loopback(), || {
             format!(
-                "listen: udp://{at} is reached from beyond this machine, and the service was not told \
-                 --listen-beyond-loopback"
+                "listen: other machines could reach udp://{at}; start the service with --listen-beyond-loopback to \
+                 allow that"
             )
         })
     }

@@ -246,7 +246,7 @@ impl ServiceConfiguration {
 /// The rate to store for a mode. The mode's own rate counts samples only.
 fn stored_rate(mode: VlbiMode) -> ByteRate {
     let share = mode.frame_size().0 as f64 / mode.payload().0 as f64;
-    ByteRate(mode.megabits() as f64 * 125_000.0 * share)
+    ByteRate(mode.rate().megabits() * 125_000.0 * share)
 }
 
 #[expect(clippy::ref_option, reason = "serde calls it so")]

@@ -140,7 +140,7 @@ fn on_lustre() {
     let asked = layout(8, 1 << 20);
     let given = target.lay_out(&asked).expect("it is set").expect("it can be chosen");
     assert_eq!(given, layout(4, 1 << 20), "of four targets");
-    assert_eq!(asked.not_given(&given), ["stripe count 8 was asked, 4 given"]);
+    assert_eq!(asked.not_given(&given), ["stripe count 8 requested, 4 given"]);
     assert_eq!(layout(4, 1 << 20).not_given(&given), Vec::<String>::new());
     let errors = [
         (layout(2, 1000), &["exit status: 4", "takes no such value", "invalid stripe size '1000'"][..]),

@@ -164,6 +164,10 @@ pub trait WireFormat: fmt::Debug + Send {
     fn threads(&self) -> Vec<StreamThread> {
         Vec::new()
     }
+    /// Returns the number of frames received whose header has a checksum in this format, but no right one.
+    fn unchecked(&self) -> u64 {
+        0
+    }
     /// Returns station and thread of a frame from its first bytes. `None` if the format has no threads.
     fn thread_of(&self, _frame: &[u8]) -> Option<(u16, u16)> {
         None
@@ -179,8 +183,8 @@ pub struct Known {
     pub frames_per_second: Option<u64>,
     /// The port that receives the packets, as an offset from the stream's first port.
     pub port: u16,
-    /// Start of the stream, in seconds since 2000-01-01 00:00 UTC. It is exact for simulated streams. For
-    /// received ones it only selects the thousand days of Mark5B dates.
+    /// Start of the stream, in seconds since 2000-01-01 00:00 UTC without leap seconds. It is exact for simulated
+    /// streams. For received ones it only selects the thousand days of Mark5B dates.
     pub begins: u64,
     /// Serial number of the first simulated packet.
     pub serial: u64,

@@ -4,7 +4,7 @@ use nilometer_model::{Format, Moment, Nanos};
 
 use super::{
     filler, mark5b,
-    time::{DAY, EPOCH, day_near},
+    time::{DAY, EPOCH, day_near, elapsed, utc},
     vdif,
 };
 
@@ -13,7 +13,7 @@ const SECOND: u64 = 1_000_000_000;
 /// Time stamp in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Seconds since 2000-01-01 00:00 UTC, without leap seconds.
+    /// Seconds elapsed since 2000-01-01 00:00 UTC, including leap seconds.
     pub second: u64,
     /// The frame's number in its second.
     pub frame: u64,
@@ -34,7 +34,7 @@ impl Stamp {
     /// Returns the time of the frame, to the second if the rate is unknown.
     pub fn moment(&self, frames_per_second: Option<u64>) -> Moment {
         let nanos = frames_per_second.map_or(0, |rate| self.frame.min(rate - 1) * SECOND / rate);
-        Moment(Nanos((EPOCH + self.second) * SECOND + nanos))
+        Moment(Nanos((EPOCH + utc(self.second)) * SECOND + nanos))
     }
 
     /// Returns the number of frames since 2000, at this rate.
@@ -75,7 +75,7 @@ impl Stamps {
             Stamps::Vdif => {
                 let header =
                     vdif::VdifHeader::parse(bytes).filter(|header| header.length as u64 == length)?;
-                let second = header.since_2000();
+                let second = header.elapsed();
                 let frame = u64::from(header.frame);
                 let vdif::VdifHeader { station, thread, invalid, .. } = header;
                 Some(Stamp { second, frame, station, thread, invalid })
@@ -84,7 +84,7 @@ impl Stamps {
                 let samples = bytes.get(mark5b::Mark5bHeader::SIZE..)?;
                 let header = mark5b::Mark5bHeader::parse(bytes).ok()?;
                 let day = day_near(near, header.day)?;
-                let second = day * DAY + u64::from(header.second);
+                let second = elapsed(day * DAY + u64::from(header.second));
                 let invalid = filler::is_filled(samples);
                 Some(Stamp { second, frame: u64::from(header.frame), station: 0, thread: 0, invalid })
             }
@@ -118,13 +118,13 @@ mod tests {
             format.make(rate + 7, 0, &mut vec![0; format.geometry().prefix], &mut bytes);
             let stamps = Stamps::of(stored, begins + 100 * DAY).expect("it has times");
             let read = |bytes: &[u8]| stamps.read(&bytes[..Stamps::BYTES], bytes.len() as u64);
-            let expected = Stamp { second: begins + 1, frame: 7, station, thread, invalid: false };
+            let expected = Stamp { second: elapsed(begins) + 1, frame: 7, station, thread, invalid: false };
             assert_eq!(read(&bytes), Some(expected));
             let mut missing = vec![0; bytes.len()];
             format.fill(Some(Near { bytes: &bytes, ahead: -8 }), 0, &mut missing);
             assert_eq!(
                 read(&missing),
-                Some(Stamp { second: begins, frame: rate - 1, invalid: true, ..expected })
+                Some(Stamp { second: elapsed(begins), frame: rate - 1, invalid: true, ..expected })
             );
             bytes[..16].fill(0);
             assert_eq!(read(&bytes), None);

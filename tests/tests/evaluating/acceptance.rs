@@ -75,21 +75,21 @@ fn a_throttled_offer_and_one_that_does_not_sync_fail_and_others_can_check_that()
     let report = run(home.path(), &["report", "o.sqlite", "--format", "json"]);
     let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
     // A busy machine may leave a question open, but no answer may be wrong.
-    let [rate, flushes] = ["at least", "flushed"].map(|demand| found(&report, 0, demand).1);
+    let [rate, flushes] = ["at least", "flushes"].map(|demand| found(&report, 0, demand).1);
     assert!(rate != "not met" && flushes != "not met", "{}", report["acceptance"]);
     // Then it may lose frames in earnest: its own slowness is what was measured.
     let lost = ["lost", "stall"].map(|demand| found(&report, 0, demand).1).contains(&"not met");
     assert!(found(&report, 0, "lost").0 != "FAIL" || lost, "{}", report["acceptance"]);
     let (answer, rate) = found(&report, 1, "at least");
     assert!(answer != "PASS" && rate != "met", "{}", report["acceptance"]);
-    assert_eq!(found(&report, 2, "flushed"), ("FAIL", "not met"), "{}", report["acceptance"]);
+    assert_eq!(found(&report, 2, "flushes"), ("FAIL", "not met"), "{}", report["acceptance"]);
 
     let page = fs::read_to_string(home.path().join("o.acceptance.html")).expect("a page");
     for part in [
         "Storage for a camera",
         "100 EUR",
         "FAIL",
-        "never told to flush",
+        "got no flush of its cache",
         "program, sha256",
         "plan ./offers.toml",
     ] {
@@ -267,7 +267,7 @@ fn a_signed_record_says_by_whom_and_a_seal_claims_no_more_than_it_shows() {
     let other = by("other.pub");
     assert!(other.code == Some(3) && !other.stdout.contains("agrees"), "{other:?}");
     let unasked = run(home.path(), &["check", "r.sqlite"]);
-    assert!(unasked.stdout.contains("seal     consistent: as it was sealed at "), "{unasked:?}");
+    assert!(unasked.stdout.contains("seal     consistent: the seal of "), "{unasked:?}");
     assert!(unasked.stdout.contains("signed   not checked"), "{unasked:?}");
     fs::remove_file(home.path().join("r.sqlite.sig")).expect("the signature");
     assert_eq!(by("key.pub").code, Some(4), "nobody signed it");

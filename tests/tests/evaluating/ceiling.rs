@@ -60,7 +60,7 @@ fn every_figure_has_the_ceiling_of_the_tool_beside_it() {
     assert_eq!(ceilings("ls -lR"), [None], "what is not there can't be walked");
     // The sentence needs a figure that is valid, and took longer than its threads to start.
     let all = start(home.path(), &["report", "evaluation.sqlite", "--all"]).end(LIMIT);
-    let told = all.stdout.contains("ceiling: the tool by itself does");
+    let told = all.stdout.contains("ceiling: the tool alone does");
     let known = ["write", "read"].iter().any(|phase| ceilings(phase)[0].is_some());
     assert!(known || !told, "{all:?}");
 }
@@ -76,7 +76,7 @@ fn what_keeps_nothing_is_measured_as_far_as_that_goes() {
         report["figures"].as_array().expect("figures").iter().map(|one| &one["phase"]).collect();
     assert_eq!(phases, ["write", "read"]);
     assert!(
-        ended.stdout.contains("walk: 1 of 1 cells are not measured on A: it lacks keeping what is written"),
+        ended.stdout.contains("walk: 1 of 1 cells are not measured on A: it lacks keeping written data"),
         "{ended:?}"
     );
 }
@@ -90,7 +90,7 @@ fn where_nothing_can_be_measured_nothing_is_started() {
     for (arguments, part) in [
         (&["null:/data"][..], "`./null:/data`"),
         (&["nulls:"], "nulls:"),
-        (&["null:", "null:"], "null: is named twice"),
+        (&["null:", "null:"], "you named null: twice"),
     ] {
         let ended = evaluate(home.path(), &[FILES], arguments);
         assert_eq!(ended.code, Some(2), "{ended:?}");

@@ -125,7 +125,7 @@ fn several_baselines_hold_how_much_days_differ() {
     arguments.extend(["--against", "a.sqlite"]);
     let twice = nilometer_in(path, &arguments);
     assert_eq!(twice.code, Some(2), "{twice:?}");
-    assert!(twice.stderr.contains("a.sqlite: the record is named twice"), "{twice:?}");
+    assert!(twice.stderr.contains("a.sqlite: you named this record twice"), "{twice:?}");
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn what_can_not_be_compared_is_said() {
     fs::write(path.join("foreign"), "no record").expect("space");
     for (arguments, part) in [
         (vec!["a.sqlite"], "one record is no comparison"),
-        (vec!["a.sqlite", "./a.sqlite"], "the record is named twice"),
+        (vec!["a.sqlite", "./a.sqlite"], "you named this record twice"),
         (vec!["a.sqlite", "none.sqlite"], "none.sqlite: no such record"),
         (vec!["a.sqlite", "foreign"], "foreign: not a record of nilometer"),
         (vec!["a.sqlite", "short.sqlite"], "short.sqlite: "),

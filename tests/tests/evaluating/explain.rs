@@ -248,7 +248,7 @@ fn a_limit_of_the_rate_is_taken_over_and_turned_round() {
     let without = ended.stdout.lines().find(|line| line.starts_with("  without the limit")).expect("a row");
     assert!(without.contains("times as fast as the line's cell"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("rests most"), "its own figure is unknown: {}", ended.stdout);
-    let expected = "Of the cell alone, \"without the limit of its rate\" changes the figure most.";
+    let expected = "Within the cell alone, \"without the limit of its rate\" changes the figure most.";
     assert!(ended.stdout.contains(expected), "{}", ended.stdout);
 }
 
@@ -265,7 +265,7 @@ fn a_cell_that_misses_the_figure_explains_nothing_of_it() {
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     for part in [
         "its source alone, /dev/urandom",
-        "Something that was not taken over makes a factor of",
+        "than its cell by a factor of",
         "Not taken over from the line: if=/dev/urandom: dd waits for this source",
     ] {
         assert!(ended.stdout.contains(part), "{part} in {}", ended.stdout);

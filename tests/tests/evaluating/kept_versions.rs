@@ -24,7 +24,7 @@ const KNOWN_FIGURES: [&str; 3] =
     ["A 500 MB/s ", "A 1.25 GB/s ", "all of it fitted into the buffer of 1.05 MB"];
 /// Frames of each recording in `tests/data`.
 const KNOWN_FRAMES: &str =
-    "right       4 frames, 512 B, compared with what the simulated instrument delivered";
+    "right       4 frames, 512 B, compared with the frames of the simulated instrument";
 
 /// Where the version stands in the head of a journal, and behind its end.
 const VERSION_AT: Range<usize> = 56..60;

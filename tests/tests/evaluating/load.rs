@@ -248,7 +248,7 @@ fn an_instrument_beside_recordings_is_recorded_at_levels_and_all_have_verdicts()
     // Only of recordings that may be used is it told what was lost beside them.
     let is_usable = |measured: &&Measured| load(&results, measured) > 0 && measured.sample.invalid.is_none();
     let told = verdicts[0]["more"].to_string();
-    let is_told = told.contains("; of what was beside it ");
+    let is_told = told.contains("; the load beside it: ");
     assert_eq!(is_told, samples(&results).iter().any(is_usable), "{told}");
     let check = start(home.path(), &["check", "r.sqlite"]).end(Duration::from_mins(1));
     assert_eq!(check.code, Some(0), "{}{}", check.stdout, check.stderr);
@@ -259,9 +259,9 @@ fn what_an_instrument_that_is_a_load_can_not_have_is_refused() {
     for (from, to, part) in [
         ("count = [0, 1, 2]", "workers = 2", "background: workers: an instrument has none; write count"),
         ("count = [0, 1, 2]", "count = 70", "background: count = 70: write 0 to 64"),
-        ("keep = \"64 MB\"", "duration = \"1 s\"", "background: duration: an instrument that is a load"),
+        ("keep = \"64 MB\"", "duration = \"1 s\"", "background: duration: the recording of a load"),
         ("./camera.toml", "none-such", "background: no instrument `none-such`"),
-        ("[stage.background.ingest]\ninstrument", "#", "background: write what works beside"),
+        ("[stage.background.ingest]\ninstrument", "#", "background: write the load"),
     ] {
         let stage = BESIDE_CAMERA.replacen(from, to, 1);
         assert_ne!(stage, BESIDE_CAMERA, "{from}");
@@ -297,10 +297,7 @@ fn cells_are_repeated_until_they_are_known_or_as_often_as_is_allowed() {
     let results = results(&home);
     let repeats = samples(&results).iter().map(|measured| measured.key.repeat).max();
     assert_eq!(repeats, Some(3), "no file is written four times at the same rate, to a thousandth");
-    let noted = results
-        .events
-        .iter()
-        .any(|event| event.what.contains("measured in 2 more rounds what was not known to 0.1 %"));
+    let noted = results.events.iter().any(|event| event.what.contains("measured 2 more rounds, of at most "));
     assert!(noted, "{:?}", results.events);
 }
 

@@ -322,7 +322,7 @@ fn what_is_not_there_is_refused_with_what_is() {
         let target = target.to_str().expect("plain letters");
         let ended = mpi.run(2, colon.0.path(), &["evaluate", target, "--plan", "plan.toml"]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.stderr.contains("name a directory without one"), "{ended:?}");
+        assert!(ended.stderr.contains("name a directory without a colon"), "{ended:?}");
     }
 }
 

@@ -241,7 +241,8 @@ fn files_that_do_not_belong_to_a_run_are_refused_with_the_reason() {
     fs::write(home.path().join("foreign.jsonl"), "{\"a\":1}\n").expect("space");
     let shown = record.display().to_string();
     let offset = format!("{}=+1s", host());
-    let both = "the run was measured from 2026-11-22T18:00:00Z to 2026-11-22T18:00:02Z: they have no moment in common";
+    let both = "the run lasted from 2026-11-22T18:00:00Z to 2026-11-22T18:00:02Z: if a clock was wrong, correct it \
+                with --offset";
     for (of, arguments, said) in [
         (&earlier, vec!["o.jsonl"], both),
         (&record, vec!["foreign.jsonl"], "foreign.jsonl: not a file of `nilometer observe`"),

@@ -239,7 +239,7 @@ fn nodes_and_processes_are_dimensions_of_a_plan_and_what_another_node_wrote_is_r
             "of the agreed start (clocks known to",
             "nodes 2, processes 1",
             "of 72 files were whole and right",
-            "none of 48 attempts of others got it meanwhile",
+            "none of 48 attempts got it while another process had it",
         ] {
             assert!(report.contains(said), "{said}: {report}");
         }

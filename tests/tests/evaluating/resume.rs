@@ -236,7 +236,7 @@ fn a_worker_whose_parent_is_gone_does_nothing() {
     worker.current_dir(home.directory.path()).env("NILOMETER_WATCHED", "1").stdin(OwnedFd::from(stdin));
     let ended = worker.output().expect("it starts");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("the process that started this one is over"), "{said}");
+    assert!(said.contains("the process that started this one has ended"), "{said}");
     assert!(!ended.status.success() && !home.record().exists() && home.left_behind().is_empty(), "{said}");
 }
 
@@ -389,7 +389,7 @@ fn another_file_system_at_the_path_is_refused() {
     let _mounted = FileSystem::bind(other.path(), place.path());
     assert_refused(
         &home.resume(&[]).end(LIMIT),
-        &["is not what it was: ext4 of ", " there, tmpfs of tmpfs here"],
+        &["not the same storage as before: ext4 of ", " then, tmpfs of tmpfs now"],
     );
 }
 

@@ -30,7 +30,7 @@ fn wa105_is_sized_and_checked() {
     for part in [
         "13 streams bring 16.3 GB/s (130 Gbit/s); 18.8 GB/s are read meanwhile.",
         "3 recorders with 6 network links in all, and 40 storage servers, and 1 of each to spare.",
-        "The 1 PB that there is may be full after 17.1 h.",
+        "The existing 1 PB may be full after 17.1 h.",
         "(given: --write-rate)",
         "longest stall        1 s (assumed",
         "nothing was lost",
@@ -229,11 +229,11 @@ fn what_can_not_be_is_refused_with_what_would_help() {
     let given: &[&str] = &[&NODE[..], &["--write-rate", "1 GB/s"]].concat();
     let with = |more: &[&'static str]| [given, more].concat();
     let cases: [(&str, Vec<&str>, &[&str]); 17] = [
-        ("pilatus-6m", vec![], &["nobody said what a storage server takes: write --write-rate", "--record"]),
+        ("pilatus-6m", vec![], &["give --write-rate, or name a --record"]),
         (
             "pilatus-6m",
             vec!["--record", RECORD, "--target", "B", "--link", "1 GB/s"],
-            &["does not tell", "--write-rate"],
+            &["has no rate of ", "give --write-rate"],
         ),
         ("pilatus-6m", vec!["--record", RECORD], &["several targets", "A (/data), B (/other)", "--target"]),
         ("pilatus-6m", vec!["--record", RECORD, "--target", "C"], &["no target `C`", "B (/other)"]),

@@ -199,7 +199,7 @@ fn a_record_in_which_something_acts_is_refused() {
     rusqlite::Connection::open(record).and_then(|record| record.execute_batch(endless)).expect("a database");
     for arguments in [&["report", "r.sqlite"][..], &["evaluate", "--resume", "--record", "r.sqlite"]] {
         let ended = start(home.0.path(), arguments).end(LIMIT);
-        let said = ended.stderr.contains("the view `event` in it is not what nilometer made");
+        let said = ended.stderr.contains("the view `event` in it differs from the one that nilometer makes");
         assert!(ended.code == Some(2) && said, "{arguments:?}: {}", ended.stderr);
     }
 }

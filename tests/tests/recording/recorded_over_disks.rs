@@ -169,7 +169,7 @@ fn what_can_not_be_recorded_over_several_is_refused() {
     };
     refused(1, &stage("\"together\"", ""), "needs 2 directories that can be recorded onto");
     refused(2, &stage("3", ""), "needs 3 directories");
-    refused(2, &stage("\"together\"", "format = \"hdf5\""), "HDF5 files are not made over several targets");
+    refused(2, &stage("\"together\"", "format = \"hdf5\""), "HDF5 files lie on one target");
     refused(2, &stage("2", "onto = \"nothing\""), "nothing is stored");
     let beside = "[stage.background]\n[stage.background.workload.tree]\nlevels = 1\nbranching = 2\nitems = 2";
     refused(2, &stage("2", beside), "no load works beside it");

@@ -22,8 +22,9 @@ fn is_mark5b(name: &str) -> bool {
 fn said(file: &str, bytes: &[u8]) -> String {
     if is_mark5b(file) {
         let header = mark5b::Mark5bHeader::parse(bytes).expect("it was recorded");
-        let mark5b::Mark5bHeader { user, frame, day, second, fraction } = header;
-        return format!("{} {} {frame} {day} {second} {fraction} 1", user >> 16, user >> 15 & 1);
+        let mark5b::Mark5bHeader { user, frame, day, second, fraction, checked } = header;
+        let checked = u8::from(checked);
+        return format!("{} {} {frame} {day} {second} {fraction} {checked}", user >> 16, user >> 15 & 1);
     }
     let header = vdif::VdifHeader::parse(bytes).expect("it was recorded");
     let vdif::VdifHeader { epoch, second, frame, version, length, bits, thread, .. } = header;

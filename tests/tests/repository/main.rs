@@ -1,4 +1,4 @@
-//! The repository itself: its style, its words, its book, its README's commands, and what is installed of it.
+//! The repository itself: its style, words, book, reference and README, and the files that it installs.
 
 mod book;
 mod circles;
@@ -7,5 +7,6 @@ mod dependencies;
 mod packages;
 mod prose;
 mod readme;
+mod reference;
 mod style;
 mod words;

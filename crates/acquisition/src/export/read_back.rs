@@ -154,7 +154,11 @@ impl Reading<'_> {
         let mut frame = Vec::new();
         self.read(range, |bytes| frame.extend_from_slice(bytes))?;
         let right = self.content.as_ref().is_some_and(|content| content.verify(number, &frame).is_ok());
-        Ok(if right { Found::Right } else { Found::Wrong("it is not what the instrument delivered") })
+        Ok(if right {
+            Found::Right
+        } else {
+            Found::Wrong("it differs from the frame of the simulated instrument")
+        })
     }
 
     fn read(&mut self, range: Range<u64>, mut take: impl FnMut(&[u8])) -> io::Result<()> {

@@ -58,7 +58,7 @@ pub fn read_back_stacks(
     read: &FramesRead,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<u64, StackFault> {
-    let nothing = || StackFault::Dataset("nothing is kept of what was read".into());
+    let nothing = || StackFault::Dataset("no checksums were kept of the frames that were read".into());
     let proofs = read.proofs().ok_or_else(nothing)?;
     let stack = contents.stack.ok_or_else(nothing)?;
     let file = ReadFile::open(path)?;

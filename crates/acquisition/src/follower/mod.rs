@@ -410,7 +410,7 @@ impl Workload for Follower {
 
     fn completed(&mut self, completion: Completion) {
         let Some(frame) = self.current else {
-            let (lane, _) = self.looking.expect("what completes was issued");
+            let (lane, _) = self.looking.expect("a completed operation was issued");
             return self.looked(lane, completion);
         };
         if completion.operation.kind == OpKind::Close {

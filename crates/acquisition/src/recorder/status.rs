@@ -64,6 +64,8 @@ pub struct Status {
     pub duplicate_packets: u64,
     /// Duplicates whose bytes differ from the first copy: data of another sender, which are lost.
     pub conflicting_packets: u64,
+    /// Frames of Mark5B whose header has no right checksum. They are recorded.
+    pub unchecked_headers: u64,
     /// Frames of a series stored as they arrived, although their compressed bytes can't be unpacked.
     pub damaged_frames: u64,
     /// Values beside the pixels of a series that can't be read and are therefore not in its file.
@@ -394,6 +396,7 @@ fn of(
         reordering_sum: tally.overtaken,
         duplicate_packets: tally.duplicates,
         conflicting_packets: tally.conflicts,
+        unchecked_headers: tally.unchecked,
         damaged_frames: stored.damaged,
         unread_values: 0,
         early_packets: counted.early,
@@ -511,8 +514,8 @@ mod tests {
         assert_eq!(recent.see(at(12_000), 100, 1000), rates(0.0, 0.0));
     }
 
-    #[test]
-    fn every_count_stands_where_it_belongs() {
+    /// Counters of packets, each with a number of its own.
+    fn numbered_tally() -> PacketTally {
         let ignored = [1, 2, 24, 3];
         let tally = PacketTally {
             placed: 90,
@@ -522,11 +525,12 @@ mod tests {
             losses: 2,
             ..PacketTally::default()
         };
-        let tally = PacketTally {
+        PacketTally {
             longest_loss: 7,
             late: 5,
             duplicates: 6,
             conflicts: 2,
+            unchecked: 16,
             stray: 8,
             ignored,
             restarts: 9,
@@ -534,7 +538,12 @@ mod tests {
             jumps: 22,
             jumped: 23,
             ..tally
-        };
+        }
+    }
+
+    #[test]
+    fn every_count_stands_where_it_belongs() {
+        let tally = numbered_tally();
         let counted = TransportCounts {
             packets: 120,
             bytes: 1200,
@@ -570,13 +579,13 @@ mod tests {
             "acknowledged_packets": 80, "acknowledged_bytes": 800, "durable_packets": 70, "durable_bytes": 700,
             "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "unfilled": 21, "kernel_dropped": 8, "bad_checksums": 3, "incomplete": 9, "ring_full": 4, "late": 5,
                 "blocks_not_stored": 6 },
-            "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6, "conflicting_packets": 2, "damaged_frames": 4, "unread_values": 0,
+            "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6, "conflicting_packets": 2, "unchecked_headers": 16, "damaged_frames": 4, "unread_values": 0,
             "early_packets": 14, "other_sender": null, "refused_connections": [], "refused_peers": [],
             "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["of another stream", 24], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],
             "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,
             "ring": { "slots": 20, "in_use": 14, "high_water": 15, "stalls": 3, "stalled_seconds": 0.5,
                 "longest_stall_seconds": 0.25, "halts": 2, "halted_seconds": 3.5, "longest_halt_seconds": 3.0 },
-            "senders": [],
+            "senders": [], "room_seconds": null, "usable_bytes": null,
             "memory": { "bound_bytes": 0, "resident_bytes": 0, "parts": [] },
             "lanes": [], "usable_bytes": null, "room_seconds": null, "fault": "gone",
         });

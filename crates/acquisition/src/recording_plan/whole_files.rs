@@ -46,8 +46,8 @@ impl RecordingPlan {
                 _ => self.frames.storing.kind().words,
             };
             return Err(format!(
-                "{}: {what} can't be recorded there, since that needs {}: record raw frames or CBF with the storing `files` \
-                 or `scattered`, whose files are put whole, or into a directory that is mounted",
+                "{}: can't record {what} there, since that needs {}: record raw frames or CBF with the storing \
+                 `files` or `scattered`, or into a mounted directory",
                 onto.address,
                 names.join(", ")
             ));
@@ -71,8 +71,8 @@ impl RecordingPlan {
         }
         let needed = self.buffer_for(held);
         Err(format!(
-            "--buffer {}: files are put whole there, and each of {} writers keeps {files} of {} frames in memory until they \
-             are: it needs {needed}, or fewer frames a file",
+            "--buffer {}: with whole files {} writers keep {files} of {} frames each in memory: give {needed}, or \
+             put fewer frames into a file",
             self.buffer,
             self.lanes(),
             self.frames_per_file

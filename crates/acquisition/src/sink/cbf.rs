@@ -27,7 +27,8 @@ impl FrameEncoder for CbfEncoder {
     fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs {
         scratch.clear();
         byte_offset::encode_bytes(&slot[..4 * self.picture.pixels()], scratch);
-        let name = format!("{}_{number:05}", self.name);
+        // As in the name of the file, pictures count from 1.
+        let name = format!("{}_{:05}", self.name, number + 1);
         let mut rest = into;
         let room = rest.len();
         cbf::put(&name, &self.picture, scratch, &mut rest);

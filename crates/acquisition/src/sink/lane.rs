@@ -48,7 +48,7 @@ fn encoder_of(layout: &RawLayout) -> Option<Arc<dyn FrameEncoder>> {
             Some(Arc::new(CbfEncoder::new(&layout.name, picture)))
         }
         Format::Hdf5 => {
-            let hdf5 = layout.hdf5.as_ref().expect("a recording in HDF5 says what its files have in them");
+            let hdf5 = layout.hdf5.as_ref().expect("a recording in HDF5 has the contents of its files");
             Some(Arc::new(hdf5.encoder()?))
         }
     }

@@ -40,6 +40,7 @@ fn one_file_and_compressed_ones_are_followed_too() {
         (Storing::Growing, Format::Raw, 1, many),
         (Storing::Shared, Format::Raw, 2, many),
         (Storing::Files, Format::Cbf, 2, 1),
+        (Storing::Positions, Format::Cbf, 2, 1),
     ] {
         let lab = Lab { frames_per_file, storing, format, writers, ..lab() };
         let clock = VirtualClock::default();

@@ -75,7 +75,7 @@ fn at_least(least: f64, samples: &[&Sample]) -> Found {
     let passes: Vec<&Series> = samples.iter().map(|sample| &sample.series).collect();
     let Some(found) = sustained(&passes) else {
         return Found::undecided(
-            "what it takes in the long run is not known: the recordings at full speed were too short",
+            "its rate in the long run is unknown: the recordings at full speed were too short",
         );
     };
     let words = format!("{} in the long run ({} to {})", found.rate, found.low, found.high);
@@ -99,7 +99,7 @@ fn durable(most: Nanos, made: &[&Ingest]) -> Found {
     let shares: Vec<DurableShare> = made.iter().map(|ingest| DurableShare::of(ingest, most)).collect();
     let least = shares.iter().map(|share| share.least).fold(1.0, f64::min);
     let most_of = shares.iter().map(|share| share.most).fold(1.0, f64::min);
-    let words = format!("{:.2} % within it, what was lost counted as never", 100.0 * least);
+    let words = format!("{:.2} % within it; losses count as never", 100.0 * least);
     Found::of(least >= DURABLE_SHARE, most_of < DURABLE_SHARE, words)
 }
 
@@ -152,16 +152,16 @@ fn flushes(evidence: Evidence<'_>, samples: &[&Sample], made: &[&Ingest]) -> Fou
     if let Some(fewest) = counts.and_then(|counts| counts.into_iter().min()) {
         return match fewest {
             0 => Found::violated(
-                "frames were synced, and the device was never told to flush its cache: what is acknowledged may be lost with \
-                 the power",
+                "frames were synced, but the device got no flush of its cache: a power loss may take \
+                 acknowledged frames",
             ),
-            fewest => Found::met(format!("{fewest} flushes at the device at the least")),
+            fewest => Found::met(format!("at least {fewest} flushes at the device")),
         };
     }
     let description = evidence.results.targets[evidence.target].description.as_ref();
     let layers = description.map(|description| description.profile.layers.as_slice()).unwrap_or_default();
     if !layers.is_empty() && layers.iter().all(|layer| layer.write_cache == Some(false)) {
-        return Found::met("the device says that it keeps nothing in a cache that would have to be flushed");
+        return Found::met("the device reports that it has no volatile write cache");
     }
-    Found::undecided("this machine does not see what reaches the device")
+    Found::undecided("this machine does not see the device's flushes")
 }

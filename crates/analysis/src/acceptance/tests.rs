@@ -127,7 +127,7 @@ fn all_criteria_that_are_met_are_a_pass_with_what_was_found() {
     assert_eq!(told[3], format!("{recorded}nothing is lost: none of 1000 frames in 10 s"));
     assert_eq!(told[4], format!("{recorded}no stall longer than 500 ms: the longest was 80 ms"));
     assert!(told[6].ends_with("at most 1 cores of this program: 0.30 cores"), "{}", told[6]);
-    assert!(told[7].ends_with("12 flushes at the device at the least"), "{}", told[7]);
+    assert!(told[7].ends_with("at least 12 flushes at the device"), "{}", told[7]);
     assert!(acceptance(&Results::default()).is_empty(), "nothing is demanded of other records");
 }
 
@@ -145,9 +145,9 @@ fn one_criterion_that_is_not_met_is_a_fail_with_its_reason() {
             changed(|sample| {
                 sample.device = Some(DeviceTraffic { flushes: Some(0), ..DeviceTraffic::default() });
             }),
-            "never told to flush",
+            "got no flush of its cache",
         ),
-        (changed(|sample| sample.invalid = Some(Invalid::Wrong)), "not what was written"),
+        (changed(|sample| sample.invalid = Some(Invalid::Wrong)), "differ from those written"),
         (changed(|sample| sample.invalid = Some(Invalid::Hung)), "hung"),
     ] {
         let (answer, found) = judged(&results);
@@ -170,7 +170,7 @@ fn where_nothing_follows_it_is_invalid_unless_something_else_fails() {
             changed_ingest(|ingest| ingest.durable = Histogram::default()),
             "nothing says when frames were durable",
         ),
-        (changed(|sample| sample.device = None), "does not see what reaches the device"),
+        (changed(|sample| sample.device = None), "does not see the device's flushes"),
         (
             changed_ingest(|ingest| (ingest.due, ingest.stored) = (500, 500)),
             "of 10 s that were to be recorded",

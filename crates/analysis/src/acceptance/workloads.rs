@@ -51,9 +51,7 @@ fn latency(evidence: Evidence<'_>, group: Option<Group>, share: f64, most: Nanos
     // With fewer values, the quantile is the greatest of all, and means little.
     let least = (1.0 / (1.0 - share)).round();
     if (count as f64) < least {
-        return Found::undecided(format!(
-            "{count} operations are too few: {least} are the least for this share"
-        ));
+        return Found::undecided(format!("{count} operations are too few: this share takes {least}"));
     }
     let range = latencies.map(|latencies| latencies.quantile_range(share)).unwrap_or_default();
     let words = format!("{} of {count} operations", Nanos(range.start));

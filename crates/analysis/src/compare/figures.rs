@@ -62,7 +62,7 @@ impl OpenFigure {
                 if low.is_finite() && high.is_finite() && high < PERCENT_SHOWN_MOST {
                     format!("{mean:+.0} % ({low:+.0} to {high:+.0} %)")
                 } else {
-                    format!("{mean:+.0} %, and the spread of repeats is not known well enough")
+                    format!("{mean:+.0} %, but its interval is too wide to show")
                 }
             },
         )
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(figure.change(), "-30 % (-68 to +54 %)");
         let lone = Effect { low: f64::NEG_INFINITY, high: f64::INFINITY, ..effect([-30.0, 0.0, 0.0]) };
         let figure = open_by(held, "write", Some(&lone));
-        assert_eq!(figure.change(), "-30 %, and the spread of repeats is not known well enough");
+        assert_eq!(figure.change(), "-30 %, but its interval is too wide to show");
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl fmt::Display for NetworkShare {
         write!(f, "{}, {stage}, {}: {rate}{each}, {percent:.0} % of ", letter(*target), phase.name())?;
         match limit {
             NetworkLimit::Measured(carries) => {
-                write!(f, "what the network carries from one machine to another ({})", carries.bits())?;
+                write!(f, "the network's rate from one machine to another ({})", carries.bits())?;
             }
             NetworkLimit::Link { link, machine, speed } => {
                 let of = machine.as_ref().map(|machine| format!(" of {machine}")).unwrap_or_default();
@@ -283,7 +283,7 @@ mod tests {
         results.network = vec![network_stage(900_000_000)];
         let found = shares(&results);
         assert_eq!(found[0].limit, NetworkLimit::Measured(ByteRate(9e8)));
-        assert!(found[0].is_network() && found[0].to_string().contains("89 % of what the network carries"));
+        assert!(found[0].is_network() && found[0].to_string().contains("89 % of the network's rate"));
         results.machines[0].links.clear();
         results.network.clear();
         assert!(shares(&results).is_empty(), "nothing is known of the network");

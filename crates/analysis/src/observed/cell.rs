@@ -119,7 +119,7 @@ fn on_target(study: &Study<'_>, what: String, target: usize) -> String {
 fn recorded(study: &Study<'_>, recording: &StudyRecording<'_>) -> Vec<MeasuredRanges> {
     let mut targets: Vec<usize> = recording.samples.iter().map(|measured| measured.key.target).collect();
     targets.dedup();
-    let goals = [(Goal::Pace, "at its own pace"), (Goal::Limit, "as fast as it is taken")];
+    let goals = [(Goal::Pace, "at its own pace"), (Goal::Limit, "at full speed")];
     let mut found = Vec::new();
     for target in targets {
         for (goal, words) in goals {

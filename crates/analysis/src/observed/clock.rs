@@ -77,9 +77,7 @@ pub(super) fn clock_words(agreement: ClockAgreement, host: &str, offset: i64) ->
     };
     match offset {
         0 if agreement.is_doubtful() => {
-            format!(
-                "{said}: what is shown may belong to another moment; `--offset {host}=+0.35s` corrects it"
-            )
+            format!("{said}: the figures may belong to another moment; `--offset {host}=+0.35s` corrects it")
         }
         0 => said,
         offset => format!("{said}; {} was added to its times, as asked", signed(offset)),

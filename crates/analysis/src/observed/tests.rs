@@ -158,7 +158,7 @@ fn what_is_missing_of_a_file_is_noted() {
     for part in [
         "the last line of its file is not whole",
         "looks are missing: 1; the longest time between two was 2 s",
-        "of the run it was not observed for the first 5 s and for the last 7 s",
+        "it was not observed for the first 5 s and for the last 7 s of the run",
     ] {
         assert!(notes.contains(part), "{part} is missing in: {notes}");
     }

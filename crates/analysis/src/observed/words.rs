@@ -8,8 +8,8 @@ use nilometer_model::{
 use super::{ObservedCell, ObservedMachine, ObservedRun, UseKind, UseSeries};
 
 /// The explanation of the figures of observed machines.
-pub const LEGEND: &str = "of the looks that lie within a repeat: the mean, as the median over repeats, and behind a \
-                                 slash the highest";
+pub const LEGEND: &str = "over the looks within a repeat: the mean (median over repeats) and, after a \
+                          slash, the highest";
 
 /// The limitation of a busy time of 100 % for disks.
 pub const BUSY_DISKS: &str = "A disk is busy while it has a request. One that turns can do no more then; one that \
@@ -92,13 +92,17 @@ pub(super) fn notes(log: &ObservedLog, series: &UseSeries, run: ObservedRange) -
     notes.extend(not_all_of(series, run));
     for (at, step) in &series.steps {
         let at = nilometer_model::Moment(Nanos(at.0 / 1_000_000_000 * 1_000_000_000));
-        notes.push(format!("its clock was set by {step:+.2} s at {at}: what lies across that is left out"));
+        notes.push(format!(
+            "its clock was set by {step:+.2} s at {at}: the report omits intervals across that moment"
+        ));
     }
     let unknown =
         log.header.links.iter().filter(|link| link.is_card && link.speed_bytes_per_second.is_none());
-    notes.extend(unknown.map(|link| {
-        format!("link {} does not say how fast it is: whether it was at its limit is not known", link.name)
-    }));
+    notes.extend(
+        unknown.map(|link| {
+            format!("link {} does not report its speed: it may have been at its limit", link.name)
+        }),
+    );
     for of in series.all(UseKind::LinkLost) {
         let lost = series.total(of);
         if lost >= 1.0 {
@@ -131,5 +135,5 @@ fn not_all_of(series: &UseSeries, run: ObservedRange) -> Option<String> {
         .filter(|(time, _)| unseen(*time))
         .map(|(time, which)| format!("the {which} {time}"))
         .collect();
-    (!parts.is_empty()).then(|| format!("of the run it was not observed for {}", parts.join(" and for ")))
+    (!parts.is_empty()).then(|| format!("it was not observed for {} of the run", parts.join(" and for ")))
 }

@@ -332,8 +332,8 @@ impl LimitKind {
         match self {
             LimitKind::Written => "no sequential write was measured",
             LimitKind::Shared => "no write into a shared file was measured",
-            LimitKind::Files => "it was not measured how fast files are made",
-            LimitKind::Packed => "it was not measured how fast frames are packed",
+            LimitKind::Files => "no rate of making files was measured",
+            LimitKind::Packed => "no rate of packing frames was measured",
         }
     }
 }
@@ -345,7 +345,7 @@ impl fmt::Display for Withheld {
             Withheld::TargetGivenUp => f.write_str("the target was given up"),
             Withheld::NotMeasured(kind) => f.write_str(kind.asked()),
             Withheld::NotRecorded => f.write_str("it was not recorded there"),
-            Withheld::NotDurable(stage) => write!(f, "what was written was not made durable ({stage})"),
+            Withheld::NotDurable(stage) => write!(f, "the stage did not make its data durable ({stage})"),
             Withheld::Invalid(stage) => write!(f, "all repeats are INVALID ({stage})"),
             Withheld::FewRepeats(stage, 1) => {
                 write!(f, "1 valid repeat, and {REPEATS_LEAST} are needed ({stage})")
@@ -354,10 +354,7 @@ impl fmt::Display for Withheld {
                 write!(f, "{valid} valid repeats, and {REPEATS_LEAST} are needed ({stage})")
             }
             Withheld::Scaled(scale) => {
-                write!(
-                    f,
-                    "the plan ran at scale {scale}, which is too small to show what the storage takes in the long run"
-                )
+                write!(f, "the plan ran at scale {scale}, too small to show the rate in the long run")
             }
             Withheld::Cached(stage, data, cache) => write!(
                 f,
@@ -368,11 +365,11 @@ impl fmt::Display for Withheld {
             Withheld::Bound(who) => {
                 write!(
                     f,
-                    "it takes at least what {who} got, which is less than is needed, and how much more is not known"
+                    "it takes at least the rate of {who}, less than needed; its highest rate is unknown"
                 )
             }
             Withheld::Spread(stage) => {
-                write!(f, "repeats differ so much that nothing follows from them ({stage})")
+                write!(f, "repeats differ too much to predict from ({stage})")
             }
         }
     }

@@ -152,18 +152,19 @@ impl fmt::Display for Doubt {
                     Some(least) if *least <= RECORDED_MOST => {
                         write!(f, "; record at least {:.0} s", least.seconds().ceil())
                     }
-                    _ => f.write_str("; record it as fast as the storage takes frames, too (goal = \"limit\")"),
+                    _ => f.write_str("; record it at full speed too (goal = \"limit\")"),
                 }
             }
             Doubt::Cached { came, cache } => write!(
                 f,
-                "at full speed the storage was given {}, most of which {} of page cache may hold, so its own rate is not known; \
-                 record longer, or past the cache",
+                "at full speed the storage got {}, and {} of page cache may hold most of it: its own rate \
+                 is unknown; record longer, or past the cache",
                 decimal(*came),
                 decimal(*cache)
             ),
             Doubt::NoRate => f.write_str(
-                "what the storage takes in the long run is not known: the recordings at full speed were too short or INVALID",
+                "the storage's rate in the long run is unknown: the recordings at full speed were too short \
+                 or INVALID",
             ),
             Doubt::Changing(trend) => {
                 let moves = if *trend > 0.0 { "rose" } else { "fell" };
@@ -172,13 +173,13 @@ impl fmt::Display for Doubt {
             }
             Doubt::Close(Margin { low, high, .. }) => write!(
                 f,
-                "what it takes in the long run, {low:.2} to {high:.2} times the rate, is too close to the instrument's; \
-                 record longer"
+                "its rate in the long run, {low:.2} to {high:.2} times the instrument's, is too close to \
+                 decide; record longer"
             ),
             Doubt::Imprecise(Margin { low, high, .. }) => write!(
                 f,
-                "what it takes in the long run is not known well enough: {low:.2} to {high:.2} times the rate, since its \
-                 passes at full speed differ; record longer"
+                "its passes at full speed differ too much to decide: {low:.2} to {high:.2} times the \
+                 instrument's rate in the long run; record longer"
             ),
             Doubt::Contradiction => f.write_str(
                 "at full speed it took less than the instrument delivers, and yet its buffer did not go on filling; record longer",

@@ -287,7 +287,7 @@ fn paced_route(results: &Results, recorded: &Recorded<'_>) -> Route {
 fn stored(results: &Results, recorded: &Recorded<'_>) -> Option<String> {
     let paced = layout(results, recorded, Goal::Pace)?;
     match layout(results, recorded, Goal::Limit).filter(|limit| *limit != paced) {
-        Some(limit) => Some(format!("{paced}; as fast as they are taken as {limit}")),
+        Some(limit) => Some(format!("{paced}; at full speed as {limit}")),
         None => Some(paced.to_owned()),
     }
 }

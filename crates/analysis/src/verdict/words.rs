@@ -262,13 +262,13 @@ impl Verdict {
         let rates = format!("{} instead of {}", limit.rate, alone.rate);
         let Some(change) = beside.change else {
             return Some(format!(
-                "as fast as it goes, what {who} cost the writer is not decided: too few pairs ({rates})"
+                "at full speed, the cost of {who} to the writer is not decided: too few pairs ({rates})"
             ));
         };
         Some(match percents(&change) {
-            Ok(cost) => format!("as fast as it goes, {who} cost the writer {cost}: {rates}"),
+            Ok(cost) => format!("at full speed, {who} cost the writer {cost}: {rates}"),
             Err(range) => {
-                format!("as fast as it goes, what {who} cost the writer is not decided: {range} ({rates})")
+                format!("at full speed, the cost of {who} to the writer is not decided: {range} ({rates})")
             }
         })
     }
@@ -288,7 +288,7 @@ impl Verdict {
             }
             _ => String::new(),
         };
-        let beside = under.beside.map(|frames| format!("; of what was beside it {}", lost_words(&frames)));
+        let beside = under.beside.map(|frames| format!("; the load beside it: {}", lost_words(&frames)));
         let beside = beside.unwrap_or_default();
         format!("{}: {}{limit}{beside}", under.name(), self.compared(&under.finding))
     }

@@ -84,8 +84,8 @@ fn neighbours_hosts_caches_and_spread_are_told() {
     for part in [
         "on average 2.0 cores, 50 MB/s on disks, 0 B/s on the network",
         "during 1 of 3 samples, on average 0.25 cores",
-        "reads on A: that they came",
-        "1 of 1 figures spread by more than 25 %: at worst by 130 % (copies, read, A)",
+        "reads on A: this machine can't prove",
+        "1 of 1 figures vary by more than 25 %, at worst by 130 % (copies, read, A)",
         "copies: data were never synced",
     ] {
         assert!(told.iter().any(|line| line.contains(part)), "{part} is missing in {told:?}");
@@ -132,6 +132,6 @@ fn repetitions_are_counted_and_other_events_told() {
     {
         results.events.push(Event { at: SECOND, what: what.into() });
     }
-    let again = "2 measurements that this machine spoilt, not the storage, made again in the same round";
+    let again = "2 measurements spoilt by this machine, not by the storage, repeated in the same round";
     assert_eq!(told(&results), [again, "the clock was set"]);
 }

@@ -132,7 +132,7 @@ fn done(recorder: &Recorder, now: Nanos) -> BackgroundDone {
 fn lasted(instruments: &RecordingRun, outcomes: Vec<Outcome>) -> Result<(), Invalid> {
     let sample: Sample = sample_of_all(instruments, outcomes);
     match sample.invalid {
-        Some(why) => Err(not_lasting(&format!("of its recording: {why}"))),
+        Some(why) => Err(not_lasting(&format!("its recording is INVALID: {why}"))),
         None => Ok(()),
     }
 }

@@ -162,7 +162,7 @@ impl LiveReaders {
             thread::sleep(left.duration());
         } else if let Ok(report) = self.reports.recv_timeout(left.duration()) {
             let at = self.open.iter().position(|open| *open == report.member);
-            self.open.swap_remove(at.expect("who reports was started"));
+            self.open.swap_remove(at.expect("a started recorder sends each report"));
             reports.push(report);
         }
         self.copies.retain_mut(|(member, recorder)| match recorder.wait(Nanos(0)) {

@@ -100,7 +100,7 @@ pub(super) fn incoming(
     let begins = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
     let known = Known { begins, ..Known::of(&instrument) };
     let format = nilometer_wire::of(packets, &known).map_err(|why| refused(&why))?;
-    let frames_of_block = packets.frames_of_block(instrument.frame_size());
+    let frames_of_block = instrument.frames_of_block().unwrap_or(1);
     let geometry = format.geometry();
     let shape = Shape {
         size: Bytes(geometry.packet_size() as u64),

@@ -54,12 +54,12 @@ impl RecordingRanks<'_> {
         let decided = (self.cluster.rank() == 0).then(|| {
             let of_rank = |report| match report {
                 RankReport::Awaits(awaited) => awaited,
-                other => unreachable!("all say what they await, and one says {other:?}"),
+                other => unreachable!("every rank reports its awaited streams, but one sent {other:?}"),
             };
             ClusterDecision::Send(reports.into_iter().flat_map(of_rank).collect())
         });
         let ClusterDecision::Send(all) = self.cluster.broadcast(decided) else {
-            unreachable!("rank 0 says what is awaited")
+            unreachable!("rank 0 sends the awaited streams")
         };
         let made = self.own_streams(run, cells, all);
         let ready = self.all_ready(made.as_ref().err(), &|| run.is_over())?;
@@ -104,14 +104,14 @@ impl RecordingRanks<'_> {
         let decided = (self.cluster.rank() == 0).then(|| {
             let of_rank = |report| match report {
                 RankReport::Sent(sent) => sent,
-                other => unreachable!("all say what they sent, and one says {other:?}"),
+                other => unreachable!("every rank reports its sent streams, but one sent {other:?}"),
             };
             let mut sent: Vec<_> = reports.into_iter().flat_map(of_rank).collect();
             sent.sort_by_key(|(number, _)| *number);
             ClusterDecision::Sent(sent)
         });
         let ClusterDecision::Sent(sent) = self.cluster.broadcast(decided) else {
-            unreachable!("rank 0 says what was sent")
+            unreachable!("rank 0 sends the sent streams")
         };
         let is_ours = |number: usize| streams.all[number].by == self.cluster.rank();
         let ours = sent.into_iter().filter(|(number, _)| is_ours(*number)).map(|(_, sent)| sent);

@@ -73,7 +73,7 @@ fn check_flushes(target: &TargetDescription) -> Result<(), String> {
     }
     match layers.iter().find(|layer| !counts_flushes(layer)) {
         Some(layer) => Err(format!(
-            "sync_flushes: the kernel does not count what reaches {} below {address}: leave it out",
+            "sync_flushes: the kernel does not count the flushes that reach {} below {address}: leave it out",
             layer.name
         )),
         None => Ok(()),

@@ -26,8 +26,9 @@ pub enum ResolveError {
     },
     /// The plan applies only to other numbers of targets.
     #[error(
-        "{path}: nothing of the plan is measured there: all its volumes are numbers, and none takes this one of {targets} \
-         targets in: name as many targets as one of them says, or add \"alone\" or \"together\" to the plan"
+        "{path}: the plan measures nothing there: all its volumes are numbers, and none includes this one \
+         of {targets} targets: name as many targets as one volume needs, or add \"alone\" or \"together\" \
+         to the plan"
     )]
     NotAmong {
         /// The target.
@@ -93,9 +94,9 @@ pub enum ResolveError {
     },
     /// The target has too little space for the kept part of a recording.
     #[error(
-        "the recording of `{instrument}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: \
-         name larger storage, an instrument with fewer frames_per_file, a smaller --reserve, or a smaller --keep, of which the \
-         latest stay"
+        "the recording of `{instrument}` needs {needed} on {path}, which has {free} free, and {reserve} \
+         must stay free: name larger storage, an instrument with fewer frames_per_file, a smaller \
+         --reserve, or a smaller --keep (the latest stay)"
     )]
     Recording {
         /// The instrument's name.
@@ -214,8 +215,8 @@ pub enum ResolveError {
     },
     /// There is too little memory.
     #[error(
-        "stage `{stage}` needs {needed} of buffers, and at most half of the {available} of memory that are available{limit}: write a \
-         smaller buffer (--buffer {}), fewer workers or smaller blocks",
+        "stage `{stage}` needs {needed} of buffers; it may use half of the {available} of memory that are \
+         available{limit}: write a smaller buffer (--buffer {}), fewer workers or smaller blocks",
         Bytes(available.0 / 2)
     )]
     Memory {

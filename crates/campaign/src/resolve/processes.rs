@@ -64,7 +64,7 @@ pub(super) fn check_recorders(
         let asked = format!("{asked} makes {processes} processes");
         let streams = run.instrument.streams;
         let why = if run.read.is_some() || run.readers.copy {
-            "what is copied, or read back in a phase of its own, is recorded by one".into()
+            "a recording with a copy, or with a phase that reads it back, has one process".into()
         } else {
             format!("{most} can record it: it has {streams} streams of packets, which come to one place each")
         };
@@ -72,14 +72,13 @@ pub(super) fn check_recorders(
     }
     if processes > 1 && run.readers.copy {
         let asked = format!("a copy, and {processes} processes");
-        let why =
-            "copies are made by one, as what they are compared with has to be: write --nodes 1 --processes 1";
+        let why = "copies need one process, as do the recordings to compare: write --nodes 1 --processes 1";
         return Err(ResolveError::Recorders { instrument, asked, why: why.into() });
     }
     let recorders = plan.recorders_of(run);
     if recorders > 1 && run.goal == Goal::Buffer {
         let asked = format!("the smallest buffer, and {recorders} processes");
-        let why = "it is searched for by one: write --nodes 1 --processes 1, or leave --find-limit out";
+        let why = "one process searches for it: write --nodes 1 --processes 1, or leave --find-limit out";
         return Err(ResolveError::Recorders { instrument, asked, why: why.into() });
     }
     let burst = run.instrument.burst.filter(|_| run.split(recorders) == RecordingSplit::Frames);
@@ -134,7 +133,8 @@ pub(super) fn check_mpi_io(
     let odd = targets.iter().filter_map(|target| target.directory()).find(|path| has_colon(path));
     match odd {
         Some(path) => refused(format!(
-            "{}: libraries of MPI-IO read what is before a colon as a type of file system: name a directory without one",
+            "{}: libraries of MPI-IO take text before a colon as a type of file system: name a directory \
+             without a colon",
             path.display()
         )),
         None => Ok(()),
@@ -183,8 +183,9 @@ pub(super) fn check_machines(plan: &ResolvedPlan) -> Result<(), ResolveError> {
 fn one_machine(processes: u32) -> String {
     let there = if processes == 1 { "is one process".into() } else { format!("are {processes} processes") };
     format!(
-        "the network is that between machines, and there {there} on one machine: start it on several, as \
-         `mpirun --host a,b -n 2 nilometer evaluate ...` (docs/cluster.md), or leave the stage out"
+        "this stage measures the network between machines, but there {there} on one machine: start it on \
+         several, as `mpirun --host a,b -n 2 nilometer evaluate ...` (docs/cluster.md), or leave the stage \
+         out"
     )
 }
 
@@ -193,7 +194,7 @@ pub(super) fn check_siblings(stage: &str, run: &WorkloadRun, targets: usize) -> 
     if run.siblings != Some(Siblings::Targets) || targets >= 2 {
         return Ok(());
     }
-    let why = "siblings = \"targets\": name two targets or more, three so that an odd one can be told";
+    let why = "siblings = \"targets\": name two targets or more, three to find an odd one";
     Err(ResolveError::Lacking { stage: stage.to_owned(), why: why.into() })
 }
 

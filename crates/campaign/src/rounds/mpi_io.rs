@@ -26,8 +26,8 @@ impl Campaign {
         state.run.stop.store(true, Ordering::Relaxed);
         self.note(
             state,
-            "a call of MPI-IO has not come back, and MPI takes no other meanwhile: the campaign ends here, and goes on with \
-             --resume",
+            "a call of MPI-IO has not returned, and MPI takes no other meanwhile: the campaign ends here, \
+             and goes on with --resume",
         )
     }
 }

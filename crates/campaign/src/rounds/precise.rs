@@ -28,12 +28,15 @@ impl Campaign {
             return Ok(());
         }
         let left = self.wide(turns, most).len();
-        let still =
-            if left == 0 { "all are".to_owned() } else { format!("{left} measurements are still not") };
+        let still = if left == 0 {
+            "all figures have it".to_owned()
+        } else {
+            format!("{left} measurements still lack it")
+        };
         self.note(
             state,
             &format!(
-                "measured in {rounds} more rounds what was not known to {precision} %: {still} now, of at most {most} rounds"
+                "measured {rounds} more rounds, of at most {most}, for a precision of {precision} %: {still}"
             ),
         )
     }

@@ -188,10 +188,7 @@ impl Campaign {
         let Some(archive) = &self.archive else { return Ok(()) };
         let cleared = within(state.run.hang_after, archive, |archive| archive.clear());
         if let Err(error) = cleared.and_then(|cleared| cleared) {
-            self.note(
-                state,
-                &format!("what was copied could not be removed, nothing is copied from now on: {error}"),
-            )?;
+            self.note(state, &format!("removing the copies failed, no more copies from now on: {error}"))?;
             self.archive = None;
         }
         Ok(())

@@ -145,7 +145,7 @@ impl LookFor {
         patience: Nanos,
         buffer: Buffer,
     ) -> Self {
-        assert!((1..=2).contains(&files.len()), "the order of two is looked at");
+        assert!((1..=2).contains(&files.len()), "a look is for one or two files");
         let last = files.len() - 1;
         LookFor {
             sights: vec![Sight::default(); files.len()],

@@ -142,7 +142,7 @@ impl ChunkingAdvice {
         let measured = self.measure(&trial, &choices, &storage);
         // After success and after failure, nothing stays.
         let removed = target.remove();
-        let removed = removed.context("what was measured with could not be removed: `nilometer clean` does");
+        let removed = removed.context("can't remove the files of this measurement: run `nilometer clean`");
         if let (Err(left), Err(_)) = (&removed, &measured) {
             tell::note(format_args!("{left:#}"));
         }

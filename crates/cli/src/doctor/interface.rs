@@ -36,7 +36,7 @@ fn speed(name: &str, found: Option<ByteRate>, rate: ByteRate) -> Finding {
     match found {
         Some(link) => Finding::holds(what, link.0 >= rate.0, link.bits())
             .by("another link, or several streams over several links"),
-        None => Finding::new(what, Verdict::Note, "it does not say how fast it is"),
+        None => Finding::new(what, Verdict::Note, "its speed is unknown"),
     }
 }
 
@@ -61,7 +61,7 @@ fn ring(name: &str, said: Option<&str>, needed: u64) -> Finding {
     let lines = said.unwrap_or_default().lines().filter_map(|line| line.trim().strip_prefix("RX:"));
     let numbers: Vec<u64> = lines.filter_map(|number| number.trim().parse().ok()).collect();
     let [most, now] = numbers[..] else {
-        return Finding::new(what, Verdict::Note, "not known: it needs ethtool, and a driver that tells");
+        return Finding::new(what, Verdict::Note, "not known: install ethtool; the driver must support it");
     };
     let found = format!("{now} of {most} packets; 2 ms of them are {needed}");
     Finding::holds(what, now >= needed.min(most), found).by(format!("ethtool -G {name} rx {most}"))
@@ -70,7 +70,7 @@ fn ring(name: &str, said: Option<&str>, needed: u64) -> Finding {
 /// The offloads that are on.
 fn offloads(name: &str, on: Option<&[String]>) -> Finding {
     let what = format!("{name} offloads");
-    let Some(on) = on else { return Finding::new(what, Verdict::Note, "not known: it needs ethtool") };
+    let Some(on) = on else { return Finding::new(what, Verdict::Note, "not known: install ethtool") };
     let is_off = |short: &str| !on.iter().any(|on| on == short);
     let off: Vec<_> = [("generic-receive-offload", "gro"), ("rx-checksumming", "rx")]
         .into_iter()

@@ -41,7 +41,7 @@ fn governor(found: &BTreeMap<String, usize>) -> Finding {
 fn memory(limit: Option<Bytes>) -> Finding {
     const WHAT: &str = "memory to lock";
     match limit {
-        None => Finding::new(WHAT, Verdict::Good, "as much as there is"),
+        None => Finding::new(WHAT, Verdict::Good, "unlimited"),
         Some(limit) => {
             let verdict = if limit >= BUFFER { Verdict::Good } else { Verdict::Note };
             Finding::new(WHAT, verdict, format!("{limit} for this user; the recorder's buffer has {BUFFER}"))

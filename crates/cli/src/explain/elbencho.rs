@@ -53,7 +53,11 @@ const TABLE: OptionTable = OptionTable {
             One,
             "the content of its data and the order of its blocks",
         ),
-        changes("cores|zones|rankoffset|phasedelay|sharesize", One, "where and when its threads work"),
+        changes(
+            "cores|zones|rankoffset|phasedelay|sharesize",
+            One,
+            "the processors of its threads, and the times at which they work",
+        ),
         changes("rwmixthr|i|iterations", One, "threads that read meanwhile, and how often all is done"),
         changes("treefile|treerand|treeroundup", One, "its files are those of a list"),
         refused(
@@ -104,7 +108,7 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
     }
     ensure!(
         files.writes || files.reads,
-        "elbencho: write -w or -r: what it makes and removes besides has no cell here"
+        "elbencho: write -w or -r: Nilometer has no cell for directories and files that it only makes or removes"
     );
     take_way(line, &files);
     take_limit(line, &files)?;
@@ -117,7 +121,7 @@ fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
         line.reach.add(LinePath::File(option.value.as_str().into()));
     }
     for option in read.named(&["configfile", "c", "treefile"]) {
-        line.reach.add_unbounded(&option.written, "it names in a file what it works on");
+        line.reach.add_unbounded(&option.written, "it reads the names of its files from a file");
     }
 }
 
@@ -174,7 +178,7 @@ fn take_way(line: &mut ForeignLine, files: &ElbenchoFiles) {
         line.way = Way::RandomMix(percent);
     }
     if files.writes && files.reads {
-        line.leave("reading", "it reads as well; compared is what it writes");
+        line.leave("reading", "it reads as well; compared is its writing");
     }
 }
 

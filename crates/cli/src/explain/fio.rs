@@ -146,9 +146,7 @@ fn take_amount(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOp
         "bsrange" | "blocksize_range" => take_range(line, option, options.bases)?,
         "bssplit" => take_split(line, option, options.bases)?,
         "size" | "filesize" if option.value.ends_with('%') => {
-            return Err(
-                option.wrong("a share of what is free is another size each time: write bytes, such as 4g")
-            );
+            return Err(option.wrong("a share of the free space differs each time: write bytes, such as 4g"));
         }
         "size" => line.size = one()?,
         // The size of a job has precedence.
@@ -159,7 +157,7 @@ fn take_amount(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOp
             line.leave_option(option, "a job goes round several files; here one");
         }
         "loops" if option.value != "1" => {
-            line.leave_option(option, "it does all of it so many times; here once");
+            line.leave_option(option, "it repeats the whole job; here once");
         }
         "fallocate" if option.value != "none" => {
             line.leave_option(option, "it reserves space before it writes; here space is not reserved");
@@ -205,7 +203,7 @@ fn take_way(line: &mut ForeignLine, option: &ReadOption) -> anyhow::Result<()> {
         }
         _ => {
             return Err(option.wrong(
-                "what it does has no counterpart here: write one of read, write, rw, randread, randwrite, randrw",
+                "Nilometer has no such job: write one of read, write, rw, randread, randwrite, randrw",
             ));
         }
     };

@@ -206,4 +206,4 @@ const BATCH: &str = "how many operations it hands over at once";
 const ENGINE: &str = "how its engine works";
 const PART: &str = "which part of a file it takes, and how often";
 const CONTENT: &str = "the content of its data";
-const PLACE: &str = "where and with which priority it runs";
+const PLACE: &str = "the processors and the priority of its jobs";

@@ -31,7 +31,7 @@ const TABLE: OptionTable = OptionTable {
         changes("R|W|checkRead|checkWrite", None, "it reads its data back and compares them"),
         changes("Z|reorderTasksRandom", None, "each process reads the data of another one"),
         changes("E|useExistingFile", None, "it works on files that are there; here each file is new"),
-        changes("m|multiFile|u|uniqueDir", None, "how its files are named and placed"),
+        changes("m|multiFile|u|uniqueDir", None, "the names and directories of its files"),
         changes("l|dataPacketType", One, "the content of its data"),
         changes("J|setAlignment|U|hintsFileName|y", One, "how its files are laid out and opened"),
         changes("p|P|S|V|I|n|L", None, "how its library places data in files"),
@@ -204,7 +204,10 @@ fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption
         "a" | "api" => take_interface(line, option),
         "D" if value != "0" => line.time = Some(time(value).map_err(wrong)?),
         "i" if value != "1" => {
-            line.leave_option(option, "its figure is the best of so many; here the mean of all rounds");
+            line.leave_option(
+                option,
+                "its figure is the best of all repetitions; here the mean of all rounds",
+            );
         }
         "Q" => line.left_out.without_effect.push(option.written.clone()),
         "O" => take_directives(line, option),
@@ -282,10 +285,10 @@ fn complete(line: &mut ForeignLine, files: &IorFiles) {
         (true, true) => Way::RandomRead,
     };
     if files.writes == files.reads {
-        line.leave("reading", "it reads as well; compared is what it writes");
+        line.leave("reading", "it reads as well; compared is its writing");
     }
     if files.is_reordered && line.way == Way::Read {
-        line.leave("-C", "each process reads what one on the next node wrote; here its own data, cold");
+        line.leave("-C", "each process reads the data of one on the next node; here its own data, cold");
     } else if files.is_reordered {
         line.left_out.without_effect.push("-C".to_owned());
     }
@@ -304,10 +307,7 @@ fn share_one_file(line: &mut ForeignLine, files: &IorFiles) {
     if files.segments > 1 && line.size == line.block {
         line.files = LineFiles::Strided;
     } else if files.segments > 1 {
-        line.leave(
-            &format!("-s {}", files.segments),
-            "the part of each process is in so many pieces; here in one piece",
-        );
+        line.leave(&format!("-s {}", files.segments), "each process writes several pieces; here one");
     }
 }
 

@@ -86,7 +86,10 @@ pub(super) enum LineMpiIo {
 
 /// A line as a cell.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "a line has each of them or not, whatever the others are")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a line has each of them or not, independently of the others"
+)]
 pub(super) struct ForeignLine {
     pub(super) program: ForeignProgram,
     pub(super) directory: PathBuf,

@@ -138,7 +138,7 @@ fn take_option(
             line.leave_option(option, "it has another interface; here calls of POSIX");
         }
         "i" if option.value != "1" => {
-            line.leave_option(option, "its figure is the mean of so many; here of all rounds");
+            line.leave_option(option, "its figure is the mean of all iterations; here of all rounds");
         }
         "a" | "i" => {}
         phase => tree.phases.push(phase.to_owned()),
@@ -176,10 +176,7 @@ fn take_items(line: &mut ForeignLine, tree: &mut TreeLine, items: &MdtestItems) 
     let directories = u32::try_from(tree.tree_directories()).unwrap_or(u32::MAX);
     let all = items.all;
     if tree.items > 0 && all > tree.items && !tree.is_unique {
-        line.leave(
-            &format!("-n {all} beside -I"),
-            "so many items in as many directories as that takes; here in one",
-        );
+        line.leave(&format!("-n {all} beside -I"), "it adds directories until they hold all items; here one");
     } else if tree.items == 0 && all > 0 {
         tree.items = (all / directories).max(1);
         let odd = all % directories;

@@ -145,7 +145,7 @@ fn existing_in(path: &Path) -> Option<String> {
 /// Refuses a path that this program may not see: something may be there.
 fn unknown(path: &Path, error: &std::io::Error) -> Option<String> {
     let is_absent = [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind());
-    (!is_absent).then(|| format!("{} can't be looked at ({error})", path.display()))
+    (!is_absent).then(|| format!("can't look at {} ({error})", path.display()))
 }
 
 #[cfg(test)]

@@ -63,8 +63,8 @@ pub(super) struct RoundsReport<'a> {
 }
 
 /// The remark if a cell differs from the line's own figure although it has every option.
-const ALL_TAKEN: &str = "Every option of the line was taken over: the program itself makes the difference, or the state of its \
-                         files and of the caches when it ran.";
+const ALL_TAKEN: &str = "Nilometer took over every option of the line. The program itself makes the difference, or \
+                         the state of its files and of the caches when it ran.";
 
 impl RoundsReport<'_> {
     /// The text for the terminal.

@@ -141,7 +141,7 @@ fn lines_that_have_no_cell_are_refused_with_their_place_and_a_choice() {
         ),
         (
             "fio --name=a --rw=trim --size=1m",
-            "`--rw=trim` (word 3): what it does has no counterpart here: write one of read, write",
+            "`--rw=trim` (word 3): Nilometer has no such job: write one of read, write",
         ),
         (
             "fio --name=a --rw=write --iodeph=4",

@@ -122,9 +122,9 @@ fn of_tree(line: &ForeignLine, tree: &TreeLine) -> Vec<(&'static str, Turn)> {
         };
         found.push(turned);
         found.push(if tree.shift == 0 {
-            ("what another worker made", |line| turn_tree(line, |tree| TreeLine { shift: 1, ..tree }))
+            ("files of another worker", |line| turn_tree(line, |tree| TreeLine { shift: 1, ..tree }))
         } else {
-            ("what the worker made itself", |line| turn_tree(line, |tree| TreeLine { shift: 0, ..tree }))
+            ("files of the worker itself", |line| turn_tree(line, |tree| TreeLine { shift: 0, ..tree }))
         });
         found.push(("one worker", |line| {
             line.workers = 1;
@@ -143,7 +143,8 @@ fn turn_tree(line: &mut ForeignLine, turn: fn(TreeLine) -> TreeLine) {
 /// All variants as a plan of one round: `explain` runs it again for each round.
 pub(super) fn plan(variants: &[LineVariant]) -> String {
     let mut text =
-        "title = \"what a line of another program comes to\"\nrepeats = 1\nreserve = \"0 B\"\ntime_limit = \"10000 h\"\n".to_owned();
+        "title = \"a line of another program\"\nrepeats = 1\nreserve = \"0 B\"\ntime_limit = \"10000 h\"\n"
+            .to_owned();
     for variant in variants {
         text.push_str(&stage(variant));
     }
@@ -298,7 +299,7 @@ mod tests {
                 AS_THE_LINE_SAYS,
                 "all in one directory",
                 "a tree for each worker",
-                "what another worker made",
+                "files of another worker",
                 "one worker",
                 ALL
             ]

@@ -83,8 +83,8 @@ impl Hdf5Options {
         let others = [("--instrument", self.instrument.is_some()), ("--journal", self.journal)];
         if let Some((option, _)) = others.into_iter().find(|(_, given)| *given) {
             return Err(anyhow!(
-                "{option}: only for recordings: of a file of HDF5 without a journal all else is copied as it is; say \
-                 --compression and --chunk, or leave it out"
+                "{option}: only for recordings; leave it out: an HDF5 file without a journal takes --compression \
+                 and --chunk"
             ));
         }
         Ok(RewriteWishes { compression: self.compression, chunk: self.chunk })
@@ -381,7 +381,7 @@ impl Hdf5Export<'_> {
             why.push(format!("{} are damaged and blank", damaged.count));
         }
         if ended.is_none() {
-            why.push("it was not ended in order, and what was due behind the last is not known".into());
+            why.push("it did not end in order, and frames after the last one may be missing".into());
         }
         if why.is_empty() {
             return Ok(());
@@ -463,7 +463,7 @@ fn all_are_right(verified: &Verified, stored: u64) -> anyhow::Result<()> {
     let right = verified.right;
     ensure!(
         right == stored,
-        "of {stored} frames {right} are found when it is read back, and it is removed again"
+        "only {right} of {stored} frames were right in the copy, so Nilometer removed it"
     );
     Ok(())
 }

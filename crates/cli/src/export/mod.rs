@@ -148,9 +148,9 @@ impl Export {
         tell::result(tell::visible(&summary(&whole, checksum, &path, copied.as_ref())));
         not_whole(copied.as_ref())?;
         match whole.faults().first {
-            Some(why) => Err(Failure::Run(anyhow!(
-                "written, with frames marked as invalid for what can't be read: {why}"
-            ))),
+            Some(why) => {
+                Err(Failure::Run(anyhow!("written, but marked unreadable frames as invalid: {why}")))
+            }
             None => Ok(()),
         }
     }
@@ -332,7 +332,7 @@ fn not_here(recording: &Recording, stand_in: &str) -> Vec<String> {
         lines.push(format!("lanes       {} of {}{absent}", index.heads.len(), recording.head().lanes));
     }
     if index.due.is_none() {
-        lines.push(format!("not ended   what was due behind the last of these {what} is not known"));
+        lines.push(format!("not ended   more {what} may be missing after the last of these"));
     }
     lines.extend(unreadable(&recording.unreadable));
     lines
@@ -342,8 +342,11 @@ fn not_here(recording: &Recording, stand_in: &str) -> Vec<String> {
 fn compared(recording: &Recording, copied: &ExportReadBack) -> Vec<String> {
     let what = what(recording);
     let checked = copied.right - copied.unchecked;
-    let by =
-        if copied.made_again { "are what the instrument delivered" } else { "are right by their checksums" };
+    let by = if copied.made_again {
+        "equal those of the simulated instrument"
+    } else {
+        "are right by their checksums"
+    };
     let unchecked = match copied.unchecked {
         0 => String::new(),
         count => format!(", {count} have no checksum and are as they were read"),
@@ -375,7 +378,7 @@ fn not_whole(copied: Option<&ExportReadBack>) -> Outcome {
         why.push(format!("{} are damaged", copied.damaged.count));
     }
     if !copied.ended {
-        why.push("it was not ended in order, and what was due behind the last is not known".into());
+        why.push("it did not end in order, and frames after the last one may be missing".into());
     }
     let why = why.join("; ");
     Err(Failure::NotWhole(anyhow!("written, and it is not all of the recording: {why}; keep the recording")))

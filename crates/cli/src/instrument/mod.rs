@@ -245,7 +245,8 @@ mod tests {
     }
 
     /// The header of the template.
-    const HEADER: &str = "cbf header  detector distance 0.2 m, wavelength 1.0332 A, exposure time 9 ms, exposure period 10 ms\n";
+    const HEADER: &str = "cbf header  detector distance 0.2 m, wavelength 1.0332 A, exposure time 9 ms, exposure period 10 ms, \
+                          pixels of 172 um, silicon of 320 um, beam at 512, 512\n";
 
     #[test]
     fn what_is_assumed_is_said() {

@@ -17,7 +17,7 @@ pub(super) fn rows(instrument: &Instrument) -> Vec<(&'static str, String)> {
         (
             "packets",
             format!(
-                "{}, of {} at the most, {rate} of each stream",
+                "{}, at most {} each, {rate} of each stream",
                 what(packets, instrument),
                 bytes(packets.longest(frame))
             ),
@@ -55,7 +55,7 @@ fn what(packets: &Packets, instrument: &Instrument) -> String {
             Cut::Halves => "half a Mark5B frame each".into(),
             Cut::Whole => "a Mark5B frame each".into(),
         },
-        PacketFormat::Raw(raw) => format!("{} each of which nothing is known", bytes(raw.payload)),
+        PacketFormat::Raw(raw) => format!("{} each, in an unknown format", bytes(raw.payload)),
         PacketFormat::Excalibur(modules) => format!("EXCALIBUR in 12-bit mode, {} modules", modules.modules),
         PacketFormat::Jungfrau(modules) => format!("JUNGFRAU, {} modules", modules.modules),
         PacketFormat::DummyUdp(_) => "the test stream of odin-data".into(),
@@ -125,7 +125,7 @@ mod tests {
             rows.iter().map(|(key, text)| format!("{key}: {text}")).collect::<Vec<_>>()
         };
         let expected = [
-            "packets: a VDIF frame each, threads 0, of 8040 B at the most, 63.4 kHz of each stream",
+            "packets: a VDIF frame each, threads 0, at most 8040 B each, 63.4 kHz of each stream",
             "in front: 8 B: serial number of 8 B at 0",
             "ports: 46227",
             "recorded: frames of 8032 B, 1 packet each, 509 MB/s in all",

@@ -42,7 +42,7 @@ pub(crate) fn refuse_files(paths: &[PathBuf], instead: &str) -> anyhow::Result<(
     if let Some(directory) = journal_beside(file) {
         bail!("{}: a file of a recording: name its directory, {}", file.display(), directory.display());
     }
-    bail!("{}: a file, and recordings are named by their directories; {instead}", file.display());
+    bail!("{}: a file; name the directories of a recording; {instead}", file.display());
 }
 
 /// Refuses `--dataset` with directories of a recording.

@@ -234,7 +234,7 @@ fn shows_nothing(plan: &ResolvedPlan) -> Option<[String; 2]> {
     let longest = plan.recordings_that_show_nothing().map(|(_, run)| run.shows_after()).max()?;
     Some([
         format!("not long enough to show that storage is too slow: `{first}`{more}"),
-        format!("(a buffer may hold what comes; record {:.0} s at least)", longest.seconds().ceil()),
+        format!("(a buffer may hold all frames; record at least {:.0} s)", longest.seconds().ceil()),
     ])
 }
 

@@ -1,6 +1,7 @@
 //! The progress of a campaign, on stderr. For people: a line for each sample, and on a terminal two lines in
 //! place for the running phase. For programs: one JSON object a line. With `--quiet`: nothing.
 
+mod full_screen;
 mod object;
 
 use std::collections::VecDeque;
@@ -16,7 +17,8 @@ use nilometer_plan::{
 
 use nilometer_storage::Clock;
 
-use crate::{network::last_measured, status_line::StatusLine, tell};
+use self::full_screen::CampaignScreen;
+use crate::{network::last_measured, screen::Screen, status_line::StatusLine, tell};
 
 /// The options of commands that print progress.
 #[derive(Debug, Clone, Copy, Args)]
@@ -34,6 +36,8 @@ pub(crate) struct ProgressOptions {
 enum ProgressForm {
     /// One line for each measurement
     Text,
+    /// A view that fills the terminal
+    Screen,
     /// One JSON object a line, about once a second and for each measurement
     Json,
 }
@@ -48,6 +52,8 @@ pub(crate) struct Show<'a> {
     told: Option<Nanos>,
     recent: Recent,
     line: StatusLine,
+    /// The view that fills the terminal, if the user asked for it and there is a terminal.
+    screen: Option<CampaignScreen>,
     /// One entry for each target: true if the campaign no longer uses it.
     left_out: Vec<bool>,
 }
@@ -55,9 +61,11 @@ pub(crate) struct Show<'a> {
 impl<'a> Show<'a> {
     /// Starts with no progress. `head` has the names of targets and cells.
     pub(crate) fn new(head: &'a Results, options: ProgressOptions) -> Self {
+        let fills = options.progress == ProgressForm::Screen && !options.quiet && Screen::is_possible();
         Show {
             head,
             options,
+            screen: fills.then(|| CampaignScreen::open(&head.title)),
             clock: Clock::start(),
             told: None,
             recent: Recent::default(),
@@ -75,7 +83,9 @@ impl<'a> Show<'a> {
             // A target that drops out is a fault, and `--quiet` prints faults.
             ProgressOptions { quiet: true, .. } if !matches!(progress, Progress::LeftOut { .. }) => {}
             ProgressOptions { progress: ProgressForm::Json, .. } => self.tell_object(progress),
-            ProgressOptions { progress: ProgressForm::Text, .. } => self.tell_text(progress),
+            ProgressOptions { progress: ProgressForm::Text | ProgressForm::Screen, .. } => {
+                self.tell_text(progress);
+            }
         }
     }
 
@@ -95,43 +105,21 @@ impl<'a> Show<'a> {
     fn tell_text(&mut self, progress: &Progress<'_>) {
         match progress {
             Progress::Now(now) => self.rewrite(now),
-            Progress::Measured { done, of, left, measured, trial } => {
-                self.clear();
-                let what = trial.map(|number| tried(self.head, number, measured));
-                let what = what.unwrap_or_else(|| line(self.head, measured));
-                let left = left.map(|left| format!(" ({} left)", roughly(left))).unwrap_or_default();
-                tell::note(format_args!("[{done}/{of}] {what}{left}"));
-            }
-            Progress::Searches { target, cell, bound } => {
-                self.clear();
-                let path = called(self.head, *target);
-                let name = &self.head.cells[*cell];
-                tell::note(format_args!("{path}: searching: {name}: {bound}"));
-            }
-            Progress::Found { target, cell, found } => {
-                self.clear();
-                let path = called(self.head, *target);
-                let stage = &self.head.cells[*cell].stage;
-                tell::note(format_args!("{path}: {stage}: searched: {found}"));
-            }
-            Progress::LeftOut { target, why } => {
-                self.clear();
-                tell::note(format_args!("{}: left out from here on: {why}", called(self.head, *target)));
-            }
-            Progress::Network { results, done, of, .. } => {
-                self.clear();
-                let line = last_measured(results).unwrap_or_default();
-                tell::note(format_args!("[network {done}/{of}] {line}"));
-            }
-            Progress::Event(what) => {
-                self.clear();
-                tell::note(format_args!("note: {what}"));
+            other => {
+                let Some(line) = event_line(self.head, other) else { return };
+                if let Some(screen) = &mut self.screen {
+                    screen.add(line);
+                } else {
+                    self.clear();
+                    tell::note(line);
+                }
             }
         }
     }
 
     /// Removes the lines of the running phase, before other output.
     pub(crate) fn clear(&mut self) {
+        self.screen = None;
         self.line.clear();
     }
 
@@ -143,6 +131,10 @@ impl<'a> Show<'a> {
     fn rewrite(&mut self, now: &Now<'_>) {
         let recent = self.recent.see(now.so_far);
         let head = self.head;
+        if let Some(screen) = &mut self.screen {
+            screen.show(head, now, recent);
+            return;
+        }
         self.line.rewrite(|width| status(head, now, recent, width));
     }
 }
@@ -157,6 +149,32 @@ impl ProgressOptions {
             tell::notes_as_json();
         }
     }
+}
+
+/// The line of an event. `None` for the running phase, which has a line of its own.
+fn event_line(head: &Results, progress: &Progress<'_>) -> Option<String> {
+    Some(match progress {
+        Progress::Now(_) => return None,
+        Progress::Measured { done, of, left, measured, trial } => {
+            let what = trial.map(|number| tried(head, number, measured));
+            let what = what.unwrap_or_else(|| line(head, measured));
+            let left = left.map(|left| format!(" ({} left)", roughly(left))).unwrap_or_default();
+            format!("[{done}/{of}] {what}{left}")
+        }
+        Progress::Searches { target, cell, bound } => {
+            format!("{}: searching: {}: {bound}", called(head, *target), head.cells[*cell])
+        }
+        Progress::Found { target, cell, found } => {
+            format!("{}: {}: searched: {found}", called(head, *target), head.cells[*cell].stage)
+        }
+        Progress::LeftOut { target, why } => {
+            format!("{}: left out from here on: {why}", called(head, *target))
+        }
+        Progress::Network { results, done, of, .. } => {
+            format!("[network {done}/{of}] {}", last_measured(results).unwrap_or_default())
+        }
+        Progress::Event(what) => format!("note: {what}"),
+    })
 }
 
 /// A target's name before a colon.

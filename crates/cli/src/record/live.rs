@@ -5,13 +5,28 @@ use nilometer_acquisition::Status;
 use nilometer_model::{ByteRate, Bytes, Moment, Nanos, packets::Station, rounded_down};
 use nilometer_storage::Calendar;
 
-use super::disks::{failed_disks, failures};
-use crate::{status_line::StatusLine, tell};
+use super::{
+    disks::{failed_disks, failures},
+    recording_screen::RecordingScreen,
+};
+use crate::{screen::Screen, status_line::StatusLine, tell};
+
+/// The form of the progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LiveForm {
+    /// None: only warnings.
+    Quiet,
+    Line,
+    /// A view that fills the terminal; a line if there is no terminal.
+    Screen,
+}
 
 /// Prints the progress of a recording.
 #[derive(Debug)]
 pub(super) struct Live {
     line: StatusLine,
+    /// The view that fills the terminal, in place of the line.
+    screen: Option<RecordingScreen>,
     every: Option<Nanos>,
     next: Nanos,
     /// The time of the last check for silence, and the sources that were silent then.
@@ -29,12 +44,14 @@ const LONGEST_SECONDS: f64 = 1e8;
 const LOOK: Nanos = Nanos::from_millis(250);
 
 impl Live {
-    /// Prints no progress if `quiet`.
-    pub(super) fn new(quiet: bool, now: Nanos) -> Self {
+    /// Begins to show the progress of the recording `name`.
+    pub(super) fn new(name: &str, form: LiveForm, now: Nanos) -> Self {
         let every = if StatusLine::is_possible() { ON_TERMINAL } else { ELSEWHERE };
+        let fills = form == LiveForm::Screen && Screen::is_possible();
         Live {
             line: StatusLine::default(),
-            every: (!quiet).then_some(every),
+            screen: fills.then(|| RecordingScreen::open(name)),
+            every: (form != LiveForm::Quiet).then_some(every),
             next: now + every,
             looked: now,
             silent: Vec::new(),
@@ -77,7 +94,12 @@ impl Live {
     pub(super) fn tell(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
         let Some(every) = self.every.filter(|_| now >= self.next) else { return };
         self.next = now + every;
-        let text = line(&status());
+        let status = status();
+        if let Some(screen) = &mut self.screen {
+            screen.show(&status);
+            return;
+        }
+        let text = line(&status);
         if StatusLine::is_possible() {
             self.line.rewrite(|width| text.chars().take(width).collect());
         } else {
@@ -87,6 +109,7 @@ impl Live {
 
     /// Removes the line, and reports failures since the last check.
     pub(super) fn end(&mut self, status: &Status) {
+        self.screen = None;
         self.line.clear();
         self.report_failures(status);
     }
@@ -94,9 +117,15 @@ impl Live {
 
 /// The line of the progress. The most important part comes first: a narrow terminal shows the beginning.
 fn line(status: &Status) -> String {
-    if status.came.packets == 0 {
-        return if status.counted_in == "frames" { "no frame yet".into() } else { "no packet yet".into() };
-    }
+    if status.came.packets == 0 { nothing_yet(status) } else { parts(status).join("; ") }
+}
+
+fn nothing_yet(status: &Status) -> String {
+    if status.counted_in == "frames" { "no frame yet".into() } else { "no packet yet".into() }
+}
+
+/// The figures of this moment, the most important ones first.
+pub(super) fn parts(status: &Status) -> Vec<String> {
     let Status { came, lost, ring, lanes, .. } = status;
     let rate = ByteRate(came.bytes_per_second).bits();
     let missing = lost.all().max(lost.kernel_dropped);
@@ -111,7 +140,7 @@ fn line(status: &Status) -> String {
     parts.extend(others(status));
     parts.extend(silent(status));
     parts.extend(room(status));
-    parts.join("; ")
+    parts
 }
 
 /// The packets that differ from the first ones: of other senders, or after a restart of the numbers.

@@ -4,6 +4,7 @@ mod disks;
 mod every_series;
 mod live;
 mod parts;
+mod recording_screen;
 mod series_summary;
 mod summary;
 
@@ -16,7 +17,7 @@ use std::{
 };
 
 use anyhow::anyhow;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nilometer_acquisition::{Outcome as Recorded, Recorder};
 use nilometer_cluster::launched_here;
 use nilometer_intake::joined::JoinedTally;
@@ -31,7 +32,7 @@ use crate::{
     Blame, Failure, Outcome, explained, ranks, recorded::durable_when, signals::stop_on_signal, tell,
     together::Together,
 };
-use live::Live;
+use live::{Live, LiveForm};
 use parts::{OwnStored, own_settings, share_of, shared};
 use series_summary::series_summary;
 use summary::summary;
@@ -54,6 +55,18 @@ pub(crate) struct Record {
     /// Print nothing while recording
     #[arg(long, short, help_heading = "While it runs")]
     quiet: bool,
+    /// Print progress on stderr in this form
+    #[arg(long, value_enum, default_value_t = RecordProgress::Text, value_name = "FORM", help_heading = "While it runs", conflicts_with = "quiet")]
+    progress: RecordProgress,
+}
+
+/// The form of a recording's progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RecordProgress {
+    /// A line that is rewritten every second
+    Text,
+    /// A view that fills the terminal
+    Screen,
 }
 
 /// The options that let others watch a running recording.
@@ -129,6 +142,14 @@ impl Record {
         self.recorded(&settings, &mut server, prepared, &together)
     }
 
+    fn live_form(&self, together: &Together<'_>) -> LiveForm {
+        match self.progress {
+            _ if self.quiet || together.rank() > 0 => LiveForm::Quiet,
+            RecordProgress::Screen => LiveForm::Screen,
+            RecordProgress::Text => LiveForm::Line,
+        }
+    }
+
     fn settings(&self, share: Result<PacketShare, Failure>) -> Result<RecordingSettings, Failure> {
         let file = self.config.as_deref().map(RecordOptions::read).transpose()?;
         let settings =
@@ -170,8 +191,8 @@ impl Record {
         let begun = prepared.recorder.begin();
         let outcome = if begun.is_ok() {
             server.enter(ServiceState::Recording, &prepared, settings);
-            let quiet = self.quiet || together.rank() > 0;
-            follow(&mut prepared.recorder, settings.wishes().stop, server, quiet)
+            let live = Live::new(&prepared.name, self.live_form(together), Clock::start().now());
+            follow(&mut prepared.recorder, settings.wishes().stop, server, live)
         } else {
             // Process 0 waits for the others, and they wait for its message.
             prepared.recorder.give_up()
@@ -208,9 +229,13 @@ fn failed<T>(what: &str, outcome: Result<T, impl Into<anyhow::Error>>) -> Option
 }
 
 /// Follows the recording until it ends, or until the time to stop.
-fn follow(recorder: &mut Recorder, stop: Option<Moment>, server: &mut StatusServer, quiet: bool) -> Recorded {
+fn follow(
+    recorder: &mut Recorder,
+    stop: Option<Moment>,
+    server: &mut StatusServer,
+    mut live: Live,
+) -> Recorded {
     let clock = Clock::start();
-    let mut live = Live::new(quiet, clock.now());
     let outcome = loop {
         let left = stop.map_or(LOOK, Calendar::left_until);
         if left == Nanos(0) {

@@ -29,7 +29,7 @@ pub(super) fn share_of(cluster: &dyn Cluster) -> Result<PacketShare, Failure> {
     match (number, of) {
         (Ok(number), Ok(of)) => Ok(PacketShare { number, of }),
         _ => Err(Failure::Input(anyhow!(
-            "{} processes: no instrument has so many streams or modules",
+            "{} processes: start fewer, no instrument has that number of streams or modules",
             cluster.size()
         ))),
     }
@@ -147,8 +147,8 @@ fn over_modules(
         return Ok(format!("no file over all: {} is not seen here", unseen.display()));
     }
     let Some(begins) = first_frames(parts, prepared.number_bits) else {
-        return Ok("no file over all: which frames of different modules belong together is not known, since a part has none, \
-                   left some out, or its numbers began anew"
+        return Ok("no file over all: frames of different modules can't be matched, since a part has none, left some \
+                   out, or restarted its numbers"
             .into());
     };
     let extent = prepared.instrument.shape.first().copied().unwrap_or(0);

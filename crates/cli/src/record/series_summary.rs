@@ -94,7 +94,7 @@ fn discarded(series: &SeriesTraffic) -> String {
     let counted = counted.map(|why| (series.tally.refused(why), why.name()));
     let links = [
         (series.counted.too_large, "beyond the limits"),
-        (series.counted.no_memory, "without memory for what is no pixels"),
+        (series.counted.no_memory, "without memory for data other than pixels"),
         (series.counted.cut_off, "cut off"),
     ];
     let all: Vec<_> = counted

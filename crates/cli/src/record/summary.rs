@@ -28,8 +28,11 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn Ke
         format!("discarded   {}", dropped(&traffic)),
     ];
     lines.extend(senders(&traffic.senders));
+    if tally.unchecked > 0 {
+        lines.push(format!("headers     {} without a right checksum, recorded by number", tally.unchecked));
+    }
     if tally.restarts > 0 {
-        lines.push(format!("restarts    the packet counter began anew {} times", tally.restarts));
+        lines.push(format!("restarts    the packet counter restarted {} times", tally.restarts));
     }
     if tally.jumps > 0 {
         let (jumps, over) = (tally.jumps, tally.jumped);
@@ -130,7 +133,7 @@ fn missing(traffic: &Traffic) -> String {
             causes.push(format!("{count} {why}"));
         }
     };
-    cause(dropped, "found no room in the kernel");
+    cause(dropped, "found no room in the socket buffer");
     cause(bad, "had a wrong UDP checksum, and the kernel dropped them: look at the sender");
     cause(tally.refused, "found the buffer full");
     cause(tally.late, "came too late");
@@ -162,7 +165,9 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
     let ignored = Ignored::ALL.into_iter().map(|why| (tally.ignored[why as usize], why.name()));
     let strangers = match counted.stranger {
         Some(stranger) => {
-            format!("of other senders, such as {stranger}: name them with --allow if they are of the stream")
+            format!(
+                "from other senders, such as {stranger}: if they belong to the stream, name them with --allow"
+            )
         }
         None => "of other senders".into(),
     };
@@ -230,7 +235,7 @@ mod tests {
         let text = missing(&Traffic { tally, counted, ..Traffic::default() });
         assert_eq!(
             text,
-            "60 packets, 6.0000 %, in 3 gaps, the longest of 20; 60 found no room in the kernel"
+            "60 packets, 6.0000 %, in 3 gaps, the longest of 20; 60 found no room in the socket buffer"
         );
     }
 

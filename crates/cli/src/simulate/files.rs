@@ -261,7 +261,7 @@ impl Files {
         );
         ensure!(
             instrument.recording.storing != Storing::Scattered || !name.contains('.'),
-            "--name {name}: those who read scattered recordings take no name with a dot: write another --name"
+            "--name {name}: readers of scattered recordings take no name with a dot: write another --name"
         );
         plan.check_lines().map_err(anyhow::Error::msg)?;
         check_mounted(instrument.recording.format, to)?;

@@ -198,8 +198,8 @@ impl Files {
         let others = directories_of(&parts[1..]);
         if let Some(unseen) = unseen(&others) {
             tell::result_line(format_args!(
-                "all frames  no file over all: {} is not seen here; where all are, `nilometer repair` with their directories \
-                 makes it",
+                "all frames  no file over all: this machine does not see {}; run `nilometer repair` with all \
+                 directories on one that does",
                 unseen.display()
             ));
             return Ok(());

@@ -119,7 +119,7 @@ fn losses(outcome: &Recorded) -> Option<String> {
         (books.refused, "found the buffer full"),
         (books.displaced, "gave way to newer ones"),
         (books.stranded, "had no directory left to go to"),
-        (outcome.unknown(), "were with storage that hangs: nobody knows"),
+        (outcome.unknown(), "were with hung storage: fate unknown"),
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)

@@ -99,7 +99,7 @@ impl Stream {
         let distance = faults.distance();
         ensure!(
             distance <= DISTANCE_MAX,
-            "--reorder-distance {distance}: of images write at most {DISTANCE_MAX}"
+            "--reorder-distance {distance}: for images write at most {DISTANCE_MAX}"
         );
         let version = if self.version == Some(1) { StreamVersion::One } else { StreamVersion::Two };
         let compression = compression_of(instrument, version)?;
@@ -209,6 +209,16 @@ fn fields(
     if version == StreamVersion::One {
         // In version 2 each image has its own.
         fields.push(text("compression", compression.name()));
+    }
+    for name in ["pixel_size_x", "pixel_size_y"] {
+        fields.extend(cbf.pixel_size.map(|side| number(name, side.metres())));
+    }
+    if let Some(thickness) = cbf.sensor_thickness {
+        fields.extend([text("sensor_material", "Si"), number("sensor_thickness", thickness.metres())]);
+    }
+    if let Some(beam) = cbf.beam_center {
+        let [x, y] = beam.into();
+        fields.extend([number("beam_center_x", x), number("beam_center_y", y)]);
     }
     fields.extend(cbf.wavelength.map(|length| number("incident_wavelength", length.angstrom())));
     fields.extend(cbf.detector_distance.map(Length::metres).map(|distance| {

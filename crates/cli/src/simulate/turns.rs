@@ -58,11 +58,13 @@ impl Together<'_> {
             );
             ensure!(
                 recording.scan.is_none(),
-                "--scan: of several processes none has a whole line of it: {alone}"
+                "--scan: with several processes none gets a whole line of it: {alone}"
             );
         }
+        // A file with a picture has the number of the frame, which no other process records.
+        let is_alone = recording.format == Format::Cbf && storing == Storing::Positions;
         ensure!(
-            !matches!(storing, Storing::Positions | Storing::Scattered),
+            is_alone || !matches!(storing, Storing::Positions | Storing::Scattered),
             "--storing {}: its files are numbered over all writers, and several processes know nothing of each other's; choose \
              another, or start one process",
             storing.name()

@@ -101,7 +101,7 @@ impl Options {
         let (writer, writers) = self.writing(measured.writer.clone(), &write, cores.value);
         let limits = Limits {
             read: given(self.read_rate, "--read-rate")
-                .unwrap_or_else(|| Figure::assumed(write.value, "as much as it takes")),
+                .unwrap_or_else(|| Figure::assumed(write.value, "equal to the write rate")),
             space: given(self.space, "--space"),
             link: given(self.link.map(|link| link.0), "--link").unwrap_or_else(|| ethernet(demand, headroom)),
             links: given(self.links, "--links")
@@ -150,16 +150,16 @@ impl Options {
                 recorded => format!("has {recorded}, which differs in format, storing or data"),
             };
             remarks.push(format!(
-                "What recording {names} costs the processor is NOT measured but assumed: {record} {has}. `nilometer evaluate \
-                 TARGET --for {}` measures it.",
+                "The processor time for recording {names} is NOT measured but assumed: {record} {has}. Run \
+                 `nilometer evaluate TARGET --for {}` to measure it.",
                 names.replace(", ", "+")
             ));
         }
         let bound = measured.bound_elsewhere.join(", ");
         if !bound.is_empty() && self.write_rate.is_none() {
             remarks.push(format!(
-                "{record}: the recording of {bound} waited for a processor or a network, not for the storage: it says nothing of \
-                 a server, and its rate is not taken for one."
+                "{record}: the recording of {bound} waited for a processor or a network, not for the storage. Its \
+                 rate is not used as that of a server."
             ));
         }
         remarks
@@ -173,7 +173,7 @@ impl Options {
         cores: f64,
     ) -> (Figure<ByteRate>, Figure<u64>) {
         let writer = given(self.writer_rate, "--writer-rate").or(measured);
-        let writer = writer.unwrap_or_else(|| Figure::assumed(write.value, "what a server takes"));
+        let writer = writer.unwrap_or_else(|| Figure::assumed(write.value, "the rate of a server"));
         #[expect(clippy::cast_sign_loss, reason = "clamped to 1 and more")]
         let a_core = cores.clamp(1.0, COUNT_MOST as f64) as u64;
         let writers = given(self.writers, "--writers");
@@ -183,21 +183,23 @@ impl Options {
     /// The message that only the rate of a server itself can help.
     fn no_write_rate(&self, measured: &MeasuredLimits) -> String {
         let bound = measured.bound_elsewhere.join(", ");
-        let told = match &self.record {
-            Some(path) if bound.is_empty() => format!("{} does not tell", path.display()),
+        let why = match &self.record {
+            Some(path) if bound.is_empty() => {
+                format!("{} has no rate of writing large files: ", path.display())
+            }
             Some(path) => format!(
-                "{} has a recording of {bound} that waited for a processor or a network, which does not tell",
+                "{} has no rate of the storage, since the recording of {bound} waited for a processor or a network: ",
                 path.display()
             ),
-            None => "nobody said".into(),
+            None => String::new(),
         };
         let record = match &self.record {
-            Some(_) => ", or a record of `nilometer evaluate` that has written large files there",
+            Some(_) => "or a record of `nilometer evaluate` that has written large files there",
             None => {
-                ", or name a --record of `nilometer evaluate --for INSTRUMENT`, which measures it and more"
+                "or name a --record of `nilometer evaluate --for INSTRUMENT`, which measures the rate and more"
             }
         };
-        format!("{told} what a storage server takes: write --write-rate{record}")
+        format!("{why}give --write-rate, {record}")
     }
 
     /// Refuses senseless values, and proposes better ones.
@@ -252,7 +254,7 @@ impl Machine {
         let cores = known.cores.map_or(1.0, |cores| cores.value);
         let memory = known.memory.map_or(MEMORY_LEAST, |memory| memory.value);
         Machine {
-            cores: Figure::assumed(cores, "as many as this machine has"),
+            cores: Figure::assumed(cores, "all cores of this machine"),
             memory: Figure::assumed(memory, "half of this machine's"),
         }
     }

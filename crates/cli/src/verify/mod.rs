@@ -60,7 +60,7 @@ impl Verify {
         if let Some(file) = self.lone_file() {
             if self.durable {
                 let why = anyhow!(
-                    "--durable: a file without a journal does not say what was durable; leave it out"
+                    "--durable: a file without a journal does not tell which frames were durable; leave it out"
                 );
                 return Err(Failure::Input(why));
             }
@@ -198,7 +198,7 @@ fn told(judged: &Judged<'_>) -> String {
     let bytes = Bytes(right * head.frame_size);
     let what = what(recording);
     let against = match (verified.made_again, verified.unchecked) {
-        (true, _) => "compared with what the simulated instrument delivered".into(),
+        (true, _) => "compared with the frames of the simulated instrument".into(),
         (false, 0) => "compared with the checksums of the journal".into(),
         (false, count) => {
             format!("read; {} of them have no checksum to be compared with", count - unproved)
@@ -274,7 +274,7 @@ const SHOWN: usize = 20;
 fn times(headers: &Headers) -> Vec<String> {
     let Headers { continuity, noted, .. } = headers;
     let mut lines = vec![format!(
-        "headers     {} frames; {} are marked as invalid, and of {noted} the journal says that they did not come",
+        "headers     {} frames; {} are marked as invalid, and by the journal {noted} never arrived",
         continuity.frames, continuity.invalid
     )];
     let at = |stamp: Stamp| format!("{} frame {}", stamp.moment(None), stamp.frame);
@@ -327,6 +327,6 @@ fn faults(recording: &Recording, verified: &Verified) -> Vec<String> {
     let named = "name the directories of all lanes";
     fault(absent, format!("{absent} of {lanes} lanes have no journal here ({named})"));
     let unended = usize::from(index.due.is_none());
-    fault(unended, "it was not ended in order, and what was due behind the last frame is not known".into());
+    fault(unended, "it did not end in order, and frames after the last one may be missing".into());
     faults
 }

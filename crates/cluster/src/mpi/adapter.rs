@@ -29,8 +29,9 @@ const FILE: &str = "libnilometer_mpi.so";
 pub enum MpiError {
     /// There is no adapter.
     #[error(
-        "there is no adapter for MPI at {places}: make it by the mpicc of the MPI that starts this program, with `nilometer \
-         generate mpi | mpicc -O2 -shared -fPIC -x c - -o {first}`, or build all with `make build MPI=1`"
+        "there is no adapter for MPI at {places}: build it with the mpicc of the MPI that starts this \
+         program: `nilometer generate mpi | mpicc -O2 -shared -fPIC -x c - -o {first}`, or build all with \
+         `make build MPI=1`"
     )]
     NoAdapter {
         /// The places searched.
@@ -48,7 +49,8 @@ pub enum MpiError {
     },
     /// The adapter belongs to another version of the program.
     #[error(
-        "{path}: it is an adapter of version {version}, and this program wants {VERSION}: make it anew, with `nilometer generate mpi`"
+        "{path}: an adapter of version {version}, but this program needs {VERSION}: build it again, with \
+         `nilometer generate mpi`"
     )]
     OtherVersion {
         /// The adapter.
@@ -66,8 +68,8 @@ pub enum MpiError {
     },
     /// The launcher and MPI disagree about the number of processes.
     #[error(
-        "the launcher started {started} processes, and MPI knows of {known} ({library}): the adapter {path} is of another MPI \
-         than the launcher: make it by the mpicc that belongs to it"
+        "the launcher started {started} processes, and MPI knows of {known} ({library}): the adapter {path} \
+         is of another MPI than the launcher: build it with that MPI's mpicc"
     )]
     OtherLauncher {
         /// Number from the launcher.

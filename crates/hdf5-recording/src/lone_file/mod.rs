@@ -463,7 +463,7 @@ fn meant(read: &ReadFile, datasets: &[String]) -> Result<String, String> {
             let shown = those.iter().take(SHOWN).map(|path| path.as_str()).collect::<Vec<_>>().join(", ");
             let more = those.len().saturating_sub(SHOWN);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            Err(format!("several datasets may have the frames: say --dataset with one of {shown}{more}"))
+            Err(format!("several datasets may have the frames: add --dataset with one of {shown}{more}"))
         }
     }
 }

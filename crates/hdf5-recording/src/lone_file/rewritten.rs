@@ -81,7 +81,7 @@ impl LoneFile {
             (Some(compression), _) => settled_for(compression, number, &chunk)?,
             (None, Unpacking::Here(FrameCompression::Filter(filter))) => {
                 return Err(format!(
-                    "--compression: filters of plug-ins are fitted to chunks: say it, as {}",
+                    "--compression: plug-ins fit their filters to chunks: name the filter, as {}",
                     filter.text()
                 ));
             }
@@ -89,8 +89,8 @@ impl LoneFile {
             (None, Unpacking::ByLibrary) if shape.filters.is_empty() => FrameCompression::None,
             (None, Unpacking::ByLibrary) => {
                 return Err(
-                    "--compression: the filters of this file are the library's own, which are not written here: say none, \
-                     lz4, zstd, bslz4, bszstd or filter:NUMBER,VALUES"
+                    "--compression: Nilometer can't write the filters of this file: choose none, lz4, zstd, bslz4, \
+                     bszstd or filter:NUMBER,VALUES"
                         .into(),
                 );
             }

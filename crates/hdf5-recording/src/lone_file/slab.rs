@@ -144,7 +144,7 @@ impl<'a> Slab<'a> {
         };
         let bytes = self.chunk.iter().product::<u64>() * element as u64;
         if place.bytes > bytes + bytes / LONGER + LONGER_BYTES {
-            return Err(format!("is said to have {} B, where it has {bytes} B unpacked", place.bytes));
+            return Err(format!("has {} B by the index, but only {bytes} B unpacked", place.bytes));
         }
         self.stored.resize(place.bytes as usize, 0);
         for (piece, at) in self.stored.chunks_mut(AT_ONCE).zip((place.offset..).step_by(AT_ONCE)) {

@@ -114,7 +114,7 @@ impl Expected<'_> {
                 continue;
             }
             let extent = frame.place.extent;
-            let unreadable = |error| format!("where frame {number} is in it can't be read: {error}");
+            let unreadable = |error| format!("can't read the place of frame {number} in it: {error}");
             for chunk in chunks_of(file, &extent, index).map_err(unreadable)? {
                 let found = places.chunk(index, chunk.tile)?;
                 let found = found.ok_or_else(|| format!("its index lacks frame {number}"))?;

@@ -98,7 +98,8 @@ fn looked_at(directory: &OwnedFd, path: &Path, options: RepairOptions) -> Option
             }
         },
         Ok(Some(false)) => {
-            let why = "readers of HDF5 do not open it, and no journal knows what is in it: move it elsewhere";
+            let why =
+                "readers of HDF5 can't open it, and no journal describes its content: move it elsewhere";
             RepairOutcome::Failed(why.into())
         }
         Err(error) => RepairOutcome::Failed(format!("it can't be read: {error}")),

@@ -70,14 +70,14 @@ pub enum RepairError {
         format: Format,
     },
     /// Another process locks a directory.
-    #[error("{path}: it is being recorded, or repaired by another: repair it when that is over")]
+    #[error("{path}: another process records or repairs it: run repair again when that has ended")]
     Recorded {
         /// The directory.
         path: PathBuf,
     },
     /// Another machine may still record it, and no lock would show that.
     #[error(
-        "{path}: it was not ended in order, and another machine may still record it: if that is down, say \
+        "{path}: it did not end in order, and another machine may still record it: if that machine is down, add \
          --recorder-is-down"
     )]
     Elsewhere {
@@ -311,8 +311,8 @@ impl Repair<'_> {
             return RepairOutcome::Whole;
         };
         let Some(tree) = &self.tree else {
-            let more = "its journal does not say what else is in the file, so that it can't be made again: `nilometer export` \
-                        reads the frames";
+            let more = "its journal does not describe the rest of the file, so repair can't rebuild it: use \
+                        `nilometer export` for the frames";
             return RepairOutcome::Failed(format!("{why}; {more}"));
         };
         if self.options.dry_run {

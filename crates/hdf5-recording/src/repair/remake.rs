@@ -17,13 +17,13 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 
 use nilometer_hdf5::{
     FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, PlacedColumn, SUPERBLOCK, StoredChunk,
-    nexus::{RecorderColumn, RecordingTotals, ending},
+    nexus::{AngleColumn, RecorderColumn, RecordingTotals, ending},
     tree::{FramesShape, TreeGroup},
 };
 use nilometer_model::TILES_MAX;
 use nilometer_recording::journal::DatasetPlace;
 
-use crate::kept_values::KeptValues;
+use crate::{frame_columns::BLANK_ANGLES_MAX, kept_values::KeptValues};
 
 use super::{
     agreement::{Expected, LINE_MAX, NOT_WHOLE},
@@ -34,7 +34,7 @@ use super::{
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RemakeError {
     /// The journal describes impossible content.
-    #[error("the journal says of it what can't be: {0}")]
+    #[error("the journal describes an impossible file: {0}")]
     Contents(String),
     /// An error of HDF5.
     #[error(transparent)]
@@ -118,6 +118,9 @@ impl Writing<'_> {
         }
         let places = expected.file.places;
         totals.blank = places.saturating_sub(there.len() as u64);
+        let last = there.iter().filter_map(|frame| expected.file.in_file(frame.number)).max();
+        let turned = last.map_or(0, |last| last + 1).max(BLANK_ANGLES_MAX).min(places);
+        columns.turn(&mut made, expected.file.first, turned);
         self.kept.put(&mut made, 0..places);
         let mut end = ending(tree, &totals, &|wanted| self.kept.at_end(wanted));
         end.unite(self.kept.at_end_others(places, tree));
@@ -137,8 +140,9 @@ impl Writing<'_> {
     }
 }
 
-/// The columns of a file whose values the journal has.
+/// The columns of a file whose values follow from the journal.
 struct MadeColumns {
+    angles: Vec<(usize, AngleColumn)>,
     recorder: Vec<(usize, RecorderColumn)>,
     places: Vec<(usize, PlacedColumn)>,
 }
@@ -149,9 +153,25 @@ impl MadeColumns {
         let at = |key: &str| keys.iter().position(|known| *known == key);
         let recorder = RecorderColumn::ALL.into_iter();
         let places = PlacedColumn::ALL.into_iter();
+        let angles = keys.iter().enumerate().filter_map(|(at, key)| {
+            let column = AngleColumn::of_key(key).filter(AngleColumn::differs)?;
+            Some((at, column))
+        });
         MadeColumns {
+            angles: angles.collect(),
             recorder: recorder.filter_map(|column| Some((at(column.key())?, column))).collect(),
             places: places.filter_map(|column| Some((at(column.key())?, column))).collect(),
+        }
+    }
+}
+
+impl MadeColumns {
+    /// Sets the angles of all axes in the places of a file whose first frame has the number `first`.
+    fn turn(&self, made: &mut Hdf5File, first: u64, places: u64) {
+        for (at, column) in &self.angles {
+            for place in 0..places {
+                made.set(*at, place, column.angle(first + place));
+            }
         }
     }
 }

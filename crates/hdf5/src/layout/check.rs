@@ -184,15 +184,16 @@ fn destination(layout: &Hdf5Layout) -> Result<(), Mistake> {
     let Some(LayoutDestination { name, place }) = &layout.destination else { return Ok(()) };
     if is_said_by_others(name) {
         let why = format!(
-            "`{name}` is what the recorder or the detector says of a frame, and never the path of a dataset: name an attribute \
-             of your own"
+            "`{name}` is a value of the recorder or the detector, and never the path of a dataset: name an \
+             attribute of your own"
         );
         return Err(Mistake::new(*place, why));
     }
     match number_named(&layout.root, name) {
         Some(at) => {
             let why = format!(
-                "`{name}` is the path of each frame's dataset, a text, and here it is a number: say `string`, or leave `type` out"
+                "`{name}` is the path of each frame's dataset, a text, but here a number: write `string`, or leave \
+                 `type` out"
             );
             Err(Mistake::new(at, why))
         }

@@ -124,10 +124,8 @@ impl<'a> Planning<'a> {
                 Some((value, when)) => {
                     made.push(TreeAttribute { name: attribute.name.clone(), value, when });
                 }
-                None => self.leave_out(
-                    &format!("{path}@{}", attribute.name),
-                    "nothing says what its `ndattribute` is",
-                ),
+                None => self
+                    .leave_out(&format!("{path}@{}", attribute.name), "its `ndattribute` has no known value"),
             }
         }
         made
@@ -145,14 +143,14 @@ impl<'a> Planning<'a> {
             LayoutSource::Constant(value) => TreeDataset::value(value.clone()),
             LayoutSource::Attribute { name, when, .. } => {
                 let Some(made) = self.known(name).map(|known| supplied(known, *when)) else {
-                    let why = format!("nothing says what `{name}` is");
+                    let why = format!("`{name}` has no known value");
                     self.leave_out(path, &why);
                     return None;
                 };
                 made
             }
             LayoutSource::Unset => {
-                self.leave_out(path, "the layout does not say what is in it");
+                self.leave_out(path, "the layout gives it no source");
                 return None;
             }
         };

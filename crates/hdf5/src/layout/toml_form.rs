@@ -260,7 +260,7 @@ impl Placing<'_> {
         let valid = "valid are `{ ndattribute = \"NAME\" }`, and beside it `when = \"OnFileOpen\"` or \"OnFileClose\"";
         let mistake = |what: String| Mistake::new(self.place(value), format!("{what}; {valid}"));
         if let Some(other) = table.keys().find(|key| !matches!(key.as_str(), "ndattribute" | "when")) {
-            return Err(mistake(format!("`{other}` counts for nothing in an attribute")));
+            return Err(mistake(format!("`{other}` has no effect in an attribute")));
         }
         let Some(Value::String(name)) = table.get("ndattribute") else {
             return Err(mistake("this attribute names no `ndattribute`".into()));

@@ -116,7 +116,7 @@ impl Reading<'_> {
             let name = attribute.name();
             if attribute.namespace().is_none() && !valid.contains(&name) {
                 let what = format!(
-                    "`{name}` counts for nothing at a {}; valid are {}",
+                    "`{name}` has no effect at a {}; valid are {}",
                     node.tag_name().name(),
                     listed(valid)
                 );
@@ -175,7 +175,7 @@ impl Reading<'_> {
                 };
                 self.warn(
                     node,
-                    format!("the element `{name}` counts for nothing, what is in it does; valid are {valid}"),
+                    format!("the element `{name}` has no effect, its content does; valid are {valid}"),
                 );
                 for element in node.children().filter(Node::is_element) {
                     self.member(element, into, parent, depth + 1)?;
@@ -245,7 +245,11 @@ impl Reading<'_> {
                     return Err(Mistake::new(self.place(element), why));
                 }
                 name => {
-                    self.warn(element, format!("the element `{name}` counts for nothing, what is in it does; valid is `attribute`"));
+                    let valid = "valid is `attribute`";
+                    self.warn(
+                        element,
+                        format!("the element `{name}` has no effect, its content does; {valid}"),
+                    );
                     self.attributes(element, into, depth + 1)?;
                 }
             }
@@ -293,8 +297,7 @@ impl Reading<'_> {
             Some("string") => Some(ColumnElement::TEXT),
             None => None,
             Some(other) => {
-                let what =
-                    format!("the type `{other}` counts for nothing; valid are `int`, `float` and `string`");
+                let what = format!("the type `{other}` has no effect; valid are `int`, `float` and `string`");
                 self.warn(node, what);
                 None
             }
@@ -331,10 +334,7 @@ impl Reading<'_> {
             Some(other) if !valid.contains(&other) => {
                 self.warn(
                     node,
-                    format!(
-                        "`{other}` is no time to write, and counts for nothing; valid are {}",
-                        listed(valid)
-                    ),
+                    format!("`{other}` is no time to write, and has no effect; valid are {}", listed(valid)),
                 );
                 None
             }
@@ -380,7 +380,7 @@ impl Reading<'_> {
         } else {
             self.warn(
                 node,
-                format!("the global `{name}` counts for nothing; valid is `detector_data_destination`"),
+                format!("the global `{name}` has no effect; valid is `detector_data_destination`"),
             );
         }
         Ok(())

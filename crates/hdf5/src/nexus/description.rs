@@ -1,5 +1,6 @@
 //! The description of a detector and of a recording with it.
 
+use super::goniometer::AxisRotation;
 use crate::tree::{FrameFilter, FramesShape, NumberType, TreeValue};
 
 /// A detector and a recording with it, as far as the user states it. The file omits values that are not stated.
@@ -27,8 +28,10 @@ pub struct DetectorDescription {
     pub fill: Option<Vec<u8>>,
     /// The expected time of the last frame, in the same form as the start.
     pub end_estimated: Option<String>,
-    /// The expected number of frames.
+    /// The expected number of frames, those of all channels.
     pub frames: Option<u64>,
+    /// Frames of an image: 1, or more if the detector sends several channels.
+    pub channels: u64,
     /// The subject of the recording, in a line.
     pub title: Option<String>,
     /// The detector, in a line: maker, model, serial number.
@@ -55,12 +58,16 @@ pub struct DetectorDescription {
     pub distance: Option<f64>,
     /// The point where the beam would hit the detector.
     pub beam_center: Option<BeamCenter>,
+    /// The axes that turn the sample or the detector.
+    pub rotations: Vec<AxisRotation>,
     /// Bits that the detector reads out per pixel; may be fewer than in the type of pixels.
     pub bit_depth: Option<u32>,
     /// The largest valid pixel value.
     pub saturation: Option<u64>,
     /// The faults of each pixel of a frame, as bits: 0 a gap, 1 dead, 2 under- and 3 over-responding, 4 noisy.
     pub pixel_mask: Option<Vec<u32>>,
+    /// Values that nobody stated and that the recorder assumed, a line each.
+    pub assumed: Vec<String>,
     /// The user's own values, by name, in `/entry/metadata`; a slash in a name makes groups.
     pub metadata: Vec<(String, TreeValue)>,
 }
@@ -100,6 +107,7 @@ impl DetectorDescription {
             fill: None,
             end_estimated: None,
             frames: None,
+            channels: 1,
             title: None,
             description: None,
             instrument: None,
@@ -113,11 +121,20 @@ impl DetectorDescription {
             wavelength: None,
             distance: None,
             beam_center: None,
+            rotations: Vec::new(),
             bit_depth: None,
             saturation: None,
             pixel_mask: None,
+            assumed: Vec::new(),
             metadata: Vec::new(),
         }
+    }
+
+    /// The expected number of images, each of all channels. A scan of fixed size has that many.
+    pub fn images(&self) -> Option<u64> {
+        let line = self.scan.iter().fold(1, |line: u64, side| line.saturating_mul(*side));
+        let scanned = self.first_max.map(|lines| lines.saturating_mul(line));
+        self.frames.or(scanned).map(|frames| frames / self.channels.max(1))
     }
 
     /// The dataset of the frames.

@@ -8,6 +8,7 @@
 //! The definitions are those of <https://manual.nexusformat.org> (NXDL 2024.02 and later).
 
 mod description;
+mod goniometer;
 mod mx;
 mod plain;
 mod recorder;
@@ -17,6 +18,7 @@ mod stated;
 mod tests;
 
 pub use description::{BeamCenter, DetectorDescription, PixelSize};
+pub use goniometer::{AngleColumn, AxisRotation, GoniometerAxis};
 pub use mx::nxmx;
 pub use plain::nexus_plain;
 pub use recorder::{RecorderColumn, RecordingTotals, closing, ending};

@@ -4,8 +4,8 @@
 //! The position of pixels follows from a chain of translations. Each link names the link that it depends on:
 //!
 //! ```text
-//! fast_pixel_direction, slow_pixel_direction   -> corner                       -> distance         -> .
-//! from a pixel to the next                        from the beam to the corner     along the beam      the sample
+//! fast_pixel_direction, slow_pixel_direction -> corner                      -> distance       -> two_theta -> .
+//! from a pixel to the next                      from the beam to the corner    along the beam    the arm      sample
 //! ```
 //!
 //! In the coordinate system of McStas, which NeXus uses, z points along the beam, y up, and x to the left of
@@ -15,6 +15,7 @@
 use super::{
     FRAMES_PATH,
     description::{DetectorDescription, PixelSize},
+    goniometer::{GoniometerAxis, arm, with_arm, with_sample_axes},
     recorder::recorder_group,
     stated::{NOT_STATED, Stated, demanded_number, demanded_text, measured, user_values},
 };
@@ -22,11 +23,13 @@ use crate::tree::{DatasetContent, NumberArray, NumberType, TreeDataset, TreeGrou
 
 const DISTANCE: &str = "/entry/instrument/detector/transformations/distance";
 const CORNER: &str = "/entry/instrument/detector/transformations/corner";
-/// The end of the chain.
-const NOTHING: &str = ".";
+const PIXEL_MASK: &str = "/entry/instrument/detector/pixel_mask";
+/// The end of a chain.
+pub(super) const NOTHING: &str = ".";
 /// A note for readers of the file.
 const UPRIGHT: &str =
     "the detector is upright and square to the beam: fast_pixel_direction and slow_pixel_direction";
+const AXES: &str = "the goniometer's axes have these directions and this order: vector, depends_on";
 const TO_THE_RIGHT: [f64; 3] = [-1.0, 0.0, 0.0];
 const DOWNWARDS: [f64; 3] = [0.0, -1.0, 0.0];
 const WITH_THE_BEAM: [f64; 3] = [0.0, 0.0, 1.0];
@@ -35,9 +38,8 @@ const WITH_THE_BEAM: [f64; 3] = [0.0, 0.0, 1.0];
 /// notes about each frame. [`DetectorDescription`] explains the treatment of values that were not stated.
 pub fn nxmx(detector: &DetectorDescription) -> TreeGroup {
     let estimated = detector.end_estimated.as_ref().unwrap_or(&detector.start_time);
-    let sample = TreeGroup::nexus("NXsample")
-        .stated("name", Some(demanded_text(detector.sample.as_ref())))
-        .value("depends_on", NOTHING);
+    let sample = TreeGroup::nexus("NXsample").stated("name", Some(demanded_text(detector.sample.as_ref())));
+    let sample = with_sample_axes(sample, detector);
     let source = TreeGroup::nexus("NXsource").stated("name", Some(demanded_text(detector.source.as_ref())));
     let entry = entry(detector)
         .value("definition", "NXmx")
@@ -122,25 +124,56 @@ fn instrument(detector: &DetectorDescription) -> TreeGroup {
         .stated("name", Some(demanded_text(detector.instrument.as_ref())))
         .group("beam", beam)
         .group("detector", mx_detector(detector))
-        .group("nilometer", recorder_group(detector.frames, not_stated(detector), vec![UPRIGHT.into()]))
+        .group("nilometer", recorder_group(detector.frames, not_stated(detector), assumed(detector)))
+}
+
+/// The assumptions in a file: values of the detector's description, and those that NXmx demands.
+fn assumed(detector: &DetectorDescription) -> Vec<String> {
+    let mut assumed = vec![UPRIGHT.to_owned()];
+    if !detector.rotations.is_empty() {
+        assumed.push(AXES.to_owned());
+    }
+    assumed.extend(detector.assumed.iter().cloned());
+    assumed
 }
 
 fn mx_detector(detector: &DetectorDescription) -> TreeGroup {
     let group = detector_group(detector)
         .stated("sensor_material", Some(demanded_text(detector.sensor_material.as_ref())))
         .stated("sensor_thickness", Some(demanded_number(detector.sensor_thickness, "m")))
-        .value("depends_on", on_distance(detector))
+        .value("depends_on", on_distance(detector).as_str())
         .group("module", module(detector));
-    let distance =
-        detector.distance.map(|distance| translation(measured(distance, "m"), WITH_THE_BEAM, NOTHING));
+    let distance = detector
+        .distance
+        .map(|distance| translation(measured(distance, "m"), WITH_THE_BEAM, &on_arm(detector)));
     let transformations =
         TreeGroup::nexus("NXtransformations").stated("distance", distance).stated("corner", corner(detector));
-    if transformations.members.is_empty() { group } else { group.group("transformations", transformations) }
+    let transformations = with_arm(transformations, detector);
+    let group = group.stated_group("detectorSpecific", specific(detector));
+    group.stated_group("transformations", transformations)
+}
+
+/// The number of images and the mask, at their places in the files of DECTRIS. neggia, the plug-in of DECTRIS for XDS,
+/// looks nowhere else (`src/dectris/neggia/plugin/H5ToXds.cpp`).
+fn specific(detector: &DetectorDescription) -> TreeGroup {
+    let mut group = TreeGroup::nexus("NXcollection");
+    if let Some(images) = detector.images() {
+        group = group.value("nimages", NumberArray::uint(images)).value("ntrigger", NumberArray::uint(1));
+    }
+    if pixel_mask(detector).is_some() {
+        group = group.with("pixel_mask", TreeNode::HardLink(PIXEL_MASK.into()));
+    }
+    group
+}
+
+/// The link that the distance depends on.
+fn on_arm(detector: &DetectorDescription) -> String {
+    arm(detector).map_or_else(|| NOTHING.into(), |_| GoniometerAxis::TwoTheta.path())
 }
 
 /// The link that the corner depends on.
-fn on_distance(detector: &DetectorDescription) -> &'static str {
-    if detector.distance.is_some() { DISTANCE } else { NOTHING }
+fn on_distance(detector: &DetectorDescription) -> String {
+    if detector.distance.is_some() { DISTANCE.into() } else { on_arm(detector) }
 }
 
 /// The whole frame as one module: gaps between the modules of a detector are pixels of its frames.
@@ -148,14 +181,14 @@ fn module(detector: &DetectorDescription) -> TreeGroup {
     let origin = vec![0; detector.shape.len()];
     let size: Vec<i64> =
         detector.shape.iter().map(|pixels| i64::try_from(*pixels).unwrap_or(i64::MAX)).collect();
-    let below = if corner(detector).is_some() { CORNER } else { on_distance(detector) };
+    let below = if corner(detector).is_some() { CORNER.into() } else { on_distance(detector) };
     let fast = demanded_number(detector.pixel_size.map(|size| size.fast), "m");
     let slow = demanded_number(detector.pixel_size.map(|size| size.slow), "m");
     TreeGroup::nexus("NXdetector_module")
         .value("data_origin", NumberArray::ints(&origin))
         .value("data_size", NumberArray::ints(&size))
-        .stated("fast_pixel_direction", Some(translation(fast, TO_THE_RIGHT, below)))
-        .stated("slow_pixel_direction", Some(translation(slow, DOWNWARDS, below)))
+        .stated("fast_pixel_direction", Some(translation(fast, TO_THE_RIGHT, &below)))
+        .stated("slow_pixel_direction", Some(translation(slow, DOWNWARDS, &below)))
 }
 
 /// The translation from the beam to the corner of the first pixel. It is not called `module_offset`: names ending
@@ -167,7 +200,7 @@ fn corner(detector: &DetectorDescription) -> Option<TreeDataset> {
     let y = center.y * slow;
     let length = x.hypot(y);
     let vector = if length > 0.0 { [x / length, y / length, 0.0] } else { [1.0, 0.0, 0.0] };
-    Some(translation(measured(length, "m"), vector, on_distance(detector)))
+    Some(translation(measured(length, "m"), vector, &on_distance(detector)))
 }
 
 /// The paths of values that NXmx demands but nobody stated.

@@ -15,7 +15,7 @@ pub fn nexus_plain(detector: &DetectorDescription) -> TreeGroup {
     let instrument = TreeGroup::nexus("NXinstrument")
         .stated_text("name", detector.instrument.as_ref())
         .group("detector", with_sensor(detector_group(detector), detector))
-        .group("nilometer", recorder_group(detector.frames, Vec::new(), Vec::new()));
+        .group("nilometer", recorder_group(detector.frames, Vec::new(), detector.assumed.clone()));
     let mut entry = entry(detector)
         .stated_text("end_time_estimated", detector.end_estimated.as_ref())
         .group("instrument", instrument);

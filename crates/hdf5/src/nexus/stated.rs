@@ -10,6 +10,9 @@ pub(super) trait Stated: Sized {
     /// A dataset, if there is one.
     fn stated(self, name: &str, dataset: Option<TreeDataset>) -> Self;
 
+    /// A group, if it has any members.
+    fn stated_group(self, name: &str, group: TreeGroup) -> Self;
+
     /// A text, if there is one.
     fn stated_text(self, name: &str, text: Option<&String>) -> Self {
         self.stated(name, text.map(|text| TreeDataset::value(text.as_str())))
@@ -27,6 +30,10 @@ impl Stated for TreeGroup {
             Some(dataset) => self.with(name, TreeNode::Dataset(dataset)),
             None => self,
         }
+    }
+
+    fn stated_group(self, name: &str, group: TreeGroup) -> Self {
+        if group.members.is_empty() { self } else { self.group(name, group) }
     }
 }
 

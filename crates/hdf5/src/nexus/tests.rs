@@ -1,7 +1,7 @@
 //! The values in the trees, whether stated or not.
 
 use super::*;
-use crate::tree::{DatasetContent, NumberType, TreeGroup, TreeNode, TreeValue, WriteTime};
+use crate::tree::{DatasetContent, NumberArray, NumberType, TreeGroup, TreeNode, TreeValue, WriteTime};
 
 const START: &str = "2026-06-30T23:59:59Z";
 
@@ -99,6 +99,29 @@ fn a_mask_that_is_not_one_of_these_frames_is_left_out() {
     assert!(nxmx(&detector).find("/entry/instrument/detector/pixel_mask").is_some());
     detector.pixel_mask = Some(vec![0; 5]);
     assert!(nxmx(&detector).find("/entry/instrument/detector/pixel_mask").is_none());
+}
+
+#[test]
+fn images_and_mask_stand_where_files_of_the_maker_have_them() {
+    const SPECIFIC: &str = "/entry/instrument/detector/detectorSpecific";
+    let whole = |tree: &TreeGroup, name: &str| match tree.find(&format!("{SPECIFIC}/{name}")) {
+        Some(TreeNode::Dataset(dataset)) => dataset.content.clone(),
+        other => panic!("{name}: {other:?}"),
+    };
+    let number = |number| DatasetContent::Value(NumberArray::uint(number).into(), WriteTime::Opening);
+    let mut detector = DetectorDescription::new("small", START, NumberType::Uint8, &[2, 3]);
+    assert!(nxmx(&detector).find(SPECIFIC).is_none(), "nobody knows how many images come");
+    detector.frames = Some(12);
+    detector.channels = 2;
+    let tree = nxmx(&detector);
+    assert_eq!([whole(&tree, "nimages"), whole(&tree, "ntrigger")], [number(6), number(1)]);
+    assert!(tree.find(&format!("{SPECIFIC}/pixel_mask")).is_none(), "nobody stated one");
+    detector.pixel_mask = Some(vec![0; 6]);
+    let link = TreeNode::HardLink("/entry/instrument/detector/pixel_mask".into());
+    assert_eq!(nxmx(&detector).find(&format!("{SPECIFIC}/pixel_mask")), Some(&link));
+    let scan =
+        DetectorDescription { frames: None, channels: 1, scan: vec![3], first_max: Some(4), ..detector };
+    assert_eq!(whole(&nxmx(&scan), "nimages"), number(12));
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub struct PacketTally {
     pub late: u64,
     /// Packets that do not belong to the stream, by [`Ignored`].
     pub ignored: [u64; Ignored::ALL.len()],
+    /// Frames of the stream whose header has no right checksum, in formats that have one.
+    pub unchecked: u64,
     /// Packets whose number was far from all others.
     pub stray: u64,
     /// Times that the numbers fell back: the stream began anew.
@@ -88,6 +90,7 @@ impl PacketTally {
             (&mut self.copies, other.copies),
             (&mut self.conflicts, other.conflicts),
             (&mut self.late, other.late),
+            (&mut self.unchecked, other.unchecked),
             (&mut self.stray, other.stray),
             (&mut self.restarts, other.restarts),
             (&mut self.jumps, other.jumps),

@@ -352,7 +352,7 @@ impl JoinedState {
     fn refuse_reserved(&mut self, image: u64, name: &str) -> bool {
         let is_reserved = is_reserved(name);
         if is_reserved {
-            let fault = format!("`{name}` of frame {image} is said by the recorder or the detector");
+            let fault = format!("`{name}` of frame {image} is reserved for the recorder or the detector");
             self.refuse(JoinRefusal::ReservedName, fault);
         }
         is_reserved

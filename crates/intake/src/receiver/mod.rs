@@ -26,11 +26,13 @@ pub struct Until {
     /// Silence of the stream after its last packet. Only time in which the receiver looks counts. A receiver
     /// that was stopped that long finds the meanwhile arrived packets in the kernel, and takes them.
     pub silence: Nanos,
+    /// Silence from the start of a recording to which no packet comes.
+    pub silence_at_start: Nanos,
 }
 
 impl Default for Until {
     fn default() -> Self {
-        Until { duration: Nanos::MAX, packets: u64::MAX, silence: Nanos::MAX }
+        Until { duration: Nanos::MAX, packets: u64::MAX, silence: Nanos::MAX, silence_at_start: Nanos::MAX }
     }
 }
 
@@ -283,10 +285,11 @@ impl Receiver {
     /// Returns true if the recording ends by itself now, also because no storage is left.
     pub fn is_over(&mut self, now: Nanos) -> bool {
         let begun = *self.begun.get_or_insert(now);
+        let silence = if self.first.is_some() { self.until.silence } else { self.until.silence_at_start };
         now.since(self.first.unwrap_or(begun)) >= self.until.duration
             || self.has_all()
             || self.streams.is_abandoned()
-            || self.first.is_some() && self.silent >= self.until.silence
+            || self.silent >= silence
     }
 
     /// Returns true if the recording has the requested number of packets.
@@ -440,6 +443,24 @@ mod tests {
         assert_eq!(turn(795, packet(9)), (Some(Nanos(600)), false));
         assert_eq!(turn(1590, packet(10)), (Some(Nanos(600)), false));
         assert_eq!(turn(1600, packet(11)), (Some(Nanos(600)), true), "1000 after the first of the stream");
+    }
+
+    #[test]
+    fn a_recording_to_which_nothing_comes_ends() {
+        let ms = Nanos::from_millis;
+        let until = Until { silence: ms(100), silence_at_start: ms(500), ..Until::default() };
+        let (memory, mut receiver, _ring) = receiver(until);
+        let mut turn = |at, packet: Option<Vec<u8>>| {
+            if let Some(packet) = packet {
+                memory.send(packet).expect("it takes them");
+            }
+            receiver.turn(ms(at)).expect("memory does not fail");
+            receiver.is_over(ms(at))
+        };
+        assert!((1000..1500).step_by(20).all(|at| !turn(at, Some(vec![0; 5]))), "foreign packets");
+        assert!(turn(1500, Some(vec![0; 5])), "500 ms after its start");
+        assert!(!turn(1510, Some(packet(7))));
+        assert_eq!((1520..).step_by(10).find(|at| turn(*at, None)), Some(1610), "100 ms after a packet");
     }
 
     #[test]

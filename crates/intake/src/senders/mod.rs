@@ -368,7 +368,9 @@ impl SenderStreams {
     pub fn tally(&self) -> PacketTally {
         let mut tallies = self.streams.iter().map(|stream| stream.assembly.tally());
         let first = tallies.next().cloned().unwrap_or_default();
-        tallies.fold(first, PacketTally::and)
+        let all = tallies.fold(first, PacketTally::and);
+        let unchecked = self.streams.iter().map(|stream| stream.assembly.unchecked()).sum();
+        PacketTally { unchecked, ..all }
     }
 
     /// The counters of each stream. It compares them with the last call to find the silent ones.

@@ -8,7 +8,7 @@
 
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
-    nexus::{BeamCenter, DetectorDescription, PixelSize},
+    nexus::{AxisRotation, BeamCenter, DetectorDescription, GoniometerAxis, PixelSize},
     tree::{NumberArray, NumberType, TreeValue},
 };
 use nilometer_model::{FrameCompression, Moment};
@@ -50,6 +50,8 @@ impl DescribedSeries {
         }
         let frames = start.images.saturating_mul(start.channels.len() as u64);
         description.frames = Some(frames).filter(|frames| *frames > 0);
+        description.channels = (start.channels.len() as u64).max(1);
+        description.rotations = said.rotations();
         let stated = said.values();
         said.describe(&mut description);
         description.pixel_mask = said.pixel_mask(start);
@@ -82,12 +84,7 @@ impl Said<'_> {
     }
 
     fn number(&mut self, names: &[&str]) -> Option<f64> {
-        let number = match self.take(names)? {
-            MetadataValue::Float(number) => number,
-            MetadataValue::Integer(number) => number as f64,
-            _ => return None,
-        };
-        number.is_finite().then_some(number)
+        number_in(&self.take(names)?)
     }
 
     /// A number for which 0 means that it is not given.
@@ -121,16 +118,39 @@ impl Said<'_> {
         // A detector without a configured beam center sends 0, 0.
         let center = x.zip(y).filter(|(x, y)| *x != 0.0 || *y != 0.0);
         description.beam_center = center.map(|(x, y)| BeamCenter { x, y });
-        description.distance = self.positive(&["detector_distance"]).or_else(|| self.translation());
+        description.distance = self.distance();
     }
 
-    /// The third component of the detector's translation, which is along the beam.
+    /// The distance from the sample to the detector. Detectors count along the beam or against it, and 0 means that
+    /// nobody configured it.
+    fn distance(&mut self) -> Option<f64> {
+        let stated = self.number(&["detector_distance"]).map(f64::abs).filter(|metres| *metres > 0.0);
+        stated.or_else(|| self.translation())
+    }
+
+    /// The length of the detector's translation along the beam, which is its third component.
     fn translation(&mut self) -> Option<f64> {
-        let Some(MetadataValue::List(axes)) = self.take(&["detector_translation"]) else { return None };
-        match axes.get(2)? {
-            MetadataValue::Float(metres) if *metres > 0.0 => Some(*metres),
-            _ => None,
-        }
+        let MetadataValue::List(axes) = self.take(&["detector_translation"])? else { return None };
+        let metres = number_in(axes.get(2)?)?.abs();
+        (metres > 0.0).then_some(metres)
+    }
+
+    /// The axes that have a start angle. Version 2 has a map of them, `goniometer`, and version 1 fields such as
+    /// `omega_start`. The fields stay, for `/entry/metadata`.
+    fn rotations(&self) -> Vec<AxisRotation> {
+        let goniometer = match find(&self.fields, "goniometer") {
+            Some(MetadataValue::Map(axes)) => axes.as_slice(),
+            _ => &[],
+        };
+        let rotation = |axis: GoniometerAxis| {
+            let name = axis.name();
+            if let Some(MetadataValue::Map(fields)) = find(goniometer, name) {
+                return rotation_of(axis, find(fields, "start"), find(fields, "increment"));
+            }
+            let [start, increment] = ["start", "increment"].map(|of| format!("{name}_{of}"));
+            rotation_of(axis, find(&self.fields, &start), find(&self.fields, &increment))
+        };
+        GoniometerAxis::ALL.into_iter().filter_map(rotation).collect()
     }
 
     /// The mask of the first channel, if it has the shape of the images. In version 1 it has no channel name.
@@ -226,6 +246,32 @@ impl Said<'_> {
     }
 }
 
+/// The value of the field with this name.
+fn find<'a>(fields: &'a [MetadataField], name: &str) -> Option<&'a MetadataValue> {
+    fields.iter().find(|field| field.name == name).map(|field| &field.value)
+}
+
+/// The angles of an axis, in degrees. `None` without a start angle; without an increment the axis stands still.
+fn rotation_of(
+    axis: GoniometerAxis,
+    start: Option<&MetadataValue>,
+    increment: Option<&MetadataValue>,
+) -> Option<AxisRotation> {
+    let start = number_in(start?)?;
+    let increment = increment.and_then(number_in).unwrap_or(0.0);
+    Some(AxisRotation { axis, start, increment })
+}
+
+/// The finite number in a value. `None` for other values.
+fn number_in(value: &MetadataValue) -> Option<f64> {
+    let number = match value {
+        MetadataValue::Float(number) => *number,
+        MetadataValue::Integer(number) => *number as f64,
+        _ => return None,
+    };
+    number.is_finite().then_some(number)
+}
+
 /// Converts a list of numbers or of texts. `None` for other lists.
 fn list_of(list: &[MetadataValue]) -> Option<TreeValue> {
     let number = |value: &MetadataValue| match value {
@@ -261,4 +307,78 @@ fn plain(name: &str) -> String {
 /// The same type in a file.
 fn number_of(element: ElementType) -> NumberType {
     number_type(element.pixel()).expect("elements are whole bytes, as numbers in files are")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_wire::series::SeriesName;
+
+    fn described(fields: Vec<MetadataField>) -> DescribedSeries {
+        let start = SeriesStart {
+            series: SeriesName { number: 1, unique: "a series".into() },
+            images: 6,
+            shape: vec![64, 80],
+            element: ElementType::Uint16,
+            channels: vec!["threshold_1".into()],
+            fields,
+        };
+        DescribedSeries::of(&start, &ZmqMessage::default(), "detector")
+    }
+
+    fn float(name: &str, number: f64) -> MetadataField {
+        MetadataField::new(name, MetadataValue::Float(number))
+    }
+
+    fn translation(axes: &[f64]) -> MetadataField {
+        let axes = axes.iter().map(|metres| MetadataValue::Float(*metres)).collect();
+        MetadataField::new("detector_translation", MetadataValue::List(axes))
+    }
+
+    #[test]
+    fn the_distance_is_positive_in_either_direction_of_counting() {
+        let distance = |fields| described(fields).description.distance;
+        assert_eq!(distance(vec![translation(&[0.0, 0.0, 0.15])]), Some(0.15));
+        assert_eq!(distance(vec![translation(&[-0.02, 0.01, -0.1525])]), Some(0.1525));
+        assert_eq!(distance(vec![translation(&[0.0, 0.0, 0.0])]), None);
+        assert_eq!(distance(vec![translation(&[0.0, 0.0])]), None);
+        assert_eq!(distance(vec![translation(&[0.0, 0.0, f64::NAN])]), None);
+        assert_eq!(distance(vec![float("detector_distance", -0.2)]), Some(0.2));
+        let both = vec![float("detector_distance", 0.2), translation(&[0.0, 0.0, -0.15])];
+        assert_eq!(distance(both), Some(0.2));
+        let unset = vec![float("detector_distance", 0.0), translation(&[0.0, 0.0, -0.15])];
+        assert_eq!(distance(unset), Some(0.15));
+        let whole = MetadataValue::List([0, 0, -1].map(MetadataValue::Integer).into());
+        assert_eq!(distance(vec![MetadataField::new("detector_translation", whole)]), Some(1.0));
+    }
+
+    #[test]
+    fn axes_come_from_the_map_of_version_2() {
+        let axis = |name: &str, fields| MetadataField::new(name, MetadataValue::Map(fields));
+        let stated = vec![
+            axis("omega", vec![float("start", 90.0), float("increment", 0.1)]),
+            axis("chi", vec![MetadataField::new("start", MetadataValue::Integer(30))]),
+            axis("two_theta", vec![float("increment", 0.1)]),
+            axis("unknown", vec![float("start", 1.0), float("increment", 0.1)]),
+        ];
+        let description = described(vec![axis("goniometer", stated)]).description;
+        let turned = |axis, start, increment| AxisRotation { axis, start, increment };
+        let expected = [turned(GoniometerAxis::Chi, 30.0, 0.0), turned(GoniometerAxis::Omega, 90.0, 0.1)];
+        assert_eq!(description.rotations, expected);
+        let kept: Vec<_> = description.metadata.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(kept.contains(&"goniometer/omega/increment"), "{kept:?}");
+    }
+
+    #[test]
+    fn axes_come_from_the_fields_of_version_1() {
+        let fields = vec![
+            float("omega_start", -10.0),
+            float("omega_increment", 0.25),
+            float("phi_start", 0.0),
+            float("kappa_start", f64::INFINITY),
+        ];
+        let turned = |axis, start, increment| AxisRotation { axis, start, increment };
+        let expected = [turned(GoniometerAxis::Phi, 0.0, 0.0), turned(GoniometerAxis::Omega, -10.0, 0.25)];
+        assert_eq!(described(fields).description.rotations, expected);
+    }
 }

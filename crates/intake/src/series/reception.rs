@@ -359,7 +359,7 @@ impl SeriesReception {
     fn begin(&mut self, now: Nanos, start: IncompleteStart, intake: &mut dyn FrameIntake) {
         let series = &start.announced.series;
         if let Some(before) = self.incomplete.take_if(|before| !before.announced.series.is_same(series)) {
-            let fault = "it was aborted before an image said what its pixels are".to_owned();
+            let fault = "it was aborted before an image described its pixels".to_owned();
             self.refuse_start(Some(before.announced.series), fault, intake);
             self.unusable = None;
         }
@@ -446,7 +446,7 @@ impl SeriesReception {
             self.behind.push_back(queued);
             return;
         } else if self.incomplete.take_if(|start| start.announced.series.is_same(series)).is_some() {
-            let fault = "it ended before an image said what its pixels are".to_owned();
+            let fault = "it ended before an image described its pixels".to_owned();
             self.refuse_start(Some(series.clone()), fault, intake);
         } else if self.others.over(series).is_some() {
             self.tally.refuse(SeriesRefusal::Late, None);

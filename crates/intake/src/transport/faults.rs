@@ -118,7 +118,7 @@ impl Departures {
     pub fn new(faults: Faults, sizes: &[usize], seed: Seed) -> Self {
         assert!(
             !sizes.is_empty() && faults.loss_burst > 0 && faults.distance > 0,
-            "what can't be is refused where it is read"
+            "parsing refuses impossible faults"
         );
         let of = |name| seed.named(name).stream();
         let draws = Draws {

@@ -21,7 +21,7 @@ pub mod zeromq;
 pub use allowed::{Allowed, SenderNetwork};
 pub use flow::{Flow, Made, StreamCourse};
 pub use memory::MemoryTransport;
-pub use pace::{InStep, SendPace, Waiting};
+pub use pace::{CatchUp, InStep, SendPace, Waiting};
 pub use sender::{Left, Sender, SendingStation};
 pub use simulation::{Shape, Simulation, SimulationError};
 pub use tcp::TcpOutlet;

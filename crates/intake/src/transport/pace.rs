@@ -108,6 +108,37 @@ impl InStep {
     }
 }
 
+/// Limits the rate of a sender that is late, for example because it was stopped for a moment. Receivers with
+/// ordinary socket buffers lose packets of a sender that makes up for a second at full speed.
+///
+/// ```text
+/// due        |   |   |   |   |   |   |   |   |   |   |     one burst in each step
+/// released   |   |   .   .   .   .|  |  |  |  |  |  |      held up, then 1.2 bursts in each step
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CatchUp {
+    /// When the latest burst left.
+    last: Option<Nanos>,
+}
+
+/// A late sender is this many hundredths as fast as its pace.
+const CATCH_UP_PERCENT: u64 = 120;
+
+impl CatchUp {
+    /// The time at which a burst may leave that is due at a time and lasts this long at the pace.
+    #[inline]
+    pub fn release(&self, due: Nanos, length: Nanos) -> Nanos {
+        let least = Nanos((length.0.saturating_mul(100)).div_ceil(CATCH_UP_PERCENT));
+        self.last.map_or(due, |last| due.max(last + least))
+    }
+
+    /// Takes the time at which the burst left.
+    #[inline]
+    pub fn released(&mut self, at: Nanos) {
+        self.last = Some(at);
+    }
+}
+
 /// Waits asleep for most of the time and awake for the rest, since the kernel wakes a sleeper late. It learns
 /// the length of the rest from how late it was.
 #[derive(Debug, Clone, Copy)]
@@ -269,6 +300,34 @@ mod tests {
         assert_eq!(in_step.at(second).0, second.0 - MOVE.cast_unsigned());
         in_step.look(LOOK + LOOK, || LOOK + LOOK);
         assert_eq!(in_step.at(second), second);
+    }
+
+    /// Sends bursts of ten packets at 1 kHz in virtual time, and stops for `held` before burst 100. Returns the
+    /// time of each burst.
+    fn held_up(held: Nanos) -> Vec<Nanos> {
+        let pace = SendPace::new(Frequency(1000.0));
+        let (mut catch_up, mut now) = (CatchUp::default(), Nanos(0));
+        let mut times = Vec::new();
+        for burst in 0..1000 {
+            let (first, next) = (burst * 10, burst * 10 + 10);
+            now += if burst == 100 { held } else { Nanos(0) };
+            now = now.max(catch_up.release(pace.due(next - 1), pace.due(next).since(pace.due(first))));
+            catch_up.released(now);
+            times.push(now);
+        }
+        times
+    }
+
+    #[test]
+    fn a_sender_that_was_held_up_is_at_most_a_fifth_faster() {
+        let (even, late) = (held_up(Nanos(0)), held_up(Nanos::from_millis(1000)));
+        let steps = |times: &[Nanos]| times.windows(2).map(|two| two[1].since(two[0])).min();
+        assert_eq!(steps(&even), Some(Nanos::from_millis(10)));
+        assert_eq!(steps(&late), Some(Nanos(8_333_334)), "1.2 times the rate");
+        assert_eq!(late[100].since(even[99]), Nanos::from_millis(1000));
+        let back = (0..1000).find(|burst| *burst > 100 && late[*burst] == even[*burst]);
+        assert_eq!(back, Some(695), "990 ms of delay, 1.667 ms less with each burst");
+        assert_eq!(late[999], even[999]);
     }
 
     #[test]

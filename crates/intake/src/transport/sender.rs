@@ -108,7 +108,7 @@ impl SendingStation {
             let packets: Vec<Packet<'_>> = ready.iter().map(bytes).collect();
             let outlet = match ready[0].way {
                 Way::Port(port) => &mut outlets[port],
-                Way::Stranger => stranger.as_mut().expect("there is one where it is asked for"),
+                Way::Stranger => stranger.as_mut().expect("an outlet exists if strangers send"),
             };
             outlet.send(&packets)?;
         }

@@ -93,7 +93,8 @@ impl Simulation {
     pub fn expected(&self, stream: u64) -> Result<Blocks, SimulationError> {
         let (format, known) = self.format()?;
         let content = self.content(format.geometry(), self.seed.named("content").part(stream))?;
-        Blocks::new(self.packets()?, known, content).map_err(SimulationError::Format)
+        let blocks = Blocks::new(self.packets()?, known, content).map_err(SimulationError::Format)?;
+        Ok(blocks.with_frames(self.instrument.frames_of_block().unwrap_or(1)))
     }
 
     /// The same with as many packets of each stream as its duration has, as a multiple of `lot`, and at least
@@ -120,7 +121,14 @@ impl Simulation {
 
     fn format(&self) -> Result<(Box<dyn WireFormat>, Known), SimulationError> {
         let known = Known { begins: self.begins, ..Known::of(&self.instrument) };
-        let format = nilometer_wire::of(self.packets()?, &known).map_err(SimulationError::Format)?;
+        let packets = self.packets()?;
+        let has_clock = matches!(packets.format, PacketFormat::Vdif(_) | PacketFormat::Mark5b(_));
+        if has_clock && known.frames_per_second.is_none() {
+            let rate = self.instrument.stream_rate();
+            let why = format!("{rate} are no whole number of frames a second: change payload or frame_rate");
+            return Err(SimulationError::Format(why));
+        }
+        let format = nilometer_wire::of(packets, &known).map_err(SimulationError::Format)?;
         Ok((format, known))
     }
 
@@ -186,7 +194,8 @@ impl Simulation {
     }
 
     fn outlet(&self, port: u16) -> Result<Box<dyn Outlet>, SimulationError> {
-        let to = SocketAddr::new(self.to.ip(), port);
+        let mut to = self.to;
+        to.set_port(port);
         let outlet = UdpOutlet::connect(to, &self.sending);
         Ok(Box::new(outlet.map_err(|source| SimulationError::Network { to, source })?))
     }

@@ -66,6 +66,14 @@ impl Packets {
 }
 
 impl Instrument {
+    /// Frames of a block in which its packets are recorded: one in HDF5, whose chunks are frames. `None` if it sends no
+    /// packets.
+    pub fn frames_of_block(&self) -> Option<u64> {
+        let packets = self.packets.as_ref()?;
+        let is_hdf5 = self.recording.format == Format::Hdf5;
+        Some(if is_hdf5 { 1 } else { packets.frames_of_block(self.frame_size()) })
+    }
+
     /// The recorded form of its packets, as an instrument that delivers blocks; `None` if it sends no
     /// packets.
     pub fn in_blocks(&self) -> Option<Instrument> {
@@ -201,5 +209,27 @@ mod tests {
         }
         assert_eq!(frames_of_block(100_001, 4096), None, "400 MB for a block are too many");
         assert_eq!(frames_of_block(100_001, 1), Some(10));
+    }
+
+    #[test]
+    fn in_hdf5_each_frame_of_a_detector_is_a_block() {
+        const PACKETS: &str = "packets = { port = 5000, format = { described = { header = \"16 B\", frame = { offset = 0, \
+                               bytes = 8 }, packet = { offset = 8, bytes = 4 }, packets = 2, payload = \"5120 B\" } } }";
+        let read = |format: &str| {
+            let text = format!(
+                "name = \"t\"\ntitle = \"t\"\nsource = \"t\"\nshape = [64, 80]\npixel = \"uint16\"\nframe_rate = \"1 kHz\"\n\
+                 recording.format = \"{format}\"\n{PACKETS}"
+            );
+            Instrument::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"))
+        };
+        assert_eq!(read("hdf5").frames_of_block(), Some(1), "two and a half pages");
+        assert_eq!(read("raw").frames_of_block(), Some(102), "about 1 MiB, in whole pages");
+        let samples = "packets.format.vdif = { payload = \"8000 B\", threads = [0] }";
+        let samples = format!(
+            "name = \"t\"\ntitle = \"t\"\nsource = \"t\"\nshape = [40_000_000]\npixel = \"uint8\"\nframe_rate = \"50 Hz\"\n\
+             recording.format = \"hdf5\"\n{samples}"
+        );
+        let refused = Instrument::parse(&samples, "t.toml").expect_err("samples have no frames").to_string();
+        assert!(refused.contains("only the frames of a detector can go into HDF5"), "{refused}");
     }
 }

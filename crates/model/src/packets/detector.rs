@@ -12,7 +12,7 @@ use crate::Bytes;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Detector {
-    /// Bytes in front of the pixels.
+    /// Bytes in front of the pixels, at most 1024.
     pub header: Bytes,
     /// The number of the frame, counted over all frames; with several sub-frames, the number of the
     /// sub-frame.
@@ -26,7 +26,7 @@ pub struct Detector {
     /// The position of the module's number.
     #[serde(default)]
     pub module: Module,
-    /// Modules of a frame.
+    /// Modules of a frame, 1 to 1024.
     #[serde(default = "one")]
     pub modules: u16,
     /// Sub-frames of a frame: 1, 2, 4, ... (a power of two).
@@ -34,7 +34,7 @@ pub struct Detector {
     pub subframes: u16,
     /// Packets of a sub-frame of a module.
     pub packets: u64,
-    /// Bytes behind the header.
+    /// Bytes of pixels behind the header of a packet.
     pub payload: Bytes,
     /// Bytes behind the header of a sub-frame's last packet, if fewer.
     #[serde(default)]

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
-    /// Bytes in front of it.
+    /// Bytes in front of the number.
     pub offset: u64,
-    /// Bytes that it takes, 1 to 8.
+    /// Bytes that the number takes, 1 to 8.
     pub bytes: u64,
     /// The order of its bytes.
     #[serde(default)]

@@ -14,6 +14,7 @@ mod blocks;
 mod detector;
 mod field;
 mod mode;
+mod mode_rate;
 mod part;
 mod vlbi;
 
@@ -21,6 +22,7 @@ pub use blocks::frames_of_block;
 pub use detector::{Constant, Detector, DummyUdp, Marks, Module, Modules};
 pub use field::{Endian, Field};
 pub use mode::{ModeError, VlbiMode};
+pub use mode_rate::ModeRate;
 pub use part::{PacketPart, PacketPartKind, PacketShare};
 pub use vlbi::{Cut, HeaderKind, Mark5b, Raw, Station, Vdif};
 
@@ -206,8 +208,8 @@ impl Packets {
         self.prefix().0.saturating_add(kept)
     }
 
-    /// VDIF or Mark5B frames in a second, of each thread of each station. The rate of samples of a stream
-    /// must make this a whole number. `None` for other formats.
+    /// VDIF or Mark5B frames in a second, of each thread of each station. Without serial numbers, the rate of
+    /// samples of a stream must make this a whole number. `None` for other formats, and if it is not whole.
     pub fn frames_per_second(&self, rate: ByteRate) -> Result<Option<u64>, String> {
         let (payload, lanes) = match &self.format {
             PacketFormat::Vdif(vdif) => (vdif.payload, vdif.lanes()),
@@ -217,9 +219,12 @@ impl Packets {
         let frames = rate.0 / (payload.0 * lanes) as f64;
         let whole = frames.round();
         if whole < 1.0 || (frames / whole - 1.0).abs() > 1e-9 {
+            if self.serial().is_some() {
+                return Ok(None);
+            }
             return Err(format!(
-                "{rate} are {frames:.6} frames a second with {} B of samples each, for {lanes} threads: it must be a whole \
-                 number, change payload, threads or frame_rate",
+                "{rate} are {frames:.6} frames a second with {} B of samples each, for {lanes} threads: without serial \
+                 numbers it must be a whole number, change payload, threads or frame_rate",
                 payload.0
             ));
         }

@@ -86,6 +86,7 @@ fn sampling_rates_are_told_as_a_sample_file_tells_them() {
         header: HeaderKind::Full,
         bits: 2,
         channels: 1,
+        complex: false,
     };
     assert_eq!(vdif.sampling(1600), Some(0x0080_0010));
     assert_eq!(vdif.sampling(25), Some(250), "in kHz");
@@ -114,7 +115,10 @@ fn nonsense_of_a_telescope_is_refused() {
         ("packets = { format = { vdiff = {} } }", "`vdif`, `mark5b`"),
         ("[packets.format.vdif]\npayloads = 1", "`payload`"),
         ("[packets.format.vdif]\npayload = \"8001 B\"", "multiple of 8"),
-        ("[packets.format.vdif]\npayload = \"7992 B\"", "16016.016016 frames a second"),
+        (
+            "packets = { serial = \"none\", format = { vdif = { payload = \"7992 B\", threads = [0] } } }",
+            "16016.016016 frames a second",
+        ),
         ("[packets.format.vdif]\npayload = \"80 kB\"", "at most 65507 B"),
         ("[packets.format.vdif]\npayload = \"4000000000000000000 B\"", "at most 65507 B"),
         ("[packets.format.vdif]\npayload = \"8 B\"\nthreads = [0]\nbits = 40", "1 to 32"),

@@ -32,6 +32,9 @@ pub struct Vdif {
     /// Channels of a frame: a power of two.
     #[serde(default = "one")]
     pub channels: u64,
+    /// True if each sample is complex. Then `bits` are those of each of its two components.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub complex: bool,
 }
 
 /// The length of a VDIF header.
@@ -85,7 +88,7 @@ impl Vdif {
             distinct("stations", stations)?;
         }
         let Some(threads) = &self.threads else {
-            let unnamed = "threads: name them, since packets without a serial number are told apart by them";
+            let unnamed = "threads: name them; they distinguish packets without a serial number";
             return if numbered { Ok(()) } else { Err(unnamed.into()) };
         };
         match threads.iter().find(|thread| **thread > THREAD_MAX) {
@@ -128,8 +131,9 @@ impl Vdif {
     /// The sampling rate in headers with EDV 1 and 3. Bits 22 to 0 hold that of complex samples, which is
     /// half that of real ones; bit 23 tells MHz from kHz. `None` if it does not fit or is not whole.
     pub fn sampling(&self, frames_per_second: u64) -> Option<u32> {
-        let samples = self.payload.0 * 8 / u64::from(self.bits) / self.channels;
-        let hertz = samples.checked_mul(frames_per_second)? / 2;
+        let parts = if self.complex { 2 } else { 1 };
+        let samples = self.payload.0 * 8 / (u64::from(self.bits) * parts) / self.channels;
+        let hertz = samples.checked_mul(frames_per_second)? / (3 - parts);
         let (rate, unit) = match (hertz % 1_000_000, hertz % 1000) {
             (0, _) => (hertz / 1_000_000, 1 << 23),
             (_, 0) => (hertz / 1000, 0),

@@ -28,7 +28,7 @@ macro_rules! capabilities {
 
 capabilities! {
     /// Data persist under their name after writing, and can be read.
-    Keep = "keeping what is written",
+    Keep = "keeping written data",
     /// Reads at any offset.
     Read = "reading",
     /// Writes a file once, from beginning to end. Any number of writes may be in flight, submitted in that
@@ -56,7 +56,7 @@ capabilities! {
     OpenRemoved = "keeping a file that is removed while it is open",
     /// Names are strict: making an existing directory fails, and so does removing a missing one. No call
     /// removes a directory as a file, or makes one for a file put into it.
-    StrictNames = "refusing to make what is there and to remove what is not",
+    StrictNames = "refusing to make existing names and to remove missing ones",
     /// Files have paths on this machine: other libraries open them, and engines copy from directories that are mounted.
     Mounted = "being mounted",
 }

@@ -241,7 +241,7 @@ impl fmt::Display for FileSystemKind {
 
 /// A name that is no known file system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no type of file system that is known: {names}", names = FileSystemKind::names())]
+#[error("`{0}` is no known type of file system: {names}", names = FileSystemKind::names())]
 pub struct UnknownFileSystem(String);
 
 impl FromStr for FileSystemKind {

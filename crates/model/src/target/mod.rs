@@ -110,7 +110,7 @@ pub struct StripeLayout {
 }
 
 impl StripeLayout {
-    /// The parts of this layout that `given` lacks, each as `stripe count 8 was asked, 4 given`.
+    /// The parts of this layout that `given` lacks, each as `stripe count 8 requested, 4 given`.
     pub fn not_given(&self, given: &StripeLayout) -> Vec<String> {
         let text = |number: Option<u32>| number.map(|number| number.to_string());
         let size = |layout: &StripeLayout| layout.stripe_size.map(|size| size.to_string());
@@ -124,7 +124,7 @@ impl StripeLayout {
         for (name, asked, given) in compared {
             if let Some(asked) = asked.filter(|asked| Some(asked) != given.as_ref()) {
                 differing.push(format!(
-                    "{name} {asked} was asked, {} given",
+                    "{name} {asked} requested, {} given",
                     given.as_deref().unwrap_or("an unknown one")
                 ));
             }

@@ -18,9 +18,9 @@ const fn valued(name: &'static str, value: &'static str, meaning: &'static str) 
     OptionMeaning { name, value: Some(value), meaning }
 }
 
-const NO_BARRIERS: &str =
-    "fsync does not flush the caches of disks: what it calls durable may be lost with the power";
-const ATTRIBUTES: &str = "what another client changed is seen only when remembered attributes are this old";
+const NO_BARRIERS: &str = "fsync does not flush the caches of disks: synced data may be lost with the power";
+const ATTRIBUTES: &str =
+    "this client sees changes of others only when its remembered attributes are this old";
 
 /// Options of any file system. A `{}` in a meaning is the option's value.
 const MEANINGS: &[OptionMeaning] = &[
@@ -31,11 +31,11 @@ const MEANINGS: &[OptionMeaning] = &[
     valued("barrier", "0", NO_BARRIERS),
     valued("barrier", "none", NO_BARRIERS),
     valued("data", "journal", "data are written twice, into the journal first"),
-    valued("data", "writeback", "after a crash files may hold what was in their blocks before"),
-    plain("commit", "what was not synced reaches the disk every {} s"),
+    valued("data", "writeback", "after a crash files may hold old content of their blocks"),
+    plain("commit", "unsynced data reach the disk every {} s"),
     plain("discard", "freed blocks are given back to the device at once: removing files takes longer"),
-    plain("compress", "data are compressed ({}): rates depend on what is written"),
-    plain("compress-force", "data are compressed ({}): rates depend on what is written"),
+    plain("compress", "data are compressed ({}): rates depend on their content"),
+    plain("compress-force", "data are compressed ({}): rates depend on their content"),
     plain("nodatacow", "data are overwritten in place, without checksums"),
     plain("nodatasum", "data have no checksums"),
     plain("dax", "data go past the page cache, as memory"),
@@ -46,22 +46,22 @@ const MEANINGS: &[OptionMeaning] = &[
 /// Options of network file systems only; elsewhere these names mean something else.
 const REMOTE_MEANINGS: &[OptionMeaning] = &[
     plain("noac", "attributes are not remembered, and every write waits for the server"),
-    plain("nocto", "a file is not looked at again when it is opened: changes of other clients are seen late"),
+    plain("nocto", "opening a file does not check it at the server: this client sees changes of others late"),
     plain("actimeo", ATTRIBUTES),
     plain("acregmin", ATTRIBUTES),
     plain("acregmax", ATTRIBUTES),
     plain("acdirmax", ATTRIBUTES),
     plain("actime", ATTRIBUTES),
-    valued("lookupcache", "none", "names are looked up at the server each time: many small files are slow"),
-    valued("lookupcache", "positive", "names that were not there are looked up each time"),
-    valued("lookupcache", "pos", "names that were not there are looked up each time"),
+    valued("lookupcache", "none", "every look-up of a name asks the server: many small files are slow"),
+    valued("lookupcache", "positive", "every look-up of a missing name asks the server"),
+    valued("lookupcache", "pos", "every look-up of a missing name asks the server"),
     plain("nconnect", "{} connections to the server: one stream has more than one connection can carry"),
     plain("max_connect", "up to {} connections to addresses of the server"),
     plain("rsize", "reads go to the server in requests of {} B at most"),
     plain("wsize", "writes go to the server in requests of {} B at most"),
     plain("soft", "a server that is slow makes operations fail, and data may be lost without a word"),
     plain("softerr", "a server that is slow makes operations fail, and data may be lost without a word"),
-    plain("fsc", "a local disk keeps what was read: cold reads may not be cold"),
+    plain("fsc", "a local disk keeps data that were read: cold reads may not be cold"),
     valued("local_lock", "all", "locks hold on this machine only"),
     plain("nolock", "locks hold on this machine only"),
     plain("localflock", "locks hold on this machine only"),
@@ -71,7 +71,7 @@ const REMOTE_MEANINGS: &[OptionMeaning] = &[
     valued("sec", "krb5i", "requests are signed, which costs processor time"),
     valued("sec", "krb5p", "requests are encrypted, which costs processor time"),
     valued("cache", "none", "nothing is remembered: every read and write is the server's"),
-    valued("cache", "loose", "what was read is remembered although others may have changed it"),
+    valued("cache", "loose", "the client remembers data although others may have changed them"),
     plain("seal", "requests are encrypted, which costs processor time"),
     plain("checksum", "network transfers have checksums, which cost processor time"),
 ];

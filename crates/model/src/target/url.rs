@@ -115,7 +115,7 @@ fn normal_path(path: &str) -> Result<String, &'static str> {
 /// Checks that a server or bucket is given and may stand in a record, without a password.
 fn check_authority(authority: &str) -> Result<(), &'static str> {
     if authority.is_empty() {
-        return Err("no server is named");
+        return Err("name a server");
     }
     let user = authority.rsplit_once('@').map(|(user, _)| user);
     if user.is_some_and(|user| user.contains(':')) {
@@ -137,8 +137,8 @@ impl FromStr for TargetUrl {
         let Some((scheme, rest)) = found else {
             let names = UrlScheme::ALL.map(|scheme| format!("`{}://`", scheme.name())).join(", ");
             return Err(failed(format!(
-                "only mounted directories, `null:` and what begins with {names} can be named: mount it, and name the \
-                 directory"
+                "write a mounted directory, `null:`, or a URL that begins with {names}; for any other storage, \
+                 mount it, and name the directory"
             )));
         };
         let odd = |letter: char| letter.is_control() || letter == '#';
@@ -200,12 +200,12 @@ mod tests {
     fn what_is_no_place_is_refused_in_one_line() {
         for (text, part) in [
             ("gsiftp://server/x", "`s3://`"),
-            ("root:///store", "no server is named; an example: root://server//store/data"),
+            ("root:///store", "name a server; an example: root://server//store/data"),
             ("nfs://server/../etc", "`..` leads out"),
             ("s3://key:secret@bucket/x", "password"),
             ("root://server//a\nb", "control character"),
             ("root://server//a#b", "`#`"),
-            ("data", "only mounted directories"),
+            ("data", "write a mounted directory"),
         ] {
             let error = text.parse::<TargetUrl>().expect_err(text).to_string();
             assert!(error.contains(part) && !error.contains('\n'), "{error}");

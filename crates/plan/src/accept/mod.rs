@@ -143,7 +143,7 @@ impl FromStr for LossLimit {
     /// `none`, `1 a day`, `3 in 10 h`.
     fn from_str(text: &str) -> Result<Self, String> {
         let refused =
-            || format!("`{text}`: write \"none\", or so many in a time, as in \"1 a day\" or \"3 in 10 h\"");
+            || format!("`{text}`: write \"none\", or a number in a time, as in \"1 a day\" or \"3 in 10 h\"");
         if text.trim() == "none" {
             return Ok(LossLimit::None);
         }
@@ -222,7 +222,7 @@ impl fmt::Display for Requirement {
                 write!(f, "{} % of operations within {most}", percent(*share))
             }
             Requirement::Cores { of, most } => write!(f, "at most {most} cores of {}", of.words()),
-            Requirement::SyncFlushes => f.write_str("what is synced is flushed by the device"),
+            Requirement::SyncFlushes => f.write_str("the device flushes synced data"),
         }
     }
 }

@@ -63,7 +63,7 @@ fn criteria_bring_the_recordings_that_they_need() {
         format!("{free}: at most 1.5 cores of this program"),
         format!("{free}: at most 2 cores of the whole machine"),
         format!("{hurt}: nothing is lost"),
-        format!("{hurt}: what is synced is flushed by the device"),
+        format!("{hurt}: the device flushes synced data"),
     ];
     assert_eq!(told, expected);
     let recordings: Vec<_> = plan.cells.iter().filter_map(Cell::as_recording).collect();
@@ -121,7 +121,7 @@ fn losses_in_a_time_are_read_and_shown_as_they_are_written() {
 fn what_can_not_be_decided_or_contradicts_itself_is_refused_with_its_place() {
     let stall = "longest_stall = \"500 ms\"";
     for (from, to, parts) in [
-        (stall, "lost = \"1 a day\"", &["offer.toml:18", "10 s can't show it", "3 days", "95 %"][..]),
+        (stall, "lost = \"1 a day\"", &["offer.toml:18", "10 s can't prove it", "3 days", "95 %"][..]),
         (stall, "lost = \"often\"", &["line 21", "\"1 a day\""]),
         ("\"300 MB/s\"", "\"100 MB/s\"", &["offer.toml:18", "less than the 250 MB/s"]),
         ("\"500 ms\"", "\"5 s\"", &["offer.toml:18", "covers 4.29 s", "a larger buffer"]),

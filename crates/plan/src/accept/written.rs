@@ -189,7 +189,7 @@ impl InstrumentDemands {
             return Err(format!("repeats = {}: write 1 to {REPEATS_MOST}", self.repeats));
         }
         if self.keep.is_some() && self.fill.is_some() {
-            return Err("keep and fill: both say what stays of a recording; write one of them".into());
+            return Err("keep and fill: both limit how much of a recording stays; write one of them".into());
         }
         let route = match (self.route, &instrument.packets) {
             (Some(Route::Loopback | Route::Network), None) => {
@@ -233,8 +233,8 @@ impl InstrumentDemands {
             // Slightly longer, so that the three printed digits are enough.
             let enough = Nanos::from_seconds(1.01 * least.seconds() / f64::from(self.repeats));
             return Err(format!(
-                "lost = \"{}\": {recorded} can't show it, as {least} without a loss would (95 %): write duration = \
-                 \"{enough}\", or lost = \"none\", which is about the recording that is made",
+                "lost = \"{}\": {recorded} can't prove it, which takes {least} without a loss (95 %): write \
+                 duration = \"{enough}\", or lost = \"none\", which concerns this recording only",
                 self.lost
             ));
         }
@@ -248,8 +248,8 @@ impl InstrumentDemands {
         let covered = Nanos::from_seconds(self.buffer.0 as f64 / (delivered.0 / f64::from(self.count)));
         match self.longest_stall {
             Some(stall) if stall > covered && self.lost == LossLimit::None => Err(format!(
-                "longest_stall = \"{stall}\": a buffer of {} covers {covered}, and a longer stall loses frames, which lost = \
-                 \"none\" forbids: write a shorter time, or a larger buffer",
+                "longest_stall = \"{stall}\": a buffer of {} covers {covered}; a longer stall loses frames, \
+                 against lost = \"none\": write a shorter time, or a larger buffer",
                 self.buffer
             )),
             _ => Ok(()),

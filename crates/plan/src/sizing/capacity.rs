@@ -40,7 +40,7 @@ pub(super) fn buffer(demand: &Demand) -> BufferCapacity {
     }
 }
 
-#[expect(clippy::cast_sign_loss, reason = "what was brought is not negative")]
+#[expect(clippy::cast_sign_loss, reason = "a volume is not negative")]
 fn bytes(number: f64) -> Bytes {
     Bytes(number.ceil() as u64)
 }

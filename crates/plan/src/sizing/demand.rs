@@ -97,7 +97,7 @@ impl Kind {
             frame: delivered.frame_size(),
             packing: Figure::assumed(
                 instrument.packing(),
-                "as much as images with few photons allow: a byte a pixel",
+                "a byte a pixel, which images with few photons allow",
             ),
             assumed: instrument.assumed_of_rate().into_iter().map(str::to_owned).collect(),
             cost: usual_cost(&instrument.recording),
@@ -180,7 +180,7 @@ fn usual_cost(recording: &RecordingLayout) -> Figure<f64> {
         _ if recording.packs() => 0.9,
         _ => 0.4,
     };
-    Figure::assumed(seconds, "as on a virtual machine of 2026, receiving from a network included")
+    Figure::assumed(seconds, "typical of a virtual machine of 2026, receiving from a network included")
 }
 
 #[cfg(test)]

@@ -303,7 +303,7 @@ fn writing(limits: &Limits) -> f64 {
     limits.writer.value.0 * limits.writers.value as f64
 }
 
-#[expect(clippy::cast_sign_loss, reason = "what waits is not negative")]
+#[expect(clippy::cast_sign_loss, reason = "waiting data are not negative")]
 fn bytes(number: f64) -> Bytes {
     Bytes(number.max(0.0).ceil() as u64)
 }

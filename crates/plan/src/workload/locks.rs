@@ -84,7 +84,7 @@ impl Parameters for LocksCell {
             return Err(format!("rounds = {}: write 1 to 100000", self.rounds));
         }
         if self.hold == Nanos(0) || self.hold > HOLD_MAX {
-            return Err(format!("hold = \"{}\": write more than no time, and at most {HOLD_MAX}", self.hold));
+            return Err(format!("hold = \"{}\": write more than zero, and at most {HOLD_MAX}", self.hold));
         }
         Ok(())
     }

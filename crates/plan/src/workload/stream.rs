@@ -192,12 +192,12 @@ impl Parameters for StreamCell {
         let why = if self.access != Access::Buffered {
             "it has no O_DIRECT: write access = \"buffered\""
         } else if self.preallocate {
-            "preallocate = true: what reserves space by it writes all of it: leave it out"
+            "preallocate = true: MPI-IO reserves space by writing all of it: leave it out"
         } else if self.source == DataSource::Disk {
             "source = \"disk\": copies are made by one process: leave it out"
         } else if calls == MpiIoCalls::Collective && self.layout == FileLayout::Own {
-            "calls = \"collective\": who has files of its own has nobody to exchange data with: write calls = \
-             \"independent\", or layout = \"segmented\" or \"strided\""
+            "calls = \"collective\": a process with files of its own has no partner to exchange data with: \
+             write calls = \"independent\", or layout = \"segmented\" or \"strided\""
         } else {
             return Ok(());
         };

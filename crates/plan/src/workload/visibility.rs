@@ -89,7 +89,7 @@ impl Parameters for VisibilityCell {
     fn check(&self, workers: u32) -> Result<(), String> {
         if workers != 1 {
             return Err(format!(
-                "workers = {workers}: processes look for what another wrote: write workers = 1"
+                "workers = {workers}: each process looks for files of another: write workers = 1"
             ));
         }
         if !(1..=100_000).contains(&self.rounds) {
@@ -100,7 +100,8 @@ impl Parameters for VisibilityCell {
         }
         if self.interval == Nanos(0) || self.patience < self.interval {
             return Err(format!(
-                "interval = \"{}\", patience = \"{}\": write an interval longer than nothing, and a patience no shorter",
+                "interval = \"{}\", patience = \"{}\": write an interval above zero, and a patience no \
+                 shorter",
                 self.interval, self.patience
             ));
         }

@@ -69,7 +69,7 @@ impl Parameters for WaitCell {
 
     fn check(&self, _workers: u32) -> Result<(), String> {
         if self.duration == Nanos(0) {
-            return Err("duration = \"0 ns\": write more than no time".into());
+            return Err("duration = \"0 ns\": write more than zero".into());
         }
         if self.operations == 0 {
             return Err("operations = 0: write at least 1".into());

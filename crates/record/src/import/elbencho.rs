@@ -72,7 +72,7 @@ fn take(row: &impl Fields, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     }
     let wall = wall(row)?;
     if wall.0 == 0 {
-        gathered.leave_out("rows that took less than a millisecond, which is how finely times are given");
+        gathered.leave_out("rows that took less than a millisecond, the resolution of its times");
         return Ok(());
     }
     let milliseconds = row.number("time ms [last]")?.unwrap_or(0.0);

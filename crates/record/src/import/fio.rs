@@ -79,7 +79,7 @@ fn add(document: &Document, jobs: &[&Job], phase: Phase, gathered: &mut Gathered
         return Ok(());
     }
     if runtime == 0 {
-        gathered.leave_out("jobs that took less than a millisecond, which is how finely fio gives times");
+        gathered.leave_out("jobs that took less than a millisecond, the resolution of fio's times");
         return Ok(());
     }
     let seconds = runtime as f64 / 1e3;

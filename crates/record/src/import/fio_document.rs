@@ -199,7 +199,7 @@ impl Document {
         let figure = SameFigure {
             name: "io_bytes of `All clients`",
             given: bytes(sum),
-            source: "those of its hosts",
+            source: "the sum of its hosts",
             follows: hosts,
             unit: "bytes",
             slack: 0.0,
@@ -221,7 +221,7 @@ impl Job {
         let figure = SameFigure {
             name: "io_bytes of `mixed`",
             given: mixed.bytes(kibibytes),
-            source: "those of `read` and `write`",
+            source: "the sum of `read` and `write`",
             follows: self.bytes(kibibytes),
             unit: "bytes",
             slack: 0.0,

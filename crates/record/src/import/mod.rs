@@ -140,7 +140,7 @@ pub fn import(paths: &[PathBuf], options: &ImportOptions) -> Result<ImportedResu
             return Err(Fault::whole(format!("more than {most} samples: split it")).in_file(path));
         }
         if gathered.count() == before {
-            return Err(Fault::whole("it has no result that can be taken").in_file(path));
+            return Err(Fault::whole("it has no usable result").in_file(path));
         }
     }
     Ok(gathered.finish(paths))

@@ -259,7 +259,7 @@ fn what_is_none_of_these_is_refused_with_its_line() {
         (format!("{HEADER}u,t,A,dd,p,throughput,1e40,,,,,GB/s,\n"), "results:2: "),
         (format!("{HEADER}u,t,\"A,dd,p,time,1,,,,,s,\n"), "results:2: "),
         (format!("{HEADER}u,t,{},dd,p,time,1,,,,,s,\n", "A".repeat(5000)), "results:2: a text of 5000 bytes"),
-        (format!("{HEADER}u,t,A,dd,p,time,1,,,,,PB,\n"), "it has no result that can be taken"),
+        (format!("{HEADER}u,t,A,dd,p,time,1,,,,,PB,\n"), "it has no usable result"),
         (HEADER.replace("params,", ""), "results:1: the column `params` is missing"),
         (
             IOR.split("read      30912")
@@ -291,7 +291,7 @@ fn what_is_none_of_these_is_refused_with_its_line() {
             "cut off: the document does not end",
         ),
         ("{\"fio version\": 3,\n \"jobs\": []}".into(), "results:1: invalid type"),
-        ("{\"fio version\": \"fio-9\", \"jobs\": []}".into(), "it has no result that can be taken"),
+        ("{\"fio version\": \"fio-9\", \"jobs\": []}".into(), "it has no usable result"),
         (ELBENCHO.replace(",2784,", ",99999999999999999999,"), "results:3: "),
     ] {
         let error = imported(&text, &ImportOptions::default()).expect_err("it is refused").to_string();

@@ -107,7 +107,7 @@ fn take(row: &TableRow<'_>, gathered: &mut Gathered<'_>, joined: &mut Joined) ->
     check_range(row, value)?;
     let started = date(row)?;
     let Some(value) = value else {
-        gathered.leave_out("rows without a value (ranges, and what was not published)");
+        gathered.leave_out("rows without a value (ranges, and unpublished figures)");
         return Ok(());
     };
     if row.text("note").contains(COUNTED_ONCE) {

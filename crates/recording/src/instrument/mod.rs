@@ -79,7 +79,7 @@ pub enum ContentError {
     Otherwise,
     /// The journal names the user's own files as the source of its frames.
     #[error(
-        "the journal names `{0}` as what they are made from, and only files that the user names are read"
+        "the journal names `{0}` as the source of its frames, but Nilometer reads only files that you name"
     )]
     NotNamed(String),
     /// No file matches the name.

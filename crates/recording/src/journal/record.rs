@@ -107,10 +107,7 @@ impl Entry {
         }
     }
 
-    #[expect(
-        clippy::many_single_char_names,
-        reason = "what they mean is in the table of the module, by kind"
-    )]
+    #[expect(clippy::many_single_char_names, reason = "the module's table has their meanings, by kind")]
     fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
         match kind {
             HEAD if f as u32 == JOURNAL_VERSION => Some(Entry::Head(Head {

@@ -152,7 +152,7 @@ impl RecordingView {
         let access = &mut *self.files.access();
         if access.shown_to.is_some_and(|shown| !shown.may_read(opened.access)) {
             let why =
-                "fewer users may read it than its journal, and what is in it would be shown to them all";
+                "fewer users may read it than its journal, so showing it here would reveal it to others";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         access.all = access.all.and(opened.access);

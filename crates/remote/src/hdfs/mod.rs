@@ -238,7 +238,7 @@ impl Hdfs {
                 "there is no such directory on the server".to_owned()
             }
             Errno::EACCES => {
-                format!("the server refuses user {user} ({why}): another is said as hdfs://USER@HOST/")
+                format!("the server refuses user {user} ({why}): name another as hdfs://USER@HOST/")
             }
             Errno::ETIMEDOUT => format!("no answer ({why}): is the name node hung?"),
             Errno(libc::ECONNREFUSED) => format!(

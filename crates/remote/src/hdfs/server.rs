@@ -37,15 +37,14 @@ impl HdfsServer {
         let wrong = |why: String| TargetError::Client { place: url.to_string(), action: "use", why };
         if let Some(query) = &url.query {
             return Err(wrong(format!(
-                "`?{query}`: nothing can be said there: copies and the size of blocks are said in a plan (`replicas`, \
-                 `stripe_size`)"
+                "`?{query}`: leave it out: set copies and the size of blocks in a plan (`replicas`, `stripe_size`)"
             )));
         }
         let (user, host) = url.authority.rsplit_once('@').unwrap_or(("", &url.authority));
         let user = Some(user.to_owned()).filter(|user| !user.is_empty());
         let known = || variable(USER).filter(|user| !user.is_empty()).or_else(user_of_this_process);
         let user = user.or_else(known).ok_or_else(|| {
-            wrong(format!("this user has no name: say who asks, as hdfs://USER@{host}/, or by {USER}"))
+            wrong(format!("this user has no name: give one as hdfs://USER@{host}/, or in {USER}"))
         })?;
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
         if port.is_some_and(|port| port.parse::<u16>().is_err()) {

@@ -41,8 +41,8 @@ impl Nfs {
                 // Observed with libnfs 4.0.0 and NFS-Ganesha: `nfs-cp` fails too, and so do reads larger than
                 // the server's limit for one reply.
                 let why = format!(
-                    "version={version}: libnfs, which this client is made of, writes nothing by NFS 4 that a server takes: leave \
-                     it out or write version=3, which servers of NFS 4 have as a rule, or mount it"
+                    "version={version}: libnfs can't write by NFS 4: leave it out, write version=3, which most \
+                     servers of NFS 4 also speak, or mount it"
                 );
                 Err(TargetError::Client { place: url.to_string(), action: "use", why })
             }

@@ -47,13 +47,13 @@ impl S3Settings {
     ) -> Result<Self, TargetError> {
         let wrong = |why: String| TargetError::Client { place: url.to_string(), action: "use", why };
         if let Some(query) = &url.query {
-            return Err(wrong(format!("`?{query}`: nothing can be said there: leave it out")));
+            return Err(wrong(format!("`?{query}`: a URL of S3 takes no query: leave it out")));
         }
         let bucket = &url.authority;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if !bucket.bytes().all(plain) {
             return Err(wrong(format!(
-                "`{bucket}` is no name of a bucket: the server is said by AWS_ENDPOINT_URL"
+                "`{bucket}` is no name of a bucket: name the server in AWS_ENDPOINT_URL"
             )));
         }
         let said =

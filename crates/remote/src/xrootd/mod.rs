@@ -183,7 +183,7 @@ fn space_in(text: &str) -> Result<FileSystemSpace, String> {
             let used = value("oss.used");
             Ok(FileSystemSpace { size, free, used, inodes: None, free_inodes: None })
         }
-        _ => Err(format!("its space is not told: `{}`", text.escape_debug())),
+        _ => Err(format!("the server did not tell its space: `{}`", text.escape_debug())),
     }
 }
 
@@ -200,6 +200,6 @@ mod tests {
             (Bytes(270_553_001_984), Bytes(59_055_800_320), Some(Bytes(9)))
         );
         let error = space_in("kXR_Unsupported\n").expect_err("no space");
-        assert!(error.contains("not told") && !error.contains('\n'), "{error}");
+        assert!(error.contains("did not tell") && !error.contains('\n'), "{error}");
     }
 }

@@ -94,9 +94,7 @@ fn write_target(page: &mut String, study: &Study<'_>, verdict: &AcceptanceVerdic
 const SUM: &str = "sha256";
 
 fn write_proof(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) -> std::fmt::Result {
-    page.push_str(
-        "<section class=\"card\"><h2>What it rests on</h2><div class=\"scroll\"><table class=\"facts\">",
-    );
+    page.push_str("<section class=\"card\"><h2>Evidence</h2><div class=\"scroll\"><table class=\"facts\">");
     let mut row = |name: &str, value: &str| {
         write!(page, "<tr><td>{}</td><td><code>{}</code></td></tr>", Escaped(name), Escaped(value))
     };
@@ -119,8 +117,8 @@ fn write_proof(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) ->
     };
     write!(
         page,
-        "<p>{seal} <code>nilometer check {}</code> derives every answer again from its samples. Intervals are at 95 %; what \
-         each criterion means stands in docs/acceptance.md.</p></section>",
+        "<p>{seal} <code>nilometer check {}</code> derives every answer again from its samples. Intervals \
+         are at 95 %; docs/acceptance.md explains each criterion.</p></section>",
         Escaped(&proof.name)
     )
 }

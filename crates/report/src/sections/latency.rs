@@ -106,7 +106,7 @@ pub(super) fn quantiles(
         longest = longest.max(limit as f64);
         lines.push(reference(limit as f64, f64::MAX));
     }
-    let description = format!("{title}: share of {what} that took at most so long");
+    let description = format!("{title}: share of {what} that took at most this time");
     let y = Axis::log(Unit::Time, least.max(1.0), longest);
     let title = clipped(title, LETTERS);
     Some(Chart::Plot(Plot { title, description, x, y, lines, spans: Vec::new(), width: WIDTH }))

@@ -77,7 +77,7 @@ fn chart(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Chart {
         (clipped(&outcome.cell.pattern.words(&names), LABEL_LETTERS), vec![bar(results, outcome)])
     };
     let groups = outcomes.iter().map(group).collect();
-    let description = format!("what the network carried with {title} from each machine to each other");
+    let description = format!("network rates with {title}, from each machine to each other");
     Chart::Bars(Bars { title, description, groups })
 }
 

@@ -42,7 +42,7 @@ fn drawn(study: &Study<'_>, run: &ObservedRun) -> [Block; 3] {
     [
         Block::Charts(frame.first_charts(study.results, run), Arrangement::Under),
         Block::soft(frame.legend(run)),
-        Block::closed("More of what they did", vec![more]),
+        Block::closed("More charts of these machines", vec![more]),
     ]
 }
 

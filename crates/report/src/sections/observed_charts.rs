@@ -45,7 +45,7 @@ impl RunFrame {
 
     pub(super) fn legend(&self, run: &ObservedRun) -> String {
         let mut legend =
-            "Below the rate of what was measured stands what machines did at that time.".to_owned();
+            "Top: the measured rate. Below it: the activity of the machines at that time.".to_owned();
         if !self.measured.is_empty() {
             legend.push_str(" Shaded: when something was measured.");
         }

@@ -33,14 +33,14 @@ fn charts(of: &StageOptimum, heading: &str) -> Vec<Chart> {
 /// Draws shares of all differences, which add up to 100 %.
 fn shares(of: &StageOptimum, heading: &str) -> Chart {
     let parameters = of.shares.iter().map(|share| (parameter(&share.parameter), share.share, 0));
-    let together = (of.shares.len() > 1).then(|| ("as they act together".to_owned(), of.together(), 1));
+    let together = (of.shares.len() > 1).then(|| ("their interactions".to_owned(), of.together(), 1));
     let repeats = ("how repeats of a cell differ".to_owned(), 1.0 - of.explained, 6);
     let rows = parameters.chain(together).chain([repeats]);
     let groups =
         rows.map(|(label, share, series)| (clipped(&label, LETTERS), vec![share_bar(share, series)]));
     Chart::Bars(Bars {
-        title: "what explains how rates differ".into(),
-        description: format!("{heading}: the part of all differences that each parameter explains"),
+        title: "causes of differences in rate".into(),
+        description: format!("{heading}: share of all differences that each parameter explains"),
         groups: groups.collect(),
     })
 }
@@ -112,13 +112,9 @@ mod tests {
         let charts = charts(&stage.optima[0], &heading(stage, &stage.optima[0]));
         let page: String = charts.iter().map(Chart::svg).collect();
         assert_eq!(page.matches("<svg").count(), 2, "{page}");
-        for part in [
-            ">workers<",
-            ">block size<",
-            ">as they act together<",
-            ">how repeats of a cell differ<",
-            ">100 %<",
-        ] {
+        for part in
+            [">workers<", ">block size<", ">their interactions<", ">how repeats of a cell differ<", ">100 %<"]
+        {
             assert!(page.contains(part), "{part} in {page}");
         }
         assert!(page.contains("best: workers 4, block size 1 MiB"), "{page}");

@@ -47,8 +47,8 @@ fn sentences(method: &[(&str, &str)]) -> Vec<Sentence> {
 const IMPORTED_METHOD: [(&str, &str); 4] = [
     (
         "Figures",
-        "they are those of another program or of a publication: whether a write was durable, a read cold and the machine idle \
-         is not known here.",
+        "come from another program or a publication, which do not show whether a write was durable, a read \
+         cold or the machine idle.",
     ),
     (
         "±",
@@ -56,14 +56,10 @@ const IMPORTED_METHOD: [(&str, &str); 4] = [
     ),
     (
         "Comparisons",
-        "no two runs of different targets belong together: they are compared by Welch's method on the logarithms, with the spread \
-         of the runs of each. A single run of each decides nothing.",
+        "form no pairs, as runs of different targets are unrelated: they use Welch's method on the \
+         logarithms, with the spread of the runs of each. A single run of each decides nothing.",
     ),
-    (
-        "Times",
-        "a task, and an operation that is done less than once a second, is shown by the time that one takes, on all targets of a \
-         phase.",
-    ),
+    ("Times", "stand for tasks, and for operations slower than one a second, on all targets of a phase."),
 ];
 
 const METHOD: [(&str, &str); 6] = [
@@ -74,27 +70,30 @@ const METHOD: [(&str, &str); 6] = [
     ),
     (
         "Writes and reads",
-        "a write is done when it is durable, unless its cell says that it is never synced, or the target is memory. A read is \
-         cold: the cache is dropped before and looked into, so that coldness is proved, contradicted or not provable here.",
+        "a write is done when it is durable, unless its cell is never synced, or the target is memory. A \
+         read is cold: Nilometer drops the cache before and inspects it, so that coldness is proved, \
+         contradicted or not provable here.",
     ),
     (
         "INVALID",
-        "stands where a figure must not be used, with the reason; such repeats are in no mean and no comparison.",
+        "marks a figure that you must not use, with the reason; such repeats are in no mean and no \
+         comparison.",
     ),
     (
         "Comparisons",
-        "use the ratio of two targets in the same round, so that what drifts for both cancels. A round counts once, for its cells \
-         are measured in the same minutes: a stage is decided by Student's t over the means of rounds. A cell is decided by its \
-         own rounds, with what the other cells add to know their spread. Each is held at 95 % by itself.",
+        "use the ratio of two targets in the same round, so that a common drift cancels. A round counts \
+         once, because its cells share the same minutes: Student's t over the means of rounds decides a \
+         stage. A cell's own rounds decide it, with a spread estimated from the other cells too. Each has a \
+         95 % level of its own.",
     ),
     (
         "Cores",
-        "processors kept busy: by the program, by what serves the file system in this machine, and by the whole machine above its \
-         idle level.",
+        "processors kept busy: by the program, by file system services in this machine, and by the whole \
+         machine above its idle level.",
     ),
     (
         "Real, user, system, wait",
-        "means over repeats, as the shell's `time` shows them; wait is what neither of the others is: real times workers, less \
+        "means over repeats, as the shell's `time` shows them; wait is the rest: real times workers, less \
          user and system.",
     ),
 ];

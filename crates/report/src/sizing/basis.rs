@@ -84,8 +84,8 @@ fn rules(sized: &Sized<'_>) -> Vec<Basis> {
         from: LimitOrigin::Assumed(why.into()),
     };
     let mut rules = vec![
-        rule("bursts", "all at once", "instruments that are not told of each other"),
-        rule("a stream", "goes whole over one link to one recorder", "as flows of TCP and UDP do"),
+        rule("bursts", "all at once", "instruments do not coordinate"),
+        rule("a stream", "goes whole over one link to one recorder", "flows of TCP and UDP do so"),
         rule(
             "a link",
             "carries as much out as in, at once",
@@ -93,20 +93,15 @@ fn rules(sized: &Sized<'_>) -> Vec<Basis> {
         ),
     ];
     if sized.demand.kinds.len() > 1 {
-        let shared =
-            format!("of one kind of instrument; shared by all, at least {}", sized.sizing.shared_least);
-        rules.push(rule("a recorder", &shared, "so that one kind does not hurt another"));
+        let shared = format!("one kind of instrument; shared by all, at least {}", sized.sizing.shared_least);
+        rules.push(rule("a recorder", &shared, "one kind must not slow another"));
     }
     if sized.demand.reading().0 > 0.0 {
         let value = format!("{} while it is written", sized.demand.reading());
         rules.push(rule("reading", &value, "readers and the copy take their share of the servers' time"));
     }
     rules.push(rule("servers", "share the load evenly", "files are spread over all of them"));
-    rules.push(rule(
-        "a stall",
-        "of all servers, once in a while",
-        "there is time to catch up before the next",
-    ));
+    rules.push(rule("a stall", "stops all servers, rarely", "there is time to catch up before the next"));
     rules
 }
 

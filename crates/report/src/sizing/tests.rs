@@ -33,7 +33,7 @@ fn demand() -> Demand {
 }
 
 fn measured() -> LimitOrigin {
-    LimitOrigin::Measured("evaluation.sqlite: /data, pilatus-6m, as fast as it took frames".into())
+    LimitOrigin::Measured("evaluation.sqlite: /data, pilatus-6m, at full speed".into())
 }
 
 fn limits() -> Limits {
@@ -77,11 +77,11 @@ fn the_text_is_narrow_and_has_the_answer_and_every_assumption() {
     for part in [
         "28 streams bring 2.8 GB/s (22.4 Gbit/s), 2.4 GB/s with their pauses; 1.4 GB/s are read meanwhile",
         "and 1 of each to spare.",
-        "A buffer of 207 TB for what comes in 2 days: 259 TB with 20 % free.",
-        "The 100 TB that there is may be full after",
+        "A buffer of 207 TB for data that comes in 2 days: 259 TB with 20 % free.",
+        "The existing 100 TB may be full after",
         "longest stall        310 ms (measured: evaluation.sqlite: /data, pilatus-6m",
         "links of a recorder  1 (assumed: one for the instruments)",
-        "of one kind of instrument; shared by all, at least",
+        "one kind of instrument; shared by all, at least",
         "With one recorder fewer, and nothing kept free, it is too much: the network loses frames.",
         "8 s of 28 streams at random phases, with a stall of 310 ms: nothing was lost.",
     ] {

@@ -76,7 +76,7 @@ pub(super) fn answer(sized: &Sized<'_>) -> Vec<String> {
     let SizingStage { place, used, .. } = sizing.limiting();
     let free = percent(sized.limits.headroom.value);
     sentences.push(format!(
-        "What limits is the {}: {} of it is used, {free} are to stay free.",
+        "The tightest part is the {}: {} used, and {free} must stay free.",
         place.what(),
         percent(*used)
     ));
@@ -92,17 +92,17 @@ fn space(sized: &Sized<'_>, buffer: &BufferCapacity) -> Vec<String> {
         let mark = if is_assumed(Place::Space, sized) { "~" } else { "" };
         let headroom = percent(sized.limits.headroom.value);
         sentences.push(format!(
-            "A buffer of {mark}{} for what {kept}: {mark}{free} with {headroom} free.",
+            "A buffer of {mark}{} for data that {kept}: {mark}{free} with {headroom} free.",
             decimal(needed.0 as f64)
         ));
     }
     if let Some((full, space)) = buffer.full_after.zip(sized.demand.capacity) {
-        sentences.push(format!("The {space} that there is may be full after {full}."));
+        sentences.push(format!("The existing {space} may be full after {full}."));
     }
     if buffer.growth.0 > 0.0 && sized.demand.copy_out.is_some() {
         let day = decimal(buffer.growth.0 * 86_400.0);
         sentences.push(format!(
-            "The copy is slower than what comes, {} in the mean: {day} more lie there after each day.",
+            "The copy is slower than the incoming data, {} on average: the buffer grows by {day} a day.",
             buffer.inflow
         ));
     }
@@ -145,8 +145,8 @@ fn stages(page: &mut Page, sized: &Sized<'_>) {
     page.paragraph(
         DIM,
         "",
-        "needed: elements by this stage alone. left: of the fullest element, with the numbers above. ~ rests on what is \
-         assumed, see below.",
+        "needed: elements for this stage alone. left: on the fullest element, with the numbers above. ~ \
+         depends on assumed values, see below.",
     );
 }
 
@@ -199,7 +199,7 @@ fn how(lost_at: Option<Place>) -> String {
 
 fn over_days(days: u64, high: &str, full: Option<Nanos>) -> String {
     match full {
-        Some(full) => format!("The space that there is was full after {full}."),
+        Some(full) => format!("The existing space was full after {full}."),
         None => {
             format!(
                 "Over {days} days, with each kind's day beginning at random, at most {high} lay in the buffer."

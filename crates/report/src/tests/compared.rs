@@ -319,7 +319,7 @@ fn the_step_of_a_history_is_named_whatever_the_order_of_the_records() {
     assert_eq!(compared.shown, [4, 5], "the first and the last are compared");
     let text = compared_text(&compared, TextLayout::plain());
     let named =
-        "large, write: STEP between C (/data 2026-11-22) and D (/data 2026-11-23): what came before is";
+        "large, write: STEP between C (/data 2026-11-22) and D (/data 2026-11-23): the earlier part is";
     assert!(text.replace("\n  ", " ").contains(named), "{text}");
     let page = compared_html(&compared);
     assert!(page.contains("<li class=\"no\">large, write: STEP between C") && page.ends_with("</html>\n"));
@@ -339,7 +339,7 @@ fn noise_makes_no_step() {
     assert!(compared.histories[0].sequences[0].steps.is_empty());
     let text = compared_text(&compared, TextLayout::plain());
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = "large, write: no step and no trend of more than 5 % that noise does not explain";
+    let said = "large, write: no step and no trend above 5 % that noise does not explain";
     assert!(words.contains(said), "{text}");
 }
 

@@ -131,7 +131,7 @@ fn what_was_not_reached_is_counted_by_part_and_target() {
             "large files: A 1 of 2, B 1 of 2",
             "small files: A 1 of 2, B not begun (0 of 2)",
             "camera: at its own pace: A not begun (0 of 1), B not begun (0 of 1)",
-            "camera: as fast as the storage takes it: A not begun (0 of 3), B not begun (0 of 3)",
+            "camera: at full speed: A not begun (0 of 3), B not begun (0 of 3)",
             "camera: the search for the highest rate: A not begun (0 of 1), B not begun (0 of 1)",
         ]
     );

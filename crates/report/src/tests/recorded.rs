@@ -100,7 +100,7 @@ fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
         assert!(part.contains("The simulated source itself was late"), "{heading}");
         assert_eq!(part.contains(">read<"), heading.contains("2 readers"), "{heading}");
     }
-    let limits = section(&page, "As fast as the storage takes frames");
+    let limits = section(&page, "Full speed");
     assert!(limits.contains("read together, ") && limits.contains("beside 2 readers: "), "{limits}");
     let trials = section(&page, "Search for the highest rate");
     assert_eq!(

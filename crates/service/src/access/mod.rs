@@ -86,7 +86,7 @@ fn secret(path: &Path, what: &str) -> Result<Vec<u8>, ServiceError> {
     let mode = fs::metadata(path).map_err(ServiceError::asked_wrongly)?.mode();
     require(mode & 0o006 == 0, || {
         let path = path.display();
-        format!("the {what} {path}: any user of this machine may read or change it: chmod o= {path}")
+        format!("the {what} {path}: any user of this machine may read or change it: run chmod o= {path}")
     })?;
     Ok(bytes)
 }

@@ -58,7 +58,10 @@ impl<T> Reread<T> {
                 *self.value.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
                 (self.log)(&format!("{}: a file has changed, and was read again", self.what));
             }
-            Err(error) => (self.log)(&format!("{}: {error}; what was read before stays valid", self.what)),
+            Err(error) => (self.log)(&format!(
+                "{}: {error}; the service keeps the values that it read before",
+                self.what
+            )),
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct TokenHolder {
 
 /// The fewest characters of a token; nobody guesses one of this length.
 const TOKEN_LEAST: usize = 20;
-const FORM: &str = "write NAME TOKEN, or NAME TOKEN read for somebody who commands nothing";
+const FORM: &str = "write NAME TOKEN, or NAME TOKEN read for a client without commands";
 
 impl AccessTokens {
     /// Reads a file with a line for each holder: `NAME TOKEN`, or `NAME TOKEN read`. Lines that begin with `#`
@@ -45,12 +45,12 @@ impl AccessTokens {
             }
             let holder = TokenHolder::parse(line).map_err(|why| format!("line {number}: {why}"))?;
             if holders.iter().any(|other| other.name == holder.name || other.token == holder.token) {
-                return Err(format!("line {number}: its name or its token stands above already"));
+                return Err(format!("line {number}: its name or its token is on an earlier line too"));
             }
             holders.push(holder);
         }
         if holders.is_empty() {
-            return Err(format!("nobody has one: {FORM}"));
+            return Err(format!("the file has no token: {FORM}"));
         }
         Ok(AccessTokens(holders))
     }

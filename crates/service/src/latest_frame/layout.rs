@@ -27,9 +27,7 @@ impl PictureLayout {
             let detector = packets.detector(frame);
             let detector = detector.ok_or("its packets are samples of a stream, not pictures")?;
             if detector.subframes > 1 {
-                return Err(
-                    "its frames come in sub-frames, which do not say in which order their pixels are".into(),
-                );
+                return Err("its frames come in sub-frames, whose pixels have an unknown order".into());
             }
         }
         let name = instrument.pixel.name();

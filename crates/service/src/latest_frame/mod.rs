@@ -116,7 +116,7 @@ impl PictureState {
                 self.reader = Some(reader);
                 read
             }
-            Err(NoOutcome::Gone) => Err("a fault of the recorder itself: its log says which".into()),
+            Err(NoOutcome::Gone) => Err("a fault of the recorder itself: see its log".into()),
         };
         self.next = *begun + EVERY.max(Nanos((PAUSE + 1) * now.since(*begun).0));
         self.reading = None;

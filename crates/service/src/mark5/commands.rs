@@ -13,14 +13,14 @@ use nilometer_storage::Clock;
 
 use super::{
     noted::NotedSettings,
-    scan,
+    selected_scan::SelectedScan,
     station_state::StationState,
     syntax::{Mark5Command, Mark5Reply, ReturnCode},
 };
 use crate::{
     console::{Console, OrderOutcome},
     recording::options::RecordOptions,
-    state::{EndedScan, RecorderOrder, RefusedOrder, ServiceReport, ServiceState},
+    state::{RecorderOrder, RefusedOrder, ServiceReport, ServiceState},
 };
 
 /// The state of one connection.
@@ -30,7 +30,7 @@ pub(super) struct Mark5Session {
     pub(super) shared: Arc<StationState>,
     pub(super) clock: Clock,
     /// The recording that queries refer to, or `None` for the last one.
-    chosen: Option<String>,
+    pub(super) chosen: Option<SelectedScan>,
 }
 
 /// The most characters of a scan label (Mark 5C command set, `record`).
@@ -63,7 +63,8 @@ impl Mark5Session {
             return Some(Mark5Reply::to(command, ReturnCode::Irrelevant).field("only available as query"));
         }
         let reply = self.about_recordings(command);
-        reply.or_else(|| self.about_settings(command)).or_else(|| self.about_recorder(command))
+        let reply = reply.or_else(|| self.about_settings(command));
+        reply.or_else(|| self.about_recorder(command)).or_else(|| self.about_absent_parts(command))
     }
 
     fn about_recordings(&mut self, command: &Mark5Command) -> Option<Mark5Reply> {
@@ -75,6 +76,8 @@ impl Mark5Session {
             "scan_set" => self.set_scan(command),
             "scan_check" => self.check(command),
             "file_check" => self.file_check(command),
+            "disk2file" if query => self.copy_status(command),
+            "disk2file" => self.copy(command),
             "evlbi" => self.statistics(command),
             "tstat" => self.transfer(command),
             _ => return None,
@@ -252,7 +255,15 @@ impl Mark5Session {
     /// `net_port = [<host>@]<port>`. Without a host the current one stays.
     fn set_port(&mut self, command: &Mark5Command) -> Mark5Reply {
         let wrong = |why: &str| Mark5Reply::to(command, ReturnCode::Parameter).field(why);
-        let [text] = &command.fields[..] else { return wrong("write one port, or host@port") };
+        let ports: Vec<_> = command.fields.iter().filter(|field| !field.is_empty()).collect();
+        let text = match ports[..] {
+            [] => return wrong("write a port, or host@port"),
+            [text] => text,
+            _ => {
+                return Mark5Reply::to(command, ReturnCode::Irrelevant)
+                    .field("a recording listens at one port; start another service for another port");
+            }
+        };
         let (host, port) =
             text.split_once('@').map_or((None, text.as_str()), |(host, port)| (Some(host), port));
         if host.is_some() && !self.shared.beyond {
@@ -275,7 +286,7 @@ impl Mark5Session {
     fn mode(&self, command: &Mark5Command) -> Mark5Reply {
         let reply = Mark5Reply::to(command, ReturnCode::Done);
         let Some(mode) = self.console.report().configuration.mode else { return reply.field("none") };
-        let rate = mode.megabits() as f64 * 1e6 / mode.tracks() as f64;
+        let rate = mode.rate().megabits() * 1e6 / mode.tracks() as f64;
         let reply = reply.field(mode).field(mode.format()).field(mode.tracks()).field(format!("{rate:.3}"));
         if mode.format() == "mark5b" { reply } else { reply.field(mode.frame_size().0) }
     }
@@ -291,73 +302,6 @@ impl Mark5Session {
             Err(why) => Mark5Reply::to(command, ReturnCode::Parameter).field(why),
         }
     }
-
-    /// The recording that queries refer to, and its number from 1.
-    fn looked_at(&self) -> Option<(usize, EndedScan)> {
-        let mut scans = self.console.scans();
-        let at = match &self.chosen {
-            Some(name) => scans.iter().rposition(|scan| scan.name == *name)?,
-            None => scans.len().checked_sub(1)?,
-        };
-        Some((at + 1, scans.swap_remove(at)))
-    }
-
-    /// `<number> : <label> : <first byte> : <last byte>`
-    fn scan(&self, command: &Mark5Command) -> Mark5Reply {
-        let reply = Mark5Reply::to(command, ReturnCode::Done);
-        match self.looked_at() {
-            Some((number, scan)) => reply.field(number).field(scan.name).field(0).field(scan.bytes),
-            None => reply.field(-1),
-        }
-    }
-
-    /// `scan_set = <number, label or a part of it, inc, dec, or nothing for the last>`.
-    fn set_scan(&mut self, command: &Mark5Command) -> Mark5Reply {
-        let scans = self.console.scans();
-        if scans.is_empty() {
-            return Mark5Reply::to(command, ReturnCode::Conflict).field("nothing was recorded yet");
-        }
-        if command.fields.iter().skip(1).any(|field| !field.is_empty()) {
-            return Mark5Reply::to(command, ReturnCode::Irrelevant)
-                .field("a recording is looked at as a whole");
-        }
-        let now = self.looked_at().map_or(scans.len() - 1, |(number, _)| number - 1);
-        let asked = command.fields.first().map_or("", String::as_str);
-        match choice(asked, now, &scans) {
-            Some(at) => {
-                self.chosen = Some(scans[at].name.clone());
-                Mark5Reply::to(command, ReturnCode::Done)
-            }
-            None => Mark5Reply::to(command, ReturnCode::Parameter).field("no such recording"),
-        }
-    }
-
-    /// `<number> : <label> : <format> : <tracks> : <start> : <length> : <rate> : <missing bytes>
-    /// [: <bytes of samples>]`
-    fn check(&self, command: &Mark5Command) -> Mark5Reply {
-        if self.console.report().state == ServiceState::Recording {
-            return Mark5Reply::to(command, ReturnCode::Conflict).field("not while it records");
-        }
-        let Some((number, scan)) = self.looked_at() else {
-            return Mark5Reply::to(command, ReturnCode::Conflict).field("nothing was recorded yet");
-        };
-        checked(command, &scan, &[number.to_string(), scan.name.clone()])
-    }
-}
-
-/// The reply with the findings about a recording, after the fields that name it.
-pub(super) fn checked(command: &Mark5Command, scan: &EndedScan, named: &[String]) -> Mark5Reply {
-    let times = match scan::span(scan) {
-        Ok(times) => times,
-        Err(error) => return Mark5Reply::to(command, ReturnCode::Failed).field(error),
-    };
-    let reply = named.iter().fold(Mark5Reply::to(command, ReturnCode::Done), Mark5Reply::field);
-    let (Some(times), Some(mode)) = (times, scan.mode) else { return reply.field('?') };
-    let missing = scan.missing_packets * scan.bytes.checked_div(scan.packets).unwrap_or(0);
-    let reply = reply.field(mode.format()).field(mode.tracks()).field(times.begin.vex());
-    let reply = reply.field(format!("{:.4}s", times.seconds)).field(format!("{}Mbps", mode.megabits()));
-    let reply = reply.field(missing);
-    if mode.format() == "mark5b" { reply } else { reply.field(mode.payload().0) }
 }
 
 /// The number of an error in `status?`. The numbers of jive5ab start at 1000.
@@ -391,23 +335,6 @@ fn label([experiment, station, scan]: [&str; 3]) -> Option<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_+-.".contains(&byte);
     let is_label = !name.is_empty() && name.len() <= LABEL_MAX && name.bytes().all(plain);
     (is_label && !name.starts_with('.')).then_some(name)
-}
-
-/// The index of the chosen recording; `now` is the one chosen before. A whole name goes first. A part of a name
-/// selects the oldest recording that contains it, as in jive5ab.
-fn choice(asked: &str, now: usize, scans: &[EndedScan]) -> Option<usize> {
-    let count = scans.len();
-    match (asked.to_ascii_lowercase().as_str(), asked.parse::<usize>()) {
-        ("", _) => Some(count - 1),
-        ("inc", _) => Some((now + 1) % count),
-        ("dec", _) => Some((now + count - 1) % count),
-        (_, Ok(number)) if (1..=count).contains(&number) => Some(number - 1),
-        (part, _) => {
-            let names: Vec<_> = scans.iter().map(|scan| scan.name.to_ascii_lowercase()).collect();
-            let whole = names.iter().position(|name| name == part);
-            whole.or_else(|| names.iter().position(|name| name.contains(part)))
-        }
-    }
 }
 
 /// The reply to a setting: done, or the reason why it is invalid.

@@ -70,7 +70,11 @@ impl Mark5Session {
         }
     }
 
-    fn space_of(&self, configuration: &ServiceConfiguration) -> Result<FreeSpace, (ReturnCode, String)> {
+    /// The free space of the directories for recordings, or the reason why it is unknown.
+    pub(super) fn space_of(
+        &self,
+        configuration: &ServiceConfiguration,
+    ) -> Result<FreeSpace, (ReturnCode, String)> {
         let ServiceConfiguration { to, reserve, .. } = configuration;
         if to.is_empty() {
             return Err((ReturnCode::Conflict, "no directory is configured".into()));

@@ -1,13 +1,18 @@
 //! The port for the commands of Mark 5 recorders and jive5ab: TCP 2620. Several clients can connect at once,
 //! each for any time.
 
+mod absent_commands;
 mod commands;
 mod directory_groups;
 mod disk_commands;
+mod file_copy;
 mod free_space;
 mod monitor_commands;
 mod noted;
 mod scan;
+mod scan_commands;
+mod scan_range;
+mod selected_scan;
 mod station_state;
 mod syntax;
 mod transfer;

@@ -8,7 +8,8 @@ use std::path::Path;
 use nilometer_storage::Calendar;
 
 use super::{
-    commands::{Mark5Session, checked, note},
+    commands::{Mark5Session, note},
+    scan_commands::checked,
     syntax::{Mark5Command, Mark5Reply, ReturnCode},
     transfer::{TransferCount, TransferRate, scaled},
 };

@@ -1,12 +1,14 @@
-//! The time of a recording: the time of its first frame, and the duration of its frames.
+//! The time of a recording or of a part of it: the time of its first frame, and the duration of its frames.
 
-use nilometer_model::{Moment, Nanos};
+use std::ops::Range;
+
+use nilometer_model::Moment;
 use nilometer_recording::{
     reader::{OpenError, Recording, Trust},
     view::{Extent, RecordingView, Scan as Scanned},
 };
-use nilometer_wire::EPOCH;
 
+use super::scan_range::ScanExtent;
 use crate::state::EndedScan;
 
 /// The begin and duration of a recording, from the times in its frames.
@@ -14,18 +16,50 @@ use crate::state::EndedScan;
 pub(super) struct ScanSpan {
     pub(super) begin: Moment,
     pub(super) seconds: f64,
+    /// Number of missing packets.
+    pub(super) missing_packets: u64,
 }
 
-const SECOND: u64 = 1_000_000_000;
+fn view(scan: &EndedScan) -> Result<RecordingView, OpenError> {
+    Ok(RecordingView::new(Recording::open(&scan.paths, Trust::Acknowledged)?, Extent::All))
+}
 
 /// The time span of a recording, from its journals and a few frames; `None` if these carry no times.
-pub(super) fn span(scan: &EndedScan) -> Result<Option<ScanSpan>, OpenError> {
-    let recording = Recording::open(&scan.paths, Trust::Acknowledged)?;
-    let scanned = Scanned::of(&RecordingView::new(recording, Extent::All));
+pub(super) fn span(scan: &EndedScan, part: Option<&Range<u64>>) -> Result<Option<ScanSpan>, OpenError> {
+    let whole = view(scan)?;
+    if let Some(part) = part {
+        return Ok(span_of_part(&whole, part));
+    }
+    let scanned = Scanned::of(&whole);
     let Some(seconds) = scanned.seconds() else { return Ok(None) };
     let first = scanned.first.zip(scanned.survey.frames_per_second);
+    let missing_packets = scan.missing_packets;
     Ok(first.map(|((_, stamp), rate)| {
-        let within = stamp.frame.min(rate - 1) * SECOND / rate;
-        ScanSpan { begin: Moment(Nanos((EPOCH + stamp.second) * SECOND + within)), seconds }
+        let begin = stamp.moment(Some(rate));
+        ScanSpan { begin, seconds, missing_packets }
     }))
+}
+
+/// The time span of whole frames of a recording.
+fn span_of_part(whole: &RecordingView, part: &Range<u64>) -> Option<ScanSpan> {
+    let size = whole.frame_size();
+    let frames = part.start / size..part.end / size;
+    let scanned = Scanned::of(whole);
+    let rate = scanned.survey.frames_per_second?;
+    let first = frames.clone().find_map(|frame| whole.stamp(frame))?;
+    let last = frames.clone().rev().find_map(|frame| whole.stamp(frame))?;
+    let count = (last.count(rate) + 1).checked_sub(first.count(rate))?;
+    let holes = scanned.gaps.iter().filter(|hole| frames.contains(&hole.frame));
+    Some(ScanSpan {
+        begin: first.moment(Some(rate)),
+        seconds: count as f64 / rate as f64,
+        missing_packets: holes.map(|hole| hole.packets).sum(),
+    })
+}
+
+/// The bytes of a recording with its times.
+pub(super) fn extent(scan: &EndedScan) -> Result<ScanExtent, OpenError> {
+    let whole = view(scan)?;
+    let times = span(scan, None)?.map(|span| (span.begin, span.seconds));
+    Ok(ScanExtent { bytes: whole.length(), frame: whole.frame_size(), times })
 }

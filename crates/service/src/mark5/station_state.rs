@@ -8,7 +8,8 @@ use std::{
 use nilometer_storage::Clock;
 
 use super::{
-    directory_groups::DirectoryGroups, free_space::SpaceQuery, noted::NotedSettings, transfer::TransferRates,
+    directory_groups::DirectoryGroups, file_copy::FileCopies, free_space::SpaceQuery, noted::NotedSettings,
+    transfer::TransferRates,
 };
 use crate::permission::CommandPermission;
 
@@ -25,6 +26,7 @@ pub(crate) struct StationState {
     groups: Mutex<DirectoryGroups>,
     rates: Mutex<TransferRates>,
     space: Mutex<SpaceQuery>,
+    copies: Mutex<FileCopies>,
 }
 
 impl StationState {
@@ -37,6 +39,7 @@ impl StationState {
             groups: Mutex::default(),
             rates: Mutex::default(),
             space: Mutex::default(),
+            copies: Mutex::default(),
         }
     }
 
@@ -54,5 +57,9 @@ impl StationState {
 
     pub(super) fn space(&self) -> MutexGuard<'_, SpaceQuery> {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// The copies that `disk2file` makes.
+    pub(super) fn copy(&self) -> MutexGuard<'_, FileCopies> {
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -44,13 +44,13 @@ impl SaidRefusals {
         for address in &counted.refused.addresses {
             if !self.addresses.contains(address) {
                 self.addresses.push(*address);
-                lines.push(format!("{address} wants to send and is not heard: --allow names others"));
+                lines.push(format!("refused {address}, which wants to send: --allow names only others"));
             }
         }
         if counted.no_memory > 0 && self.no_memory == 0 {
             lines.push(
-                "a message was refused: what it has beside pixels, such as masks, needs more memory than there is for that, half \
-                 of the buffer (--buffer), or a quarter if the sender is not named (--allow)"
+                "refused a message: its data beside pixels, such as masks, exceed half of --buffer (a quarter \
+                 unless --allow names the sender): raise --buffer"
                     .to_owned(),
             );
         }
@@ -70,7 +70,7 @@ mod tests {
         assert!(said.news(&counted).is_empty());
         counted.refused.addresses.push([10, 0, 0, 9].into());
         let lines = said.news(&counted);
-        assert_eq!(lines, ["10.0.0.9 wants to send and is not heard: --allow names others"]);
+        assert_eq!(lines, ["refused 10.0.0.9, which wants to send: --allow names only others"]);
         counted.no_memory = 2;
         assert!(said.news(&counted)[0].contains("--buffer"));
         counted.no_memory = 3;

@@ -49,7 +49,7 @@ fn fault_of_series(outcome: &Recorded, series: &SeriesTraffic) -> Option<String>
     let damaged = outcome.damaged();
     if damaged > 0 {
         faults.push(format!(
-            "{damaged} frames came with damaged blocks that can't be unpacked; they are stored as they came, with flag 2: \
+            "{damaged} frames have damaged blocks that can't be unpacked; they are stored as received, with flag 2: \
              check the detector's compression and the network"
         ));
     }

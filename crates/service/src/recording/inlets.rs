@@ -77,8 +77,8 @@ fn with_threads(
     number: u16,
     threads: InletThreads<'_>,
 ) -> std::io::Result<Box<dyn Transport>> {
-    let port = listening.at.port().saturating_add(number);
-    let at = SocketAddr::new(listening.at.ip(), port);
+    let mut at = listening.at;
+    at.set_port(at.port().saturating_add(number));
     let inlet = UdpThreads::open(&Listening { at, ..listening.clone() }, threads.each, threads.others())?;
     Ok(Box::new(inlet))
 }

@@ -24,11 +24,11 @@ use serde::{Deserialize, Deserializer, de};
 use super::addresses::{ListenAddress, StreamAddress};
 use crate::error::{ServiceError, caused};
 
-/// The options of a recording; an option that was not given is `None` or empty.
+/// The options of a recording.
 ///
-/// This one list defines the command's options, the keys of a TOML file, and those of a JSON request. A new
-/// option can't be missing in one of them, or have another name there. This is the only reason why the crate
-/// uses `clap`.
+/// An option that was not given is `None` or empty. This one list defines the command's options, the keys of a
+/// TOML file, and those of a JSON request. A new option can't be missing in one of them, or have another name
+/// there. This is the only reason why the crate uses `clap`.
 #[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordOptions {
@@ -130,8 +130,9 @@ pub struct RecordOptions {
     /// End after this number of packets, and those that arrived together with the last
     #[arg(long, help_heading = "When")]
     pub packets: Option<u64>,
-    /// End if nothing arrives for this time after the last packet or frame. Default: 60 s for a series of
-    /// frames, whose last one may be lost
+    /// End if nothing arrives for this time after the last packet or frame. If no packet comes at all, end
+    /// after the same time from the start, at least 5 s. Default: 60 s for a series of frames, whose last one
+    /// may be lost
     #[arg(long, help_heading = "When")]
     pub silence: Option<Nanos>,
     /// Record the next series of frames over TCP, or every series until you stop it, each as a recording of its

@@ -295,6 +295,13 @@ impl RecordingSettings {
         InletThreads { each: self.wishes.receive_threads.unwrap_or(1), cpus: &self.wishes.cpus }
     }
 
+    /// The time to wait for a first packet, if the recording ends with a silence. A sender takes seconds to
+    /// begin, and users choose short silences for the time behind the last packet.
+    fn silence_at_start(&self) -> Option<Nanos> {
+        const LEAST: Nanos = Nanos::from_millis(5000);
+        self.wishes.silence.map(|silence| silence.max(LEAST))
+    }
+
     fn network(
         &self,
         formats: Vec<Box<dyn WireFormat>>,
@@ -312,6 +319,7 @@ impl RecordingSettings {
                 duration: self.wishes.duration.unwrap_or(until.duration),
                 packets: self.wishes.packets.unwrap_or(until.packets),
                 silence: self.wishes.silence.unwrap_or(until.silence),
+                silence_at_start: self.silence_at_start().unwrap_or(until.silence_at_start),
             },
             cpu: self.wishes.cpus.first().copied(),
         }

@@ -87,7 +87,7 @@ impl RecordingSettings {
         }
         if let Some(stop) = stop {
             let is_ahead = stop.0 > Calendar::now().time;
-            require(is_ahead, || format!("--stop {stop}: that is over, write a time to come"))?;
+            require(is_ahead, || format!("--stop {stop}: this time is past; write a later one"))?;
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl RecordingSettings {
         let whole_files = !described.iter().all(in_places);
         if self.wishes.keep.is_some() || described.len() == 1 && !whole_files {
             let why = match self.wishes.keep {
-                Some(_) => "what only the latest --keep is kept of has no chunks",
+                Some(_) => "a recording with --keep has no chunks, leave one of them out",
                 None => "one directory has no chunks, name several --to",
             };
             return require(self.wishes.chunk_size.is_none(), || format!("--chunk-size: {why}"));
@@ -332,7 +332,10 @@ impl RecordingSettings {
                         "--listen {address}: the instrument has more ports than there are behind it; write a lower one"
                     ))
                 };
-                Ok(SocketAddr::new(first.ip(), own.ok_or_else(why)?))
+                // The zone of an IPv6 address stays.
+                let mut at = first;
+                at.set_port(own.ok_or_else(why)?);
+                Ok(at)
             }
             _ => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, source.packets.port))),
         }
@@ -355,7 +358,8 @@ impl RecordingSettings {
                 let option = end.option();
                 let text = end.address.text();
                 format!(
-                    "{option}: {text} is beyond this machine, and the service was not told --listen-beyond-loopback"
+                    "{option}: {text} is beyond this machine; start the service with --listen-beyond-loopback to \
+                     allow that"
                 )
             })?;
         }

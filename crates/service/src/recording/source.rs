@@ -134,8 +134,8 @@ impl PacketSource {
 fn packets_of(instrument: &Instrument) -> Result<&Packets, ServiceError> {
     instrument.packets.as_ref().ok_or_else(|| {
         ServiceError::AskedWrongly(format!(
-            "{}: it has no `packets`: nothing says how it comes over a network; if it sends its frames over TCP, say where \
-             with --from tcp://HOST:PORT",
+            "{}: it has no `packets`, so the recorder does not know its network format; if it sends frames over \
+             TCP, add --from tcp://HOST:PORT",
             instrument.name
         ))
     })
@@ -198,14 +198,15 @@ impl SeriesSource {
         let waits = ends.iter().any(|end| end.binds)
             || wishes.metadata.iter().any(|text| MetadataSource::waits_at(text));
         require(waits || wishes.allow.is_empty(), || {
-            "--allow: nobody connects to this recorder, it connects to others: leave it out, or write --listen tcp://*:PORT"
+            "--allow: this recorder connects to others, so it has no senders to allow: leave it out, or write \
+             --listen tcp://*:PORT"
                 .into()
         })?;
         require(wishes.format != Some(Format::Raw), || {
             "--format raw: frames that come over TCP go into HDF5, leave it out".into()
         })?;
         require(!wishes.checksums, || {
-            "--checksums: frames that come over TCP are stored compressed as they come, of which there is none: leave it out"
+            "--checksums: frames over TCP are stored compressed as received, without checksums: leave it out"
                 .into()
         })?;
         require(wishes.frames_per_file != Some(0), || "--frames-per-file 0: write at least 1".into())?;
@@ -261,7 +262,7 @@ fn check_part(part: PacketPartKind, instrument: &Instrument) -> Result<(), Servi
 /// in the scan would be unknown.
 fn check_scan(wishes: &RecordOptions, scan: Option<ScanShape>) -> Result<(), ServiceError> {
     require(scan.is_none() || wishes.keep.is_none(), || {
-        "--scan: of a scan all frames stay, leave --keep out".into()
+        "--scan: a scan keeps all frames, leave --keep out".into()
     })
 }
 
@@ -300,8 +301,8 @@ fn named(wishes: &RecordOptions) -> Result<Option<Instrument>, ServiceError> {
 /// The instrument in the options, as its mode changes it.
 fn asked(wishes: &RecordOptions) -> Result<Instrument, ServiceError> {
     let named = named(wishes)?;
-    let nothing = "no instrument: name one of the catalogue, or a .toml file, or its --mode; or say where frames come \
-                   from over TCP, --from tcp://HOST:PORT";
+    let nothing = "no instrument: name one of the catalogue, a .toml file, or its --mode; for frames over TCP add \
+                   --from tcp://HOST:PORT";
     let instrument = match &wishes.mode {
         Some(mode) => mode.instrument(named.as_ref()),
         None => named.ok_or_else(|| nothing.into()),

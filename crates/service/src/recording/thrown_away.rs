@@ -84,13 +84,15 @@ fn all_causes(Traffic { tally, counted, .. }: &Traffic) -> Vec<(u64, String)> {
 fn numbered(senders: PortSenders) -> String {
     match senders.most {
         [Some(first), Some(second)] => format!(
-            "{} senders, such as {first} and {second}, send to one port, each with its own numbers: give each a port of its \
-             own, or name one with --allow",
+            "{} senders, such as {first} and {second}, send to one port with their own numbers: give each its own \
+             port, or name one with --allow",
             senders.count
         ),
-        _ => "the sender does not count its packets one by one (as a time stamp does not): name the field that counts \
-              them (`serial` in the instrument's file)"
-            .into(),
+        _ => {
+            "the sender does not number packets one by one (a time stamp is no counter): name the counter as \
+              `serial` in the instrument's file"
+                .into()
+        }
     }
 }
 
@@ -106,8 +108,7 @@ pub fn senders_not_heard(series: &SeriesTraffic) -> Option<String> {
     let unheard = &series.counted.unheard;
     (unheard.connections > 0).then(|| {
         format!(
-            "{unheard} wanted to send and were not heard, as the series of another address was recorded: name all senders \
-             with --allow"
+            "ignored {unheard} that wanted to send during the series of another address: name all senders with --allow"
         )
     })
 }

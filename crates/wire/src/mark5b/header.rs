@@ -6,6 +6,8 @@ use crate::time::{DAY, MJD_2000};
 const SYNC: u32 = 0xabad_deed;
 /// Bits of the frame's number.
 const FRAME: u32 = 0x7fff;
+/// The bits of a checksum in headers that have none.
+const NO_CHECKSUM: u32 = 0;
 
 /// A header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,9 @@ pub struct Mark5bHeader {
     pub second: u32,
     /// Tenths of a millisecond in the second, truncated. Some devices leave it 0.
     pub fraction: u32,
+    /// True if the header has a checksum. Some devices leave it 0, and readers such as mark5access and
+    /// baseband do not check it.
+    pub checked: bool,
 }
 
 /// The reason why a header is invalid.
@@ -27,7 +32,7 @@ pub struct Mark5bHeader {
 pub enum Fault {
     /// The bytes do not begin with the sync word.
     NoSync,
-    /// The time is invalid, or does not match the checksum.
+    /// The time is invalid, or there is a checksum and the time does not match it.
     Corrupt,
 }
 
@@ -49,7 +54,8 @@ impl Mark5bHeader {
         if sync != SYNC {
             return Err(Fault::NoSync);
         }
-        if crc(time, end >> 16) != end & 0xffff {
+        let checked = crc(time, end >> 16) == end & 0xffff;
+        if !checked && end & 0xffff != NO_CHECKSUM {
             return Err(Fault::Corrupt);
         }
         let decimal = |digits| decimal(digits).ok_or(Fault::Corrupt);
@@ -59,7 +65,7 @@ impl Mark5bHeader {
         if u64::from(second) >= DAY {
             return Err(Fault::Corrupt);
         }
-        Ok(Mark5bHeader { user: numbers & !FRAME, frame: numbers & FRAME, day, second, fraction })
+        Ok(Mark5bHeader { user: numbers & !FRAME, frame: numbers & FRAME, day, second, fraction, checked })
     }
 
     /// Returns the header of a frame at `second` since 2000, with this number of frames per second.
@@ -70,14 +76,16 @@ impl Mark5bHeader {
             day: ((MJD_2000 + second / DAY) % 1000) as u32,
             second: (second % DAY) as u32,
             fraction: (frame * 10_000 / frames_per_second.max(1) % 10_000) as u32,
+            checked: true,
         }
     }
 
-    /// Returns four words, with the checksum.
+    /// Returns four words, with the checksum if the header has one.
     pub fn words(&self) -> [u32; 4] {
         let time = digits(self.day) << 20 | digits(self.second);
         let fraction = digits(self.fraction);
-        [SYNC, self.user | self.frame, time, fraction << 16 | crc(time, fraction)]
+        let checksum = if self.checked { crc(time, fraction) } else { NO_CHECKSUM };
+        [SYNC, self.user | self.frame, time, fraction << 16 | checksum]
     }
 
     /// Writes the header to the first bytes of a frame.
@@ -141,7 +149,14 @@ mod tests {
         let header = Mark5bHeader::parse(&SAMPLE).expect("it was recorded");
         assert_eq!(
             header,
-            Mark5bHeader { user: 0xbead_0000, frame: 0, day: 821, second: 19_801, fraction: 0 }
+            Mark5bHeader {
+                user: 0xbead_0000,
+                frame: 0,
+                day: 821,
+                second: 19_801,
+                fraction: 0,
+                checked: true
+            }
         );
         let mut bytes = [0; 16];
         header.write(&mut bytes);
@@ -161,6 +176,19 @@ mod tests {
     }
 
     #[test]
+    fn a_header_without_a_checksum_has_a_time() {
+        let mut bytes = SAMPLE;
+        bytes[12..14].fill(0);
+        let header = Mark5bHeader::parse(&bytes).expect("its digits are decimal");
+        assert_eq!((header.day, header.second, header.checked), (821, 19_801, false));
+        let mut again = [0; 16];
+        header.write(&mut again);
+        assert_eq!(again, bytes);
+        bytes[8] = 0x0a;
+        assert_eq!(Mark5bHeader::parse(&bytes), Err(Fault::Corrupt), "a digit above 9");
+    }
+
+    #[test]
     fn times_that_are_none_are_refused_with_a_right_checksum() {
         let header = Mark5bHeader::parse(&SAMPLE).expect("it was recorded");
         for (time, fraction) in [(0x8218_6400, 0), (0x821a_0000, 0), (0x8210_0000, 0xa000)] {
@@ -174,7 +202,10 @@ mod tests {
     fn times_are_those_of_the_calendar() {
         // 2014-06-13, MJD 56821, 05:30:01; frame 2 of 6400 begins after 0.3125 ms.
         let header = Mark5bHeader::at(0, (56_821 - MJD_2000) * DAY + 19_801, 2, 6400);
-        assert_eq!(header, Mark5bHeader { user: 0, frame: 2, day: 821, second: 19_801, fraction: 3 });
+        assert_eq!(
+            header,
+            Mark5bHeader { user: 0, frame: 2, day: 821, second: 19_801, fraction: 3, checked: true }
+        );
     }
 
     proptest! {
@@ -182,8 +213,12 @@ mod tests {
         fn what_is_written_is_read(
             user: u32, frame in 0..0x8000_u32, day in 0..1000_u32, second in 0..86_400_u32, fraction in 0..10_000_u32,
         ) {
-            let header = Mark5bHeader { user: user & !FRAME, frame, day, second, fraction };
+            let header = Mark5bHeader { user: user & !FRAME, frame, day, second, fraction, checked: true };
             prop_assert_eq!(Mark5bHeader::from_words(header.words()), Ok(header));
+            let unchecked = Mark5bHeader { checked: false, ..header };
+            // One checksum in 65536 is 0.
+            let checked = header.words() == unchecked.words();
+            prop_assert_eq!(Mark5bHeader::from_words(unchecked.words()), Ok(Mark5bHeader { checked, ..header }));
         }
 
         #[test]

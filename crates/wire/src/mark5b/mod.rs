@@ -1,4 +1,7 @@
 //! Mark5B frames of 10016 bytes, whole or in two halves. Only the first half begins with a header.
+//!
+//! If packets have serial numbers, these number the frames. A header with a wrong time or checksum then only
+//! counts: jive5ab records such frames too. Without serial numbers, the times in headers number the frames.
 
 mod header;
 
@@ -27,6 +30,8 @@ pub struct Mark5bFormat {
     last: (u64, u64, u64),
     /// Start of the stream in seconds since 2000, accurate enough to select the thousands of days.
     begins: u64,
+    /// Number of frames whose header has no right checksum, and the serial number of the last.
+    unchecked: (u64, Option<u64>),
 }
 
 impl Mark5bFormat {
@@ -56,6 +61,7 @@ impl Mark5bFormat {
             rate: known.frames_per_second.map_or(Rate::Unknown, Rate::Said),
             last: (0, 0, 0),
             begins: known.begins,
+            unchecked: (0, None),
         })
     }
 
@@ -66,16 +72,32 @@ impl Mark5bFormat {
     }
 
     /// Checks the header of a frame from a packet with this serial number. Returns the header and its second
-    /// since 2000.
+    /// since 2000, or `None` if the header is wrong and the frame has a serial number.
     fn check(
         &mut self,
         header: Result<Mark5bHeader, Fault>,
-        serial: u64,
-    ) -> Result<(Mark5bHeader, u64), Ignored> {
-        let header = header.map_err(|fault| match fault {
-            Fault::NoSync => Ignored::Foreign,
-            Fault::Corrupt => Ignored::Corrupt,
-        })?;
+        serial: Option<u64>,
+    ) -> Result<Option<(Mark5bHeader, u64)>, Ignored> {
+        if !header.is_ok_and(|header| header.checked) && header != Err(Fault::NoSync) {
+            self.count_unchecked(serial);
+        }
+        match (header, serial) {
+            (Err(Fault::NoSync), _) => Err(Ignored::Foreign),
+            (Err(Fault::Corrupt), Some(_)) => Ok(None),
+            (Err(Fault::Corrupt), None) => Err(Ignored::Corrupt),
+            (Ok(header), _) => self.time(header, serial.unwrap_or_default()).map(Some),
+        }
+    }
+
+    /// Counts a frame without a right checksum. The receiver looks twice at a packet in an unexpected position.
+    fn count_unchecked(&mut self, serial: Option<u64>) {
+        let (count, last) = &mut self.unchecked;
+        *count += u64::from(serial.is_none() || *last != serial);
+        *last = serial;
+    }
+
+    /// Returns the header with its second since 2000, and learns the rate from it.
+    fn time(&mut self, header: Mark5bHeader, serial: u64) -> Result<(Mark5bHeader, u64), Ignored> {
         let frame = u64::from(header.frame);
         let second = self.second(&header).filter(|_| self.rate.has(frame)).ok_or(Ignored::Corrupt)?;
         let (second_before, before, serial_before) =
@@ -99,7 +121,8 @@ impl Mark5bFormat {
             });
         };
         let time = (second * rate + frame).saturating_add_signed(near.ahead);
-        Some(Mark5bHeader::at(header.user, time / rate, time % rate, rate))
+        let missing = Mark5bHeader::at(header.user, time / rate, time % rate, rate);
+        Some(Mark5bHeader { checked: header.checked, ..missing })
     }
 }
 
@@ -112,20 +135,22 @@ impl WireFormat for Mark5bFormat {
         let header = Mark5bHeader::parse(packet.body);
         let serial = self.serial.read(packet.prefix);
         if self.geometry.parts.len() == 1 {
-            let (header, second) = self.check(header, serial.unwrap_or_default())?;
+            let time = self.check(header, serial)?;
             let rate = self.rate.known().unwrap_or(1);
-            let frame = serial.unwrap_or(second * rate + u64::from(header.frame));
+            let by_time = time.map(|(header, second)| second * rate + u64::from(header.frame));
+            let frame = serial.or(by_time).ok_or(Ignored::Corrupt)?;
             return Ok(Part { frame, part: 0 });
         }
         let serial = serial.expect("halves have serial numbers: it was checked");
-        if header.is_ok() {
+        let has_header = header != Err(Fault::NoSync);
+        if has_header {
             self.parity.first_half(serial & 1);
         }
         let parity = self.parity.value.ok_or(Ignored::Foreign)?;
         let half = self.serial.back(serial, parity);
         match half & 1 {
-            0 => drop(self.check(header, half)?),
-            _ if header.is_ok() => return Err(Ignored::Corrupt),
+            0 => drop(self.check(header, Some(half))?),
+            _ if has_header => return Err(Ignored::Corrupt),
             _ => {}
         }
         Ok(Part { frame: half >> 1, part: (half & 1) as usize })
@@ -147,6 +172,10 @@ impl WireFormat for Mark5bFormat {
         }
     }
 
+    fn unchecked(&self) -> u64 {
+        self.unchecked.0
+    }
+
     fn of_another_sender(&self) -> Option<Box<dyn WireFormat>> {
         let rate = if let Rate::Said(_) = self.rate { self.rate } else { Rate::Unknown };
         let another = Mark5bFormat {
@@ -156,6 +185,7 @@ impl WireFormat for Mark5bFormat {
             rate,
             last: (0, 0, 0),
             begins: self.begins,
+            unchecked: (0, None),
         };
         self.serial.is_there().then(|| Box::new(another) as Box<dyn WireFormat>)
     }

@@ -61,7 +61,10 @@ fn headers_that_can_not_be_are_refused() {
     assert_eq!(placed(&mut *mark5b, &(prefix.clone(), body)), Err(Ignored::Foreign), "no sync word");
     let (_, mut body) = good.clone();
     body[8] ^= 1;
-    assert_eq!(placed(&mut *mark5b, &(prefix.clone(), body)), Err(Ignored::Corrupt), "the checksum");
+    let damaged = (prefix.clone(), body);
+    assert_eq!(placed(&mut *mark5b, &damaged), Ok(Part { frame: 5, part: 0 }), "the serial number places it");
+    assert_eq!(placed(&mut *mark5b, &damaged), Ok(Part { frame: 5, part: 0 }));
+    assert_eq!(mark5b.unchecked(), 1, "one frame, though the receiver looked twice");
     let (_, mut body) = good;
     Mark5bHeader { frame: 100, ..Mark5bHeader::parse(&body).expect("it was made") }.write(&mut body);
     assert_eq!(
@@ -117,4 +120,34 @@ fn the_rate_is_seen_where_it_was_not_said() {
     let mut missing = vec![0; 5008];
     mark5b.fill(Some(Near { bytes: &made(&*sender, 199, 0).1, ahead: 1 }), 0, &mut missing);
     assert_eq!(missing[..16], made(&*sender, 200, 0).1[..16]);
+}
+
+/// A packet whose header has no checksum.
+fn without_checksum(format: &dyn WireFormat, number: u64) -> (Vec<u8>, Vec<u8>) {
+    let (prefix, mut body) = made(format, number, 0);
+    body[12..14].fill(0);
+    (prefix, body)
+}
+
+#[test]
+fn a_stream_without_checksums_is_recorded_and_counted() {
+    let begins = 800_000_000;
+    let mut mark5b = format(TELESCOPE, HALVES, begins, 6);
+    for number in 0..250 {
+        let first = without_checksum(&*mark5b, number);
+        assert_eq!(placed(&mut *mark5b, &first), Ok(Part { frame: 3 + number, part: 0 }));
+        assert_eq!(again(&mut *mark5b, number, 1), Ok(Part { frame: 3 + number, part: 1 }));
+    }
+    assert_eq!(mark5b.unchecked(), 250);
+    let mut missing = vec![0; 5008];
+    let near = without_checksum(&*mark5b, 199).1;
+    mark5b.fill(Some(Near { bytes: &near, ahead: 1 }), 0, &mut missing);
+    assert_eq!(missing[..16], without_checksum(&*mark5b, 200).1[..16], "the same kind of header");
+
+    let mut whole = format(TELESCOPE, WHOLE, begins, 0);
+    let packet = without_checksum(&*whole, 7);
+    assert_eq!(placed(&mut *whole, &packet), Ok(Part { frame: begins * 100 + 7, part: 0 }));
+    let (prefix, mut body) = packet;
+    body[12] = 1;
+    assert_eq!(placed(&mut *whole, &(prefix, body)), Err(Ignored::Corrupt), "nothing else numbers it");
 }

@@ -105,6 +105,8 @@ fn complete(config: &mut Map<String, Value>) {
         config.insert("wavelength".to_owned(), json!(ENERGY_WAVELENGTH / energy));
     }
     let distance = config.get("detector_translation").and_then(|axes| axes.get(2)?.as_f64()).unwrap_or(0.0);
+    // Detectors count the translation along the beam or against it.
+    let distance = distance.abs();
     if number(config, "detector_distance") == 0.0 {
         config.insert("detector_distance".to_owned(), json!(distance));
     }

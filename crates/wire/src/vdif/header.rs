@@ -1,7 +1,7 @@
 //! The header of a VDIF frame (VDIF specification 1.1.1): eight little-endian words of 32 bits, or four in
 //! legacy frames.
 
-use crate::time::epoch_begins;
+use crate::time::{epoch_elapsed, utc};
 
 /// A header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,9 +94,14 @@ impl VdifHeader {
         }
     }
 
-    /// Returns the second, counted from 2000-01-01 00:00 UTC.
+    /// Returns the seconds elapsed since 2000-01-01 00:00 UTC, including leap seconds.
+    pub fn elapsed(&self) -> u64 {
+        epoch_elapsed(self.epoch) + u64::from(self.second)
+    }
+
+    /// Returns the seconds since 2000-01-01 00:00 UTC without leap seconds, as in Unix time.
     pub fn since_2000(&self) -> u64 {
-        epoch_begins(self.epoch) + u64::from(self.second)
+        utc(self.elapsed())
     }
 
     /// Returns the frames per second that headers with EDV 1 and 3 state, as the rate of complex samples or

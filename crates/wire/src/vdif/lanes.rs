@@ -13,7 +13,7 @@ pub(super) struct Name {
     pub(super) thread: u16,
 }
 
-/// Time of a frame: seconds since 2000, and its number in the second.
+/// Time of a frame: elapsed seconds since 2000, and its number in the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) second: u64,

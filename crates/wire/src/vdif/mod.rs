@@ -15,7 +15,7 @@ use super::{
     Geometry, Ignored, Known, Near, Packet, Part, StreamThread, WireFormat, filler,
     learned::{Learned, Rate},
     serial::Serial,
-    time::{epoch_begins, epoch_of},
+    time::{elapsed, epoch_elapsed, epoch_of},
 };
 use lanes::{Lanes, Moment, Name};
 
@@ -30,7 +30,7 @@ pub struct VdifFormat {
     epoch: Learned<u8>,
     rate: Rate,
     lanes: Lanes,
-    /// Start of a simulated stream in seconds since 2000, and its frames per second.
+    /// Start of a simulated stream in elapsed seconds since 2000, and its frames per second.
     begins: u64,
     sent: Option<u64>,
 }
@@ -59,7 +59,7 @@ impl VdifFormat {
             epoch: Learned::nothing(),
             rate: rate.map_or(Rate::Unknown, Rate::Said),
             lanes: Lanes::new(&names(vdif), vdif.threads.is_none()),
-            begins: known.begins,
+            begins: elapsed(known.begins),
             sent: known.frames_per_second,
             said: vdif.clone(),
         })
@@ -97,14 +97,14 @@ impl VdifFormat {
             return Err(Ignored::Corrupt);
         }
         self.rate.told(|| header.frames_per_second(), frame);
-        Ok(Moment { second: header.since_2000(), frame })
+        Ok(Moment { second: header.elapsed(), frame })
     }
 
     /// Returns the header of a missing frame.
     fn missing(&self, near: Near<'_>) -> Option<VdifHeader> {
         let header = VdifHeader::parse(near.bytes)?;
         let lane = self.lanes.find(self.name(&header))?;
-        let moment = Moment { second: header.since_2000(), frame: u64::from(header.frame) };
+        let moment = Moment { second: header.elapsed(), frame: u64::from(header.frame) };
         let rate = self.rate.known();
         let told = rate.filter(|_| self.serial.is_there());
         let told = told.and_then(|rate| self.lanes.by_serial(&self.serial, lane, moment, near.ahead, rate));
@@ -130,7 +130,7 @@ impl VdifFormat {
 
     /// Returns the header fields common to all frames.
     fn template(&self) -> VdifHeader {
-        let packets::Vdif { stations, threads, bits, channels, .. } = &self.said;
+        let packets::Vdif { stations, threads, bits, channels, complex, .. } = &self.said;
         let station = stations.as_ref().map_or(STATION, |stations| stations[0]);
         let (version, learned) = self.kin.value().unwrap_or((VERSION, station.0));
         let header = VdifHeader {
@@ -141,7 +141,7 @@ impl VdifFormat {
             version,
             channels_log2: channels.trailing_zeros() as u8,
             length: self.geometry.frame_size(),
-            complex: false,
+            complex: *complex,
             bits: *bits as u8,
             thread: threads.as_ref().map_or(0, |threads| threads[0]),
             station: if stations.is_some() { station.0 } else { learned },
@@ -166,10 +166,10 @@ fn names(vdif: &packets::Vdif) -> Vec<Name> {
 
 /// Sets the moment of a header. Keeps its epoch, unless that begins after the moment.
 fn set_moment(header: &mut VdifHeader, moment: Moment) {
-    if epoch_begins(header.epoch) > moment.second {
+    if epoch_elapsed(header.epoch) > moment.second {
         header.epoch = epoch_of(moment.second);
     }
-    header.second = (moment.second - epoch_begins(header.epoch).min(moment.second)) as u32;
+    header.second = (moment.second - epoch_elapsed(header.epoch).min(moment.second)) as u32;
     header.frame = moment.frame as u32 & 0xff_ffff;
 }
 

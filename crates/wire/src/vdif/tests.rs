@@ -2,7 +2,10 @@
 //! replace missing ones.
 
 use super::*;
-use crate::tests::{again, format, instrument, made, placed};
+use crate::{
+    tests::{again, format, instrument, made, placed},
+    time::epoch_begins,
+};
 
 /// 1 MB/s.
 const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100 Hz\"\n";
@@ -42,7 +45,10 @@ fn a_packet_is_what_fila10g_sends() {
     let packet = made(&*vdif, 130, 0);
     assert_eq!(packet.0, [0x8a, 7, 6, 5, 4, 3, 2, 1]);
     let header = header_of(&packet);
-    assert_eq!((header.second, header.frame, header.epoch), ((BEGINS + 1 - epoch_begins(53)) as u32, 5, 53));
+    assert_eq!(
+        (header.second, header.frame, header.epoch),
+        ((elapsed(BEGINS + 1) - epoch_elapsed(53)) as u32, 5, 53)
+    );
     assert_eq!((header.length, header.edv(), header.bits, header.station), (8032, Some(0), 2, STATION.0));
     assert!(packet.1[32..].iter().all(|byte| *byte == 0xee), "samples are left alone");
     assert_eq!(placed(&mut *vdif, &packet), Ok(Part { frame: 0x0102_0304_0506_078a, part: 0 }));
@@ -56,7 +62,7 @@ fn without_serial_numbers_time_and_thread_number_the_frames() {
     for (number, thread) in [(0, 6), (1, 2), (199, 2), (200, 6)] {
         let packet = made(&*vdif, number, 0);
         assert_eq!(header_of(&packet).thread, thread);
-        assert_eq!(placed(&mut *vdif, &packet), Ok(Part { frame: BEGINS * 200 + number, part: 0 }));
+        assert_eq!(placed(&mut *vdif, &packet), Ok(Part { frame: elapsed(BEGINS) * 200 + number, part: 0 }));
     }
     // The same second, counted from a later epoch.
     let later = format(TELESCOPE, packets, epoch_begins(54), 0);
@@ -64,7 +70,7 @@ fn without_serial_numbers_time_and_thread_number_the_frames() {
         header.second += (epoch_begins(54) - epoch_begins(53)) as u32;
         header.epoch = 53;
     });
-    assert_eq!(placed(&mut *vdif, &packet), Ok(Part { frame: epoch_begins(54) * 200 + 3, part: 0 }));
+    assert_eq!(placed(&mut *vdif, &packet), Ok(Part { frame: epoch_elapsed(54) * 200 + 3, part: 0 }));
 }
 
 #[test]
@@ -221,5 +227,24 @@ fn a_rate_that_was_not_said_does_not_refuse_frames() {
     }
     // The stream lost the last frame of the first second, but not that of the next.
     let header = VdifHeader::parse(&missing(&*vdif, &made(&*sender, 249, 0), 1)).expect("a header");
-    assert_eq!((header.frame, u64::from(header.second) + epoch_begins(53)), (0, BEGINS + 2));
+    assert_eq!((header.frame, u64::from(header.second) + epoch_elapsed(53)), (0, elapsed(BEGINS + 2)));
+}
+
+#[test]
+fn a_stream_counts_on_over_a_leap_second() {
+    // 125 frames a second from 2016-12-31T23:59:59 on, which is second 15897599 of epoch 33.
+    let begins = epoch_begins(34) - 1;
+    let sender = format(TELESCOPE, NAMED, begins, 0);
+    let mut vdif = format(TELESCOPE, NAMED, 0, 0);
+    for (number, second, frame) in [(0, 15_897_599, 0), (130, 15_897_600, 5), (250, 15_897_601, 0)] {
+        let header = header_of(&made(&*sender, number, 0));
+        assert_eq!((header.epoch, header.second, header.frame), (33, second, frame), "frame {number}");
+        assert!(placed(&mut *vdif, &made(&*sender, number, 0)).is_ok());
+    }
+    let filled = missing(&*vdif, &made(&*sender, 120, 0), 10);
+    let expected = changed(&made(&*sender, 130, 0), |header| header.invalid = true);
+    assert_eq!(filled[..32], expected.1[..32], "a missing frame in the leap second");
+    // Sixteen years later than its epoch, the stream is 5 s ahead of the same number of UTC seconds.
+    let header = VdifHeader { epoch: 0, second: 514_629_935, ..header_of(&made(&*sender, 0, 0)) };
+    assert_eq!(header.since_2000() + 946_684_800, 1_461_314_731, "2016-04-22T08:45:31, by baseband");
 }

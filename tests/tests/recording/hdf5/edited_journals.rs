@@ -96,7 +96,7 @@ fn is_read_without_contents(compression: &str, more: &[&str]) {
     let damaged = fs::read(lab.file()).expect("it is there");
     let failed = lab.about("repair");
     assert!(failed.code == Some(1) && failed.stdout.starts_with("failed "), "{failed:?}");
-    assert!(failed.stdout.contains("its journal does not say what else is in the file"), "{failed:?}");
+    assert!(failed.stdout.contains("its journal does not describe the rest of the file"), "{failed:?}");
     assert!(fs::read(lab.file()).expect("it is there") == damaged, "it is left as it is");
     assert!(
         exported(&lab, "damaged.raw") == truth,
@@ -131,13 +131,16 @@ fn a_recording_of_another_machine_is_repaired_when_somebody_says_that_the_machin
     let damaged = fs::read(&file).expect("it is there");
     let refused = asked("repair", &[], &directory);
     assert!(refused.code == Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("if that is down, say --recorder-is-down"), "{refused:?}");
+    assert!(refused.stderr.contains("if that machine is down, add --recorder-is-down"), "{refused:?}");
     assert!(fs::read(&file).expect("it is there") == damaged, "nothing was done");
 
     let held = fs::File::open(&directory).expect("it is there");
     flock(&held, FlockOperation::LockExclusive).expect("nobody holds it");
     let recorded = asked("repair", &["--recorder-is-down"], &directory);
-    assert!(recorded.code == Some(1) && recorded.stderr.contains("it is being recorded"), "{recorded:?}");
+    assert!(
+        recorded.code == Some(1) && recorded.stderr.contains("another process records or repairs it"),
+        "{recorded:?}"
+    );
     drop(held);
 
     for word in ["repaired ", "whole "] {

@@ -154,7 +154,7 @@ fn frames_of_a_scan_are_not_put_together_and_may_be_cut() {
     lab.record("bslz4", &["--scan", "4x5"]);
     let to = lab.home.path().join("new.h5");
     let ended = export(&lab.lanes(), &to, &["--format", "hdf5", "--chunk", "5x64x96"]);
-    let why = "its frames stand in a scan, in lines of 5";
+    let why = "its frames form a scan with lines of 5";
     assert!(ended.code == Some(2) && ended.stderr.contains(why) && !to.exists(), "{ended:?}");
     let file = exported(&lab, "cut.h5", &["--chunk", "32x96", "--verify"]);
     let Some(found) = crate::hdf5::lab::found_in_scan(&lab.truth(20), 2, &file) else { return };

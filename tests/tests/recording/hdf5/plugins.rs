@@ -136,7 +136,7 @@ fn one_filter_is_exchanged_for_another() {
         assert_frames(&found, file, "<u2", filters);
     }
     for (more, why) in [
-        (&["--chunk", "8x64x96"][..], "is fitted to chunks of a frame: say --compression too"),
+        (&["--chunk", "8x64x96"][..], "fits chunks of one frame: add --compression"),
         (&["--chunk", "8x32x96", "--compression", "filter:307,9"], "which makes chunks of whole frames"),
     ] {
         let to = lab.home.path().join("new.h5");
@@ -159,7 +159,7 @@ fn a_filter_that_is_not_there_is_refused_and_those_that_are_there_are_named() {
     }
     let nowhere = lab.made("nothing");
     let ended = recorded(&nowhere, &lab, "filter:32001", "scan");
-    let said = format!("there is none in {}", nowhere.display());
+    let said = format!("found none in {}", nowhere.display());
     assert!(ended.code == Some(2) && ended.stderr.contains(&said), "{ended:?}");
     let ended = recorded(&nowhere, &lab, "filter:1,6", "scan");
     assert!(ended.code == Some(2) && ended.stderr.contains("built into HDF5"), "{ended:?}");

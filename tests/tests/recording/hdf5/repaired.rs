@@ -242,7 +242,10 @@ fn what_is_no_recording_in_hdf5_or_is_held_is_refused() {
     let directory = fs::File::open(&lab.lanes()[0]).expect("it is there");
     flock(&directory, FlockOperation::LockExclusive).expect("nobody holds it");
     let held = repair(&lab, &[]);
-    assert!(held.code == Some(1) && held.stderr.contains("it is being recorded"), "{held:?}");
+    assert!(
+        held.code == Some(1) && held.stderr.contains("another process records or repairs it"),
+        "{held:?}"
+    );
 }
 
 #[test]
@@ -264,7 +267,7 @@ fn a_file_that_was_made_ahead_is_removed_and_one_with_bytes_in_it_is_named() {
     fs::write(&blank, "bytes that nobody knows").expect("space");
     let repaired = repair(&lab, &[]);
     assert!(
-        repaired.code == Some(1) && repaired.stdout.contains("no journal knows what is in it"),
+        repaired.code == Some(1) && repaired.stdout.contains("no journal describes its content"),
         "{repaired:?}"
     );
     assert!(blank.exists());

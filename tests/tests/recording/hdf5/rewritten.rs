@@ -146,8 +146,8 @@ fn what_makes_no_sense_for_a_file_is_refused_with_what_does() {
     let to = home.path().join("other.h5");
     let images = ["--dataset", "/scan/images"];
     for (more, why) in [
-        (&["--journal"][..], "say --compression and --chunk"),
-        (&["--instrument", "eiger-4m"], "say --compression and --chunk"),
+        (&["--journal"][..], "takes --compression and --chunk"),
+        (&["--instrument", "eiger-4m"], "takes --compression and --chunk"),
         (&["--chunk", "1x1x1x1x1"], "has 4 dimensions"),
         (&["--chunk", "9x8", "--compression", "none"], "write at most that"),
         (&["--compression", "gzip"], "bszstd"),

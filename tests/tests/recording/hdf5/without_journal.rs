@@ -157,7 +157,7 @@ fn what_can_not_be_meant_is_refused_with_the_choices() {
     let output = python.args(["-c", script]).arg(at("many.h5")).output().expect("it can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let many = verify(&at("many.h5"), &[]);
-    let choices = "several datasets may have the frames: say --dataset with one of /again, /b/two\n";
+    let choices = "several datasets may have the frames: add --dataset with one of /again, /b/two\n";
     assert!(many.code == Some(2) && many.stderr.ends_with(choices), "{many:?}");
     let holes = verify(&at("many.h5"), &["--dataset", "/holes"]);
     assert!(holes.code == Some(1) && holes.stdout.contains("missing     4 frames: 0-1, 4-5\n"), "{holes:?}");

@@ -54,7 +54,7 @@ const MISTAKES: [(&str, &str, &str, &str); 17] = [
          source='ndattribute' ndattribute='Kind' type='int'/><dataset name='d' source='detector'/><dataset name='e' \
          source='detector'/></group></hdf5_layout>",
         "2:1",
-        "say `string`, or leave `type` out",
+        "write `string`, or leave `type` out",
     ),
     ("a.toml", "[datasets]\n\"/d\" = { detector = yes }\n", "2:21", ""),
     ("a.toml", "[datasets]\n\"/d\" = { detector = true, color = 1 }\n", "2:27", "unknown field `color`"),

@@ -75,7 +75,9 @@ fn packets_of_others_than_those_that_sent_first_are_none_of_the_stream() {
     let (ended, sent) = recorded(&lab, 20_000, [127, 0, 0, 2]);
     assert_eq!((ended.code, count(&ended, "recorded", "packets")), (Some(0), 20_000), "{ended:?}");
     assert!(
-        ended.stdout.contains("of other senders, such as 127.0.0.2: name them with --allow"),
+        ended.stdout.contains(
+            "from other senders, such as 127.0.0.2: if they belong to the stream, name them with --allow"
+        ),
         "{ended:?}"
     );
     // Until a second after the first is known, others are heard.

@@ -38,7 +38,7 @@ fn killed(lab: &Lab, more: &[&str], after: Duration) -> Option<[Index; 2]> {
         assert!(journal.map_or(0, |journal| journal.len()) < 64, "{verified:?}");
         return None;
     }
-    assert_eq!(verified.code, Some(1), "it was not ended in order: {verified:?}");
+    assert_eq!(verified.code, Some(1), "it did not end in order: {verified:?}");
     let after = journal(lab);
     assert_eq!(count(&verified, "right", "blocks"), after.frames.len() as u64, "{verified:?}");
     assert!(!verified.stdout.contains("damaged"), "{verified:?}");

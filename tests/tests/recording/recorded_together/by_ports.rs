@@ -231,7 +231,7 @@ fn frames_of_modules_that_began_at_different_numbers_are_put_together_by_these()
     });
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(
-        ended.stdout.contains("no file over all: which frames of different modules belong together"),
+        ended.stdout.contains("no file over all: frames of different modules can't be matched"),
         "{ended:?}"
     );
     assert!(!lab.at().join("run_0/run_master.h5").exists(), "{ended:?}");

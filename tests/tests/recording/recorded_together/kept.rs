@@ -204,7 +204,7 @@ fn what_one_of_them_can_not_do_is_told_once_and_nothing_is_made() {
         (&["--storing", "scattered"], "--storing scattered: its files are numbered over all writers"),
         (&["--storing", "positions"], "--storing positions: its files are numbered over all writers"),
         (&["--format", "hdf5", "--writers", "2"], "one of --writers"),
-        (&["--format", "hdf5", "--scan", "20x10"], "none has a whole line of it"),
+        (&["--format", "hdf5", "--scan", "20x10"], "none gets a whole line of it"),
     ] {
         let name = if part.starts_with("process") { "scan" } else { "other" };
         let ended = mpi.run(2, kept.at(), &[&asked[..], &["--name", name], options].concat());

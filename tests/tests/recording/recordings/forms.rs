@@ -12,7 +12,9 @@ fn frames_of_a_pool_are_verified_from_the_seed_and_the_user_s_own_by_checksums()
     let pool = "[data]\nkind = \"tomography\"\ncompressibility = 2.0\ndistinct = 3".to_owned();
     let files = format!("data = \"files:{}\"", own.display());
     for (case, (data, against)) in
-        [(pool, "what the simulated instrument"), (files, "the checksums of the journal")].iter().enumerate()
+        [(pool, "the frames of the simulated instrument"), (files, "the checksums of the journal")]
+            .iter()
+            .enumerate()
     {
         let to = kept.path().join(case.to_string());
         fs::create_dir(&to).expect("space");
@@ -124,7 +126,7 @@ fn frames_in_cbf_are_verified_and_read_by_others() {
     fabio_reads(&recording.lanes()[0]);
     let scan = run(&[Path::new("scan"), &recording.lanes()[0]]);
     assert!(scan.code == Some(0) && scan.stdout.contains("recording   scan, cbf\n"), "{scan:?}");
-    let file = recording.lanes()[0].join("scan.0.00000000.cbf");
+    let file = recording.lanes()[0].join("scan_00001.cbf");
     turn_bits(&file, 50_000);
     let verified = recording.verify(&[]);
     assert_eq!((verified.code, number(&verified, "right")), (Some(1), 19), "{verified:?}");

@@ -88,7 +88,7 @@ fn with_the_only_disk_full_the_recording_ends_and_says_so() {
     assert!(ended.stderr.contains("no directory was left, and the recording ended there"), "{ended:?}");
     let verified = recording.verify(&[]);
     assert_eq!((verified.code, number(&verified, "right"), missing(&verified)), (Some(1), 64, 0));
-    assert!(verified.stderr.contains("not ended in order"), "{verified:?}");
+    assert!(verified.stderr.contains("did not end in order"), "{verified:?}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn after_a_kill_every_acknowledged_frame_is_there() {
         assert_eq!(running.end(LIMIT).code, Some(1));
         let verified = recording.verify(&[]);
         assert_eq!(verified.code, Some(1), "{verified:?}");
-        assert!(verified.stderr.contains("not ended in order"), "{verified:?}");
+        assert!(verified.stderr.contains("did not end in order"), "{verified:?}");
         assert!(!verified.stdout.contains("damaged"), "{verified:?}");
         let (expected, right) = (number(&verified, "expected"), number(&verified, "right"));
         assert_eq!(right + missing(&verified), expected, "{verified:?}");

@@ -117,6 +117,17 @@ impl Found {
         self.0["definition"].to_string()
     }
 
+    /// The distance from sample to detector, in metres.
+    pub(crate) fn distance(&self) -> Option<f64> {
+        self.0["distance"].as_f64()
+    }
+
+    /// The angle of omega in each image, in degrees.
+    pub(crate) fn omega(&self) -> Vec<f64> {
+        let angles = self.0["omega"].as_array().cloned().unwrap_or_default();
+        angles.iter().filter_map(Value::as_f64).collect()
+    }
+
     pub(crate) fn metadata(&self, name: &str) -> String {
         self.0["metadata"][name].to_string()
     }

@@ -273,7 +273,7 @@ fn an_image_with_a_damaged_block_is_kept_and_not_called_whole() {
     detector.end();
     let ended = recorder.end(LIMIT);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("2 frames came with damaged blocks"), "{ended:?}");
+    assert!(ended.stderr.contains("2 frames have damaged blocks"), "{ended:?}");
     assert!(
         ended.stdout.contains("damaged     2 frames") && ended.stdout.contains("missing     none"),
         "{ended:?}"
@@ -306,6 +306,10 @@ fn a_detector_describes_itself_as_nxmx_wants_it() {
         number("beam_center_x", 55.5),
         number("beam_center_y", 44.5),
         MetadataField::new(
+            "detector_translation",
+            MetadataValue::List([0.0, 0.0, -0.15].map(MetadataValue::Float).into()),
+        ),
+        MetadataField::new(
             "goniometer",
             MetadataValue::Map(vec![MetadataField::new("omega", MetadataValue::Map(angle))]),
         ),
@@ -317,6 +321,9 @@ fn a_detector_describes_itself_as_nxmx_wants_it() {
     let Some(found) = lab.found() else { return };
     assert_eq!(found.definition(), "\"NXmx\"");
     assert_eq!(found.metadata("goniometer/omega/increment"), "[0.5]");
+    assert_eq!(found.distance(), Some(0.15), "the detector counts against the beam");
+    let angles: Vec<f64> = (0..IMAGES).map(|image| 10.0 + 0.5 * image as f64).collect();
+    assert_eq!(found.omega(), angles);
 }
 
 #[test]
@@ -375,7 +382,7 @@ fn what_can_not_be_is_refused_with_one_message() {
     for (options, said) in [
         (&["--from", "127.0.0.1:9"][..], "tcp://HOST:PORT"),
         (&[from[0], from[1], "--format", "raw"], "--format raw: frames that come over TCP go into HDF5"),
-        (&[from[0], from[1], "--checksums"], "--checksums: frames that come over TCP"),
+        (&[from[0], from[1], "--checksums"], "--checksums: frames over TCP"),
         (&[from[0], from[1], "--window", "5"], "--window: only for packets"),
         (&[from[0], from[1], "--listen", "udp://127.0.0.1:9"], "--listen udp://: only for packets"),
         (&[from[0], from[1], "--frames-per-file", "0"], "write at least 1"),
@@ -392,7 +399,7 @@ fn what_can_not_be_is_refused_with_one_message() {
     let to = ["--to", "tcp://127.0.0.1:9"];
     for (options, said) in [
         (&[to[0], to[1], "--odd", "1 %"][..], "--odd: only for packets"),
-        (&[to[0], to[1], "--reorder", "1 %", "--reorder-distance", "1001"], "of images write at most 1000"),
+        (&[to[0], to[1], "--reorder", "1 %", "--reorder-distance", "1001"], "for images write at most 1000"),
         (&["--to", "to", "--loss", "1 %"], "--loss: only over a network"),
         (&["--to", "to", "--wait"], "--wait: only for frames over TCP"),
         (&[to[0], to[1], "--checksums"], "--checksums: only for recordings"),

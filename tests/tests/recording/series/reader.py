@@ -41,5 +41,9 @@ with h5py.File(sys.argv[2]) as file:
     metadata = {name: [value.decode() if isinstance(value, bytes) else value for value in values]
                 for name, values in metadata.items()}
     definition = file["/entry/definition"][()].decode() if "definition" in file["/entry"] else None
-    print(json.dumps({"shape": data.shape, "type": data.dtype.str, "flags": flags, "metadata": metadata,
+    omega = "/entry/sample/transformations/omega"
+    angles = file[omega][:].tolist() if omega in file else []
+    distance = "/entry/instrument/detector/distance"
+    distance = file[distance][()].item() if distance in file else None
+    print(json.dumps({"shape": data.shape, "omega": angles, "distance": distance, "type": data.dtype.str, "flags": flags, "metadata": metadata,
                       "definition": definition, "broken": broken, **found}))

@@ -212,7 +212,7 @@ fn the_series_of_a_stranger_is_not_recorded_if_the_detector_is_named() {
     detector.end();
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("127.0.0.9 wants to send and is not heard"), "{ended:?}");
+    assert!(ended.stderr.contains("refused 127.0.0.9, which wants to send"), "{ended:?}");
     assert!(ended.stderr.contains("it comes from 127.0.0.1"), "{ended:?}");
     let told = "connections refused: 1 not allowed; not heard: 127.0.0.9";
     assert!(ended.stdout.contains(told), "{ended:?}");
@@ -259,8 +259,8 @@ fn while_a_series_is_recorded_another_address_is_not_heard_and_told() {
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(1), "somebody else wanted to be recorded: {ended:?}");
     assert!(
-        ended.stderr.contains("127.0.0.8, 127.0.0.9 wanted to send")
-            || ended.stderr.contains("127.0.0.9, 127.0.0.8 wanted to send"),
+        ended.stderr.contains("127.0.0.8, 127.0.0.9 that wanted to send")
+            || ended.stderr.contains("127.0.0.9, 127.0.0.8 that wanted to send"),
         "{ended:?}"
     );
     assert!(ended.stderr.contains("name all senders with --allow"), "{ended:?}");
@@ -335,7 +335,7 @@ fn what_strangers_send_beside_pixels_does_not_fill_the_memory() {
     detector.end();
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("8 without memory for what is no pixels"), "{ended:?}");
+    assert!(ended.stdout.contains("8 without memory for data other than pixels"), "{ended:?}");
     is_whole(&lab, 30);
 }
 
@@ -371,7 +371,7 @@ fn an_allow_list_that_makes_no_sense_is_refused_before_anything_begins() {
         ([&listen[..], &["--allow", "10.0.0.5/24"]].concat(), "write 10.0.0.0/24"),
         ([&listen[..], &["--allow", "detector"]].concat(), "write an address or a network"),
         ([&listen[..], &["--allow", "any", "--allow", "10.0.0.2"]].concat(), "name no other beside it"),
-        (vec!["--from", "tcp://127.0.0.1:1", "--allow", "127.0.0.1"], "it connects to others"),
+        (vec!["--from", "tcp://127.0.0.1:1", "--allow", "127.0.0.1"], "this recorder connects to others"),
     ] {
         let arguments = [&["record", "--to", "to", "--name", "scan"], &options[..]].concat();
         let ended = start(lab.home.path(), &arguments).end(LIMIT);

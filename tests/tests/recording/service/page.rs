@@ -168,7 +168,7 @@ fn the_page_shows_a_recording_while_it_is_made() {
 fn has_what_is_recorded(browser: &mut Browser, page: &BrowserPage, to: &str) {
     let text = browser.evaluate(page, "document.body.innerText");
     let text = text.as_str().expect("a text");
-    for part in ["scan<b>", "detector", to, "writing", "no room in the kernel"] {
+    for part in ["scan<b>", "detector", to, "writing", "no room in the socket buffer"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let labels = browser.evaluate(

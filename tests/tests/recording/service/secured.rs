@@ -199,7 +199,7 @@ fn certificates_and_tokens_are_renewed_while_it_runs() {
     for part in [
         "tokens: the tokens ",
         "line 1: write NAME TOKEN",
-        "what was read before stays valid",
+        "the service keeps the values that it read before",
         "TLS: a file has changed",
     ] {
         assert!(said.contains(part), "{part}: {said}");

@@ -226,7 +226,7 @@ fn values_of_the_users_are_joined_to_the_frames_of_each_series() {
         assert_eq!(dataset.floats().expect("numbers"), expected);
     }
     for (metadata, why) in
-        [("tcp://127.0.0.1:9", "its configuration says"), ("a.jsonl", "its configuration says")]
+        [("tcp://127.0.0.1:9", "in its configuration"), ("a.jsonl", "in its configuration")]
     {
         let refused = service.json(400, "POST", "/configure", &format!("{{\"metadata\": [\"{metadata}\"]}}"));
         assert!(refused["error"].as_str().is_some_and(|error| error.contains(why)), "{refused}");

@@ -231,13 +231,43 @@ fn stations_choose_among_the_configured_directories_and_name_no_others() {
 }
 
 #[test]
+fn what_is_not_there_is_answered_as_documented() {
+    let (directory, _sender, service) = service();
+    let mut station = Station::connect(service.mark5);
+    assert_replies(
+        &mut station,
+        &[
+            ("datastream = clear ;", "!datastream= 0 ;"),
+            ("datastream?", "!datastream? 0 : 0 ;"),
+            ("bank_set?", "!bank_set? 0 : - :  : - :  ;"),
+            ("runtime?", "!runtime? 0 : 0 : 1 ;"),
+            ("disk2file?", "!disk2file? 0 : inactive ;"),
+            ("reset = abort ;", "!reset= 6 : nothing running to abort ;"),
+        ],
+    );
+    for (command, code) in [
+        ("datastream = add : ds{thread} : *", "!datastream= 2 : "),
+        ("net_port = 4601 : 4602", "!net_port= 2 : "),
+        ("vsn?", "!vsn? 6 : "),
+        ("get_stats?", "!get_stats? 6 : "),
+        ("SS_rev?", "!ss_rev? 2 : "),
+        ("disk2file = x.vdif ::: w", "!disk2file= 6 : nothing was recorded yet"),
+    ] {
+        let reply = station.say(command);
+        assert!(reply.starts_with(code), "{command}: {reply}");
+    }
+    assert!(!directory.path().join("x.vdif").exists());
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
 fn a_mode_that_can_not_be_recorded_changes_nothing() {
     let (_directory, _sender, service) = service();
     let mut station = Station::connect(service.mark5);
     assert_eq!(station.say("mode=VDIF_8000-4096-16-2;"), "!mode= 0 ;");
-    // 9142.857 frames a second.
-    let reply = station.say("mode=VDIF_7000-512-16-2;");
-    assert!(reply.starts_with("!mode= 8 : ") && reply.contains("9142.857143 frames a second"), "{reply}");
+    // 128 million frames a second.
+    let reply = station.say("mode=VDIF_8-8192-16-2;");
+    assert!(reply.starts_with("!mode= 8 : ") && reply.contains("frame_rate"), "{reply}");
     assert!(station.say("mode?").starts_with("!mode? 0 : VDIF_8000-4096-16-2 : "));
     assert_eq!(service.json(200, "GET", "/status", "")["state"], "configured");
     assert_eq!(service.end(), Some(0));
@@ -254,7 +284,8 @@ fn the_recording_that_is_named_is_the_one_that_is_looked_at() {
         assert_eq!(station.say(&format!("scan_set={asked};")), "!scan_set= 0 ;");
         assert_eq!(station.say("scan_set?"), format!("!scan_set? 0 : {found} : 0 : 0 ;"));
     }
-    assert!(station.say("scan_set=1:+1s;").starts_with("!scan_set= 2 : "), "offsets are not kept");
+    let reply = station.say("scan_set=1:+1s;");
+    assert!(reply.starts_with("!scan_set= 8 : its frames have no times"), "{reply}");
     assert_eq!(service.end(), Some(0));
 }
 

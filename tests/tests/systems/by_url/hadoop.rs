@@ -52,7 +52,7 @@ fn hdfs_is_measured_with_its_layouts() {
         ended.stdout.contains(Capability::WriteAnywhere.name()),
         "what is not supported is said: {ended:?}"
     );
-    assert!(!ended.stdout.contains("was asked"), "what was asked of layouts was given: {ended:?}");
+    assert!(!ended.stdout.contains(" requested, "), "the layout is as requested: {ended:?}");
     let described = program(&testbed, &["describe", &url]);
     for part in ["HDFS 3.", "3 live, 0 dead", "2 copies", "64 MiB"] {
         assert!(described.code == Some(0) && described.stdout.contains(part), "{part}: {described:?}");
@@ -97,7 +97,7 @@ fn what_a_name_node_refuses_is_told() {
         (&["evaluate", &url.replace(":9870", ":8020")], "the port of Hadoop's own protocol"),
         (&["evaluate", &url.replace(":9870", ":x")], "no number as its port"),
         (&["evaluate", &format!("{url}/none")], "there is no such directory"),
-        (&["evaluate", &format!("{url}?replication=1")], "are said in a plan"),
+        (&["evaluate", &format!("{url}?replication=1")], "set copies and the size of blocks in a plan"),
         (&["evaluate", &somebody], "somebody"),
         (&["describe", "--expect", "nfs", &url], "not on nfs"),
         (&["evaluate", &url, "--for", "dune-readout-unit", "--plan", "none"], "writing at any offset"),

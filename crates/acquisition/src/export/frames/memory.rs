@@ -57,8 +57,8 @@ fn slots_within(memory: Bytes, of_block: u64, slot: u64, threads: u64) -> Result
     let least = of_block.saturating_mul(2);
     if least > room {
         return Err(format!(
-            "its journals say that {of_block} frames are read at once, of which two times as many take {} of memory, and a \
-             quarter of {memory} is there for them",
+            "by its journals {of_block} frames are read at once; twice that number takes {} of memory, more than a \
+             quarter of {memory}",
             Bytes(least.saturating_mul(slot))
         ));
     }
@@ -72,8 +72,8 @@ fn blocks_within(memory: Bytes, of_block: u64, size: u64, threads: u64) -> Resul
     let block = of_block.saturating_mul(size);
     match memory.0 / READING_SHARE / block {
         0 => Err(format!(
-            "its journals say that {of_block} frames are read at once, which take {} of memory, and an eighth of {memory} is there \
-             for them",
+            "by its journals {of_block} frames are read at once, which take {} of memory, more than an eighth of \
+             {memory}",
             Bytes(block)
         )),
         room => Ok(room.min(FLYING as u64 * threads) as usize),
@@ -87,8 +87,8 @@ fn stack_slots_within(memory: Bytes, spanned: u64, slot: u64, threads: u64) -> R
     let least = spanned.saturating_mul(2);
     if least > room {
         return Err(format!(
-            "chunks of several frames are made in memory, {least} times {} at the least, and a quarter of {memory} is there for \
-             them: put fewer frames into one",
+            "chunks of several frames need memory for {least} frames of {}, more than a quarter of {memory}: put \
+             fewer frames into one",
             Bytes(slot)
         ));
     }

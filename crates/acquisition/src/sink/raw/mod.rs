@@ -76,7 +76,7 @@ use placement::{LastFile, Placement};
 
 /// A lane's sink.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is told by itself, whatever the others say")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag is independent of the others")]
 pub struct LaneFiles {
     layout: RawLayout,
     placement: Box<dyn Placement>,

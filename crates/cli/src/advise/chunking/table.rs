@@ -135,7 +135,7 @@ impl ChunkTable {
         let seconds = summary(&self.reading(chosen));
         let weighed = self.weighed();
         lines.push(format!(
-            "advised             {}: of those that were written at {needed} or faster it takes least to be read ({weighed}): \
+            "advised             {}: fastest to read ({weighed}) of all choices that write {needed} or more: \
              {} {}",
             self.name(chosen),
             time(seconds.mean),
@@ -190,9 +190,7 @@ fn time(seconds: f64) -> Nanos {
 fn words_of(cold: Coldness) -> &'static str {
     match cold {
         Coldness::Proved | Coldness::NeverSeen => "from a cold cache: nothing of the file was in it",
-        Coldness::NotProvable => {
-            "the cache was dropped; whether all of it is gone can't be shown on this storage"
-        }
+        Coldness::NotProvable => "the cache was dropped; this storage can't show that nothing stayed in it",
         Coldness::Contradicted => {
             "NOT from a cold cache: parts of the files stayed in it, so that times may be too short"
         }

@@ -115,28 +115,25 @@ fn what_the_schema_refuses_and_the_program_takes_is_a_warning() {
         ("<dataset name='x' source='ndattribute'/>", "this dataset names no `ndattribute`: it is not made"),
         (
             "<dataset name='x' source='detector' det_defualt='true'/>",
-            "`det_defualt` counts for nothing at a dataset; valid",
+            "`det_defualt` has no effect at a dataset; valid",
         ),
         (
             "<dataset name='x' source='detector' det_default='1'/>",
             "det_default is `1`, which areaDetector takes as `false`",
         ),
         ("<group name='x' ndattr_default='yes'/>", "ndattr_default is `yes`"),
-        (
-            "<datset name='x'/>",
-            "the element `datset` counts for nothing, what is in it does; valid are `attribute`",
-        ),
+        ("<datset name='x'/>", "the element `datset` has no effect, its content does; valid are `attribute`"),
         (
             "<dataset name='x' source='constant' type='double'/>",
             "the type `double` is taken as `string`; valid are `int`",
         ),
         (
             "<dataset name='x' source='ndattribute' ndattribute='A' when='Always'/>",
-            "`Always` is no time to write, and counts for nothing; valid are `OnFileOpen`, `OnFileClose`, `OnFileWrite`",
+            "`Always` is no time to write, and has no effect; valid are `OnFileOpen`, `OnFileClose`, `OnFileWrite`",
         ),
         (
             "<attribute name='x' source='ndattribute' ndattribute='A' when='OnFileWrite'/>",
-            "`OnFileWrite` is no time to write, and counts for nothing; valid are `OnFileOpen`, `OnFileClose`",
+            "`OnFileWrite` is no time to write, and has no effect; valid are `OnFileOpen`, `OnFileClose`",
         ),
         ("<global name='detector_data_destination' ndattribute='A'/>", "a `global` stands at the top"),
     ] {
@@ -211,7 +208,7 @@ fn a_mistake_in_toml_is_an_error_at_its_place() {
         ),
         (
             "[groups]\n\"/a\" = { attributes = { x = { ndatribute = \"A\" } } }",
-            "2:29: `ndatribute` counts for nothing in an attribute; valid are",
+            "2:29: `ndatribute` has no effect in an attribute; valid are",
         ),
         (
             "[groups]\n\"/a\" = { attributes = { x = { when = \"OnFileOpen\" } } }",
@@ -286,12 +283,12 @@ fn what_names_the_datasets_of_frames_is_a_text_of_the_users() {
     };
     let number = "<dataset name='k' source='ndattribute' ndattribute='Kind' type='int'/>";
     for (text, expected) in [
-        (several("flag", ""), "2:1: `flag` is what the recorder or the detector says of a frame"),
-        (several("NDArrayUniqueId", ""), "2:1: `NDArrayUniqueId` is what"),
+        (several("flag", ""), "2:1: `flag` is a value of the recorder or the detector"),
+        (several("NDArrayUniqueId", ""), "2:1: `NDArrayUniqueId` is a value"),
         (several("frame_dataset", ""), "2:1: `frame_dataset` is what"),
         (
             several("Kind", number),
-            "4:1: `Kind` is the path of each frame's dataset, a text, and here it is a number",
+            "4:1: `Kind` is the path of each frame's dataset, a text, but here a number",
         ),
     ] {
         let error = Hdf5Layout::from_xml("a.xml", text.as_bytes()).expect_err(&text).to_string();

@@ -2,9 +2,11 @@
 
 use std::{
     fmt,
-    net::{SocketAddr, ToSocketAddrs},
+    net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs},
     str::FromStr,
 };
+
+use nilometer_datagram::interface_index;
 
 /// An address that packets go to or come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +23,24 @@ pub enum AddressError {
     #[error("`{0}`: write udp://HOST:PORT, such as udp://127.0.0.1:46227 or udp://[::1]:46227")]
     Form(String),
     /// The resolver does not know the host.
-    #[error("{address}: write the name or the address of a host that is known here")]
+    #[error("{address}: this machine does not know the host: write another name or an address")]
     Unknown {
         /// The unknown address.
         address: Address,
         /// The resolver's error.
         source: std::io::Error,
     },
+    /// A zone that is no interface of this machine.
+    #[error("{address}: write the name or the number of an interface of this machine after `%`")]
+    Zone {
+        /// The address with that zone.
+        address: Address,
+        /// The kernel's error.
+        source: std::io::Error,
+    },
+    /// A link-local address, which each interface may have, without its zone.
+    #[error("{0}: write the interface of this link-local address, as in udp://[fe80::1%eth0]:46227")]
+    LinkLocal(Address),
 }
 
 /// The beginning of every address.
@@ -45,8 +58,35 @@ impl Address {
         Address { host: self.host.clone(), port }
     }
 
-    /// Looks the host up and returns the first of its addresses.
+    /// Looks the host up and returns the first of its addresses, with its zone if it has one.
     pub fn resolve(&self) -> Result<SocketAddr, AddressError> {
+        if let Some((ip, zone)) = self.zone() {
+            return Ok(SocketAddr::V6(SocketAddrV6::new(ip, self.port, 0, self.interface(zone)?)));
+        }
+        let found = self.looked_up()?;
+        match found {
+            SocketAddr::V6(at) if at.ip().is_unicast_link_local() && at.scope_id() == 0 => {
+                Err(AddressError::LinkLocal(self.clone()))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// The IPv6 address and its zone (RFC 4007, section 11), such as `fe80::1%eth0`. `None` if it has no zone.
+    fn zone(&self) -> Option<(Ipv6Addr, &str)> {
+        let (ip, zone) = self.host.split_once('%')?;
+        Some((ip.parse().ok()?, zone))
+    }
+
+    /// The number of the interface that a zone names or numbers.
+    fn interface(&self, zone: &str) -> Result<u32, AddressError> {
+        if let Some(number) = zone.parse().ok().filter(|number| *number > 0) {
+            return Ok(number);
+        }
+        interface_index(zone).map_err(|source| AddressError::Zone { address: self.clone(), source })
+    }
+
+    fn looked_up(&self) -> Result<SocketAddr, AddressError> {
         let nobody = || std::io::Error::other("it has no address");
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         let first = found.and_then(|mut addresses| addresses.next().ok_or_else(nobody));
@@ -98,6 +138,26 @@ mod tests {
         assert_eq!(address.with_port(5).to_string(), "udp://127.0.0.1:5");
         let six: Address = "udp://[::1]:9".parse().expect("valid");
         assert_eq!(six.resolve().expect("a number").to_string(), "[::1]:9");
+    }
+
+    #[test]
+    fn zones_are_interfaces_by_name_or_number() {
+        let resolved = |text: &str| text.parse::<Address>().expect(text).resolve();
+        let index = interface_index("lo").expect("loopback is there");
+        for host in ["fe80::1%lo", "ff15::46%lo", "ff02::1%lo", "fd00::2%lo"] {
+            let text = format!("udp://[{host}]:9");
+            let SocketAddr::V6(at) = resolved(&text).expect(&text) else { panic!("{text} is IPv6") };
+            assert_eq!((at.scope_id(), at.port()), (index, 9), "{text}");
+            assert_eq!(text.parse::<Address>().expect("valid").to_string(), text);
+        }
+        let numbered = resolved("udp://[fe80::1%7]:9").expect("a number");
+        assert_eq!(numbered.to_string(), "[fe80::1%7]:9");
+        for wrong in ["udp://[fe80::1%no-such-one]:9", "udp://[fe80::1%]:9", "udp://[fe80::1%0]:9"] {
+            let error = resolved(wrong).expect_err(wrong).to_string();
+            assert!(error.contains(wrong) && error.contains("an interface of this machine"), "{error}");
+        }
+        let error = resolved("udp://[fe80::1]:9").expect_err("no zone").to_string();
+        assert!(error.contains("as in udp://[fe80::1%eth0]"), "{error}");
     }
 
     #[test]

@@ -304,7 +304,7 @@ impl PullSocket {
             UnheardPeer::WantsToSend => self.counts.unheard.note(address),
             UnheardPeer::InMessage => {
                 self.counts.unheard.note(address);
-                let fault = format!("{address} is not heard: the series of another address is recorded");
+                let fault = format!("ignored {address}: the recorder takes the series of another address");
                 self.end(at, now, fault, room);
             }
             UnheardPeer::Gone => self.end(at, now, "the other end closed the connection".to_owned(), room),

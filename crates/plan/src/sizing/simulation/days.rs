@@ -132,7 +132,7 @@ impl<'a> BufferCapacity<'a> {
         }
     }
 
-    #[expect(clippy::cast_sign_loss, reason = "what is there is not negative")]
+    #[expect(clippy::cast_sign_loss, reason = "a volume is not negative")]
     fn found(&self) -> (Bytes, Option<Nanos>) {
         (Bytes(self.high as u64), self.full.map(Nanos::from_seconds))
     }

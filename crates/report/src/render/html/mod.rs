@@ -28,7 +28,10 @@ fn write_page(page: &mut String, document: &Document) -> fmt::Result {
     write_sections(page, &document.sections[..first])?;
     write_contents(page, document)?;
     write_sections(page, &document.sections[first..])?;
-    write_foot(page, " Each stage, all numbers and what was measured on are on the page, not on this paper.")
+    write_foot(
+        page,
+        " Each stage, all numbers and the measured systems are on the web page, not on this paper.",
+    )
 }
 
 /// Everything before the page's own text.

@@ -146,10 +146,10 @@ fn badness(measured: &Measured, goal: Goal) -> (f64, f64) {
     ingest.map_or((0.0, 0.0), |ingest| (ingest.lost as f64, ingest.longest_stall.0 as f64))
 }
 
-const PACED: &str = "Rate: what the storage acknowledged; dashed, what the instrument delivers. Buffer: frames that wait in \
-                     memory; dashed, how many it holds; a sign at the top is where frames were lost. Delay: what so many \
-                     percent of the frames do not exceed; dashed, what the buffer can bridge. Shaded: stalls, in which frames \
-                     waited and none was acknowledged.";
+const PACED: &str = "Rate: data that the storage acknowledged; dashed, data that the instrument delivers. \
+                     Buffer: frames that wait in memory; dashed, its size; a mark at the top shows lost \
+                     frames. Delay: percentiles over frames; dashed, the longest stall that the buffer can \
+                     bridge. Shaded: stalls, in which frames waited and the storage acknowledged none.";
 
 fn paced_charts(
     study: &Study<'_>,
@@ -184,6 +184,6 @@ fn unpaced(recording: &StudyRecording<'_>, rate: ByteRate) -> Option<Section> {
         return None;
     }
     let note = format!("Dashed: the instrument's rate. Shaded: stalls.{note}");
-    let heading = Heading::with("As fast as the storage takes frames", beside);
+    let heading = Heading::with("Full speed", beside);
     Some(Section::part(heading, vec![Block::charts(charts), Block::soft(note)]))
 }

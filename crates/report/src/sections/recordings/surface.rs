@@ -14,7 +14,7 @@ use crate::chart::{Axis, Chart, Line, Plot, Point, Style, Unit, WIDTH};
 /// readers.
 pub(super) fn charts(recording: &StudyRecording<'_>) -> Vec<Chart> {
     let wanted = [
-        (Goal::Limit, "writer against readers, as fast as it goes"),
+        (Goal::Limit, "writer against readers, at full speed"),
         (Goal::Pace, "writer against readers, at its own pace"),
     ];
     wanted.into_iter().filter_map(|(goal, title)| chart(recording, goal, title)).collect()

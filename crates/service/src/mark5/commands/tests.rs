@@ -45,16 +45,6 @@ fn the_figures_of_a_sender_are_its_own() {
 }
 
 #[test]
-fn a_recording_is_chosen_by_number_name_or_step() {
-    let scan = |name: &str| EndedScan { name: name.into(), paths: vec!["/x".into()], ..EndedScan::default() };
-    let scans = ["One", "two10", "Two1", "three"].map(scan);
-    let chosen = ["", "1", "0", "5", "inc", "dec"].map(|asked| choice(asked, 3, &scans));
-    assert_eq!(chosen, [Some(3), Some(0), Some(1), None, Some(0), Some(2)]);
-    let named = ["one", "T", "two", "two1", "TWO10", "four"].map(|asked| choice(asked, 3, &scans));
-    assert_eq!(named, [Some(0), Some(1), Some(1), Some(2), Some(1), None]);
-}
-
-#[test]
 fn the_status_word_has_the_bits_of_the_command_set() {
     let report = |state| ServiceReport { state, ..ServiceReport::default() };
     assert_eq!(word(&report(ServiceState::Configured)), 0x0030_0001);

@@ -132,10 +132,7 @@ impl Tool {
     fn in_words(&self, failure: &ToolFailure) -> String {
         match failure {
             ToolFailure::Missing => {
-                format!(
-                    "can't be asked: there is no {} in PATH: install the system's client tools",
-                    self.program
-                )
+                format!("can't run: there is no {} in PATH: install the system's client tools", self.program)
             }
             ToolFailure::Start(error) => format!("can't be started: {error}"),
             ToolFailure::Hung => {

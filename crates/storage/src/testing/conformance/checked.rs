@@ -66,8 +66,9 @@ impl Checked {
             self.engine.reap(Wait::ForOne, &mut reaped);
             for completion in reaped {
                 let at = open.iter().position(|(_, sent)| sent.is(&completion));
-                let at =
-                    at.unwrap_or_else(|| panic!("a completion of what was not in flight: {completion:?}"));
+                let at = at.unwrap_or_else(|| {
+                    panic!("a completion of an operation that was not in flight: {completion:?}")
+                });
                 let (number, sent) = open.swap_remove(at);
                 sent.check(&completion);
                 done.push((number, completion));

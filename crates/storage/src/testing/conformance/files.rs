@@ -58,10 +58,7 @@ fn holes_are_zeros(engine: &mut Checked) {
     assert_eq!(engine.write(FILE, 100_000, b"end"), Ok(3), "a write beyond the end");
     engine.expect_named(READ, FILE, b"f", Ok(0));
     let expected = [vec![0; 100_000].as_slice(), b"end"].concat();
-    assert!(
-        engine.read(FILE, 0, 100_100).expect("readable") == expected,
-        "what was not written reads as zeros"
-    );
+    assert!(engine.read(FILE, 0, 100_100).expect("readable") == expected, "unwritten ranges read as zeros");
 }
 
 fn sizes_change(engine: &mut Checked) {
@@ -79,7 +76,7 @@ fn sizes_change(engine: &mut Checked) {
     assert_eq!(engine.on(OpKind::Truncate, FILE, 20), Ok(0), "a file can be made longer");
     engine.expect_named(READ, FILE, b"f", Ok(0));
     let expected = [[7; 10], [0; 10]].concat();
-    assert_eq!(engine.read(FILE, 0, 100), Ok(expected), "what was cut does not come back");
+    assert_eq!(engine.read(FILE, 0, 100), Ok(expected), "cut data do not come back");
 }
 
 fn access_is_kept_to(engine: &mut Checked) {
@@ -111,7 +108,7 @@ fn who_shares_a_file_keeps_what_is_in_it(engine: &mut Checked) {
     assert_eq!(engine.write(FILE, 0, b"1"), Ok(1));
     assert_eq!(engine.read(FILE, 0, 1), Err(Errno::EBADF), "it is opened to write");
     engine.expect_named(READ, FILE, b"f", Ok(0));
-    assert_eq!(engine.read(FILE, 0, 9), Ok(b"1second".to_vec()), "the second open left what was there");
+    assert_eq!(engine.read(FILE, 0, 9), Ok(b"1second".to_vec()), "the second open left the old content");
     engine.expect_named(SHARED, FILE, b".", Err(Errno::EISDIR));
     engine.expect_named(SHARED, FILE, b"../f", Err(Errno::EINVAL));
 }
@@ -143,7 +140,7 @@ fn the_directory_stays_open(engine: &mut Checked) {
 fn slots_are_used_again(engine: &mut Checked) {
     for name in [b"a", b"b"] {
         engine.expect_named(CREATE, FILE, name, Ok(0));
-        assert_eq!(engine.write(FILE, 0, name), Ok(1), "what was in the slot is closed by the next open");
+        assert_eq!(engine.write(FILE, 0, name), Ok(1), "the next open closes the file in the slot");
     }
     assert_eq!(engine.on(OpKind::Close, FILE, 0), Ok(0), "an open slot can be closed");
     assert_eq!(engine.on(OpKind::Close, FILE, 0), Err(Errno::EBADF), "a closed slot is empty");
@@ -151,7 +148,7 @@ fn slots_are_used_again(engine: &mut Checked) {
     assert_eq!(engine.read(FILE, 0, 1), Err(Errno::EBADF), "a failed open leaves an empty slot empty");
     engine.expect_named(READ, FILE, b"a", Ok(0));
     engine.expect_named(READ, FILE, b"none", Err(Errno::ENOENT));
-    assert_eq!(engine.read(FILE, 0, 1), Ok(vec![b'a']), "a failed open leaves what is in the slot");
+    assert_eq!(engine.read(FILE, 0, 1), Ok(vec![b'a']), "a failed open leaves the file in the slot");
 }
 
 fn an_open_file_stays_when_its_name_goes(engine: &mut Checked) {

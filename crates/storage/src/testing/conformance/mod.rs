@@ -46,7 +46,7 @@ pub fn engine_suite(capabilities: &Capabilities, make: &mut MakeEngine<'_>) {
 fn checked(make: &mut MakeEngine<'_>, depth: u32, slots: u32) -> Checked {
     let engine = make(depth, slots);
     let its = engine.depth();
-    assert!((1..=depth as usize).contains(&its), "a depth of {depth} was asked for, and came out as {its}");
+    assert!((1..=depth as usize).contains(&its), "the engine has depth {its}, not 1 to {depth}");
     Checked::new(engine)
 }
 

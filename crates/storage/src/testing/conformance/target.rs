@@ -38,7 +38,7 @@ fn check_kept(target: &dyn Target) {
     target.chill("n_f").expect("a file that is there can be dropped from the cache");
     if description.direct_alignment().is_some() {
         write(&mut one, Open::WRITE.direct_if(true));
-        assert_eq!(read(&mut other), Ok(LENGTH), "what was written past the cache is there");
+        assert_eq!(read(&mut other), Ok(LENGTH), "data written past the cache are there");
     }
     target.clear().expect("it can be emptied");
     let mut again = attached(target);
@@ -77,7 +77,7 @@ fn read(engine: &mut Checked) -> Result<u32, Errno> {
     let open = Operation::named(OpKind::Open(Open::READ), ROOT, FILE, b"n_f", Buffer::alone(16));
     engine.run(open).0?;
     let (read, bytes) = engine.run(Operation::read(FILE, 0, LENGTH, page(0)));
-    assert!(bytes.iter().all(|byte| *byte == 7), "what was written is read");
+    assert!(bytes.iter().all(|byte| *byte == 7), "reads return the written data");
     engine.expect("closed", Operation::on(OpKind::Close, FILE, Buffer::alone(16)), Ok(0));
     read
 }

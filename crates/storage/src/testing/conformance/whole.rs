@@ -65,7 +65,7 @@ fn writes_in_flight_stay_in_order(engine: &mut Checked) {
             assert_eq!(completion.result, Ok(BLOCK as u32), "one of {depth} writes in flight");
         }
     }
-    assert_eq!(engine.on(OpKind::Sync, FILE, 0), Ok(0), "what is written is synced");
+    assert_eq!(engine.on(OpKind::Sync, FILE, 0), Ok(0), "written data are synced");
     assert_eq!(engine.on(OpKind::Close, FILE, 0), Ok(0));
     engine.expect_named(READ, FILE, b"f", Ok(0));
     let reads = (0..depth)
@@ -88,7 +88,7 @@ fn what_grows_is_there_after_each_write(engine: &mut Checked) {
         all.extend(bytes);
         assert!(grown(engine) == all, "{} bytes are not there as they were written", all.len());
     }
-    assert_eq!(engine.on(OpKind::SyncData, FILE, 0), Ok(0), "what has grown is synced");
+    assert_eq!(engine.on(OpKind::SyncData, FILE, 0), Ok(0), "grown files are synced");
     assert_eq!(engine.on(OpKind::Close, FILE, 0), Ok(0));
     assert!(grown(engine) == all, "nothing is lost by closing it");
     engine.expect_named(OpKind::Open(Open::GROWN), FILE, b"none", Err(Errno::ENOENT));
@@ -118,7 +118,7 @@ fn what_is_closed_has_a_name(engine: &mut Checked) {
     engine.expect_named(OpKind::OpenDir, DIR, b"g", Err(Errno::ENOTDIR));
     engine.expect_named(OpKind::Unlink, ROOT, b"f", Ok(0));
     engine.expect_named(READ, FILE, b"f", Err(Errno::ENOENT));
-    assert_eq!(engine.list(ROOT, 4096), [(b"g".to_vec(), listing::FILE)], "what was removed is not listed");
+    assert_eq!(engine.list(ROOT, 4096), [(b"g".to_vec(), listing::FILE)], "removed files are not listed");
 }
 
 fn what_is_closed_is_in_its_directory(engine: &mut Checked) {

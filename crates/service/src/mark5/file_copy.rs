@@ -1,0 +1,294 @@
+//! Copies of a recording, or of a part of it, into one file: `disk2file`. A thread of its own reads and writes, and
+//! replies never wait for it.
+//!
+//! Sources in the repository of jive5ab: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst), `disk2file`
+//! and `reset`; `src/mk5command/disk2file_vbs.cc` for order and codes.
+
+use std::{
+    collections::BTreeSet,
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    ops::Range,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use nilometer_recording::{
+    reader::{Recording, Trust},
+    view::{Extent, ReadAhead, RecordingView},
+};
+use nilometer_storage::{DetachedTask, NoOutcome};
+use rustix::fs::OFlags;
+
+/// The use that a copy makes of a file that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CopyOption {
+    /// `n`: an existing file is an error.
+    New,
+    /// `w`: overwrite it.
+    Overwrite,
+    /// `a`: append to it.
+    Append,
+}
+
+impl CopyOption {
+    /// Reads an option of `disk2file`; `n` is the default.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        Some(match text {
+            "" | "n" => CopyOption::New,
+            "w" => CopyOption::Overwrite,
+            "a" => CopyOption::Append,
+            _ => return None,
+        })
+    }
+
+    /// The letter in commands and replies.
+    pub(super) fn letter(self) -> char {
+        match self {
+            CopyOption::New => 'n',
+            CopyOption::Overwrite => 'w',
+            CopyOption::Append => 'a',
+        }
+    }
+}
+
+/// A copy to make.
+#[derive(Debug, Clone)]
+pub(super) struct CopyRequest {
+    /// The directories of the recording.
+    pub(super) recording: Vec<PathBuf>,
+    /// The bytes to copy.
+    pub(super) part: Range<u64>,
+    /// The file, in a directory for recordings.
+    pub(super) file: PathBuf,
+    /// The name of the file as the station wrote it.
+    pub(super) named: String,
+    pub(super) option: CopyOption,
+}
+
+/// A copy that runs or has ended.
+#[derive(Debug)]
+struct RunningCopy {
+    request: CopyRequest,
+    copied: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    task: DetachedTask<io::Result<()>>,
+    /// The outcome, or the reason why it failed. `None` while the copy runs.
+    outcome: Option<Result<(), String>>,
+}
+
+impl RunningCopy {
+    /// Takes the outcome of the task once it has one.
+    fn look(&mut self) {
+        if self.outcome.is_none() {
+            self.outcome = match self.task.outcome() {
+                Ok(outcome) => Some(outcome.map_err(|error| error.to_string())),
+                Err(NoOutcome::Unfinished) => None,
+                Err(NoOutcome::Gone) => Some(Err("internal error, see the log".into())),
+            };
+        }
+    }
+}
+
+/// The state of copies, for replies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CopyStatus {
+    /// No copy was made since the service began.
+    Never,
+    /// A copy runs: its file, the first byte, the next byte, the end, and the option's letter.
+    Active { named: String, part: Range<u64>, next: u64, option: char },
+    /// The last copy is complete.
+    Complete { named: String },
+    /// The last copy failed or was aborted: its file and the reason.
+    Failed { named: String, why: String },
+}
+
+/// The copies of this service, one at a time.
+#[derive(Debug, Default)]
+pub(super) struct FileCopies {
+    last: Option<RunningCopy>,
+    /// The files that this service made. It overwrites and appends to no others, since any client that reaches
+    /// its port may name a file.
+    made: BTreeSet<PathBuf>,
+}
+
+/// Bytes that are read and written at once.
+const PIECE: u64 = 1 << 20;
+
+impl FileCopies {
+    /// Begins a copy in the background. The error is the reason why it can't begin.
+    pub(super) fn begin(&mut self, request: CopyRequest) -> Result<(), String> {
+        if matches!(self.status(), CopyStatus::Active { .. }) {
+            return Err("a disk2file is running, end it with reset = abort".into());
+        }
+        let exists = request.file.symlink_metadata().is_ok();
+        if exists && !self.made.contains(&request.file) {
+            return Err(format!("{} exists, and this service did not make it", request.named));
+        }
+        if exists && request.option == CopyOption::New {
+            return Err(format!("{} exists, write option w or a", request.named));
+        }
+        let copied = Arc::new(AtomicU64::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
+        let task = DetachedTask::begin("disk2file", {
+            let request = request.clone();
+            let copied = copied.clone();
+            let stop = stop.clone();
+            move || copy(&request, exists, &copied, &stop)
+        });
+        let task = task.map_err(|error| format!("can't start a thread: {error}"))?;
+        self.made.insert(request.file.clone());
+        self.last = Some(RunningCopy { request, copied, stop, task, outcome: None });
+        Ok(())
+    }
+
+    /// Stops a running copy. Returns false if none runs.
+    pub(super) fn abort(&mut self) -> bool {
+        let runs = matches!(self.status(), CopyStatus::Active { .. });
+        if let Some(last) = &self.last {
+            last.stop.store(true, Ordering::Relaxed);
+        }
+        runs
+    }
+
+    /// The state of the last copy.
+    pub(super) fn status(&mut self) -> CopyStatus {
+        let Some(last) = &mut self.last else { return CopyStatus::Never };
+        last.look();
+        let RunningCopy { request, copied, outcome, .. } = last;
+        let named = request.named.clone();
+        match outcome {
+            Some(Ok(())) => CopyStatus::Complete { named },
+            Some(Err(why)) => CopyStatus::Failed { named, why: why.clone() },
+            None => {
+                let next = request.part.start + copied.load(Ordering::Relaxed);
+                let option = request.option.letter();
+                CopyStatus::Active { named, part: request.part.clone(), next, option }
+            }
+        }
+    }
+}
+
+/// Returns the file that a station named, if it lies directly in a directory for recordings. A name without a
+/// path is a file in the first of them.
+pub(super) fn file_in(named: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+    let path = Path::new(named);
+    let name = path.file_name()?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = match parent {
+        Some(parent) => directories.iter().find(|directory| directory.as_path() == parent)?,
+        None => directories.first()?,
+    };
+    Some(directory.join(name))
+}
+
+/// Copies a part of a recording into a file, and syncs it.
+fn copy(request: &CopyRequest, exists: bool, copied: &AtomicU64, stop: &AtomicBool) -> io::Result<()> {
+    let recording = Recording::open(&request.recording, Trust::Acknowledged).map_err(io::Error::other)?;
+    let whole = Arc::new(RecordingView::new(recording, Extent::All));
+    let mut file = open(request, exists)?;
+    let ahead = ReadAhead::new(whole);
+    let mut at = request.part.start;
+    while at < request.part.end {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::Error::other("aborted by reset = abort"));
+        }
+        let mut bytes = vec![0; PIECE.min(request.part.end - at) as usize];
+        ahead.read_at(at, &mut bytes);
+        file.write_all(&bytes)?;
+        at += bytes.len() as u64;
+        copied.store(at - request.part.start, Ordering::Relaxed);
+    }
+    file.sync_all()
+}
+
+/// Opens the file without following a link.
+fn open(request: &CopyRequest, exists: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    match request.option {
+        _ if !exists => options.create_new(true),
+        CopyOption::Append => options.append(true),
+        CopyOption::New | CopyOption::Overwrite => options.truncate(true),
+    };
+    options.open(&request.file)
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Nanos, Storing};
+    use nilometer_recording::view::laid_out::{PACKET_CASES, laid_out};
+
+    use super::*;
+
+    /// Copies a part of a recording to a file and waits for the end.
+    fn copied(copies: &mut FileCopies, request: &CopyRequest) -> CopyStatus {
+        copies.begin(request.clone()).expect("it can begin");
+        let last = copies.last.as_mut().expect("it has begun");
+        let outcome = last.task.outcome_within(Nanos::from_millis(60_000)).expect("it ends");
+        last.outcome = Some(outcome.map_err(|error| error.to_string()));
+        copies.status()
+    }
+
+    #[test]
+    fn a_part_is_copied_overwritten_and_appended_to() {
+        let blocks: Vec<_> = (0..10).map(|block| Some(block % 2).filter(|_| block % 4 != 3)).collect();
+        let (lanes, reference) = laid_out(PACKET_CASES[0], Storing::Files, 2, &blocks, 3);
+        let home = tempfile::tempdir().expect("space");
+        let file = home.path().join("x.vdif");
+        let part = 1000..reference.len() as u64 - 500;
+        let request = CopyRequest {
+            recording: lanes.paths(),
+            part: part.clone(),
+            file: file.clone(),
+            named: "x.vdif".into(),
+            option: CopyOption::New,
+        };
+        let expected = &reference[part.start as usize..part.end as usize];
+        let mut copies = FileCopies::default();
+        assert_eq!(copies.status(), CopyStatus::Never);
+        assert_eq!(copied(&mut copies, &request), CopyStatus::Complete { named: "x.vdif".into() });
+        assert!(std::fs::read(&file).expect("it is there") == expected);
+        assert!(copies.begin(request.clone()).expect_err("it exists").contains("exists"));
+        copied(&mut copies, &CopyRequest { option: CopyOption::Append, ..request.clone() });
+        assert!(std::fs::read(&file).expect("it is there") == [expected, expected].concat());
+        copied(&mut copies, &CopyRequest { option: CopyOption::Overwrite, ..request.clone() });
+        assert!(std::fs::read(&file).expect("it is there") == expected);
+        assert!(!copies.abort(), "nothing runs");
+    }
+
+    #[test]
+    fn files_of_others_are_not_touched() {
+        let home = tempfile::tempdir().expect("space");
+        let file = home.path().join("theirs");
+        std::fs::write(&file, "data").expect("space");
+        for option in [CopyOption::New, CopyOption::Overwrite, CopyOption::Append] {
+            let request = CopyRequest {
+                recording: Vec::new(),
+                part: 0..8,
+                file: file.clone(),
+                named: "theirs".into(),
+                option,
+            };
+            let why = FileCopies::default().begin(request).expect_err("it is not ours");
+            assert!(why.contains("this service did not make it"), "{why}");
+        }
+        assert_eq!(std::fs::read(&file).expect("it is there"), b"data");
+    }
+
+    #[test]
+    fn files_lie_in_directories_for_recordings() {
+        let directories = ["/disk1".into(), "/disk2".into()];
+        let of = |named| file_in(named, &directories);
+        assert_eq!(of("x.vdif"), Some("/disk1/x.vdif".into()));
+        assert_eq!(of("/disk2/x.vdif"), Some("/disk2/x.vdif".into()));
+        for wrong in ["", "/etc/passwd", "../x", "/disk1/../x", "/disk1/scan/x", "x/..", "/", ".."] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+        assert_eq!(file_in("x", &[]), None);
+    }
+}
