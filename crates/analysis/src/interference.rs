@@ -183,8 +183,9 @@ impl Interference {
             let got = level.got();
             sentences.push(format!("{}{got}", told(&beside, level.rate, level.p99)));
         }
-        sentences
-            .extend(self.idle.iter().map(|load| format!("{load} did nothing beside it: that is no level")));
+        sentences.extend(
+            self.idle.iter().map(|load| format!("{load} did nothing beside it: this level does not count")),
+        );
         sentences
     }
 
@@ -330,7 +331,8 @@ mod tests {
         );
         let idle = said.last().expect("sentences");
         assert!(
-            idle.starts_with("2 workers of") && idle.ends_with("did nothing beside it: that is no level"),
+            idle.starts_with("2 workers of")
+                && idle.ends_with("did nothing beside it: this level does not count"),
             "{idle}"
         );
         rest(&mut results, 1);

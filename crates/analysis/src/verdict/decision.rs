@@ -182,7 +182,7 @@ impl fmt::Display for Doubt {
                  instrument's rate in the long run; record longer"
             ),
             Doubt::Contradiction => f.write_str(
-                "at full speed it took less than the instrument delivers, and yet its buffer did not go on filling; record longer",
+                "at full speed the storage took less than the instrument delivers, yet the buffer stopped filling; record longer",
             ),
         }
     }

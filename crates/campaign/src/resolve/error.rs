@@ -26,9 +26,8 @@ pub enum ResolveError {
     },
     /// The plan applies only to other numbers of targets.
     #[error(
-        "{path}: the plan measures nothing there: all its volumes are numbers, and none includes this one \
-         of {targets} targets: name as many targets as one volume needs, or add \"alone\" or \"together\" \
-         to the plan"
+        "{path}: no volume of the plan includes this one of {targets} targets: name as many as a volume needs, \
+         or add \"alone\" or \"together\""
     )]
     NotAmong {
         /// The target.
@@ -94,9 +93,8 @@ pub enum ResolveError {
     },
     /// The target has too little space for the kept part of a recording.
     #[error(
-        "the recording of `{instrument}` needs {needed} on {path}, which has {free} free, and {reserve} \
-         must stay free: name larger storage, an instrument with fewer frames_per_file, a smaller \
-         --reserve, or a smaller --keep (the latest stay)"
+        "`{instrument}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: name \
+         larger storage, fewer frames_per_file, or a smaller --reserve or --keep"
     )]
     Recording {
         /// The instrument's name.
@@ -215,8 +213,8 @@ pub enum ResolveError {
     },
     /// There is too little memory.
     #[error(
-        "stage `{stage}` needs {needed} of buffers; it may use half of the {available} of memory that are \
-         available{limit}: write a smaller buffer (--buffer {}), fewer workers or smaller blocks",
+        "stage `{stage}` needs {needed} of buffers, more than half of the available {available} of \
+         memory{limit}: write a smaller buffer (--buffer {}), fewer workers or smaller blocks",
         Bytes(available.0 / 2)
     )]
     Memory {
