@@ -291,7 +291,7 @@ fn went_well(sent: &SentSeries, series: &SimulatedSeries, interrupted: bool) -> 
         wrong.push(format!("{unsent} of {images} images were not sent"));
     }
     if sent.dropped > 0 {
-        let why = "the receiver is slower; to have it waited for write --wait";
+        let why = "the receiver is slower; add --wait to wait for it";
         wrong.push(format!("{} of {images} images were dropped: {why}", sent.dropped));
     }
     let due = series.schedule.due(images.saturating_sub(1));
