@@ -79,7 +79,7 @@ impl Clean {
                 )));
             }
             (_, left) => {
-                return Err(Failure::Run(anyhow!("left {left} for lack of a proof that Nilometer made it")));
+                return Err(Failure::Run(anyhow!("left {left}: no proof that Nilometer made it")));
             }
         }
         Ok(())

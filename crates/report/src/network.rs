@@ -102,7 +102,7 @@ fn loss_sentence(found: LossFreeRate, names: &[String]) -> String {
     let LossFreeRate { from, to, whole, lossy } = found;
     let way = format!("UDP, {} to {}", names[from], names[to]);
     match (whole, lossy) {
-        (Some(whole), None) => format!("{way}: no packet lost at {}, the most that was sent", whole.bits()),
+        (Some(whole), None) => format!("{way}: no packet lost at {}, the highest rate sent", whole.bits()),
         (Some(whole), Some(lossy)) => {
             format!("{way}: no packet lost at {}, some at {}", whole.bits(), lossy.bits())
         }

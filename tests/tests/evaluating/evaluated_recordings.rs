@@ -325,7 +325,7 @@ fn what_can_t_be_recorded_is_refused_before_anything_starts() {
         (&["--for", "./camera.toml", "--readers", "1001"], "write a number from 0 to 1000"),
         (&["--for", "./camera.toml", "--copy-to", "/no/such/place"], "/no/such/place"),
         (&["--for", "./camera.toml", "--trial", "1 s"], "--find-limit"),
-        (&["--for", "4*./camera.toml", "--buffer", "500 GiB"], "more than half of the available"),
+        (&["--for", "4*./camera.toml", "--buffer", "500 GiB"], "of available memory"),
         (&["--for", "./camera.toml", "--duration", "0s"], "write at least 400 ms"),
         (&["--for", "./camera.toml", "--duration", "399 ms"], "write at least 400 ms"),
         (&["--for", "./camera.toml", "--find-limit", "--trial", "0s"], "--trial 0 ns: too short"),

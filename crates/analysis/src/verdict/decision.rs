@@ -157,10 +157,10 @@ impl fmt::Display for Doubt {
             }
             Doubt::Cached { came, cache } => write!(
                 f,
-                "at full speed the storage got {}, and {} of page cache may hold most of it: its own rate \
-                 is unknown; record longer, or past the cache",
-                decimal(*came),
-                decimal(*cache)
+                "at full speed {} of page cache may hold most of the {} written: the storage's rate is unknown; \
+                 record longer, or past the cache",
+                decimal(*cache),
+                decimal(*came)
             ),
             Doubt::NoRate => f.write_str(
                 "the storage's rate in the long run is unknown: the recordings at full speed were too short \

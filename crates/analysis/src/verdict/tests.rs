@@ -183,7 +183,7 @@ fn passes_at_full_speed_that_fit_into_the_page_cache_say_nothing_of_the_storage(
     let of = |cache: u64, layout: &str| through(cache, layout, samples());
     let cached = of(4_000_000_000, "through the cache");
     assert_eq!(cached.decision(), Decision::NotDecided);
-    let why = "at full speed the storage got 6 GB, and 4 GB of page cache may hold most of it";
+    let why = "at full speed 4 GB of page cache may hold most of the 6 GB written";
     assert!(cached.to_string().contains(why), "{cached}");
     assert_eq!(of(2_900_000_000, "through the cache").decision(), Decision::Carries);
     assert_eq!(of(4_000_000_000, "past the cache").decision(), Decision::Carries);

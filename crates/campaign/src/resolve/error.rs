@@ -36,7 +36,7 @@ pub enum ResolveError {
         targets: usize,
     },
     /// The storage keeps no data to read again.
-    #[error("{path}: keeps nothing, so that nothing can be copied {way} it: name a directory")]
+    #[error("{path} keeps no data, so no copy {way} it is possible: name a directory")]
     KeepsNothing {
         /// The storage.
         path: String,
@@ -213,7 +213,7 @@ pub enum ResolveError {
     },
     /// There is too little memory.
     #[error(
-        "stage `{stage}` needs {needed} of buffers, more than half of the available {available} of \
+        "stage `{stage}` needs {needed} of buffers, more than half of {available} of available \
          memory{limit}: write a smaller buffer (--buffer {}), fewer workers or smaller blocks",
         Bytes(available.0 / 2)
     )]
