@@ -96,8 +96,8 @@ pub(super) fn of_source(text: &str) -> Vec<Sentence> {
     of_page(&page)
 }
 
-/// The sentences of string literals, without those of tests and of attributes. Each line of a literal stands alone, and a
-/// placeholder is the word `CODE`.
+/// The sentences of string literals, without those of tests and of attributes. Each line of a literal stands alone. A
+/// placeholder is the word `CODE`, as is the text before a literal that goes on with one.
 pub(super) fn of_literals(text: &str) -> Vec<Sentence> {
     let tokens: TokenStream = text.parse().expect("rustc reads it");
     let mut literals = Vec::new();
@@ -158,7 +158,9 @@ fn collect_attribute(attribute: &TokenStream, trees: &mut Peekable<IntoIter>, li
 
 /// A literal in which each placeholder is one word.
 fn without_placeholders(literal: &str) -> String {
+    let goes_on = literal.starts_with([' ', ',', '%']);
     let literal = literal.replace("{{", "").replace("}}", "");
+    let literal = if goes_on { format!("CODE{literal}") } else { literal };
     let mut pieces = literal.split('{');
     let mut plain = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -247,6 +249,7 @@ fn texts_are_string_literals_outside_of_tests_and_attributes() {
         struct Unread;
         fn f() { g("three words only", 'c', b"bytes are not a text", "SELECT a FROM b WHERE c"); }
         fn h<'a>() { format!("{{ {shown:>9} of {} are there. Look again", 5) }
+        fn i(text: &mut String) { text.push_str(", of which {written} are written") }
         #[cfg(test)]
         fn of_tests() { f("a text of a function for tests") }
         #[cfg(test)]
@@ -265,6 +268,7 @@ fn texts_are_string_literals_outside_of_tests_and_attributes() {
             "CODE: can't be read (CODE): try another",
             "CODE of CODE are there.",
             "Look again",
+            "CODE, of which CODE are written",
             "a text between two modules",
         ]
     );
