@@ -1,5 +1,5 @@
-//! Values that a shell completes: names of instruments, plans, facilities and network interfaces. Only the scripts for shells know
-//! them; the program itself also takes the path of a file.
+//! Values that a shell completes: names of instruments, plans, facilities and network interfaces. Only the scripts
+//! for shells know them; the program itself also takes the path of a file.
 
 use clap::{Command, builder::PossibleValuesParser};
 use clap_complete::Shell;

@@ -9,8 +9,8 @@ use crate::{Outcome, report::layout, tell, version};
 
 /// Show verdicts on three simulated storage systems, without touching a disk
 ///
-/// The recorder records a simulated camera on a storage system that is fast, on one that is slow, and on one with hardly any
-/// reserve. Everything happens in memory and in virtual time, so that minutes pass in seconds.
+/// The recorder records a simulated camera on a storage system that is fast, on one that is slow, and on one with
+/// hardly any reserve. Everything happens in memory and in virtual time, so that minutes pass in seconds.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Print the report in this form

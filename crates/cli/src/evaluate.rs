@@ -110,7 +110,7 @@ Exit codes:
   0  carried: no frame of any instrument was lost; without --for: measured
   1  a fault: a failure, hang or interruption of the storage or the campaign prevented an answer
   2  wrong input: nothing was started
-  3  not carried: a target lost frames of an instrument, whatever else went wrong; with [accept] in the plan: FAIL
+  3  not carried: a target lost frames of an instrument, even if something else failed; with [accept] in the plan: FAIL
   4  not decided: the data don't show whether an instrument is carried; without --for: every figure of a stage is INVALID; with [accept] in the plan: INVALID";
 
 /// A campaign that can run.

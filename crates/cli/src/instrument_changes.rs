@@ -1,4 +1,4 @@
-//! Options that replace what an instrument's file gives: `--frame-rate`, `--compressibility`, `--frames-per-file`.
+//! Options that replace values of an instrument's file: `--frame-rate`, `--compressibility`, `--frames-per-file`.
 
 use anyhow::anyhow;
 use clap::Args;

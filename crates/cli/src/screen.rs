@@ -1,7 +1,8 @@
 //! A view that fills the terminal on stderr, drawn anew each second: `--progress screen`.
 //!
-//! Widgets draw into a buffer of cells; the buffer becomes one text with commands for the terminal. A text that would wait is left
-//! out, since the next follows. Meanwhile notes go to the view, and behind it to the terminal, so that none is lost.
+//! Widgets draw into a buffer of cells; the buffer becomes one text with commands for the terminal. A text that would
+//! wait is left out, since the next follows. Meanwhile notes go to the view, and behind it to the terminal, so that
+//! none is lost.
 
 use std::io::IsTerminal;
 

@@ -1,6 +1,7 @@
-//! The signals that end a command: SIGINT (ctrl-C), SIGTERM (`kill`, a service manager) and SIGHUP (the terminal or the ssh
-//! session is gone). The first ends the work in order. A second SIGINT or SIGTERM ends the program unless it comes with
-//! the first; SIGHUP beside one of them does not, since a session that ends sends both (`SendSIGHUP=` in systemd.kill(5)).
+//! The signals that end a command: SIGINT (ctrl-C), SIGTERM (`kill`, a service manager) and SIGHUP (the terminal or
+//! the ssh session is gone). The first ends the work in order. A second SIGINT or SIGTERM ends the program unless it
+//! comes with the first; SIGHUP beside one of them does not, since a session that ends sends both (`SendSIGHUP=` in
+//! systemd.kill(5)).
 
 use std::{
     sync::{
@@ -36,14 +37,15 @@ pub(crate) fn is_watched() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// The shortest time between two signals that are two wishes. `timeout(1)` and service managers signal a process and then its
-/// group, so that one wish arrives twice within a millisecond.
+/// The shortest time between two signals that are two wishes. `timeout(1)` and service managers signal a process and
+/// then its group, so that one wish arrives twice within a millisecond.
 pub(crate) const SAME_SIGNAL: Nanos = Nanos::from_millis(1000);
 
-/// A flag that the first signal sets. A second SIGINT or SIGTERM ends the program if it arrives later than [`SAME_SIGNAL`].
+/// A flag that the first signal sets. A second SIGINT or SIGTERM ends the program if it arrives later than
+/// [`SAME_SIGNAL`].
 ///
-/// In a process that another one watches, the watching process counts: a service manager signals both, and the same signal
-/// must not count twice.
+/// In a process that another one watches, the watching process counts: a service manager signals both, and the same
+/// signal must not count twice.
 pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
     let [stop, again] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     for signal in ending() {
@@ -62,17 +64,22 @@ pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
 /// Sets the flag once [`SAME_SIGNAL`] has passed since the first SIGINT or SIGTERM.
 fn set_behind_first(again: Arc<AtomicBool>) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("can't watch for signals")?;
-    let wait = move || {
-        if signals.forever().next().is_some() {
-            thread::sleep(SAME_SIGNAL.duration());
-            again.store(true, Ordering::Relaxed);
-        }
-    };
-    thread::Builder::new().name("signals".into()).spawn(wait).map(drop).context("can't watch for signals")
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || wait_and_set(&mut signals, &again))
+        .map(drop)
+        .context("can't watch for signals")
 }
 
-/// A file that grows beyond the limit of this process (`ulimit -f`) is an error of the write, as a full disk is, and not
-/// the end of the program.
+fn wait_and_set(signals: &mut Signals, again: &AtomicBool) {
+    if signals.forever().next().is_some() {
+        thread::sleep(SAME_SIGNAL.duration());
+        again.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A file that grows beyond the limit of this process (`ulimit -f`) is an error of the write, as a full disk is, and
+/// not the end of the program.
 pub(crate) fn report_file_size_limit() -> Result<()> {
     flag::register(SIGXFSZ, Arc::default()).map(drop).context("can't watch for signals")
 }

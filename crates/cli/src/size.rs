@@ -31,7 +31,8 @@ pub(crate) struct Size {
     /// A directory in its place: for how long each instrument of the catalogue can be recorded there
     #[arg(value_name = "NAME|DIRECTORY")]
     name: String,
-    /// Print for how long these directories have room for the instrument. With --write-rate or --record, print what it needs too
+    /// Print for how long these directories have room for the instrument. With --write-rate or --record, size the
+    /// recorders too
     #[arg(value_name = "DIRECTORY")]
     to: Vec<PathBuf>,
     /// Leave this free on each storage of the directories
@@ -147,7 +148,7 @@ impl Size {
         Ok((facility, instruments))
     }
 
-    /// The directories whose room is asked for; `None` if there is none.
+    /// The directories of the question; `None` if it has none.
     fn rooms(&self) -> anyhow::Result<Option<Rooms>> {
         let place = Path::new(&self.name);
         if self.to.is_empty() && !place.is_dir() {

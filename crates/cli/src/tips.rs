@@ -1,5 +1,5 @@
-//! Tips for arguments that the program does not know: options of fio, IOR and elbencho, words for its commands, and values whose unit
-//! stands apart.
+//! Tips for arguments that the program does not know: options of fio, IOR and elbencho, words for its commands, and
+//! values whose unit stands apart.
 
 use clap::{
     Error,
@@ -11,7 +11,7 @@ use nilometer_model::{Bytes, Frequency, LinkRate, Nanos};
 const OWN_PLAN: &str =
     "`nilometer plan show quick --toml > mine.toml` begins a plan of your own, `--plan mine.toml` runs it";
 
-/// Options of other programs, and where Nilometer has what they set.
+/// Options of other programs, and their counterparts in Nilometer.
 const FOREIGN: [(&[&str], &str); 12] = [
     (
         &["--bs", "--block", "--blocksize", "--block-size", "--transfersize", "-b", "-t"],

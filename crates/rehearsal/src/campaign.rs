@@ -1,4 +1,4 @@
-//! A campaign in virtual time: the recorder itself, on a storage of which everything is known.
+//! A campaign in virtual time: the recorder itself, on storage with known properties.
 
 use std::sync::{
     Arc,
@@ -48,8 +48,8 @@ struct VirtualCampaign<'a> {
     samples: Vec<Measured>,
 }
 
-/// Records as `evaluate --for` does: at the instrument's rate, then in passes at full speed, with and without a reader in the
-/// same rounds.
+/// Records as `evaluate --for` does: at the instrument's rate, then in passes at full speed, with and without a
+/// reader in the same rounds.
 pub fn results(case: &StorageCase) -> Results {
     let mut running = VirtualCampaign { case, at: 0.0, cache: None, samples: Vec::new() };
     let with_readers = case.readers_cost > 0.0;

@@ -1,7 +1,9 @@
-//! Campaigns in virtual time: the recorder itself, on simulated storage of which everything is known. `nilometer demo` shows three
-//! of them, and `nilometer-bench verdict` holds thousands of verdicts against the truth.
+//! Campaigns in virtual time: the recorder itself, on simulated storage with known properties. `nilometer demo` shows
+//! three of them, and `nilometer-bench verdict` holds thousands of verdicts against the truth.
 //!
 //! Nothing here touches a disk, and forty seconds of recording take milliseconds.
+
+#![forbid(unsafe_code)]
 
 mod campaign;
 mod demo;

@@ -1,8 +1,9 @@
-//! Storage systems of which everything is known: their speed in the long run, their stalls, the volume of their cache, the
+//! Storage systems with known properties: their speed in the long run, their stalls, the volume of their cache, the
 //! cost of readers.
 //!
-//! Everything is scaled down: a frame has 64 KiB (smaller ones are written together) instead of several MB, and rates are as
-//! much lower, so that a recording of 40 s at 100 frames a second is computed in milliseconds. Times are as they are.
+//! Everything is scaled down: a frame has 64 KiB (smaller ones are written together) instead of several MB, and rates
+//! are as much lower, so that a recording of 40 s at 100 frames a second is computed in milliseconds. Times are as
+//! they are.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ const CAMPAIGN: f64 = 400.0;
 /// Pieces in which the speed changes.
 const PIECE: Nanos = Nanos::from_millis(50);
 
-/// A kind of storage, by what makes it hard to judge.
+/// A kind of storage, by the property that makes it hard to judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorageKind {
     /// Always the same rate.
@@ -106,7 +107,7 @@ pub struct StorageCase {
 pub struct StallPattern {
     /// From one stall to the next.
     pub period: f64,
-    /// Of a stall.
+    /// The length of a stall.
     pub length: f64,
     phase: f64,
 }
@@ -198,8 +199,9 @@ impl StorageCase {
         self.stalls.map(|stalls| stalls.length * self.frame_rate + 2.0)
     }
 
-    /// True if a long recording must lose frames, beside readers if there are any: the storage is too slow, or stands still for
-    /// longer than the buffer lasts. `None` if it is so close to both that no recording of this length can tell.
+    /// True if a long recording must lose frames, beside readers if there are any: the storage is too slow, or stands
+    /// still for longer than the buffer lasts. `None` if it is so close to both that no recording of this length can
+    /// tell.
     pub fn must_lose(&self) -> Option<bool> {
         let fill = self.frames_of_stall().map_or(0.0, |frames| frames / self.slots as f64);
         let beside_readers = self.margin * (1.0 - self.readers_cost);

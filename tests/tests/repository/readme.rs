@@ -239,7 +239,7 @@ fn exit_codes_are_in_the_help_and_options_stand_under_their_own_heading() {
     }
     let evaluate = help(&["evaluate", "--help"]);
     let (options, recordings) = evaluate.split_once("\nRecordings:\n").expect("a heading");
-    for option in ["--record <", "--resume", "--seed <", "--time-limit <"] {
+    for option in ["--record <", "      --resume\n", "--seed <", "--time-limit <"] {
         assert!(options.contains(option) && !recordings.contains(option), "{option} in {evaluate}");
     }
     assert!(recordings.contains("--find-limit"), "{evaluate}");

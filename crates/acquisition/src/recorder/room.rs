@@ -2,7 +2,6 @@
 
 use nilometer_model::TargetDescription;
 
-use super::status::{LaneStatus, LaneWatch};
 use crate::sink::Gauge;
 
 /// The free space of a lane's storage.
@@ -39,10 +38,9 @@ impl LaneSpace {
     }
 }
 
-/// The bytes that the lanes which still write may fill, each storage counted once. `None` for a ring, which never
-/// fills up, and if no lane writes.
-pub(super) fn usable(lanes: &[LaneWatch]) -> Option<u64> {
-    let spaces: Vec<_> = lanes.iter().filter(|lane| lane.writes()).map(LaneWatch::space).collect();
+/// The bytes that lanes with these spaces may fill, each storage counted once. `None` for a ring, which never fills up,
+/// and without a lane.
+pub(super) fn usable(spaces: &[&LaneSpace]) -> Option<u64> {
     if spaces.is_empty() || spaces.iter().any(|space| space.is_ring) {
         return None;
     }
@@ -51,10 +49,9 @@ pub(super) fn usable(lanes: &[LaneWatch]) -> Option<u64> {
     Some(each.fold(0, u64::saturating_add))
 }
 
-/// Seconds until `usable` bytes are full at the mean rate at which the lanes wrote for `seconds`. `None` if the room is
-/// unknown or the lanes wrote nothing yet.
-pub(super) fn seconds_left(usable: Option<u64>, lanes: &[LaneStatus], seconds: f64) -> Option<f64> {
-    let written: u64 = lanes.iter().map(|lane| lane.written_bytes).sum();
+/// Seconds until `usable` bytes are full at the mean rate at which the lanes wrote `written` bytes in `seconds`. `None` if
+/// the room is unknown or the lanes wrote nothing yet.
+pub(super) fn seconds_left(usable: Option<u64>, written: u64, seconds: f64) -> Option<f64> {
     let rate = written as f64 / seconds;
     (rate.is_finite() && rate > 0.0).then(|| usable.map(|usable| usable as f64 / rate)).flatten()
 }
@@ -71,28 +68,21 @@ mod tests {
     fn shared_storage_counts_once_and_its_reserve_too() {
         let one = Gauge::with_reserve(10);
         let lanes = [space(&one, 100), space(&one.beside(), 100), space(&Gauge::with_reserve(10), 50)];
-        let watched = |ended: &[bool]| {
-            let each = lanes.iter().zip(ended).map(|(lane, ended)| {
-                let space = LaneSpace { gauge: lane.gauge.clone(), ..*lane };
-                LaneWatch::of_space(space, *ended)
-            });
-            each.collect::<Vec<_>>()
-        };
-        assert_eq!(usable(&watched(&[false; 3])), Some(90 + 40));
-        assert_eq!(usable(&watched(&[true, false, true])), Some(90), "a lane that failed fills nothing");
-        assert_eq!(usable(&watched(&[true; 3])), None);
+        let all: Vec<_> = lanes.iter().collect();
+        assert_eq!(usable(&all), Some(90 + 40));
+        assert_eq!(usable(&all[1..2]), Some(90), "a lane that failed fills nothing");
+        assert_eq!(usable(&[]), None);
         one.read(|| Some(30));
-        assert_eq!(usable(&watched(&[false; 3])), Some(20 + 40), "after a reading");
+        assert_eq!(usable(&all), Some(20 + 40), "after a reading");
         let ring = LaneSpace { gauge: None, at_start: 100, is_ring: true };
-        assert_eq!(usable(&[LaneWatch::of_space(ring, false)]), None);
+        assert_eq!(usable(&[&ring]), None);
     }
 
     #[test]
     fn time_left_follows_from_the_bytes_written() {
-        let lane = |written_bytes| LaneStatus { written_bytes, ..LaneStatus::default() };
-        assert_eq!(seconds_left(Some(600), &[lane(50), lane(100)], 10.0), Some(40.0));
-        assert_eq!(seconds_left(Some(600), &[lane(0)], 10.0), None, "nothing is written yet");
-        assert_eq!(seconds_left(Some(600), &[lane(5)], 0.0), None);
-        assert_eq!(seconds_left(None, &[lane(5)], 1.0), None);
+        assert_eq!(seconds_left(Some(600), 150, 10.0), Some(40.0));
+        assert_eq!(seconds_left(Some(600), 0, 10.0), None, "nothing is written yet");
+        assert_eq!(seconds_left(Some(600), 5, 0.0), None);
+        assert_eq!(seconds_left(None, 5, 1.0), None);
     }
 }

@@ -250,25 +250,9 @@ impl LaneWatch {
         }
     }
 
-    /// True until the lane has ended.
-    pub(super) fn writes(&self) -> bool {
-        self.ended.is_none()
-    }
-
-    pub(super) fn space(&self) -> &LaneSpace {
-        &self.space
-    }
-
-    #[cfg(test)]
-    pub(super) fn of_space(space: LaneSpace, has_failed: bool) -> Self {
-        LaneWatch {
-            path: PathBuf::new(),
-            written: Arc::default(),
-            counts: Arc::default(),
-            space,
-            is_memory: false,
-            ended: has_failed.then_some(Ending::Hung),
-        }
+    /// The lane's storage, until the lane has ended.
+    fn filled_space(&self) -> Option<&LaneSpace> {
+        self.ended.is_none().then_some(&self.space)
     }
 
     /// The counter of the lane's written bytes.
@@ -321,8 +305,10 @@ impl Recorder {
     /// Returns the current status. Rates compare this call with earlier ones, over about a second.
     pub fn status(&mut self) -> Status {
         let counted = self.counted_status();
-        let usable_bytes = usable(&self.watched);
-        let room_seconds = seconds_left(usable_bytes, &counted.lanes, counted.seconds);
+        let spaces: Vec<_> = self.watched.iter().filter_map(LaneWatch::filled_space).collect();
+        let usable_bytes = usable(&spaces);
+        let written = counted.lanes.iter().map(|lane| lane.written_bytes).sum();
+        let room_seconds = seconds_left(usable_bytes, written, counted.seconds);
         Status { memory: MemoryStatus::of(&self.memory), usable_bytes, room_seconds, ..counted }
     }
 

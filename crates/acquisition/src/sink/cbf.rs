@@ -27,7 +27,7 @@ impl FrameEncoder for CbfEncoder {
     fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs {
         scratch.clear();
         byte_offset::encode_bytes(&slot[..4 * self.picture.pixels()], scratch);
-        // As in the name of the file, pictures count from 1.
+        // Pictures count from 1, like the names of files.
         let name = format!("{}_{:05}", self.name, number + 1);
         let mut rest = into;
         let room = rest.len();

@@ -6,7 +6,7 @@ use nilometer_plan::Results;
 use super::{called, figures, roughly};
 use crate::screen::{Screen, ScreenContent};
 
-/// A view of a campaign: its place, its figures, the rate as a curve, and the lines of what was measured.
+/// A view of a campaign: its place, its figures, the rate as a curve, and a line for each measurement.
 #[derive(Debug)]
 pub(super) struct CampaignScreen {
     screen: Screen,

@@ -2,6 +2,7 @@
 
 mod disks;
 mod every_series;
+mod figures;
 mod live;
 mod parts;
 mod recording_screen;
@@ -21,7 +22,7 @@ use clap::{Args, ValueEnum};
 use nilometer_acquisition::{Outcome as Recorded, Recorder};
 use nilometer_cluster::launched_here;
 use nilometer_intake::joined::JoinedTally;
-use nilometer_model::{Bytes, Moment, Nanos, packets::PacketShare};
+use nilometer_model::{Bytes, Moment, Nanos, StorageRoom, packets::PacketShare};
 use nilometer_service::{
     AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, RecordOptions,
     RecordingAccount, RecordingSettings, ServiceState, StatusServer, TlsFiles, recording::ended::fault_of,
@@ -252,10 +253,10 @@ fn follow(
     outcome
 }
 
-/// That packets are recorded from now on, how many came too early, and for how long the storage has room.
+/// The line at the start: the source, packets that came too early, and the room of the storage.
 fn begins(prepared: &PreparedRecording, settings: &RecordingSettings) -> String {
     let PreparedRecording { recorder, name, from, room, .. } = prepared;
-    let storage = settings.room(prepared).map_or_else(String::new, |room| format!("; {room}"));
+    let storage = storage_room(prepared, settings).map_or_else(String::new, |room| format!("; {room}"));
     let Some(room) = room else { return format!("recording {name} from {from}{storage}") };
     let early = match recorder.traffic().unwrap_or_default().counted.early {
         0 => String::new(),
@@ -266,9 +267,14 @@ fn begins(prepared: &PreparedRecording, settings: &RecordingSettings) -> String 
     )
 }
 
+/// The room of the recording's directories.
+fn storage_room(prepared: &PreparedRecording, settings: &RecordingSettings) -> Option<StorageRoom> {
+    settings.room(prepared.targets.iter().map(|target| target.description()))
+}
+
 /// A warning if the storage is full before the recording has taken as long as it should.
 fn too_long(prepared: &PreparedRecording, settings: &RecordingSettings) -> Option<String> {
-    let room = settings.room(prepared)?;
+    let room = storage_room(prepared, settings)?;
     let wishes = settings.wishes();
     let duration = wishes.duration.or_else(|| wishes.stop.map(Calendar::left_until))?;
     let warning = room.shortage(duration)?;

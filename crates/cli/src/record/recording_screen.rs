@@ -3,10 +3,11 @@
 use nilometer_acquisition::{LaneStatus, Status};
 use nilometer_model::Bytes;
 
-use super::live::parts;
+use super::figures::parts;
 use crate::screen::{Screen, ScreenContent};
 
-/// A view of a recording: the figures of this moment, the fill level of the buffer, the rate as a curve, and the directories.
+/// A view of a recording: the figures of this moment, the fill level of the buffer, the rate as a curve, and the
+/// directories.
 #[derive(Debug)]
 pub(super) struct RecordingScreen {
     screen: Screen,

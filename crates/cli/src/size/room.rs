@@ -1,5 +1,5 @@
-//! `nilometer size NAME DIRECTORY`: for how long the storage of these directories has room for an instrument, or for each of the
-//! catalogue.
+//! `nilometer size NAME DIRECTORY`: for how long the storage of these directories has room for an instrument, or for
+//! each of the catalogue.
 
 use std::{fmt::Write, path::PathBuf};
 
@@ -34,8 +34,8 @@ impl Rooms {
         let widest = self.instruments.iter().map(|instrument| instrument.name.len()).max().unwrap_or(0);
         let mut text = format!("{}: {} of each storage stays free\n", names.join(", "), self.reserve);
         for instrument in &self.instruments {
-            let (name, room) = (&instrument.name, self.room(instrument));
-            writeln!(text, "  {name:widest$}  {room}").expect("a string takes all");
+            let room = self.room(instrument);
+            writeln!(text, "  {:widest$}  {room}", instrument.name).expect("a string takes all");
         }
         text
     }

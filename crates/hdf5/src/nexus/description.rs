@@ -1,6 +1,6 @@
 //! The description of a detector and of a recording with it.
 
-use super::goniometer::AxisRotation;
+use super::axis_rotation::AxisRotation;
 use crate::tree::{FrameFilter, FramesShape, NumberType, TreeValue};
 
 /// A detector and a recording with it, as far as the user states it. The file omits values that are not stated.

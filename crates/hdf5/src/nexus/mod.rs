@@ -7,6 +7,7 @@
 //!
 //! The definitions are those of <https://manual.nexusformat.org> (NXDL 2024.02 and later).
 
+mod axis_rotation;
 mod description;
 mod goniometer;
 mod mx;
@@ -17,8 +18,9 @@ mod stated;
 #[cfg(test)]
 mod tests;
 
+pub use axis_rotation::{AxisRotation, GoniometerAxis};
 pub use description::{BeamCenter, DetectorDescription, PixelSize};
-pub use goniometer::{AngleColumn, AxisRotation, GoniometerAxis};
+pub use goniometer::AngleColumn;
 pub use mx::nxmx;
 pub use plain::nexus_plain;
 pub use recorder::{RecorderColumn, RecordingTotals, closing, ending};

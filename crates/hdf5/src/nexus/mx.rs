@@ -14,8 +14,9 @@
 
 use super::{
     FRAMES_PATH,
+    axis_rotation::GoniometerAxis,
     description::{DetectorDescription, PixelSize},
-    goniometer::{GoniometerAxis, arm, with_arm, with_sample_axes},
+    goniometer::{arm, with_arm, with_sample_axes},
     recorder::recorder_group,
     stated::{NOT_STATED, Stated, demanded_number, demanded_text, measured, user_values},
 };

@@ -142,15 +142,17 @@ impl Said<'_> {
             Some(MetadataValue::Map(axes)) => axes.as_slice(),
             _ => &[],
         };
-        let rotation = |axis: GoniometerAxis| {
-            let name = axis.name();
-            if let Some(MetadataValue::Map(fields)) = find(goniometer, name) {
-                return rotation_of(axis, find(fields, "start"), find(fields, "increment"));
-            }
-            let [start, increment] = ["start", "increment"].map(|of| format!("{name}_{of}"));
-            rotation_of(axis, find(&self.fields, &start), find(&self.fields, &increment))
-        };
+        let rotation = |axis: GoniometerAxis| self.rotation(axis, goniometer);
         GoniometerAxis::ALL.into_iter().filter_map(rotation).collect()
+    }
+
+    fn rotation(&self, axis: GoniometerAxis, goniometer: &[MetadataField]) -> Option<AxisRotation> {
+        let name = axis.name();
+        if let Some(MetadataValue::Map(fields)) = find(goniometer, name) {
+            return rotation_of(axis, find(fields, "start"), find(fields, "increment"));
+        }
+        let [start, increment] = ["start", "increment"].map(|of| format!("{name}_{of}"));
+        rotation_of(axis, find(&self.fields, &start), find(&self.fields, &increment))
     }
 
     /// The mask of the first channel, if it has the shape of the images. In version 1 it has no channel name.

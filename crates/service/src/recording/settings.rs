@@ -21,7 +21,6 @@ use super::{
     memory::MemoryWishes,
     options::RecordOptions,
     place::{KEPT, check_align, check_mounted, check_name, check_place, check_slots},
-    prepare::PreparedRecording,
     source::{PacketSource, RecordedSource},
 };
 use crate::error::{ServiceError, require};
@@ -177,12 +176,11 @@ impl RecordingSettings {
         reserve_of(&self.wishes)
     }
 
-    /// The room that the storage of a prepared recording has for its packets. `None` for a ring, which never fills up, and for
-    /// a series, whose rate nobody announces.
-    pub fn room(&self, prepared: &PreparedRecording) -> Option<StorageRoom> {
+    /// The room that the storage of these directories has for the recording's packets. `None` for a ring, which never
+    /// fills up, and for a series, whose rate nobody announces.
+    pub fn room<'a>(&self, on: impl IntoIterator<Item = &'a TargetDescription>) -> Option<StorageRoom> {
         let instrument = self.instrument().filter(|_| self.wishes.keep.is_none())?;
-        let described = prepared.targets.iter().map(|target| target.description());
-        Some(StorageRoom::on(described, self.reserve(), instrument.written_rate()))
+        Some(StorageRoom::on(on, self.reserve(), instrument.written_rate()))
     }
 
     pub(super) fn reorder_window(&self) -> ReorderWindow {

@@ -24,7 +24,7 @@ fn leaf_of(name: &str) -> Option<LeafValue> {
         "String" => leaf("a text", "texts", "\"\""),
         "PathBuf" => leaf("a path", "paths", ""),
         "bool" => leaf("true or false", "", "false"),
-        "u8" | "u16" | "u32" | "u64" | "usize" => leaf("a whole number", "whole numbers", "0"),
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => leaf("a whole number", "whole numbers", "0"),
         "f64" => leaf("a number", "numbers", "0.0"),
         "Bytes" => leaf("a size, such as \"4 MiB\"", "sizes", "\"0 B\""),
         "ByteRate" => leaf("a rate, such as \"500 MB/s\"", "rates", "\"0 B/s\""),
