@@ -53,7 +53,7 @@ fn given(needed: Bytes) -> Option<Bytes> {
 
 fn buffer(given: Option<Bytes>, needed: Bytes) -> Finding {
     let Some(given) = given else {
-        return Finding::new("socket buffer", Verdict::Bad, "the kernel gives this user no socket");
+        return Finding::new("socket buffer", Verdict::Bad, "can't open a UDP socket");
     };
     let found = format!("the kernel gives this user {given}; 20 ms without a processor need {needed}");
     Finding::holds("socket buffer", given >= needed, found)

@@ -432,7 +432,7 @@ impl Hdf5Export<'_> {
             let path = directory.path().join(format!("{}{SUFFIX}", self.stem));
             let right = match read_back_stacks(&path, &self.contents, &made.read, &goes_on) {
                 Err(StackFault::Interrupted) => Err(StackFault::Interrupted.into()),
-                right => right.context("it differs from the recording when read back; export removed it"),
+                right => right.context("it is not right when read back; export removed it"),
             }?;
             return Ok(ReadBack { right, unchecked: 0, cold });
         }
