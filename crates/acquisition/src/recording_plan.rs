@@ -283,8 +283,8 @@ impl RecordingPlan {
         }
         let buffer = self.buffer;
         Err(format!(
-            "--buffer {buffer}: too small for {lanes} writers of {line} frames each (a scan line, or the channels \
-             of an image): give {needed}, or one directory and one writer"
+            "--buffer {buffer}: too small for {lanes} writers of {line} frames each (a scan line, or all channels): \
+             give {needed}, or one directory and one writer"
         ))
     }
 

@@ -183,8 +183,9 @@ impl Interference {
             let got = level.got();
             sentences.push(format!("{}{got}", told(&beside, level.rate, level.p99)));
         }
-        sentences
-            .extend(self.idle.iter().map(|load| format!("{load} did nothing beside it: that is no level")));
+        sentences.extend(
+            self.idle.iter().map(|load| format!("{load} did nothing beside it: this level does not count")),
+        );
         sentences
     }
 
@@ -243,7 +244,7 @@ impl LoadLevel {
         let operations = self.done.operations as f64 / seconds;
         let rate = self.done.rate();
         if let Some(frames) = &self.done.frames {
-            return format!("; of the instrument {rate} were stored, {}", lost_words(frames));
+            return format!("; the recorder stored {rate} of the instrument, {}", lost_words(frames));
         }
         let moved = if rate > ByteRate(0.0) { format!("{rate}, ") } else { String::new() };
         let latency = self.done.latency().map(|mean| format!(" of {mean} each")).unwrap_or_default();
@@ -330,7 +331,8 @@ mod tests {
         );
         let idle = said.last().expect("sentences");
         assert!(
-            idle.starts_with("2 workers of") && idle.ends_with("did nothing beside it: that is no level"),
+            idle.starts_with("2 workers of")
+                && idle.ends_with("did nothing beside it: this level does not count"),
             "{idle}"
         );
         rest(&mut results, 1);

@@ -79,7 +79,7 @@ impl Clean {
                 )));
             }
             (_, left) => {
-                return Err(Failure::Run(anyhow!("left {left} that could not be proved to be ours")));
+                return Err(Failure::Run(anyhow!("left {left}: no proof that Nilometer made it")));
             }
         }
         Ok(())

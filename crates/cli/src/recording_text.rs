@@ -75,7 +75,7 @@ pub(crate) fn sources(scan: &Scan) -> Vec<String> {
         return Vec::new();
     }
     let line = |source: &SourceLoss| {
-        format!("of          {}: {} packets did not come", named(source), source.packets)
+        format!("from        {}: {} packets did not come", named(source), source.packets)
     };
     scan.sources.iter().map(line).collect()
 }
@@ -139,9 +139,9 @@ mod tests {
             ..one
         };
         let expected = [
-            "of          thread 3 of station Mc: 5 packets did not come",
-            "of          10.0.0.2:4000: 7 packets did not come",
-            "of          sender 2, thread 1 of station Mc: 1 packets did not come",
+            "from        thread 3 of station Mc: 5 packets did not come",
+            "from        10.0.0.2:4000: 7 packets did not come",
+            "from        sender 2, thread 1 of station Mc: 1 packets did not come",
         ];
         assert_eq!(sources(&scan), expected);
     }

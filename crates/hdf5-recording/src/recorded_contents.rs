@@ -118,10 +118,7 @@ fn check_packets(recording: &Recording) -> Result<(), String> {
     if !left_out {
         return Ok(());
     }
-    Err(format!(
-        "{}: packets that did not come are left out in it, so that its frames are at no places of their own",
-        recording.name()
-    ))
+    Err(format!("{}: it leaves out missing packets, so its frames have no fixed places", recording.name()))
 }
 
 /// The compression of a recording's frames, as a filter of HDF5. Frames that did not get smaller are stored

@@ -97,19 +97,15 @@ impl UserLayout {
         let AskedFiles { writers, kept, per_file, scan } = asked;
         let why = match (writers > 1, kept, per_file, scan) {
             _ if !self.has_several_datasets() => return Ok(()),
-            (true, ..) => "by one writer: name one --to, and leave --writers out",
-            (_, true, ..) => "that has all of them: leave --keep out",
+            (true, ..) => "needs one writer: name one --to, and leave --writers out",
+            (_, true, ..) => "keeps all frames: leave --keep out",
             (_, _, true, _) => {
-                "and not into files of a number of frames each: leave --frames-per-file, or frames_per_file of the \
-                                instrument, out"
+                "puts all frames into one file: leave --frames-per-file, or frames_per_file of the instrument, out"
             }
-            (_, _, _, true) => "in a row each, and in no scan: leave --scan, or scan of the instrument, out",
+            (_, _, _, true) => "has no scan: leave --scan, or scan of the instrument, out",
             (false, false, false, false) => return Ok(()),
         };
-        Err(format!(
-            "{}: frames go into several datasets by this layout, which are written into one file {why}",
-            self.file
-        ))
+        Err(format!("{}: a layout that puts frames into several datasets {why}", self.file))
     }
 
     pub(crate) fn layout(&self) -> &Hdf5Layout {
@@ -200,7 +196,8 @@ mod tests {
         ] {
             let error = two.check(asked).expect_err(why);
             assert!(
-                error.starts_with("a.toml: frames go into several datasets") && error.contains(why),
+                error.starts_with("a.toml: a layout that puts frames into several datasets")
+                    && error.contains(why),
                 "{error}"
             );
             assert_eq!(UserLayout::of("a.toml", TOML.as_bytes()).expect("valid").check(asked), Ok(()));

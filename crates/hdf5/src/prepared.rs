@@ -52,7 +52,7 @@ impl<'a> Prepared<'a> {
             TreeValue::Texts(texts) => Self::of_texts(texts, &[texts.len() as u64]),
             TreeValue::ColumnTexts(texts) => Self::of_column_texts(texts),
             TreeValue::AtEnd(wanted) => {
-                let what = format!("{path} wants `{}`, which is known at the end alone", wanted.key);
+                let what = format!("{path} needs `{}`, which only the end of a recording gives", wanted.key);
                 Err(Hdf5Error::Description { what })
             }
         }

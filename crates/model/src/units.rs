@@ -75,7 +75,7 @@ const SIZES: [Unit; 16] = [
     ("G", 1_073_741_824.0),
     ("T", 1_099_511_627_776.0),
 ];
-const SIZE_CHOICES: &str = "B, kB, MB, GB, TB, PB (powers of 1000), KiB, MiB, GiB, TiB, PiB (powers of 1024), or K, M, G, T as dd has them";
+const SIZE_CHOICES: &str = "B, kB, MB, GB, TB, PB (powers of 1000), KiB, MiB, GiB, TiB, PiB (powers of 1024), or K, M, G, T as in dd";
 const RATES: [Unit; 18] = [
     ("B/s", 1.0),
     ("kB/s", 1e3),

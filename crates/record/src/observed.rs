@@ -132,7 +132,7 @@ impl<R: BufRead> ObservedLines<'_, R> {
         let foreign = |hint| ObservedError::Foreign { path: self.path.into(), hint };
         if bytes.starts_with(b"SQLite format 3") {
             return Err(foreign(
-                ": it is a record or another SQLite file, of which a report has one, and first",
+                ": it is a record or another SQLite file: a report takes one record, as its first file",
             ));
         }
         let said: serde_json::Value = serde_json::from_slice(&bytes).map_err(|_| foreign(""))?;

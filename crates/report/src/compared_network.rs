@@ -9,7 +9,7 @@ use nilometer_analysis::{
 use super::words::NONE;
 
 /// The note above the figures.
-pub(super) const NOTE: &str = "measured once for all targets of a record, shown under the first; rates are \
+pub(super) const NOTE: &str = "measured once for all targets of a record, shown under the first. Rates are \
                                as received, all flows together; for UDP the highest rate without a lost \
                                packet, searched once";
 

@@ -8,8 +8,8 @@ use super::words;
 pub(super) const COLUMNS: [&str; 4] = ["at once", "rate", "efficiency", "the tool alone"];
 
 /// The explanation of the table.
-pub(super) const LEGEND: &str = "the first N at once: all their data over the time until the last was done; \
-                                 efficiency is that rate over the sum of each one's rate alone; the tool \
+pub(super) const LEGEND: &str = "the first N at once: all their data over the time until the last was done. \
+                                 Efficiency is that rate over the sum of each one's rate alone. The tool \
                                  alone: its rate onto `null:`, with as many workers";
 
 /// The tool affects a rate that is not below its own rate by this factor.

@@ -17,9 +17,9 @@ pub(super) const COLUMNS: [&str; 6] =
     ["", "rate", "slowest flow", "round trip", "sent again", "processor s/GB"];
 
 /// The explanation of the columns.
-pub(super) const LEGEND: &str = "received rate of all flows together; the slowest flow's share of the mean; \
+pub(super) const LEGEND: &str = "received rate of all flows together; slowest flow's share of the mean; \
                                  smoothed round trip under load; retransmitted segments; processor time of \
-                                 sending and of receiving threads";
+                                 senders and receivers";
 
 /// `node1  10.1.0.1 (2 processes)`.
 pub(super) fn machine_words(machine: &NetworkMachine) -> String {
@@ -102,7 +102,7 @@ fn loss_sentence(found: LossFreeRate, names: &[String]) -> String {
     let LossFreeRate { from, to, whole, lossy } = found;
     let way = format!("UDP, {} to {}", names[from], names[to]);
     match (whole, lossy) {
-        (Some(whole), None) => format!("{way}: no packet lost at {}, the most that was sent", whole.bits()),
+        (Some(whole), None) => format!("{way}: no packet lost at {}, the highest rate sent", whole.bits()),
         (Some(whole), Some(lossy)) => {
             format!("{way}: no packet lost at {}, some at {}", whole.bits(), lossy.bits())
         }

@@ -174,7 +174,7 @@ fn interval(summary: &Summary, quantity: Quantity) -> Option<String> {
 
 fn latencies(outcome: &CellOutcome<'_>) -> Option<String> {
     let count = outcome.latency.filter(|latency| latency.count() > 0)?.count();
-    Some(format!("latencies: from the {count} operations of the samples that are used, all together"))
+    Some(format!("latencies: from all {count} operations of the used samples together"))
 }
 
 /// Lists measurements of the cell that the machine spoilt and that were repeated in the same round. Their

@@ -245,8 +245,7 @@ fn seen_in_words(seen: &FilesSeen) -> String {
     } else {
         format!(
             "close-to-open is NOT kept: of {files} files, {missing} were missing, {short} short and {stale} \
-             stale after their close; {never} never became whole and right; the others did within {longest} \
-             of it"
+             stale after their close. Never whole and right: {never}; the others became so within {longest}"
         )
     };
     let order = match out_of_order {

@@ -139,28 +139,26 @@ fn traffic(page: &mut MetricsPage, status: &Status) {
     );
     page.gauge("network_failed", "1 if the network gave up.", flag(status.fault.is_some()));
     let stages = [
-        (
-            "received",
-            "of the stream that the recorder placed in memory",
-            status.received_packets,
-            status.received_bytes,
-        ),
+        ("received", "placed in memory", status.received_packets, status.received_bytes),
         (
             "acknowledged",
-            "of the stream that the recorder has written: they survive its death",
+            "has written: they survive its death",
             status.acknowledged_packets,
             status.acknowledged_bytes,
         ),
-        (
-            "durable",
-            "of the stream that the recorder has synced: they survive a loss of power",
-            status.durable_packets,
-            status.durable_bytes,
-        ),
+        ("durable", "has synced: they survive a loss of power", status.durable_packets, status.durable_bytes),
     ];
     for (name, which, packets, bytes) in stages {
-        page.counter(&format!("{name}_packets"), &format!("Packets {which}."), packets);
-        page.counter(&format!("{name}_bytes"), &format!("Bytes of packets {which}."), bytes);
+        page.counter(
+            &format!("{name}_packets"),
+            &format!("Packets of the stream that the recorder {which}."),
+            packets,
+        );
+        page.counter(
+            &format!("{name}_bytes"),
+            &format!("Bytes of packets of the stream that the recorder {which}."),
+            bytes,
+        );
     }
     page.gauge("recording_seconds", "Seconds since the first packet of the recording.", status.seconds);
     page.gauge(

@@ -96,7 +96,7 @@ fn a_number_of_elements_that_can_not_be_is_refused() {
     for (volumes, said) in [
         ("1", "a whole number of targets from 2 on"),
         ("\"all\"", "`alone`, `together`, or a whole number"),
-        ("2", "name as many targets as one volume needs"),
+        ("2", "name as many as a volume needs"),
     ] {
         fs::write(home.path().join("plan.toml"), plan(volumes, 1)).expect("space");
         let ended = start(home.path(), &["evaluate", "--plan", "./plan.toml", "target"]).end(LIMIT);

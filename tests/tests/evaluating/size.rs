@@ -34,7 +34,7 @@ fn wa105_is_sized_and_checked() {
         "(given: --write-rate)",
         "longest stall        1 s (assumed",
         "nothing was lost",
-        "With one storage server fewer, and nothing kept free, it is too much",
+        "With one storage server fewer, and nothing kept free, the streams are too much",
     ] {
         assert!(ended.stdout.contains(part), "{part} is missing in:\n{}", ended.stdout);
     }

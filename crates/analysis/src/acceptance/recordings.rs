@@ -64,7 +64,7 @@ fn lost(limit: LossLimit, made: &[&Ingest], run: &RecordingRun) -> Found {
             let words = if lost == 0 {
                 format!("{counted}, which proves fewer than {high:.3} losses in {within} (95 %)")
             } else {
-                format!("{counted}: fewer than {high:.3} in {within} (95 %), if each was lost by itself")
+                format!("{counted}: fewer than {high:.3} in {within} (95 %), if losses are independent")
             };
             Found::of(high <= count, low > count, words)
         }
@@ -94,7 +94,7 @@ fn at_least(least: f64, samples: &[&Sample]) -> Found {
 
 fn durable(most: Nanos, made: &[&Ingest]) -> Found {
     if made.iter().any(|ingest| ingest.durable.count() == 0) {
-        return Found::undecided("nothing says when frames were durable");
+        return Found::undecided("the record does not show when frames became durable");
     }
     let shares: Vec<DurableShare> = made.iter().map(|ingest| DurableShare::of(ingest, most)).collect();
     let least = shares.iter().map(|share| share.least).fold(1.0, f64::min);

@@ -168,7 +168,7 @@ fn where_nothing_follows_it_is_invalid_unless_something_else_fails() {
         (changed(|sample| sample.invalid.clone_from(&starved)), "INVALID: the tool itself waited"),
         (
             changed_ingest(|ingest| ingest.durable = Histogram::default()),
-            "nothing says when frames were durable",
+            "the record does not show when frames became durable",
         ),
         (changed(|sample| sample.device = None), "does not see the device's flushes"),
         (

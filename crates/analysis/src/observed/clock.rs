@@ -80,7 +80,7 @@ pub(super) fn clock_words(agreement: ClockAgreement, host: &str, offset: i64) ->
             format!("{said}: the figures may belong to another moment; `--offset {host}=+0.35s` corrects it")
         }
         0 => said,
-        offset => format!("{said}; {} was added to its times, as asked", signed(offset)),
+        offset => format!("{said}; {} was added to its times by --offset", signed(offset)),
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
         assert!(words(ClockAgreement::ObservedFree, 0).contains("`--offset oss1=+0.35s` corrects it"));
         assert!(
             words(ClockAgreement::ObservedFree, -350_000_000)
-                .ends_with("; -350 ms was added to its times, as asked")
+                .ends_with("; -350 ms was added to its times by --offset")
         );
         assert!(ClockAgreement::Within(Nanos::from_millis(16_000)).is_doubtful());
     }

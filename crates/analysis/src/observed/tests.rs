@@ -95,7 +95,7 @@ fn what_no_two_looks_lie_within_is_said_and_so_is_what_nobody_saw() {
     let results = results(5);
     let log = CorrectedLog { log: MadeUpServer::new("oss1", 1, 1).log(300, 400), offset: 0 };
     let run = Study::of(&results).with_observed(&[log]).observed.expect("a run");
-    assert_eq!(run.sentences(&run.cells[0]), ["nobody was observed at that time"]);
+    assert_eq!(run.sentences(&run.cells[0]), ["no machine was observed at that time"]);
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl ObservedRun {
         let observed = self.machines.iter().flat_map(|machine| &machine.series.spans).copied();
         let observed = observed.reduce(ObservedRange::and);
         if !cell.repeats.iter().any(|repeat| observed.is_some_and(|observed| observed.meets(*repeat))) {
-            return "nobody was observed at that time".into();
+            return "no machine was observed at that time".into();
         }
         format!(
             "no two looks lie within a repeat: the longest took {longest}, and looks are {} apart (--interval)",

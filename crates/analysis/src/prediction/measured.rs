@@ -342,7 +342,7 @@ impl fmt::Display for Withheld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = |bytes: u64| nilometer_model::Bytes(bytes);
         match self {
-            Withheld::TargetGivenUp => f.write_str("the target was given up"),
+            Withheld::TargetGivenUp => f.write_str("Nilometer gave up the target"),
             Withheld::NotMeasured(kind) => f.write_str(kind.asked()),
             Withheld::NotRecorded => f.write_str("it was not recorded there"),
             Withheld::NotDurable(stage) => write!(f, "the stage did not make its data durable ({stage})"),

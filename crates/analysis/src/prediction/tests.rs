@@ -205,7 +205,7 @@ fn what_is_not_measured_is_not_predicted() {
     let mut given_up = measured();
     given_up.targets[0].left_out = Some("it hung".into());
     assert_eq!(table(&given_up), []);
-    assert_eq!(reasons(&given_up)[0], "large: the target was given up");
+    assert_eq!(reasons(&given_up)[0], "large: Nilometer gave up the target");
     assert_eq!(Study::of(&measured()).predictions.rows, [], "no catalogue, no rows");
 }
 

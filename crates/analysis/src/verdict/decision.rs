@@ -157,10 +157,10 @@ impl fmt::Display for Doubt {
             }
             Doubt::Cached { came, cache } => write!(
                 f,
-                "at full speed the storage got {}, and {} of page cache may hold most of it: its own rate \
-                 is unknown; record longer, or past the cache",
-                decimal(*came),
-                decimal(*cache)
+                "at full speed {} of page cache may hold most of the {} written: the storage's rate is unknown; \
+                 record longer, or past the cache",
+                decimal(*cache),
+                decimal(*came)
             ),
             Doubt::NoRate => f.write_str(
                 "the storage's rate in the long run is unknown: the recordings at full speed were too short \
@@ -182,7 +182,7 @@ impl fmt::Display for Doubt {
                  instrument's rate in the long run; record longer"
             ),
             Doubt::Contradiction => f.write_str(
-                "at full speed it took less than the instrument delivers, and yet its buffer did not go on filling; record longer",
+                "at full speed the storage took less than the instrument delivers, yet the buffer stopped filling; record longer",
             ),
         }
     }

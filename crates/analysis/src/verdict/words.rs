@@ -173,7 +173,7 @@ impl Verdict {
         if trial.packets.is_some() {
             write!(f, "; the storage by itself takes {taken}")
         } else if margin.low >= 1.0 {
-            write!(f, "; by itself it takes {taken}, so it is the stalls that lose frames")
+            write!(f, "; by itself it takes {taken}, so the stalls lose the frames")
         } else {
             write!(f, "; in the long run it takes {taken}")
         }
@@ -184,16 +184,13 @@ impl Verdict {
         let mut more: Vec<String> = self.stored.iter().map(|stored| format!("stored as {stored}")).collect();
         more.extend(self.dealt_out.clone());
         if !self.by_itself {
-            more.push("it was recorded with readers, with others or in a condition only".to_owned());
+            more.push("all its recordings had readers, other instruments or a condition".to_owned());
         }
         if let Finding::Carried(trial) | Finding::Lost(trial) = &self.finding {
             // Padding to whole pages makes frames slightly larger.
             if trial.compressed > 1.05 && trial.compressed.is_finite() {
                 let written = ByteRate(self.rate.0 / trial.compressed);
-                more.push(format!(
-                    "compressed {:.1} times, {written} were given to the storage",
-                    trial.compressed
-                ));
+                more.push(format!("compressed {:.1} times: the storage got {written}", trial.compressed));
             }
             more.extend(late(trial, self.volatile));
             more.extend(trial.packets.as_ref().map(network));
@@ -250,7 +247,7 @@ impl Verdict {
             ));
         }
         if beside.hung {
-            sentences.push("the copy hung and was given up; the recording went on without it".into());
+            sentences.push("the copy hung, and the recorder went on without it".into());
         }
         sentences
     }

@@ -26,9 +26,8 @@ pub enum ResolveError {
     },
     /// The plan applies only to other numbers of targets.
     #[error(
-        "{path}: the plan measures nothing there: all its volumes are numbers, and none includes this one \
-         of {targets} targets: name as many targets as one volume needs, or add \"alone\" or \"together\" \
-         to the plan"
+        "{path}: no volume of the plan includes this one of {targets} targets: name as many as a volume needs, \
+         or add \"alone\" or \"together\""
     )]
     NotAmong {
         /// The target.
@@ -37,7 +36,7 @@ pub enum ResolveError {
         targets: usize,
     },
     /// The storage keeps no data to read again.
-    #[error("{path}: keeps nothing, so that nothing can be copied {way} it: name a directory")]
+    #[error("{path} keeps no data, so no copy {way} it is possible: name a directory")]
     KeepsNothing {
         /// The storage.
         path: String,
@@ -94,9 +93,8 @@ pub enum ResolveError {
     },
     /// The target has too little space for the kept part of a recording.
     #[error(
-        "the recording of `{instrument}` needs {needed} on {path}, which has {free} free, and {reserve} \
-         must stay free: name larger storage, an instrument with fewer frames_per_file, a smaller \
-         --reserve, or a smaller --keep (the latest stay)"
+        "`{instrument}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: name \
+         larger storage, fewer frames_per_file, or a smaller --reserve or --keep"
     )]
     Recording {
         /// The instrument's name.
@@ -146,8 +144,8 @@ pub enum ResolveError {
     },
     /// The matrix takes too much time.
     #[error(
-        "the plan takes {needed} even at {rate} and {operations} million operations a second, and its time_limit is \
-         {limit}: leave values out, write a smaller --scale, or a longer time_limit"
+        "the plan takes {needed} even at {rate} and {operations} million operations/s, above its time_limit of {limit}: \
+         leave values out, lower --scale or raise time_limit"
     )]
     Time {
         /// The time at the highest conceivable speed.
@@ -215,8 +213,8 @@ pub enum ResolveError {
     },
     /// There is too little memory.
     #[error(
-        "stage `{stage}` needs {needed} of buffers; it may use half of the {available} of memory that are \
-         available{limit}: write a smaller buffer (--buffer {}), fewer workers or smaller blocks",
+        "stage `{stage}` needs {needed} of buffers, more than half of {available} of available \
+         memory{limit}: write a smaller buffer (--buffer {}), fewer workers or smaller blocks",
         Bytes(available.0 / 2)
     )]
     Memory {

@@ -66,7 +66,7 @@ fn a_target_that_is_in_no_number_of_the_plan_is_refused_with_what_would_do() {
     for targets in [1, 3] {
         let error = said(targets).expect("refused");
         assert!(
-            error.contains("the plan measures nothing there") && error.contains("name as many"),
+            error.contains("no volume of the plan includes") && error.contains("name as many"),
             "{error}"
         );
     }

@@ -104,7 +104,7 @@ fn filter(name: &str) -> Option<Finding> {
     let mode = read("all")?.max(read(name)?);
     let what = format!("{name} rp_filter");
     Some(if mode == 1 {
-        let found = "strict: packets of a sender that is not reached by this interface are dropped, such as those to groups";
+        let found = "strict: the kernel drops packets of senders that this interface does not reach, such as those to groups";
         Finding::new(what, Verdict::Note, found).by(format!("sysctl -w net.ipv4.conf.{name}.rp_filter=2"))
     } else {
         Finding::new(what, Verdict::Good, if mode == 0 { "off" } else { "loose" })

@@ -53,7 +53,7 @@ fn given(needed: Bytes) -> Option<Bytes> {
 
 fn buffer(given: Option<Bytes>, needed: Bytes) -> Finding {
     let Some(given) = given else {
-        return Finding::new("socket buffer", Verdict::Bad, "no socket can be had");
+        return Finding::new("socket buffer", Verdict::Bad, "can't open a UDP socket");
     };
     let found = format!("the kernel gives this user {given}; 20 ms without a processor need {needed}");
     Finding::holds("socket buffer", given >= needed, found)
@@ -64,7 +64,7 @@ fn buffer(given: Option<Bytes>, needed: Bytes) -> Finding {
 fn limit(most: u64, needed: Bytes, given: Option<Bytes>) -> Finding {
     let half = needed.0.div_ceil(2);
     let enough = most >= half;
-    let found = format!("{most}; {half} are needed, by all who have no CAP_NET_ADMIN");
+    let found = format!("{most}; a recorder without CAP_NET_ADMIN needs {half}");
     let finding = match (enough, given.is_some_and(|given| given >= needed)) {
         (true, _) => Finding::new(MAX, Verdict::Good, found),
         (false, true) => Finding::new(MAX, Verdict::Note, found),
@@ -99,7 +99,7 @@ fn dropped(counters: &NetworkCounters) -> Finding {
 
 fn squeezed(count: u64) -> Finding {
     let verdict = if count == 0 { Verdict::Good } else { Verdict::Note };
-    let found = format!("processors were stopped {count} times with more packets to take");
+    let found = format!("the kernel stopped {count} times with packets left to take");
     Finding::new("softnet squeezed", verdict, found)
         .by("sysctl -w net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000, if it grows while packets come")
 }

@@ -30,7 +30,7 @@ fn governors() -> BTreeMap<String, usize> {
 fn governor(found: &BTreeMap<String, usize>) -> Finding {
     const WHAT: &str = "processors";
     if found.is_empty() {
-        return Finding::new(WHAT, Verdict::Good, "no governor: their speed is not this system's to choose");
+        return Finding::new(WHAT, Verdict::Good, "no governor: this system does not set their speed");
     }
     let text: Vec<_> = found.iter().map(|(name, count)| format!("{count} with governor {name}")).collect();
     let only = found.keys().all(|name| name == "performance");

@@ -99,7 +99,7 @@ fn take_flags(line: &mut ForeignLine, operands: &mut DdOperands, key: &str, name
             }
             "nocache" => line.leave(&format!("{key}=nocache"), "it drops its file from the cache meanwhile"),
             "append" => line.leave(&format!("{key}=append"), "it writes behind an existing file"),
-            _ => line.leave(&format!("{key}={name}"), "a flag that cells of ours do not open files with"),
+            _ => line.leave(&format!("{key}={name}"), "a flag that Nilometer does not use to open files"),
         }
     }
 }

@@ -68,7 +68,7 @@ const TABLE: OptionTable = OptionTable {
         refused(
             "s3endpoints|s3key|s3secret|s3region",
             One,
-            "write a line on files: Nilometer measures S3 by `nilometer evaluate s3://..`",
+            "write a line on files; to measure S3 run `nilometer evaluate s3://..`",
         ),
         refused(
             "help|h|help-all|help-bdev|help-dist|help-large|help-multi|help-s3|version",

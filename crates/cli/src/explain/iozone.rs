@@ -144,9 +144,7 @@ fn take_sizes(line: &mut ForeignLine, tests: &IozoneTests) -> anyhow::Result<()>
     let (Some(size), Some(record)) = (tests.sizes.first(), tests.records.first()) else {
         let what =
             if tests.sizes.is_empty() { "-s, the size of its file" } else { "-r, the size of its records" };
-        bail!(
-            "iozone without {what}, goes through many: write one, whose figure is in question, such as -s 1g -r 1m"
-        );
+        bail!("iozone without {what}, goes through many: write the one of your figure, such as -s 1g -r 1m");
     };
     line.size = *size;
     line.block = *record;

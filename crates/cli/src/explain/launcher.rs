@@ -146,7 +146,7 @@ impl LineFront {
             (_, Some(all), ..) => all,
             (_, None, Some(times), _) => times,
             (_, None, None, _) => {
-                let many = "how many processes the job gives it is not in the line; here there is 1";
+                let many = "the line does not have the number of processes; here there is 1";
                 self.left_out.leave(&format!("{name} without a number"), many);
                 1
             }

@@ -251,7 +251,7 @@ pub(super) fn directory_of(file: &Path) -> anyhow::Result<PathBuf> {
     let is_device = file.starts_with("/dev") && !file.starts_with("/dev/shm");
     ensure!(
         !is_device,
-        "{} is a device: Nilometer measures files: name a file on the storage that is in question",
+        "{} is a device: Nilometer measures files: name a file on your storage",
         file.display()
     );
     Ok(parent_of(file))

@@ -82,7 +82,7 @@ pub(super) fn record_of(keep: &Path, round: u32) -> PathBuf {
 
 /// This program behind the words of a front.
 fn own_command(front: &[String]) -> anyhow::Result<Command> {
-    let program = std::env::current_exe().context("this program is not to be found")?;
+    let program = std::env::current_exe().context("can't find this program")?;
     Ok(match front.split_first() {
         Some((first, rest)) => {
             let mut command = Command::new(first);

@@ -388,7 +388,7 @@ impl Hdf5Export<'_> {
         }
         let why = why.join("; ");
         Err(Failure::NotWhole(anyhow!(
-            "written, and it is not all of the recording: {why}; keep the recording"
+            "written, but without parts of the recording: {why}; keep the recording"
         )))
     }
 }
@@ -432,9 +432,7 @@ impl Hdf5Export<'_> {
             let path = directory.path().join(format!("{}{SUFFIX}", self.stem));
             let right = match read_back_stacks(&path, &self.contents, &made.read, &goes_on) {
                 Err(StackFault::Interrupted) => Err(StackFault::Interrupted.into()),
-                right => {
-                    right.context("it is not as it should be when it is read back, and it is removed again")
-                }
+                right => right.context("it is not right when read back; export removed it"),
             }?;
             return Ok(ReadBack { right, unchecked: 0, cold });
         }
@@ -442,7 +440,7 @@ impl Hdf5Export<'_> {
             .context("can't read it back")?;
         let torn = index_faults(&copy).context("can't read it back")?;
         if let Some((_, why)) = torn.first() {
-            return Err(anyhow!("readers of HDF5 do not find all in it, and it is removed again: {why}"));
+            return Err(anyhow!("readers of HDF5 do not find all in it; export removed it: {why}"));
         }
         let verified = verify_while(&RecordingView::new(copy, Extent::All), &goes_on);
         let verified = verified.context("interrupted: nothing is left there")?;
@@ -456,7 +454,7 @@ fn all_are_right(verified: &Verified, stored: u64) -> anyhow::Result<()> {
     let damaged = verified.damaged.first();
     ensure!(
         verified.damaged_frames == 0,
-        "{} frames differ when they are read back, and it is removed again; the first is {}",
+        "{} frames differ when read back; export removed the file; the first is {}",
         verified.damaged_frames,
         damaged.map(|damaged| format!("frame {}, which {}", damaged.number, damaged.why)).unwrap_or_default()
     );

@@ -381,7 +381,7 @@ fn not_whole(copied: Option<&ExportReadBack>) -> Outcome {
         why.push("it did not end in order, and frames after the last one may be missing".into());
     }
     let why = why.join("; ");
-    Err(Failure::NotWhole(anyhow!("written, and it is not all of the recording: {why}; keep the recording")))
+    Err(Failure::NotWhole(anyhow!("written, but without parts of the recording: {why}; keep the recording")))
 }
 
 /// Reads the file back from the storage, before it gets its name.
@@ -403,7 +403,7 @@ fn read_back(
     let copied = copied.context("can't read it back")?;
     ensure!(
         copied.checksum == checksum,
-        "it differs when it is read back (CRC-32 {:08x} in place of {checksum:08x}), and is removed again",
+        "it differs when read back (CRC-32 {:08x} in place of {checksum:08x}); export removed it",
         copied.checksum
     );
     Ok(copied)

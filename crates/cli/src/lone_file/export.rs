@@ -171,7 +171,7 @@ impl Making<'_> {
 fn alike(written: u32, read: u32) -> anyhow::Result<()> {
     ensure!(
         written == read,
-        "it differs when it is read back (CRC-32 {read:08x} in place of {written:08x}), and is removed again"
+        "it differs when read back (CRC-32 {read:08x} in place of {written:08x}); export removed it"
     );
     Ok(())
 }

@@ -147,7 +147,7 @@ fn watch(file: &Path, to: Option<&Path>) -> Result<u8> {
     if !signals.is_insisted() {
         let why = stuck.unwrap_or_else(|| words(status));
         tell::last_note(format!(
-            "{}: {why}, at {}: the file is damaged, or made to do that; nothing more of it is read",
+            "{}: {why}, at {}: the file is damaged or malicious; Nilometer reads no more of it",
             file.display(),
             progress.object()
         ));

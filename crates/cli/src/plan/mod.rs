@@ -243,9 +243,8 @@ fn shows_nothing(plan: &ResolvedPlan) -> Option<[String; 2]> {
 fn by_layout(plan: &ResolvedPlan) -> Option<String> {
     let same = plan.cells_by_layout();
     let rest = plan.workloads().count() - same;
-    let words = format!(
-        "{rest} on a target on which the layout of files can't be chosen: the other {same} differ in it alone"
-    );
+    let words =
+        format!("{rest} on a target without a choice of file layouts: the other {same} differ in it alone");
     (same > 0).then_some(words)
 }
 
@@ -293,8 +292,7 @@ mod tests {
             let found = PLANS.iter().find(|plan| plan.name == name).expect("it is built in");
             shown(&read(found.text, name, 1.0).expect(name))
         });
-        let counted =
-            "12 on a target on which the layout of files can't be chosen: the other 84 differ in it alone";
+        let counted = "12 on a target without a choice of file layouts: the other 84 differ in it alone";
         assert!(wa105.contains("96 cells in 3 rounds") && wa105.contains(counted), "{wa105}");
         assert!(!quick.contains("layout"), "{quick}");
     }

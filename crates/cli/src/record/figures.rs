@@ -52,7 +52,7 @@ fn others(status: &Status) -> Vec<String> {
     }
     let anew = status.restarts + status.jumps;
     if anew > 0 {
-        parts.push(format!("numbers set anew {anew} times"));
+        parts.push(format!("sequence restarted or jumped {anew} times"));
     }
     parts
 }
@@ -112,6 +112,9 @@ mod tests {
         };
         let text = line(&status);
         assert!(text.contains("; none missing; "), "a jump is no loss: {text}");
-        assert!(text.ends_with("; 7 of OTHER SENDERS, such as 10.0.0.3; numbers set anew 3 times"), "{text}");
+        assert!(
+            text.ends_with("; 7 of OTHER SENDERS, such as 10.0.0.3; sequence restarted or jumped 3 times"),
+            "{text}"
+        );
     }
 }

@@ -161,10 +161,7 @@ fn over_modules(
     });
     match prepared.put_master_of_modules(name, modules.collect(), settings.patience()) {
         Ok(Some(path)) => Ok(path.display().to_string()),
-        Ok(None) => Ok(
-            "no file over all: frames in several datasets, or of which only the latest are kept, have none"
-                .into(),
-        ),
+        Ok(None) => Ok("no file over all: frames in several datasets, or with --keep, have none".into()),
         Err(foreign @ MasterError::Foreign(_)) => Ok(format!("no file over all: {foreign}")),
         Err(error) => Err(error),
     }

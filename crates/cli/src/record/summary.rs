@@ -72,7 +72,7 @@ fn sender_line(sender: &SenderCounts) -> String {
         (sender.late, "came too late"),
         (sender.duplicates, "came twice"),
         (reordered, "reordered"),
-        (sender.restarts, "new beginnings of its numbers"),
+        (sender.restarts, "sequence restarts"),
     ];
     let causes = causes.into_iter().filter(|(count, _)| *count > 0);
     let causes: Vec<_> = causes.map(|(count, what)| format!(", {count} {what}")).collect();

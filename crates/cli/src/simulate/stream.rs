@@ -181,7 +181,7 @@ fn compression_of(instrument: &Instrument, version: StreamVersion) -> anyhow::Re
 /// Reports the first drop at once: at the end it is too late to start the receiver again.
 fn first_dropped(image: u64) {
     tell::note(format_args!(
-        "image {image} finds the queue full: it is dropped, and so are those behind it that do"
+        "image {image} finds the queue full: the sender drops it, and each later one that does"
     ));
 }
 
@@ -261,7 +261,7 @@ fn summary(sent: &SentSeries, series: &SimulatedSeries, asked: &Asked) -> String
     };
     lines.extend(fault_lines(&series.faults, &counts, "images"));
     if sent.unsent > 0 {
-        lines.push(format!("not taken   {} images, which were given up at the end", sent.unsent));
+        lines.push(format!("not taken   {} images, dropped at the end", sent.unsent));
     }
     if sent.made_late > 0 {
         lines.push(format!("made late   {} images, by this machine", sent.made_late));
@@ -291,7 +291,7 @@ fn went_well(sent: &SentSeries, series: &SimulatedSeries, interrupted: bool) -> 
         wrong.push(format!("{unsent} of {images} images were not sent"));
     }
     if sent.dropped > 0 {
-        let why = "the receiver is slower; to have it waited for write --wait";
+        let why = "the receiver is slower; add --wait to wait for it";
         wrong.push(format!("{} of {images} images were dropped: {why}", sent.dropped));
     }
     let due = series.schedule.due(images.saturating_sub(1));

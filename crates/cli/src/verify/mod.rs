@@ -201,7 +201,7 @@ fn told(judged: &Judged<'_>) -> String {
         (true, _) => "compared with the frames of the simulated instrument".into(),
         (false, 0) => "compared with the checksums of the journal".into(),
         (false, count) => {
-            format!("read; {} of them have no checksum to be compared with", count - unproved)
+            format!("read; {} of them have no checksum, so they are not verified", count - unproved)
         }
     };
     let mut lines = vec![

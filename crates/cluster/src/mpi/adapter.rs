@@ -68,8 +68,8 @@ pub enum MpiError {
     },
     /// The launcher and MPI disagree about the number of processes.
     #[error(
-        "the launcher started {started} processes, and MPI knows of {known} ({library}): the adapter {path} \
-         is of another MPI than the launcher: build it with that MPI's mpicc"
+        "the launcher started {started} processes, but MPI knows {known} ({library}): {path} is the adapter of \
+         another MPI: build it with the mpicc of the launcher's MPI"
     )]
     OtherLauncher {
         /// Number from the launcher.

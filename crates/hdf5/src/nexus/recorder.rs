@@ -80,7 +80,7 @@ impl RecorderColumn {
                 "when the frame was compressed, since the start of the recording; -1: not known, or it was not"
             }
             RecorderColumn::Durable => {
-                "when the frame was known to survive the loss of power, since the start of the recording; -1: not known"
+                "when the frame was durable (it survives a loss of power), since the start of the recording; -1: not known"
             }
         }
     }
@@ -160,13 +160,13 @@ pub(super) fn recorder_group(
     assumed: Vec<String>,
 ) -> TreeGroup {
     let mut group = TreeGroup::nexus("NXcollection")
-        .attribute("description", "what became of each frame, as the recorder saw it");
+        .attribute("description", "the fate of each frame, as the recorder saw it");
     if let Some(frames) = frames {
         group = group.value("frames_expected", NumberArray::uint(frames));
     }
     let notes = [
         ("not_stated", not_stated, "values that a definition demands and that nobody stated to the recorder"),
-        ("assumed", assumed, "what a definition demands and the recorder took to be so"),
+        ("assumed", assumed, "values that a definition demands and that the recorder assumed"),
     ];
     for (name, texts, description) in notes.into_iter().filter(|(_, texts, _)| !texts.is_empty()) {
         let dataset = TreeDataset::value(TreeValue::Texts(texts)).attribute("description", description);

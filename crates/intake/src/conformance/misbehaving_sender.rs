@@ -228,10 +228,10 @@ impl SenderScenario {
         match (self.version, incomplete) {
             (1, false) => stream1::encode_header(&start).expect("two dimensions"),
             (1, true) => stream1::encode_header(&start).expect("two dimensions").drain(..1).collect(),
-            (_, false) => vec![stream2::encode_start(&start).expect("it can be said")],
+            (_, false) => vec![stream2::encode_start(&start).expect("a start that the format has")],
             // Firmware of 2022 leaves the type of pixels out: its key has another name.
             (_, true) => {
-                let mut message = stream2::encode_start(&start).expect("it can be said");
+                let mut message = stream2::encode_start(&start).expect("a start that the format has");
                 let at = message.windows(11).position(|word| word == b"image_dtype").expect("it is there");
                 message[at] = b'x';
                 vec![message]

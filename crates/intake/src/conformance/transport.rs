@@ -65,7 +65,7 @@ fn look(transport: &mut dyn Transport, spots: usize, all: &mut Vec<Vec<u8>>) -> 
 }
 
 fn brings_packets(transport: &mut dyn Transport, send: &mut dyn FnMut(&[u8]), spots: usize) {
-    assert_eq!(transport.receive(&mut []).expect("it can be asked").packets(), 0, "nothing was sent");
+    assert_eq!(transport.receive(&mut []).expect("it answers").packets(), 0, "nothing was sent");
     assert!(transport.room() > 0, "some packets may wait");
     let expected = packets();
     for packet in &expected {

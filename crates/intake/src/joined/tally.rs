@@ -45,12 +45,12 @@ impl JoinRefusal {
     pub const fn name(self) -> &'static str {
         match self {
             JoinRefusal::Malformed => "no JSON object with a `frame`",
-            JoinRefusal::UnknownName => "of names that the file has no place for",
-            JoinRefusal::ReservedName => "of names that the recorder or the detector has itself",
+            JoinRefusal::UnknownName => "with a name that has no place in the file",
+            JoinRefusal::ReservedName => "with a name that the recorder or the detector uses",
             JoinRefusal::NoValue => "no numbers or texts",
             JoinRefusal::NoNumber => "texts in a column of numbers",
             JoinRefusal::NoWholeNumber => "fractions in a column of whole numbers",
-            JoinRefusal::UnknownFrame => "of frames that are not there",
+            JoinRefusal::UnknownFrame => "for frames that are not there",
             JoinRefusal::NoRoom => "too many that waited for frames",
             JoinRefusal::TooLate => "behind the end of their file",
         }

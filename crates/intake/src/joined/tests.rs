@@ -172,6 +172,6 @@ fn what_was_refused_is_said_with_its_reason() {
     put(&values, r#"{"frame": 7, "a": 1}"#);
     assert_eq!(
         values.tally().line().expect("something came"),
-        "0 values; refused: 1 no JSON object with a `frame`, 1 of frames that are not there; the last: there is no frame 7"
+        "0 values; refused: 1 no JSON object with a `frame`, 1 for frames that are not there; the last: there is no frame 7"
     );
 }

@@ -224,7 +224,7 @@ impl SeriesCheck {
     fn number(&self, image: u64, channel: &str, room: Option<u64>) -> Result<u64, Refused> {
         if image >= self.images_max(room) {
             let announced = match self.start.images {
-                0 => "a number of images that it did not say".to_owned(),
+                0 => "an unknown number of images".to_owned(),
                 images => images.to_string(),
             };
             return Err((SeriesRefusal::Number, Some(format!("image {image} of a series of {announced}"))));

@@ -336,7 +336,7 @@ impl SeriesReception {
             StartMeaning::Repeated => self.repeated = Some(queued),
             StartMeaning::Next => self.follow(now, queued),
             StartMeaning::Contradiction => {
-                let fault = "a second start says other things of the series".to_owned();
+                let fault = "a second start describes the series differently".to_owned();
                 self.tally.refuse(SeriesRefusal::Shape, Some(fault));
             }
         }

@@ -218,7 +218,12 @@ fn what_is_wrong_costs_itself_and_is_counted_by_its_reason() {
     deliver(&mut lab, &[b"nonsense".to_vec()], SeriesRefusal::Malformed, "byte");
     deliver(&mut lab, &[b"{]".to_vec()], SeriesRefusal::Malformed, "part 0: ");
     let other = SeriesStart { images: 11, ..start() };
-    deliver(&mut lab, &starts(&other), SeriesRefusal::Shape, "a second start says other things");
+    deliver(
+        &mut lab,
+        &starts(&other),
+        SeriesRefusal::Shape,
+        "a second start describes the series differently",
+    );
     deliver(&mut lab, &says(1 << 40, &[low]), SeriesRefusal::Number, "image 1099511627776 of a series of 10");
     deliver(&mut lab, &says(1, &[channel("middle", &bytes)]), SeriesRefusal::Channel, "none of low, high");
     let turned = ImageChannel { shape: &[COLUMNS, ROWS], ..low };

@@ -45,7 +45,7 @@ impl TcpOutlet {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(io::Error::new(
                         io::ErrorKind::TimedOut,
-                        "the other end takes nothing any more",
+                        "the other end accepts no more data",
                     ));
                 }
                 Err(error) => return Err(error),

@@ -223,8 +223,8 @@ impl Packets {
                 return Ok(None);
             }
             return Err(format!(
-                "{rate} are {frames:.6} frames a second with {} B of samples each, for {lanes} threads: without serial \
-                 numbers it must be a whole number, change payload, threads or frame_rate",
+                "{rate} makes {frames:.6} frames a second of {} B for {lanes} threads: without serial numbers, change \
+                 payload, threads or frame_rate to get a whole number",
                 payload.0
             ));
         }

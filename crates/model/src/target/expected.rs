@@ -7,7 +7,7 @@ use super::{FileSystemKind, TargetAddress, TargetDescription};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotExpected {
     /// It is on another file system.
-    #[error("{address}: is on {is} and not on {expected}, as is expected of it: mount it, or expect one of {names}", names = FileSystemKind::names())]
+    #[error("{address}: is on {is}, not on the expected {expected}: mount it, or expect one of {names}", names = FileSystemKind::names())]
     Another {
         /// Its address.
         address: TargetAddress,
@@ -18,7 +18,7 @@ pub enum NotExpected {
     },
     /// The number of types is neither one nor the number of targets.
     #[error(
-        "{expected} types of file systems are expected of {targets} targets: name one for all, or one for each in their order"
+        "you expect {expected} types of file systems of {targets} targets: name one for all, or one for each in their order"
     )]
     Count {
         /// Number of types.

@@ -54,7 +54,7 @@ impl GivenWork {
         if wall.0 == 0 {
             return Err(Fault::at(
                 line,
-                format!("a task of {seconds} s: no time is too short to be a figure"),
+                format!("a task of {seconds} s: no figure follows from a time of zero"),
             ));
         }
         Ok(GivenWork { operations: 1, wall, ..GivenWork::default() })

@@ -79,7 +79,7 @@ impl Hdfs {
     fn status(&self, path: &str) -> Result<HdfsStatus, HdfsRefusal> {
         let answer = self.server.ask(&HdfsAsked::of(HttpMethod::Get, "GETFILESTATUS", path))?;
         HdfsStatus::of(&answer.text)
-            .map_err(|errno| HdfsRefusal { errno, why: "no WebHDFS is spoken at this port".into() })
+            .map_err(|errno| HdfsRefusal { errno, why: "no server answers by WebHDFS at this port".into() })
     }
 
     /// Returns the space quota of a path and the space consumed, if a quota is set there.

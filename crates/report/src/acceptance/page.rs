@@ -110,7 +110,7 @@ fn write_proof(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) ->
     page.push_str("</table></div>");
     let seal = match proof.is_whole {
         Some(true) => {
-            "The record is consistent: as it was sealed when the campaign ended, which anybody can do again."
+            "The record is consistent with the seal of its campaign's end. A seal is no signature: anybody can seal a record again."
         }
         Some(false) => "THE RECORD WAS CHANGED AFTER THE CAMPAIGN HAD ENDED.",
         None => "The record has no seal: its campaign has not ended.",

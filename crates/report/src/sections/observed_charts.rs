@@ -47,7 +47,7 @@ impl RunFrame {
         let mut legend =
             "Top: the measured rate. Below it: the activity of the machines at that time.".to_owned();
         if !self.measured.is_empty() {
-            legend.push_str(" Shaded: when something was measured.");
+            legend.push_str(" Shaded: measurements.");
         }
         if run.machines.len() > DRAWN_MOST {
             let drawn = format!(" The first {DRAWN_MOST} machines are drawn.");

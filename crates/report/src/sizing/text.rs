@@ -162,7 +162,7 @@ pub(super) fn told(sized: &Sized<'_>, checked: &Checked) -> Vec<String> {
     let streams = counted(sized.demand.streams(), "stream");
     let stall = sized.limits.stall.value;
     let lost = match found.lost {
-        _ if found.grows && found.lost == 0 => "more came than was carried".to_owned(),
+        _ if found.grows && found.lost == 0 => "more data came than all parts carried".to_owned(),
         0 => "nothing was lost".into(),
         lost => format!("{} of {} pieces were lost", lost, found.came),
     };
@@ -178,9 +178,9 @@ pub(super) fn told(sized: &Sized<'_>, checked: &Checked) -> Vec<String> {
     let element = sized.sizing.limiting().place.element();
     sentences.extend(fewer.as_ref().map(|fewer| {
         let end = if fewer.is_overloaded() {
-            "it is too much"
+            "the streams are too much"
         } else {
-            "nothing is lost yet: it is too few by very little"
+            "nothing is lost yet: very little is lacking"
         };
         format!("With one {element} fewer, and nothing kept free, {end}{}.", how(fewer.lost_at))
     }));

@@ -120,7 +120,7 @@ struct Asked<'a> {
 
 /// Reads a whole request. A client that is too slow gets status 408.
 fn read(connection: &mut Connection) -> io::Result<Result<HttpRequest, BadRequest>> {
-    const LATE: BadRequest = BadRequest(408, "it did not come in time");
+    const LATE: BadRequest = BadRequest(408, "the request did not arrive in time");
     connection.stream.give_up_after(PATIENCE);
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -213,7 +213,7 @@ fn ordered(console: &Console, order: Result<RecorderOrder, String>) -> HttpRespo
         Err(RefusedOrder::WrongState(why)) => refused(409, &why, &console.report()),
         Err(RefusedOrder::AskedWrongly(why)) => refused(400, &why, &console.report()),
         Err(RefusedOrder::Failed(why)) => refused(500, &why, &console.report()),
-        Err(RefusedOrder::Busy) => refused(503, "others are served first: ask again", &console.report()),
+        Err(RefusedOrder::Busy) => refused(503, "the service is busy: ask again", &console.report()),
     }
 }
 

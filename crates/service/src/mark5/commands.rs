@@ -267,7 +267,7 @@ impl Mark5Session {
         let (host, port) =
             text.split_once('@').map_or((None, text.as_str()), |(host, port)| (Some(host), port));
         if host.is_some() && !self.shared.beyond {
-            return wrong("the service was not told to listen beyond loopback");
+            return wrong("start the service with --listen-beyond-loopback to allow other hosts");
         }
         let now = self.console.report().configuration.listen.unwrap_or_default();
         let usual = now.strip_prefix("udp://").and_then(|at| at.rsplit_once(':')).map(|(host, _)| host);

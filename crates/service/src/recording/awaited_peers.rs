@@ -44,7 +44,7 @@ impl SaidRefusals {
         for address in &counted.refused.addresses {
             if !self.addresses.contains(address) {
                 self.addresses.push(*address);
-                lines.push(format!("refused {address}, which wants to send: --allow names only others"));
+                lines.push(format!("refused sender {address}: --allow does not name it"));
             }
         }
         if counted.no_memory > 0 && self.no_memory == 0 {
@@ -70,7 +70,7 @@ mod tests {
         assert!(said.news(&counted).is_empty());
         counted.refused.addresses.push([10, 0, 0, 9].into());
         let lines = said.news(&counted);
-        assert_eq!(lines, ["refused 10.0.0.9, which wants to send: --allow names only others"]);
+        assert_eq!(lines, ["refused sender 10.0.0.9: --allow does not name it"]);
         counted.no_memory = 2;
         assert!(said.news(&counted)[0].contains("--buffer"));
         counted.no_memory = 3;

@@ -123,7 +123,7 @@ impl MemoryWishes {
         let limit = process::memory_limit_words();
         let share = match self.sharing {
             0 | 1 => String::new(),
-            sharing => format!(", as the share of one of {sharing} processes on this machine"),
+            sharing => format!(", the share of one of {sharing} processes on this machine"),
         };
         format!("{available} of memory that are available{limit}{share}")
     }

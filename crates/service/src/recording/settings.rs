@@ -320,9 +320,7 @@ impl RecordingSettings {
             Some(ListenAddress::Packets(address)) => {
                 let first = address.resolve().map_err(ServiceError::asked_wrongly)?;
                 require(first.port() > 0 || source.part == PacketPartKind::All, || {
-                    format!(
-                        "--listen {address}: name a port, from which on those of all processes are counted"
-                    )
+                    format!("--listen {address}: name a port: the processes count theirs from it")
                 })?;
                 let own = first.port().checked_add(source.ports_before);
                 let why = || {

@@ -140,7 +140,7 @@ fn causes_by_refusal(series: &SeriesTraffic) -> Vec<(SeriesRefusal, String)> {
             SeriesRefusal::Channel,
             "the series did not announce their channel; have the sender announce all channels",
         ),
-        (SeriesRefusal::Shape, "their shape or type is another than the series announced; check the sender"),
+        (SeriesRefusal::Shape, "their shape or type differs from the announced one; check the sender"),
         (SeriesRefusal::Packing, "they can't be unpacked; check the detector's compression and the network"),
         (SeriesRefusal::Start, "the start of their series can't be read or recorded; check the sender"),
         (SeriesRefusal::TooLong, "they are longer than an image of the series can be; check the sender"),

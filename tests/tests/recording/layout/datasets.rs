@@ -250,7 +250,7 @@ fn a_simulated_detector_says_nothing_and_all_frames_are_in_the_default() {
 #[test]
 fn what_several_datasets_can_not_be_had_with_is_refused_before_anything_is_made() {
     let layout = exchange();
-    let refused = "frames go into several datasets by this layout";
+    let refused = "a layout that puts frames into several datasets";
     for (more, why) in [
         (&["--frames-per-file", "6"][..], "--frames-per-file"),
         (&["--scan", "4x5"], "--scan"),

@@ -43,7 +43,7 @@ fn a_tomography_scan_has_its_angles_from_a_file_that_was_there() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // The names, and the times of the images.
     let refused =
-        "refused: 1 no JSON object with a `frame`, 1 no numbers or texts, 1 of frames that are not there";
+        "refused: 1 no JSON object with a `frame`, 1 no numbers or texts, 1 for frames that are not there";
     assert!(ended.stdout.contains("\nmetadata    ") && ended.stdout.contains(refused), "{ended:?}");
     lab.assert_verified(FRAMES);
     let Some(tree) = tree_of(&lab.file()) else { return };
@@ -61,8 +61,7 @@ fn values_come_from_senders_of_zeromq_of_either_kind() {
         let Some(sender) = ValueSender::start(kind, FRAMES) else { return };
         let ended = lab.record(FRAMES, &["--layout", &tomography(), "--metadata", &sender.at]).end(LIMIT);
         assert_eq!(ended.code, Some(0), "{kind}: {ended:?}");
-        let refused =
-            "refused: 1 no JSON object with a `frame`, 1 no numbers or texts, 1 of frames that are not there";
+        let refused = "refused: 1 no JSON object with a `frame`, 1 no numbers or texts, 1 for frames that are not there";
         assert!(kind == "pub" || ended.stdout.contains(refused), "{ended:?}");
         let tree = tree_of(&lab.file()).expect("h5py is there with zmq");
         assert_eq!((tree.numbers(ANGLE), tree.numbers(KEY)), (angles(FRAMES), keys(FRAMES)), "{kind}");

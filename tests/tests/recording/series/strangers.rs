@@ -212,7 +212,7 @@ fn the_series_of_a_stranger_is_not_recorded_if_the_detector_is_named() {
     detector.end();
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("refused 127.0.0.9, which wants to send"), "{ended:?}");
+    assert!(ended.stderr.contains("refused sender 127.0.0.9: "), "{ended:?}");
     assert!(ended.stderr.contains("it comes from 127.0.0.1"), "{ended:?}");
     let told = "connections refused: 1 not allowed; not heard: 127.0.0.9";
     assert!(ended.stdout.contains(told), "{ended:?}");

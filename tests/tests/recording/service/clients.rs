@@ -96,6 +96,6 @@ fn only_named_senders_send_to_it() {
         "{status}"
     );
     assert_eq!(status["recording"]["refused_peers"], serde_json::json!(["127.0.0.9"]), "{status}");
-    assert!(service.stderr().contains("refused 127.0.0.9, which wants to send"));
+    assert!(service.stderr().contains("refused sender 127.0.0.9: "));
     assert_eq!(service.end(), Some(0));
 }

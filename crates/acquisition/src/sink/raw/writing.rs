@@ -33,7 +33,7 @@ impl LaneFiles {
         if !grouping.make_room(begin, self.placement.slot(file), bytes) {
             return;
         }
-        grouping.add(self.waiting.take().expect("it was looked at"), bytes);
+        grouping.add(self.waiting.take().expect("a frame waits"), bytes);
         if self.put(begin, bytes) {
             self.complete_group();
         }

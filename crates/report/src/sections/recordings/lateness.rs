@@ -56,7 +56,6 @@ pub(super) fn source(samples: &[&Measured]) -> Option<String> {
         format!("{} {most} for 99 %, {longest} at the most", letter(measured.key.target))
     });
     let late: Vec<String> = late.collect();
-    (!late.is_empty()).then(|| {
-        format!("The simulated source itself was late, which is not the storage's: {}.", late.join("; "))
-    })
+    (!late.is_empty())
+        .then(|| format!("The simulated source itself was late, not the storage: {}.", late.join("; ")))
 }

@@ -177,7 +177,7 @@ fn unpaced(recording: &StudyRecording<'_>, rate: ByteRate) -> Option<Section> {
     let (beside, note) = if surface.is_empty() {
         ("", "")
     } else {
-        (", and beside readers", " The numbers at the points are those of the readers.")
+        (", and beside readers", " The numbers at the points count readers.")
     };
     charts.extend(surface);
     if charts.is_empty() {

@@ -31,7 +31,7 @@ const SHARED: OpKind = OpKind::Open(Open::SHARED);
 
 fn nothing_is_asked_by_a_nop(engine: &mut Checked) {
     for slot in [ROOT, FILE, SOURCE] {
-        assert_eq!(engine.on(OpKind::Nop, slot, 0), Ok(0), "whether or not {slot:?} is open");
+        assert_eq!(engine.on(OpKind::Nop, slot, 0), Ok(0), "a nop fails on {slot:?}, which may be closed");
     }
 }
 

@@ -124,7 +124,11 @@ fn renames_move_and_replace(engine: &mut Checked) {
     assert_eq!(engine.read(FILE, 0, 2), Ok(b"1".to_vec()), "a renamed file stays open");
     engine.expect("onto a directory that is not empty", rename(b"e", b"d", ROOT), Err(Errno::ENOTEMPTY));
     engine.expect("to an empty slot", rename(b"e", b"f", Slot(9)), Err(Errno::EBADF));
-    assert_eq!(engine.list(DIR, 4096), [(b"c".to_vec(), listing::FILE)], "what was moved into a directory");
+    assert_eq!(
+        engine.list(DIR, 4096),
+        [(b"c".to_vec(), listing::FILE)],
+        "a file moved into a directory is not in it"
+    );
 }
 
 const NAMED: [OpKind; 8] =
@@ -191,7 +195,7 @@ pub(super) fn containment(directory: &std::path::Path, engine: &mut Checked) {
 pub(super) fn source(engine: &mut Checked) {
     let there = |kind, name: &[u8]| Operation::named(kind, SOURCE, FILE, name, Buffer::alone(NAMES));
     engine.expect("a file of the source", there(READ, b"n_f"), Ok(0));
-    assert_eq!(engine.read(FILE, 0, 9), Ok(b"source".to_vec()), "what is in a file of the source");
+    assert_eq!(engine.read(FILE, 0, 9), Ok(b"source".to_vec()), "a file of the source has other contents");
     assert_eq!(engine.write(FILE, 0, b"x"), Err(Errno::EBADF), "a file of the source can't be written");
     engine.expect("no such file in the source", there(READ, b"none"), Err(Errno::ENOENT));
     for name in [&b".."[..], b"../n_f", b"/n_f", b"", b"./n_f"] {

@@ -150,7 +150,7 @@ impl Journal {
         self.renames.reverse();
         for rename in safe.into_iter().rev() {
             let applied = self.apply(rename);
-            debug_assert!(applied, "what came before in the same directory is safe, so this is possible");
+            debug_assert!(applied, "all earlier changes of the same directory are safe");
         }
         self.forget();
     }

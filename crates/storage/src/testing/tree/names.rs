@@ -180,7 +180,7 @@ impl Tree {
     fn names_mut(&mut self, dir: Id) -> &mut Names {
         match &mut self.node_mut(dir).body {
             Body::Directory(directory) => &mut directory.names,
-            Body::File(_) => unreachable!("only directories are looked up in before a change"),
+            Body::File(_) => unreachable!("a change looks up names in directories only"),
         }
     }
 

@@ -121,7 +121,7 @@ fn boards_with_numbers_of_their_own_are_all_recorded_and_losses_are_said_of_each
         let expected = BTreeMap::from([(0, [3000, 0]), (1, [2993, 7])]);
         assert_eq!(frames(&lab.file()), expected, "{ended:?}");
         let scan = run(&["scan".as_ref(), lab.to.join("scan").as_os_str()]);
-        let of = format!("of          {}, thread 1 of station", boards[1].name());
+        let of = format!("from        {}, thread 1 of station", boards[1].name());
         assert!(line(&scan, &of).ends_with(": 7 packets did not come"), "{scan:?}");
         let verified = lab.verify();
         assert!(verified.code == Some(0) && !line(&verified, &of).is_empty(), "{verified:?}");
@@ -196,5 +196,5 @@ fn a_thread_that_never_comes_is_named() {
     assert!(line(&ended, "thread      1 of station").contains("0 frames came"), "{ended:?}");
     assert!(ended.stderr.contains("thread 1 of station") && ended.stderr.contains("never came"), "{ended:?}");
     let scan = run(&["scan".as_ref(), lab.to.join("scan").as_os_str()]);
-    assert!(scan.stdout.lines().any(|line| line.starts_with("of          thread 1 of station")), "{scan:?}");
+    assert!(scan.stdout.lines().any(|line| line.starts_with("from        thread 1 of station")), "{scan:?}");
 }
