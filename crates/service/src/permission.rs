@@ -8,8 +8,8 @@ use nilometer_model::catalogue;
 use nilometer_storage::user_file;
 
 use crate::{
-    error::{OperatorLog, ServiceError, require},
-    recording::{options::RecordOptions, settings::RecordingSettings},
+    error::{OperatorLog, ServiceError},
+    recording::{addresses::PacketPlace, options::RecordOptions, settings::RecordingSettings},
     state::RefusedOrder,
 };
 
@@ -56,7 +56,7 @@ impl CommandPermission {
             settings.check_within(&self.file).map_err(refused)?;
         }
         self.check_metadata(&settings.wishes().metadata)?;
-        if listens.is_some() && listens != self.file.listen {
+        if !listens.is_empty() && listens != self.file.listen {
             self.listens(&settings).map_err(refused)?;
         }
         Ok(settings)
@@ -120,12 +120,13 @@ impl CommandPermission {
     }
 
     fn listens(&self, settings: &RecordingSettings) -> Result<(), ServiceError> {
-        let Some(at) = settings.address()? else { return Ok(()) };
-        require(self.beyond || at.ip().is_loopback(), || {
-            format!(
+        let mut places = settings.addresses()?.into_iter();
+        let reached = places.find(|place| !self.beyond && !place.at.ip().is_loopback());
+        reached.map_or(Ok(()), |PacketPlace { at, .. }| {
+            Err(ServiceError::AskedWrongly(format!(
                 "listen: other machines could reach udp://{at}; start the service with --listen-beyond-loopback to \
                  allow that"
-            )
+            )))
         })
     }
 }
@@ -243,7 +244,7 @@ mod tests {
 
     #[test]
     fn packets_from_beyond_need_the_flag() {
-        let listening = |at: &str| RecordOptions { listen: at.parse().ok(), ..wished("fila10g-1g") };
+        let listening = |at: &str| RecordOptions { listen: at.parse().into_iter().collect(), ..wished("fila10g-1g") };
         let [closed, open] = [false, true].map(|beyond| CommandPermission { beyond, ..nothing_permitted() });
         for beyond in
             ["udp://0.0.0.0:5000", "udp://192.0.2.1:5000", "udp://239.1.1.1:5000", "udp://[::]:5000"]
@@ -266,7 +267,7 @@ mod tests {
         let [closed, open] = [false, true].map(|beyond| CommandPermission { beyond, ..nothing_permitted() });
         let of = |from: &str, listen: Option<&str>| RecordOptions {
             from: vec![from.parse().expect("an address")],
-            listen: listen.and_then(|at| at.parse().ok()),
+            listen: listen.into_iter().flat_map(str::parse).collect(),
             to: vec!["/data".into()],
             ..RecordOptions::default()
         };

@@ -101,12 +101,14 @@ pub struct RecordOptions {
     #[arg(long, help_heading = "Storage")]
     pub name: Option<String>,
     /// Address and port for packets: an address of this machine, or of a group [default: `udp://127.0.0.1` and
-    /// the port of the instrument, so that only this machine can send]. For frames over TCP as with --from: the
-    /// address to which senders connect, tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
+    /// the port of the instrument, so that only this machine can send]. Repeat the option for more addresses,
+    /// ports and groups; their packets become one recording. udp://SOURCE@GROUP:PORT takes the packets of one
+    /// source to a group. For frames over TCP as with --from: the address to which senders connect,
+    /// tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
-    #[serde(deserialize_with = "written")]
-    pub listen: Option<ListenAddress>,
-    /// Join the group at the interface with this address
+    #[serde(deserialize_with = "one_or_many_texts")]
+    pub listen: Vec<ListenAddress>,
+    /// Join the groups at the interface with this address
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     pub interface: Option<IpAddr>,
     /// Accept packets and connections from this sender only: an address, a network such as 10.0.0.0/24, or
@@ -364,7 +366,7 @@ impl RecordOptions {
             chunk_size: self.chunk_size.or(below.chunk_size),
             keep: self.keep.or(below.keep),
             name: self.name.or(below.name),
-            listen: self.listen.or(below.listen),
+            listen: if self.listen.is_empty() { below.listen } else { self.listen },
             interface: self.interface.or(below.interface),
             allow: if self.allow.is_empty() { below.allow } else { self.allow },
             start: self.start.or(below.start),

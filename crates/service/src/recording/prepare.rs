@@ -45,7 +45,7 @@ use super::{
     settings::RecordingSettings,
     source::{PacketSource, RecordedSource},
 };
-use crate::error::{OperatorLog, ServiceError, require};
+use crate::error::{OperatorLog, ServiceError};
 
 /// A recording that is ready to begin.
 #[derive(Debug)]
@@ -154,15 +154,15 @@ impl RecordingSettings {
             described: &described,
             instrument,
             contents: planned.as_ref(),
-            source: self.packet_memory(source),
+            source: self.packet_memory(source)?,
             candidates: CANDIDATES_LEAST * geometry.packet_size() as u64,
             frames_due: self.frames_due(instrument),
         };
         let least = self.least_buffer(blocks, format);
         let check = |buffer| self.check_memory(blocks, format, buffer);
         let (plan, memory) = self.settled_plan(&needs, &name, least, check)?;
-        let listening = self.listening(source)?;
-        let inlets = inlets(&listening, packets.ports(), self.threads())?;
+        let sockets = self.listening(source)?;
+        let inlets = inlets(&sockets, packets.ports(), self.threads())?;
         let joining = self.joining()?;
         let room = Bytes(inlets.iter().map(|inlet| inlet.room()).min().unwrap_or(0));
         let targets = make(described, &name)?;
@@ -186,7 +186,7 @@ impl RecordingSettings {
         let instrument = instrument.clone();
         let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory };
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
-        let from = format!("udp://{}", listening.at);
+        let from = self.listens_at_resolved(source)?;
         let prepared = PreparedRecording { from, room: Some(room), number_bits, whole, ..prepared };
         Ok(prepared.joining(joining))
     }
@@ -243,37 +243,52 @@ impl RecordingSettings {
         Ok(described)
     }
 
-    fn listening(&self, source: &PacketSource) -> Result<Listening, ServiceError> {
+    /// The sockets for this source's packets.
+    fn listening(&self, source: &PacketSource) -> Result<Vec<Listening>, ServiceError> {
         let RecordOptions { interface, busy_poll, .. } = &self.wishes;
-        let at = self.address_of(source)?;
-        if let Some(interface) = interface {
+        let places = source.places(&self.wishes.listen)?;
+        if let (Some(interface), Some(single)) =
+            (interface, places.iter().find(|place| !place.at.ip().is_multicast()))
+        {
             let hint = "leave --interface out, or --listen to a group";
-            require(at.ip().is_multicast(), || {
-                format!("--interface {interface}: udp://{at} is no group; {hint}")
-            })?;
+            let at = single.at;
+            return Err(ServiceError::AskedWrongly(format!(
+                "--interface {interface}: udp://{at} is no group; {hint}"
+            )));
         }
-        Ok(Listening {
-            at,
+        let room = self.socket_buffer(self.sockets(source)?);
+        let allowed = self.wishes.allowed()?;
+        let with_options = |socket: Listening| Listening {
             interface: *interface,
-            room: self.socket_buffer(self.sockets(source)),
-            allowed: self.wishes.allowed()?,
+            room,
+            allowed: allowed.clone(),
             busy_poll: busy_poll.unwrap_or(0),
-        })
+            ..socket
+        };
+        Ok(source.sockets(&places).into_iter().map(with_options).collect())
+    }
+
+    /// The addresses at which packets arrive, resolved, as text.
+    fn listens_at_resolved(&self, source: &PacketSource) -> Result<String, ServiceError> {
+        let places = source.places(&self.wishes.listen)?;
+        let texts: Vec<_> = places.iter().map(|place| format!("udp://{}", place.at)).collect();
+        Ok(texts.join(", "))
     }
 
     /// The number of sockets for packets: each thread that receives has one at each port.
-    fn sockets(&self, source: &PacketSource) -> u64 {
-        u64::from(source.packets.ports()).saturating_mul(self.threads().each as u64)
+    fn sockets(&self, source: &PacketSource) -> Result<u64, ServiceError> {
+        let sockets = source.socket_count(&self.wishes.listen)?;
+        Ok(sockets.saturating_mul(self.threads().each as u64))
     }
 
     /// The memory for receiving packets, apart from the ring.
-    fn packet_memory(&self, source: &PacketSource) -> MemoryPlan {
-        let sockets = self.sockets(source);
+    fn packet_memory(&self, source: &PacketSource) -> Result<MemoryPlan, ServiceError> {
+        let sockets = self.sockets(source)?;
         let room = self.socket_buffer(sockets);
         let received = received_memory(self.threads().each);
-        let waiting = u64::from(source.packets.ports()).saturating_mul(received);
+        let waiting = source.socket_count(&self.wishes.listen)?.saturating_mul(received);
         let plan = MemoryPlan::default().with(MemoryPart::SocketBuffers, sockets.saturating_mul(room.0));
-        plan.with(MemoryPart::ReorderWindows, waiting)
+        Ok(plan.with(MemoryPart::ReorderWindows, waiting))
     }
 
     /// The number of frames in the duration option; 0 without that.

@@ -176,7 +176,7 @@ impl SeriesEnd {
     /// Returns true if these options name this end.
     pub(super) fn is_of(&self, wishes: &RecordOptions) -> bool {
         if self.binds {
-            return wishes.listen == Some(ListenAddress::Frames(self.address.clone()));
+            return wishes.listen.contains(&ListenAddress::Frames(self.address.clone()));
         }
         wishes.from.contains(&self.address)
     }
@@ -276,7 +276,7 @@ pub(super) fn until(wishes: &RecordOptions) -> SeriesUntil {
 
 /// The first option given that holds for packets only.
 fn of_packets(wishes: &RecordOptions) -> Option<&'static str> {
-    let packets = matches!(wishes.listen, Some(ListenAddress::Packets(_)));
+    let packets = wishes.listen.iter().any(|listen| matches!(listen, ListenAddress::Packets(_)));
     let options = [
         ("--mode", wishes.mode.is_some()),
         ("--listen udp://", packets),
