@@ -244,7 +244,8 @@ mod tests {
 
     #[test]
     fn packets_from_beyond_need_the_flag() {
-        let listening = |at: &str| RecordOptions { listen: at.parse().into_iter().collect(), ..wished("fila10g-1g") };
+        let listening =
+            |at: &str| RecordOptions { listen: at.parse().into_iter().collect(), ..wished("fila10g-1g") };
         let [closed, open] = [false, true].map(|beyond| CommandPermission { beyond, ..nothing_permitted() });
         for beyond in
             ["udp://0.0.0.0:5000", "udp://192.0.2.1:5000", "udp://239.1.1.1:5000", "udp://[::]:5000"]

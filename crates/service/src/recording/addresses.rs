@@ -60,7 +60,10 @@ impl PacketAddress {
         let at = self.address.resolve().map_err(ServiceError::asked_wrongly)?;
         if let Some(source) = self.source {
             require(at.ip().is_multicast(), || {
-                format!("--listen {self}: {} is no group; write --allow {source} instead of {source}@", at.ip())
+                format!(
+                    "--listen {self}: {} is no group; write --allow {source} instead of {source}@",
+                    at.ip()
+                )
             })?;
             require(at.is_ipv4() == source.is_ipv4(), || {
                 format!("--listen {self}: write a source of the group's family, both IPv4 or both IPv6")
@@ -75,10 +78,12 @@ impl FromStr for PacketAddress {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((source, rest)) = text.strip_prefix("udp://").and_then(|rest| rest.split_once('@')) else {
-            let address = text.parse().map_err(|error| format!("{error}; or tcp://ADDRESS:PORT for frames"))?;
+            let address =
+                text.parse().map_err(|error| format!("{error}; or tcp://ADDRESS:PORT for frames"))?;
             return Ok(PacketAddress { address, source: None });
         };
-        let wrong = || format!("`{text}`: write udp://SOURCE@GROUP:PORT, such as udp://10.0.0.7@232.1.1.1:46227");
+        let wrong =
+            || format!("`{text}`: write udp://SOURCE@GROUP:PORT, such as udp://10.0.0.7@232.1.1.1:46227");
         let bare = source.strip_prefix('[').and_then(|source| source.strip_suffix(']')).unwrap_or(source);
         let source = bare.parse().map_err(|_| wrong())?;
         let address = format!("udp://{rest}").parse().map_err(|_| wrong())?;
@@ -91,8 +96,12 @@ impl fmt::Display for PacketAddress {
         let address = self.address.to_string();
         match self.source {
             None => formatter.write_str(&address),
-            Some(IpAddr::V4(source)) => formatter.write_str(&address.replacen("//", &format!("//{source}@"), 1)),
-            Some(IpAddr::V6(source)) => formatter.write_str(&address.replacen("//", &format!("//[{source}]@"), 1)),
+            Some(IpAddr::V4(source)) => {
+                formatter.write_str(&address.replacen("//", &format!("//{source}@"), 1))
+            }
+            Some(IpAddr::V6(source)) => {
+                formatter.write_str(&address.replacen("//", &format!("//[{source}]@"), 1))
+            }
         }
     }
 }

@@ -87,7 +87,9 @@ impl PacketSource {
             let group = GroupMembership { group: place.at, source: place.source };
             if !place.at.ip().is_multicast() {
                 sockets.push(Listening::at(place.at));
-            } else if let Some(same) = sockets.iter_mut().find(|other| !are_apart && is_beside(other, place.at)) {
+            } else if let Some(same) =
+                sockets.iter_mut().find(|other| !are_apart && is_beside(other, place.at))
+            {
                 same.groups.push(group);
                 *same = Listening::to_groups(std::mem::take(&mut same.groups));
             } else {

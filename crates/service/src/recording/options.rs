@@ -423,7 +423,7 @@ mod tests {
         chunk_size = "64 MB"
         keep = "1 TB"
         name = "scan"
-        listen = "udp://127.0.0.1:5"
+        listen = ["udp://10.0.0.7@232.1.1.1:5", "udp://10.0.0.7@232.1.1.2:5"]
         interface = "10.0.0.1"
         allow = ["10.0.0.2", "10.0.0.3"]
         start = "2026y326d18h00m00s"
@@ -477,7 +477,7 @@ mod tests {
         "--name",
         "y",
         "--listen",
-        "udp://h:6",
+        "udp://10.0.0.8@h:6",
         "--interface",
         "10.0.0.9",
         "--allow",

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::assembly::Spot;
 
-/// Packets of a look without spots. The reorder window has to hold those of one look at each other socket.
+/// Packets of a look. The reorder window has to hold those of one look at each other socket.
 const LOOK: usize = 64;
 
 /// Several sockets, each at an address of its own.
@@ -38,7 +38,8 @@ impl UdpTogether {
     /// An address is not one of this machine, or its port is taken.
     pub fn open(addresses: &[Listening]) -> io::Result<Self> {
         let opened = addresses.iter().map(|listening| {
-            let named = |error: io::Error| io::Error::new(error.kind(), format!("udp://{}: {error}", listening.at));
+            let named =
+                |error: io::Error| io::Error::new(error.kind(), format!("udp://{}: {error}", listening.at));
             UdpInlet::open(listening).map_err(named)
         });
         let mut inlets = opened.collect::<io::Result<Vec<_>>>()?;
@@ -63,7 +64,8 @@ impl Transport for UdpTogether {
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received> {
         for _ in 0..self.inlets.len() {
             self.last = (self.last + 1) % self.inlets.len();
-            let received = self.inlets[self.last].receive(spots)?;
+            let look = spots.len().min(LOOK);
+            let received = self.inlets[self.last].receive(&mut spots[..look])?;
             if received.packets() > 0 || received.dropped > 0 {
                 self.number_senders();
                 // The other sockets may have packets too.
@@ -114,5 +116,61 @@ impl Transport for UdpTogether {
         let counted = self.inlets.iter().map(UdpInlet::counted);
         let all = counted.fold(TransportCounts::default(), |all, one| all.and(one));
         TransportCounts { senders: self.heard.summary(), ..all }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    use super::*;
+
+    const WAIT: Nanos = Nanos::from_millis(20_000);
+
+    fn opened(count: usize) -> (UdpTogether, Vec<SocketAddr>) {
+        let any = Listening::at((Ipv4Addr::LOCALHOST, 0).into());
+        let together = UdpTogether::open(&vec![any; count]).expect("ports are free");
+        let places = together.inlets.iter().map(|inlet| inlet.address().expect("it is bound")).collect();
+        (together, places)
+    }
+
+    fn sender() -> UdpSocket {
+        UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free")
+    }
+
+    #[test]
+    fn several_addresses_are_a_proper_transport() {
+        crate::conformance::transport_suite(&mut || {
+            let (inlet, places) = opened(3);
+            let socket = sender();
+            let send = move |packet: &[u8]| {
+                assert_eq!(socket.send_to(packet, places[1]).expect("sent"), packet.len());
+            };
+            (Box::new(inlet), Box::new(send))
+        });
+    }
+
+    #[test]
+    fn a_sender_has_one_number_at_all_addresses() {
+        let (mut inlet, places) = opened(2);
+        inlet.discard().expect("nothing waits");
+        let senders = [sender(), sender()];
+        for number in 0..4_u8 {
+            let socket = &senders[usize::from(number) / 2];
+            socket.send_to(&[number], places[usize::from(number) % 2]).expect("sent");
+        }
+        let mut from = Vec::new();
+        while from.len() < 4 {
+            inlet.wait(WAIT).expect("it waits");
+            let received = inlet.receive(&mut []).expect("it looks");
+            assert!(received.packets() > 0, "all four are on their way: {from:?}");
+            let packets = (0..received.aside).map(|number| inlet.aside(number)[0]);
+            from.extend(packets.zip(inlet.senders().iter().copied()));
+        }
+        for (number, sender) in from {
+            let expected = senders[usize::from(number) / 2].local_addr().expect("it is bound");
+            assert_eq!(inlet.sender(sender), Some(expected), "packet {number}");
+        }
+        assert_eq!(inlet.counted().packets, 4);
     }
 }

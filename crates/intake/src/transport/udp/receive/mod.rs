@@ -11,7 +11,9 @@ use std::{
     os::fd::AsFd,
 };
 
-use nilometer_datagram::{self as datagram, DatagramBatch, DatagramMessage, GroupMembership, MESSAGES_AT_ONCE};
+use nilometer_datagram::{
+    self as datagram, DatagramBatch, DatagramMessage, GroupMembership, MESSAGES_AT_ONCE,
+};
 use nilometer_model::{Bytes, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
