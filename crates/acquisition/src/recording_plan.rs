@@ -9,7 +9,7 @@ mod whole_files;
 use std::fmt;
 
 use nilometer_model::{
-    Bytes, Format, Instrument, Picture, Storing, TargetDescription, packets::frames_of_block,
+    Bytes, FileNames, Format, Instrument, Picture, Storing, TargetDescription, packets::frames_of_block,
 };
 use nilometer_recording::journal::Head;
 use nilometer_ring::{MemoryPart, MemoryPlan};
@@ -32,6 +32,8 @@ pub struct StoredFrames {
     pub per_file: Option<u64>,
     /// Number of consecutive frames that one file must hold: the channels of an image, or a line of a scan.
     pub together: u64,
+    /// Pattern of the names of files.
+    pub names: FileNames,
     /// Content of a file's header, for pictures.
     pub picture: Option<Picture>,
     /// True if the frames come as packets, so that the plan chooses how to store them.
@@ -51,6 +53,7 @@ impl StoredFrames {
             storing: instrument.recording.storing,
             per_file: instrument.recording.frames_per_file,
             together: instrument.recording.scan.map_or(1, |scan| scan.line()),
+            names: instrument.recording.names(),
             picture: instrument.picture(),
             packets: instrument.packets.is_some(),
             padded: true,
@@ -67,6 +70,7 @@ impl StoredFrames {
             storing: Storing::Shared,
             per_file: None,
             together: 1,
+            names: FileNames::Recorder,
             picture: None,
             packets: true,
             padded: false,
@@ -386,6 +390,7 @@ impl RecordingPlan {
             frames_per_file: self.frames_per_file,
             storing: self.frames.storing,
             format: self.frames.format,
+            names: self.frames.names,
         };
         let suited = RawLayout::suited(name.into(), head, self.spacing.direct);
         let durability = match self.storage {
