@@ -180,10 +180,12 @@ impl Hdf5Contents {
         })
     }
 
-    /// The same, for a recording whose files each have only a part of the frames.
+    /// The same, for a recording whose files each have only a part of the frames. In the layout of DECTRIS the size
+    /// of each file is known.
     #[must_use]
     pub fn of_parts(mut self) -> Self {
-        if let Some(frames) = Arc::make_mut(&mut self.tree).frames_mut() {
+        if self.names == FileNames::Recorder
+            && let Some(frames) = Arc::make_mut(&mut self.tree).frames_mut() {
             frames.first_max = None;
         }
         self

@@ -198,8 +198,8 @@ impl FileIndex for IndexedFiles {
 
     fn begin(&mut self, part: u64, position: Option<u32>) -> Result<(), Errno> {
         let number = self.file(part);
-        let before = position.map(|position| u64::from(position) * self.layout.frames_per_file);
-        let first_image = before.map(|before| before / self.contents.tree.frames_of_image() + 1);
+        let before = position.map_or(0, |position| u64::from(position) * self.layout.frames_per_file);
+        let first_image = Some(before / self.contents.tree.frames_of_image() + 1);
         let apart = self.places.is_some();
         let options = Hdf5FileOptions { apart, first_image, ..Hdf5FileOptions::default() };
         let file = Hdf5File::create(&self.layout.name, &self.contents.tree, options).map_err(refused)?;

@@ -2,6 +2,7 @@
 //! connects to whom; what does not come is blank and says so; what is wrong costs itself.
 
 mod aborted;
+mod dectris;
 pub(crate) mod detector;
 pub(crate) mod lab;
 mod sending;
