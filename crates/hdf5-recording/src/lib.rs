@@ -21,6 +21,7 @@ mod late_values;
 pub mod lone_file;
 mod recorded_contents;
 mod repair;
+mod recorded_pictures;
 mod reserved;
 mod user_layout;
 mod wished_chunks;
@@ -37,6 +38,7 @@ pub use hdf5_reading::{FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWa
 pub use indexed::{FrameBoundaries, IndexSlots, IndexedFiles, IndexedLayout};
 pub use late_values::{LateValuesError, put_late_values};
 pub use recorded_contents::{ExportWishes, frames_due};
+pub use recorded_pictures::{RecordedPictures, picture_name};
 pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, repair_recording};
 pub use reserved::free_reserved;
 pub use user_layout::{AskedFiles, UserLayout, UserLayoutError};

@@ -68,7 +68,7 @@ pub use network::{
 };
 pub use packets::Packets;
 pub use phase::Phase;
-pub use picture::{BeamPixel, COUNT_CUTOFF, CbfHeader, Picture};
+pub use picture::{BeamPixel, COUNT_CUTOFF, CbfHeader, Picture, RotationAngle};
 pub use plugin_filter::PluginFilter;
 pub use ranks::{RankPart, RankSample};
 pub use readers::Readers;
