@@ -8,8 +8,8 @@ use nilometer_acquisition::{
 };
 use nilometer_intake::{Until, assembly::ReorderWindow, transport::MemoryTransport};
 use nilometer_model::{
-    Bytes, Coldness, DeviceTraffic, EngineKind, FileNames, FileSystemSpace, Format, Instrument, Nanos, Schedule, Seed,
-    Storing, TargetDescription,
+    Bytes, Coldness, DeviceTraffic, EngineKind, FileNames, FileSystemSpace, Format, Instrument, Nanos,
+    Schedule, Seed, Storing, TargetDescription,
 };
 use nilometer_recording::{
     Missing, Stream,

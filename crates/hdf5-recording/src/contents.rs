@@ -185,7 +185,8 @@ impl Hdf5Contents {
     #[must_use]
     pub fn of_parts(mut self) -> Self {
         if self.names == FileNames::Recorder
-            && let Some(frames) = Arc::make_mut(&mut self.tree).frames_mut() {
+            && let Some(frames) = Arc::make_mut(&mut self.tree).frames_mut()
+        {
             frames.first_max = None;
         }
         self

@@ -405,7 +405,8 @@ fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
     }
     if let Some(frames_per_file) = whole.linked {
         let is_of_frames = whole.path.rsplit_once('/').is_some_and(|(parent, _)| parent == path);
-        made.members.extend(is_of_frames.then(|| whole.links_beside_frames(frames_per_file)).into_iter().flatten());
+        made.members
+            .extend(is_of_frames.then(|| whole.links_beside_frames(frames_per_file)).into_iter().flatten());
         return made;
     }
     if path == ENTRY && made.members.iter().all(|(name, _)| name != FILES) {

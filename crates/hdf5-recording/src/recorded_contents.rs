@@ -10,8 +10,8 @@ use nilometer_hdf5::{
     tree::TreeGroup,
 };
 use nilometer_model::{
-    Bytes, ChunkShape, DataKind, FileNames, Format, FrameCompression, FrameShape, Instrument, Moment, PixelType,
-    PluginFilter, Storing,
+    Bytes, ChunkShape, DataKind, FileNames, Format, FrameCompression, FrameShape, Instrument, Moment,
+    PixelType, PluginFilter, Storing,
 };
 use nilometer_recording::{
     instrument::Origin, journal::Encoding, number_type, reader::Recording, view::RecordingView,

@@ -48,7 +48,9 @@ impl RecordedPictures {
         let head = recording.head();
         let name = recording.name();
         if head.format != Format::Hdf5 {
-            return Err(format!("--format cbf: {name} is not in HDF5: leave it out, its frames are exported as they are"));
+            return Err(format!(
+                "--format cbf: {name} is not in HDF5: leave it out, its frames are exported as they are"
+            ));
         }
         let Some((number, place)) = recording.index.frames.iter().next() else {
             return Err(format!("{name}: nothing is recorded there yet"));
@@ -71,18 +73,19 @@ impl RecordedPictures {
         let values = FileValues { file };
         let rotation = values.rotation(number, in_file);
         let header = CbfHeader {
-            start_angle: rotation.map(|(_, start, _)| start),
-            angle_increment: rotation.map(|(.., increment)| increment),
+            start_angle: rotation.map(|rotation| rotation.start),
+            angle_increment: rotation.map(|rotation| rotation.increment),
             ..values.header()
         };
-        let count_cutoff = values.number("saturation_value").map_or(i32::MAX.unsigned_abs(), |most| most as u32);
+        let count_cutoff =
+            values.number("saturation_value").map_or(i32::MAX.unsigned_abs(), |most| most as u32);
         let pixels = (rows * columns) as usize;
         let mask = values.mask().filter(|mask| mask.len() == pixels).unwrap_or_default();
         Ok(RecordedPictures {
             picture: Picture { header, count_cutoff, ..Picture::new(rows as usize, columns as usize) },
             element,
             detector: detector_of(recording),
-            axis: rotation.map(|(axis, ..)| axis).filter(|_| header.angle_increment != Some(RotationAngle::default())),
+            axis: rotation.filter(FileRotation::turns).map(|rotation| rotation.axis),
             mask,
             pixels: vec![0; pixels],
             packed: Vec::new(),
@@ -127,7 +130,9 @@ pub fn picture_name(stem: &str, number: u64) -> String {
 /// The type of whole numbers of at most 32 bits; `None` for others.
 fn whole_numbers(frames: &ReadDataset) -> Result<Option<NumberType>, Hdf5Error> {
     let whole = |element| match element {
-        ColumnElement::Number(number) if !matches!(number, NumberType::Float32) && number.bytes() <= 4 => Some(number),
+        ColumnElement::Number(number) if !matches!(number, NumberType::Float32) && number.bytes() <= 4 => {
+            Some(number)
+        }
         _ => None,
     };
     Ok(frames.column_element()?.and_then(whole))
@@ -151,13 +156,28 @@ fn count_of(element: NumberType, bytes: &[u8]) -> i32 {
 fn detector_of(recording: &Recording) -> String {
     let tree = tree_of(recording).unwrap_or_default();
     let text = |name: &str| match tree.find(&format!("{DETECTOR}/{name}")) {
-        Some(TreeNode::Dataset(TreeDataset { content: DatasetContent::Value(TreeValue::Text(text), _), .. })) => {
-            Some(text.clone())
-        }
+        Some(TreeNode::Dataset(TreeDataset {
+            content: DatasetContent::Value(TreeValue::Text(text), _),
+            ..
+        })) => Some(text.clone()),
         _ => None,
     };
     let said = text("description").or_else(|| text("local_name")).unwrap_or_else(|| recording.name().into());
     said.chars().filter(|letter| letter.is_ascii_graphic() || *letter == ' ').take(DETECTOR_MAX).collect()
+}
+
+/// An axis of the goniometer, with its angle in frame 0.
+#[derive(Debug, Clone, Copy)]
+struct FileRotation {
+    axis: GoniometerAxis,
+    start: RotationAngle,
+    increment: RotationAngle,
+}
+
+impl FileRotation {
+    fn turns(&self) -> bool {
+        self.increment != RotationAngle::default()
+    }
 }
 
 /// The values in a file of the recording.
@@ -198,18 +218,18 @@ impl FileValues {
 
     /// The axis that turns, or else the first one stated: its angle in frame 0, and its increment. `number` is that of the
     /// frame at `in_file` in the file.
-    fn rotation(&self, number: u64, in_file: u64) -> Option<(GoniometerAxis, RotationAngle, RotationAngle)> {
-        let of_sample = [GoniometerAxis::Omega, GoniometerAxis::Phi, GoniometerAxis::Chi, GoniometerAxis::Kappa];
+    fn rotation(&self, number: u64, in_file: u64) -> Option<FileRotation> {
+        let of_sample =
+            [GoniometerAxis::Omega, GoniometerAxis::Phi, GoniometerAxis::Chi, GoniometerAxis::Kappa];
         let axes = of_sample.into_iter().filter_map(|axis| {
             let path = axis.path();
             let increment = self.at(&format!("{path}_increment_set"), 0)?;
             let angle = self.at(&path, usize::try_from(in_file).ok()?)?;
             let start = RotationAngle::try_from(angle - number as f64 * increment).ok()?;
-            Some((axis, start, RotationAngle::try_from(increment).ok()?))
+            Some(FileRotation { axis, start, increment: RotationAngle::try_from(increment).ok()? })
         });
         let axes: Vec<_> = axes.collect();
-        let turns = axes.iter().find(|(.., increment)| *increment != RotationAngle::default());
-        turns.or(axes.first()).copied()
+        axes.iter().find(|rotation| rotation.turns()).or(axes.first()).copied()
     }
 }
 

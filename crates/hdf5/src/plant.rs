@@ -11,8 +11,8 @@ use crate::{
     },
     prepared::Prepared,
     tree::{
-        DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup, TreeNode, TreeValue,
-        VirtualDataset, WriteTime,
+        DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup,
+        TreeNode, TreeValue, VirtualDataset, WriteTime,
     },
 };
 

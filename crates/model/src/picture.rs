@@ -60,7 +60,9 @@ impl TryFrom<f64> for RotationAngle {
 
     fn try_from(degrees: f64) -> Result<Self, String> {
         if degrees.is_nan() || degrees.abs() > DEGREES_MAX {
-            return Err("start_angle and angle_increment: write numbers of degrees, each at most 1000000000".into());
+            return Err(
+                "start_angle and angle_increment: write numbers of degrees, each at most 1000000000".into()
+            );
         }
         Ok(RotationAngle((degrees * MILLIONTHS).round() as i64))
     }
@@ -286,7 +288,10 @@ mod tests {
              # Beam_xy (737.50, -2.25) pixels\r\n# Start_angle 90.0000 deg.\r\n# Angle_increment 0.1000 deg.\r\n"
         );
         let later = picture.of_number(3).header_lines();
-        assert!(later.ends_with("# Start_angle 90.3000 deg.\r\n# Angle_increment 0.1000 deg.\r\n"), "{later}");
+        assert!(
+            later.ends_with("# Start_angle 90.3000 deg.\r\n# Angle_increment 0.1000 deg.\r\n"),
+            "{later}"
+        );
         assert_eq!(
             header.to_string(),
             "detector distance 0.2 m, wavelength 1.0332 A, exposure time 3 ms, exposure period 8 ms, \

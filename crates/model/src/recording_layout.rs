@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, ChunkShape, FileNames, Format, FrameCompression, PixelType, ScanShape, Storing, frame_cut::sides_text,
+    Bytes, ChunkShape, FileNames, Format, FrameCompression, PixelType, ScanShape, Storing,
+    frame_cut::sides_text,
 };
 
 /// How a recording stores its frames: files, format, compression and chunks.

@@ -11,7 +11,8 @@ use nilometer_acquisition::{
 };
 use nilometer_campaign::{Pass, sample_of};
 use nilometer_model::{
-    Bytes, FileNames, Format, Goal, Histogram, Instrument, Nanos, Phase, ReaderTotals, Storing, sustained::step,
+    Bytes, FileNames, Format, Goal, Histogram, Instrument, Nanos, Phase, ReaderTotals, Storing,
+    sustained::step,
 };
 use nilometer_plan::{Cell, Key, Measured, RecordingRun, Results};
 use nilometer_recording::journal::Head;

@@ -106,7 +106,8 @@ impl CommandPermission {
 
     /// Replaces the path of a layout by its real path. The second value is true if a command names a layout.
     fn layout(&self, asked: RecordOptions) -> Result<(RecordOptions, bool), ServiceError> {
-        let is_file = |path: &&PathBuf| asked.layout != self.file.layout && path.as_path() != Path::new(DECTRIS_LAYOUT);
+        let is_file =
+            |path: &&PathBuf| asked.layout != self.file.layout && path.as_path() != Path::new(DECTRIS_LAYOUT);
         let Some(path) = asked.layout.as_ref().filter(is_file) else {
             return Ok((asked, false));
         };

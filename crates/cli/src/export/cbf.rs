@@ -52,13 +52,19 @@ fn directory(export: &Export) -> anyhow::Result<&Path> {
     export.check_plain()?;
     let others = [("--verify", export.verify), ("--rate", export.rate.is_some())];
     if let Some((option, _)) = others.into_iter().find(|(_, given)| *given) {
-        return Err(anyhow!("{option}: not for --format cbf, which writes a file for each frame: leave it out"));
+        return Err(anyhow!(
+            "{option}: not for --format cbf, which writes a file for each frame: leave it out"
+        ));
     }
     let to = export.to.as_path();
     ensure!(to.is_dir(), "--to {}: name a directory that exists, for a CBF file of each frame", to.display());
     let description = described_directory(to)?;
     export.expect.map_or(Ok(()), |kind: FileSystemKind| description.expect_kind(kind))?;
-    ensure!(description.writable, "{}: can't be written: name a directory that this user may write to", to.display());
+    ensure!(
+        description.writable,
+        "{}: can't be written: name a directory that this user may write to",
+        to.display()
+    );
     Ok(to)
 }
 

@@ -13,8 +13,8 @@ use nilometer_cluster::launched_here;
 use nilometer_hdf5_recording::{AskedFiles, FileWishes, Hdf5Contents, UserLayout, UserLayoutError};
 use nilometer_intake::joined::JoinedValues;
 use nilometer_model::{
-    Bytes, ChunkShape, FileNames, FileSystemKind, Format, FrameCompression, Instrument, Moment, Nanos, ScanShape,
-    Storing, TargetDescription,
+    Bytes, ChunkShape, FileNames, FileSystemKind, Format, FrameCompression, Instrument, Moment, Nanos,
+    ScanShape, Storing, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_ring::{Delivery, FrameTurn, MemoryPart, MemoryPlan, Pace, WhenFull};

@@ -144,7 +144,8 @@ impl FileLinks {
                     made.members.push((name.clone(), TreeNode::Group(self.over(group, &path, frames))));
                 }
                 TreeNode::Dataset(_) if path == frames => {
-                    made.members.extend((0..self.files.min(LINKS_MAX as u64)).map(|file| self.link(file, frames)));
+                    made.members
+                        .extend((0..self.files.min(LINKS_MAX as u64)).map(|file| self.link(file, frames)));
                     signal_first(&mut made.attributes, name);
                 }
                 TreeNode::Dataset(dataset) => made.members.extend(self.value(name, dataset)),

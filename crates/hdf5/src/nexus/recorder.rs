@@ -3,8 +3,8 @@
 use crate::{
     KnownAtEnd,
     tree::{
-        DatasetContent, FrameColumn, IMAGE_NR_HIGH, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue,
-        WriteTime,
+        DatasetContent, FrameColumn, IMAGE_NR_HIGH, NumberArray, NumberType, TreeDataset, TreeGroup,
+        TreeNode, TreeValue, WriteTime,
     },
 };
 

@@ -8,7 +8,11 @@ use nilometer_hdf5_recording::{
 use nilometer_intake::joined::{JoinedTally, JoinedValues, MetadataReader, MetadataSource};
 use nilometer_model::{DECTRIS_LAYOUT, FileNames, Format, Nanos, RecordingLayout};
 
-use super::{prepare::PreparedRecording, settings::RecordingSettings, source::{RecordedSource, SeriesSource}};
+use super::{
+    prepare::PreparedRecording,
+    settings::RecordingSettings,
+    source::{RecordedSource, SeriesSource},
+};
 use crate::error::{OperatorLog, ServiceError, require};
 
 /// Values that are joined to the frames of a recording.
@@ -42,6 +46,29 @@ impl RecordedSource {
         let layout = file.map(|path| UserLayout::read(path).map(Arc::new)).transpose();
         layout.map_err(ServiceError::asked_wrongly)
     }
+
+    /// Returns true for the layout of DECTRIS.
+    fn is_dectris(&self) -> bool {
+        match self {
+            RecordedSource::Packets(source) => source.instrument.recording.names() == FileNames::Dectris,
+            RecordedSource::Series(source) => source.is_dectris(),
+        }
+    }
+
+    /// The kinds of files that its options request, as by one writer that keeps all frames.
+    fn asked_files(&self) -> AskedFiles {
+        let asked = |per_file, scan, tiles| AskedFiles { writers: 1, kept: false, per_file, scan, tiles };
+        match self {
+            RecordedSource::Packets(source) => {
+                let RecordingLayout { frames_per_file, scan, chunk, .. } = &source.instrument.recording;
+                asked(frames_per_file.is_some(), scan.is_some(), chunk.is_some())
+            }
+            RecordedSource::Series(source) => {
+                let SeriesSource { frames_per_file, scan, chunk, .. } = &**source;
+                asked(frames_per_file.is_some(), scan.is_some(), chunk.is_some())
+            }
+        }
+    }
 }
 
 impl RecordingSettings {
@@ -50,23 +77,9 @@ impl RecordingSettings {
         let asked = AskedFiles {
             writers: self.wishes.to.len(),
             kept: self.wishes.keep.is_some(),
-            per_file: false,
-            scan: false,
-            tiles: false,
+            ..self.source.asked_files()
         };
-        let (asked, is_dectris) = match &self.source {
-            RecordedSource::Packets(source) => {
-                let RecordingLayout { frames_per_file, scan, chunk, .. } = &source.instrument.recording;
-                let (per_file, scan) = (frames_per_file.is_some(), scan.is_some());
-                let is_dectris = source.instrument.recording.names() == FileNames::Dectris;
-                (AskedFiles { per_file, scan, tiles: chunk.is_some(), ..asked }, is_dectris)
-            }
-            RecordedSource::Series(source) => {
-                let SeriesSource { frames_per_file, scan, chunk, .. } = &**source;
-                let (per_file, scan) = (frames_per_file.is_some(), scan.is_some());
-                (AskedFiles { per_file, scan, tiles: chunk.is_some(), ..asked }, source.is_dectris())
-            }
-        };
+        let is_dectris = self.source.is_dectris();
         let checked = match &self.layout {
             _ if is_dectris => asked.check_for_dectris(),
             Some(layout) => layout.check(asked),

@@ -12,7 +12,8 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_hdf5_recording::{
-    FileWishes, GrowingMaster, GrowthTerms, Hdf5Contents, MasterError, ModulesPart, put_master, put_master_of_modules,
+    FileWishes, GrowingMaster, GrowthTerms, Hdf5Contents, MasterError, ModulesPart, put_master,
+    put_master_of_modules,
 };
 use nilometer_intake::{
     Until,

@@ -8,7 +8,8 @@ use std::{
 use nilometer_hdf5_recording::{check_compression, settle_instrument};
 use nilometer_intake::{joined::MetadataSource, series::SeriesUntil, transport::zeromq::ZmqEndpoint};
 use nilometer_model::{
-    ChunkShape, DECTRIS_FRAMES_PER_FILE, DECTRIS_LAYOUT, Format, FrameCompression, Instrument, ScanShape, Storing,
+    ChunkShape, DECTRIS_FRAMES_PER_FILE, DECTRIS_LAYOUT, Format, FrameCompression, Instrument, ScanShape,
+    Storing,
     packets::{PacketPart, PacketPartKind, PacketShare, Packets},
 };
 use nilometer_storage::user_file;

@@ -5,6 +5,7 @@ dectris.py send IMAGES           announces so many images at a free port, whose 
 dectris.py growing MASTER COUNT  while frames come: prints the number of images that the links of the master file show, and the
                                  number of links. The first COUNT images are right
 dectris.py closed MASTER COUNT PER_FILE  afterwards: the rules of neggia and durin, the plug-ins for XDS
+dectris.py pictures DIRECTORY COUNT  the CBF files of COUNT images, as fabio reads them
 """
 import sys
 
@@ -108,6 +109,20 @@ def closed(master, count, per_file):
         assert (data["data"][:, 0, 0] == np.arange(count) + 1).all()
 
 
+def pictures(directory, count):
+    import fabio
+    for number in range(count):
+        picture = fabio.open(f"{directory}/scan_{number + 1:05}.cbf")
+        counts = picture.data.ravel()
+        # Every second pixel is a gap.
+        assert counts.dtype == "int32" and (counts[::2] == number + 1).all() and (counts[1::2] == -1).all(), number
+        lines = picture.header["_array_data.header_contents"]
+        for line in (f"# Start_angle {90 + 0.1 * number:.4f} deg.", "# Angle_increment 0.1000 deg.",
+                     "# Detector_distance 0.15000 m", "# Pixel_size 75e-6 m x 75e-6 m", "# Exposure_time 0.0099000 s",
+                     "# Exposure_period 0.0100000 s"):
+            assert line in lines, (number, line, lines)
+
+
 command, *arguments = sys.argv[1:]
-{"send": send, "growing": growing, "closed": closed}[command](
+{"send": send, "growing": growing, "closed": closed, "pictures": pictures}[command](
     *(int(argument) if argument.isdigit() else argument for argument in arguments))

@@ -16,34 +16,36 @@ const MODULES: [&str; 5] = ["zmq", "cbor2", "numpy", "h5py", "hdf5plugin"];
 const PER_FILE: u64 = 10;
 
 /// The other side, if Python is here.
-fn script(command: &str) -> Option<Command> {
+pub(crate) fn script(command: &str) -> Option<Command> {
     let mut python = python(&MODULES)?;
     python.arg(root().join("tests/tests/recording/series/dectris.py")).arg(command);
     Some(python)
 }
 
 /// A detector that announces images, and sends as many as a test wants.
-struct AnnouncingDetector {
+pub(crate) struct AnnouncingDetector {
     child: Child,
-    at: String,
+    pub(crate) at: String,
 }
 
 impl AnnouncingDetector {
-    fn new(images: u64) -> Option<Self> {
+    pub(crate) fn new(images: u64) -> Option<Self> {
         let mut command = script("send")?;
         command.arg(images.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("it can be run");
         let mut at = String::new();
-        BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut at).expect("it says its address");
+        BufReader::new(child.stdout.take().expect("it is piped"))
+            .read_line(&mut at)
+            .expect("it says its address");
         Some(AnnouncingDetector { child, at: at.trim().to_owned() })
     }
 
     /// Sends until it has sent so many in all.
-    fn send(&mut self, images: u64) {
+    pub(crate) fn send(&mut self, images: u64) {
         writeln!(self.child.stdin.as_mut().expect("it is piped"), "{images}").expect("it listens");
     }
 
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         drop(self.child.stdin.take());
     }
 }
@@ -153,7 +155,10 @@ fn packets_go_into_the_same_files() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let files = names(&lab.recording());
     let data = files.iter().filter(|name| name.starts_with("scan_data_"));
-    assert_eq!(data.collect::<Vec<_>>(), ["scan_data_000001.h5", "scan_data_000002.h5", "scan_data_000003.h5"]);
+    assert_eq!(
+        data.collect::<Vec<_>>(),
+        ["scan_data_000001.h5", "scan_data_000002.h5", "scan_data_000003.h5"]
+    );
     let verified = run(&["verify".as_ref(), lab.recording().as_os_str()]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }

@@ -5,6 +5,7 @@ mod aborted;
 mod dectris;
 pub(crate) mod detector;
 pub(crate) mod lab;
+mod pictures;
 mod sending;
 mod strangers;
 

@@ -246,7 +246,11 @@ fn a_series_is_recorded_in_the_layout_of_dectris() {
     let sent = detector(below, &from, &[]).end(LIMIT);
     assert!(sent.has_sent_all(), "{sent:?}");
     let status = ended(&service, 1);
-    assert_eq!((&status["last"]["packets"], &status["last"]["fault"]), (&40.into(), &Value::Null), "{status}");
+    assert_eq!(
+        (&status["last"]["packets"], &status["last"]["fault"]),
+        (&40.into(), &Value::Null),
+        "{status}"
+    );
     let recording = Path::new(status["last"]["paths"][0].as_str().expect("a path")).to_owned();
     let master = ReadFile::open(&recording.join("one_master.h5")).expect("it is there");
     let frames = |path: &str| master.dataset(path).expect("it is there").dimensions()[0];

@@ -376,6 +376,16 @@ mod tests {
     fn head(storing: Storing, frame_size: u64, frames_per_file: u64) -> Head {
         let Spacing { stride, .. } = suited(frame_size, storing, Format::Raw);
         let format = Format::Raw;
-        Head { recording: 1, lane: 0, lanes: 1, frame_size, stride, frames_per_file, storing, format, names: FileNames::default() }
+        Head {
+            recording: 1,
+            lane: 0,
+            lanes: 1,
+            frame_size,
+            stride,
+            frames_per_file,
+            storing,
+            format,
+            names: FileNames::default(),
+        }
     }
 }
