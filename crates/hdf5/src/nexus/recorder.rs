@@ -2,9 +2,10 @@
 
 use crate::{
     KnownAtEnd,
+    image_numbers::IMAGE_NR_HIGH,
     tree::{
-        DatasetContent, FrameColumn, IMAGE_NR_HIGH, NumberArray, NumberType, TreeDataset, TreeGroup,
-        TreeNode, TreeValue, WriteTime,
+        DatasetContent, FrameColumn, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue,
+        WriteTime,
     },
 };
 
