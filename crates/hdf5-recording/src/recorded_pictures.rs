@@ -221,15 +221,17 @@ impl FileValues {
     fn rotation(&self, number: u64, in_file: u64) -> Option<FileRotation> {
         let of_sample =
             [GoniometerAxis::Omega, GoniometerAxis::Phi, GoniometerAxis::Chi, GoniometerAxis::Kappa];
-        let axes = of_sample.into_iter().filter_map(|axis| {
-            let path = axis.path();
-            let increment = self.at(&format!("{path}_increment_set"), 0)?;
-            let angle = self.at(&path, usize::try_from(in_file).ok()?)?;
-            let start = RotationAngle::try_from(angle - number as f64 * increment).ok()?;
-            Some(FileRotation { axis, start, increment: RotationAngle::try_from(increment).ok()? })
-        });
+        let axes = of_sample.into_iter().filter_map(|axis| self.rotation_about(axis, number, in_file));
         let axes: Vec<_> = axes.collect();
         axes.iter().find(|rotation| rotation.turns()).or(axes.first()).copied()
+    }
+
+    fn rotation_about(&self, axis: GoniometerAxis, number: u64, in_file: u64) -> Option<FileRotation> {
+        let path = axis.path();
+        let increment = self.at(&format!("{path}_increment_set"), 0)?;
+        let angle = self.at(&path, usize::try_from(in_file).ok()?)?;
+        let start = RotationAngle::try_from(angle - number as f64 * increment).ok()?;
+        Some(FileRotation { axis, start, increment: RotationAngle::try_from(increment).ok()? })
     }
 }
 

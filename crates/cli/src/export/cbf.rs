@@ -33,18 +33,16 @@ struct WrittenPictures {
 pub(super) fn export(export: &Export, whole: &RecordingView) -> Outcome {
     let to = directory(export).input()?;
     let stop = stop_on_signal().run()?;
-    whole.recording(|recording| {
-        let mut pictures = RecordedPictures::of(recording).map_err(|why| anyhow!(why)).input()?;
-        let made = write(recording, &mut pictures, to, &stop).run()?;
-        tell::result(tell::visible(&summary(recording, &pictures, to, &made)));
-        match made.why {
-            Some(why) => Err(Failure::Run(anyhow!(
-                "written without {} frames that can't be read: {why}",
-                made.unreadable
-            ))),
-            None => Ok(()),
-        }
-    })
+    whole.recording(|recording| exported(recording, to, &stop))
+}
+
+fn exported(recording: &Recording, to: &Path, stop: &AtomicBool) -> Outcome {
+    let mut pictures = RecordedPictures::of(recording).map_err(|why| anyhow!(why)).input()?;
+    let made = write(recording, &mut pictures, to, stop).run()?;
+    tell::result(tell::visible(&summary(recording, &pictures, to, &made)));
+    let Some(why) = made.why else { return Ok(()) };
+    let count = made.unreadable;
+    Err(Failure::Run(anyhow!("written without {count} frames that can't be read: {why}")))
 }
 
 /// The directory for the files. Refuses options that only one file has.
