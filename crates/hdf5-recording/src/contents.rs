@@ -180,8 +180,8 @@ impl Hdf5Contents {
         })
     }
 
-    /// The same, for a recording whose files each have only a part of the frames. In the layout of DECTRIS the size
-    /// of each file is known.
+    /// The same, for a recording whose files each have only a part of the frames. In the layout of DECTRIS each
+    /// file has a fixed size.
     #[must_use]
     pub fn of_parts(mut self) -> Self {
         if self.names == FileNames::Recorder
@@ -200,8 +200,8 @@ impl Hdf5Contents {
         }
     }
 
-    /// The same in the layout of DECTRIS, with `frames` frames in each full file. neggia, the plug-in of DECTRIS for
-    /// XDS, reads the frames only from datasets of a fixed size (`src/dectris/neggia/data`).
+    /// The same in the layout of DECTRIS, with `frames` frames in each full file. Its datasets have a fixed size:
+    /// the plug-in neggia for XDS reads no other index of chunks (`src/dectris/neggia/data`).
     fn of_dectris(mut self, frames: u64) -> Self {
         let tree = Arc::make_mut(&mut self.tree);
         let images = frames / tree.frames_of_image();

@@ -1,11 +1,11 @@
-//! Frames of a recording in HDF5 as CBF files: their pixels, and the geometry, exposure and rotation that the recording's
-//! files state.
+//! Frames of a recording in HDF5 as CBF files: their pixels, and the geometry, exposure and rotation that the
+//! recording's files state.
 
 use nilometer_codec::byte_offset;
 use nilometer_hdf5::{
     Hdf5Error, ReadDataset, ReadFile,
     nexus::{FRAMES_PATH, GoniometerAxis},
-    tree::{ColumnElement, DatasetContent, NumberType, TreeDataset, TreeNode, TreeValue},
+    tree::{DatasetContent, NumberType, TreeDataset, TreeNode, TreeValue},
 };
 use nilometer_model::{BeamPixel, CbfHeader, Format, Length, Nanos, Picture, RotationAngle, Storing};
 use nilometer_recording::{cbf, reader::Recording};
@@ -21,7 +21,7 @@ pub struct RecordedPictures {
     detector: String,
     /// The axis that turns; `None` if none does.
     axis: Option<GoniometerAxis>,
-    /// The faults of each pixel, as in [`nilometer_hdf5::nexus::DetectorDescription::pixel_mask`]; empty without a mask.
+    /// The faults of each pixel, as in a [`nilometer_hdf5::nexus::DetectorDescription`]; empty without a mask.
     mask: Vec<i64>,
     /// The pixels of a frame, reused for each.
     pixels: Vec<i32>,
@@ -129,13 +129,15 @@ pub fn picture_name(stem: &str, number: u64) -> String {
 
 /// The type of whole numbers of at most 32 bits; `None` for others.
 fn whole_numbers(frames: &ReadDataset) -> Result<Option<NumberType>, Hdf5Error> {
-    let whole = |element| match element {
-        ColumnElement::Number(number) if !matches!(number, NumberType::Float32) && number.bytes() <= 4 => {
-            Some(number)
-        }
+    Ok(match frames.stored()?.kind.as_str() {
+        "uint8" => Some(NumberType::Uint8),
+        "uint16" => Some(NumberType::Uint16),
+        "uint32" => Some(NumberType::Uint32),
+        "int8" => Some(NumberType::Int8),
+        "int16" => Some(NumberType::Int16),
+        "int32" => Some(NumberType::Int32),
         _ => None,
-    };
-    Ok(frames.column_element()?.and_then(whole))
+    })
 }
 
 /// A pixel as a signed number. The largest unsigned value marks a pixel without a count.
@@ -216,8 +218,8 @@ impl FileValues {
         }
     }
 
-    /// The axis that turns, or else the first one stated: its angle in frame 0, and its increment. `number` is that of the
-    /// frame at `in_file` in the file.
+    /// The axis that turns, or else the first one stated: its angle in frame 0, and its increment. `number` is that
+    /// of the frame at `in_file` in the file.
     fn rotation(&self, number: u64, in_file: u64) -> Option<FileRotation> {
         let of_sample =
             [GoniometerAxis::Omega, GoniometerAxis::Phi, GoniometerAxis::Chi, GoniometerAxis::Kappa];

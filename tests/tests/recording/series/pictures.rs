@@ -1,6 +1,6 @@
 //! Series that become CBF files: fabio reads each image with its own angle, and the geometry that the detector stated.
 
-use std::fs;
+use std::{ffi::OsStr, fs};
 
 use nilometer_tests::{run, start};
 
@@ -53,7 +53,7 @@ fn an_export_into_cbf_files_that_can_not_be_is_refused() {
         (&["--to", "to", "--verify"], "--verify: not for --format cbf"),
         (&["--to", "to", "--journal"], "--journal: only for a file of HDF5"),
     ] {
-        let arguments = [&["export", "to/scan", "--format", "cbf"], options].concat();
+        let arguments = [&["export", "to/scan", "--format", "cbf"][..], options].concat();
         let ended = start(lab.home.path(), &arguments).end(LIMIT);
         assert!(ended.code == Some(2) && ended.stderr.contains(said), "{options:?}: {ended:?}");
     }
