@@ -68,18 +68,18 @@ pub use network::{
 };
 pub use packets::Packets;
 pub use phase::Phase;
-pub use picture::{BeamPixel, COUNT_CUTOFF, CbfHeader, Picture};
+pub use picture::{BeamPixel, COUNT_CUTOFF, CbfHeader, Picture, RotationAngle};
 pub use plugin_filter::PluginFilter;
 pub use ranks::{RankPart, RankSample};
 pub use readers::Readers;
 pub use reading_way::{FrameBlock, ReadingWay};
-pub use recording_layout::{FrameShape, RecordingLayout};
+pub use recording_layout::{DECTRIS_FRAMES_PER_FILE, DECTRIS_LAYOUT, FrameShape, RecordingLayout};
 pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};
 pub use seed::{RandomStream, Seed};
 pub use series::{Bin, Level, Levels, Series};
 pub use storage_room::{StorageRoom, rounded_down};
-pub use storing::{ChunkNumber, Storing, StoringKind};
+pub use storing::{ChunkNumber, FileNames, Storing, StoringKind};
 pub use target::{
     BlockLayer, BlockLayerKind, Capabilities, Capability, DirectIo, FeatureBasis, FeatureFinding,
     FileSystemKind, FileSystemSpace, NotExpected, RunHandle, StorageFeature, StorageProfile, StripeControl,

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nilometer_model::catalogue;
+use nilometer_model::{DECTRIS_LAYOUT, FileNames, catalogue};
 use nilometer_storage::user_file;
 
 use crate::{
@@ -95,7 +95,9 @@ impl CommandPermission {
         let real = self.permitted(Path::new(name)).ok_or_else(outside)?;
         let real = real.to_str().ok_or_else(outside)?;
         // A file that is no instrument gets its own message later.
-        let layout = user_file::instrument(real).ok().and_then(|instrument| instrument.recording.layout);
+        let recording = user_file::instrument(real).ok().map(|instrument| instrument.recording);
+        let recording = recording.filter(|recording| recording.names() == FileNames::Recorder);
+        let layout = recording.and_then(|recording| recording.layout);
         if asked.layout.is_none() && layout.is_some_and(|layout| self.permitted(&layout).is_none()) {
             return Err(ServiceError::AskedWrongly(LAYOUT_OUTSIDE.into()));
         }
@@ -104,7 +106,9 @@ impl CommandPermission {
 
     /// Replaces the path of a layout by its real path. The second value is true if a command names a layout.
     fn layout(&self, asked: RecordOptions) -> Result<(RecordOptions, bool), ServiceError> {
-        let Some(path) = asked.layout.as_ref().filter(|_| asked.layout != self.file.layout) else {
+        let is_file =
+            |path: &&PathBuf| asked.layout != self.file.layout && path.as_path() != Path::new(DECTRIS_LAYOUT);
+        let Some(path) = asked.layout.as_ref().filter(is_file) else {
             return Ok((asked, false));
         };
         let real = self.permitted(path).ok_or_else(|| ServiceError::AskedWrongly(LAYOUT_OUTSIDE.into()))?;

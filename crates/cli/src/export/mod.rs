@@ -1,5 +1,6 @@
 //! `nilometer export`: writes a recording into one file, or onto a central store.
 
+mod cbf;
 mod hdf5;
 
 use std::{
@@ -56,8 +57,8 @@ pub(crate) struct Export {
     /// others; an unknown word lists them)
     #[arg(long, value_name = "TYPE")]
     expect: Option<FileSystemKind>,
-    /// Write the bytes of all frames one after the other, or HDF5. In HDF5 each frame keeps its number, and
-    /// missing ones are blank [default: plain]
+    /// Write the bytes of all frames one after the other, or HDF5, or a CBF file for each frame of a recording in
+    /// HDF5. In HDF5 each frame keeps its number, and missing ones are blank [default: plain]
     #[arg(long, value_parser = PossibleValuesParser::new(FORMS))]
     format: Option<String>,
     /// Write at most at this rate
@@ -80,8 +81,9 @@ pub(crate) struct Export {
 }
 
 /// The forms of an export.
-const FORMS: [&str; 2] = ["plain", HDF5];
+const FORMS: [&str; 3] = ["plain", HDF5, CBF];
 const HDF5: &str = "hdf5";
+const CBF: &str = "cbf";
 
 /// A file's directory and name.
 struct NamedFile {
@@ -110,6 +112,10 @@ impl Export {
     pub(crate) fn execute(&self) -> Outcome {
         refuse_urls([&self.to]).input()?;
         if let Some(file) = self.lone_file() {
+            if self.format.as_deref() == Some(CBF) {
+                let why = "only recordings with a journal become CBF files: write --format hdf5";
+                return Err(anyhow!("--format cbf: {}: {why}", file.display())).input();
+            }
             if self.expect.is_some() {
                 self.named(String::new).and_then(|named| named.described(self.expect)).input()?;
             }
@@ -129,6 +135,9 @@ impl Export {
         let whole = Arc::new(RecordingView::new(recording, Extent::All));
         if self.format.as_deref() == Some(HDF5) {
             return hdf5::export(self, whole);
+        }
+        if self.format.as_deref() == Some(CBF) {
+            return cbf::export(self, &whole);
         }
         let named = self.place(&whole, whole.format().name()).input()?;
         let description = named.described(self.expect).input()?;

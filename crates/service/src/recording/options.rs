@@ -67,7 +67,8 @@ pub struct RecordOptions {
     /// for all]
     #[arg(long, value_name = "FRAMES", help_heading = "Storage")]
     pub frames_per_file: Option<u64>,
-    /// Layout of HDF5 files, instead of NeXus: a file in XML as areaDetector's file plug-in has it, or in TOML
+    /// Layout of HDF5 files, instead of NeXus: a file in XML as areaDetector's file plug-in has it, or in TOML. The
+    /// word `dectris` makes the files of DECTRIS' file writer
     #[arg(long, value_name = "FILE", help_heading = "Storage")]
     pub layout: Option<PathBuf>,
     /// Join values that arrive apart from their frames, by the frame's number: {"frame": 12, "Angle": 1.5}. They

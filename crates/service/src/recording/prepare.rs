@@ -3,7 +3,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
 };
 
 use nilometer_acquisition::{
@@ -12,7 +12,8 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_hdf5_recording::{
-    FileWishes, Hdf5Contents, MasterError, ModulesPart, put_master, put_master_of_modules,
+    FileWishes, GrowingMaster, GrowthTerms, Hdf5Contents, MasterError, ModulesPart, put_master,
+    put_master_of_modules,
 };
 use nilometer_intake::{
     Until,
@@ -23,7 +24,7 @@ use nilometer_intake::{
     },
 };
 use nilometer_model::{
-    Bytes, Format, Instrument, Moment, Nanos, TargetAddress, TargetDescription, check_expected,
+    Bytes, FileNames, Format, Instrument, Moment, Nanos, TargetAddress, TargetDescription, check_expected,
     packets::{PacketPartKind, Packets},
 };
 use nilometer_recording::{Stream, journal::Head};
@@ -72,6 +73,8 @@ pub struct PreparedRecording {
     pub number_bits: u32,
     /// The contents for the whole detector, if this is an HDF5 recording of some of its modules.
     pub(super) whole: Option<Hdf5Contents>,
+    /// The master file that is there while frames come, in the layout of DECTRIS.
+    pub(super) master: Mutex<Option<GrowingMaster>>,
 }
 
 /// Everything from which a recorder is made.
@@ -87,6 +90,8 @@ pub(super) struct Arranged {
     pub(super) slots: usize,
     /// The plan of all its memory.
     pub(super) memory: MemoryPlan,
+    /// The number of frames announced; 0 if nobody announced it.
+    pub(super) frames_due: u64,
 }
 
 /// The fewest packets outside any known sequence that the recorder can keep.
@@ -184,7 +189,8 @@ impl RecordingSettings {
         log(&format!("stored as {plan}"));
         let slots = plan.slots();
         let instrument = instrument.clone();
-        let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory };
+        // Nobody announces how many frames come in packets.
+        let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory, frames_due: 0 };
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
         let from = self.listens_at_resolved(source)?;
         let prepared = PreparedRecording { from, room: Some(room), number_bits, whole, ..prepared };
@@ -200,7 +206,7 @@ impl RecordingSettings {
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
         let setup = self.setup(&arranged, feed);
-        let Arranged { targets, layout, instrument, memory, .. } = arranged;
+        let Arranged { targets, layout, instrument, memory, frames_due, .. } = arranged;
         let ring = memory.bound(MemoryPart::Ring);
         log(&format!(
             "preparing {ring} of memory; all parts of the recorder take at most {}",
@@ -210,6 +216,14 @@ impl RecordingSettings {
             Ok(recorder) => {
                 recorder.memory().state(&memory);
                 let durability = layout.durability;
+                let master = match self.growing_master(&targets, &layout, frames_due) {
+                    Ok(master) => master,
+                    Err(error) => {
+                        drop(recorder);
+                        remove_unused(targets, &layout);
+                        return Err(ServiceError::failed(error));
+                    }
+                };
                 let from = String::new();
                 Ok(PreparedRecording {
                     recorder,
@@ -223,6 +237,7 @@ impl RecordingSettings {
                     joining: None,
                     number_bits: u64::BITS,
                     whole: None,
+                    master: Mutex::new(master),
                 })
             }
             Err(error) => {
@@ -230,6 +245,22 @@ impl RecordingSettings {
                 Err(error)
             }
         }
+    }
+
+    /// Begins the master file that is there while frames come, if the layout is that of DECTRIS.
+    fn growing_master(
+        &self,
+        targets: &[Arc<dyn KeptDirectory>],
+        layout: &RawLayout,
+        frames_due: u64,
+    ) -> Result<Option<GrowingMaster>, MasterError> {
+        let (Some(contents), Some(first)) = (&layout.hdf5, targets.first()) else { return Ok(None) };
+        if layout.head.names == FileNames::Recorder {
+            return Ok(None);
+        }
+        let name = layout.name.clone();
+        let terms = GrowthTerms { name, head: layout.head, frames_due, at_most: self.patience() };
+        GrowingMaster::begin(contents, first, terms).map(Some)
     }
 
     /// Describes the directories in which the recording goes.
@@ -369,6 +400,8 @@ impl PreparedRecording {
     /// Its directories can't be read, or don't take the file in time.
     pub fn put_master(&self, at_most: Nanos) -> Result<(), MasterError> {
         let Some(contents) = &self.layout.hdf5 else { return Ok(()) };
+        let growing = self.master.lock().unwrap_or_else(PoisonError::into_inner).take();
+        growing.map_or(Ok(()), GrowingMaster::end)?;
         put_master(contents, &self.name, &self.targets, Vec::new(), at_most).map(drop)
     }
 
