@@ -32,6 +32,7 @@ mod observe;
 mod observed;
 mod occupied;
 mod panics;
+mod part;
 mod plan;
 mod progress;
 mod ranks;
