@@ -283,3 +283,119 @@ impl RecordingView {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nilometer_model::Storing;
+
+    use super::*;
+    use crate::view::{
+        Extent, ReadAhead,
+        laid_out::{LaidOut, PACKET_CASES, PacketCase, laid_out},
+    };
+
+    /// Nine blocks in two lanes, of which three are missing.
+    fn with_holes(course: PacketCase) -> (LaidOut, Vec<u8>) {
+        let there = [Some(0), Some(1), None, Some(0), Some(1), Some(1), None, None, Some(0)];
+        laid_out(course, Storing::Files, 2, &there, 3)
+    }
+
+    fn part(lanes: &LaidOut, begin: Option<Limit>, end: Option<Limit>) -> Result<RecordingView, LimitError> {
+        lanes.whole(Extent::All).limited(&Limits { begin, end })
+    }
+
+    #[test]
+    fn a_part_has_the_bytes_between_its_limits() {
+        for course in PACKET_CASES {
+            let (lanes, reference) = with_holes(course);
+            let size = lanes.whole(Extent::All).frame_size();
+            let frames = reference.len() as u64 / size;
+            for (begin, end) in [(0, 1), (3, 9), (5, 6), (8, 12), (9, frames), (0, frames), (frames - 1, frames)] {
+                let whole = part(&lanes, Some(Limit::Frame(begin)), Some(Limit::Frame(end)));
+                let whole = Arc::new(whole.expect("it lies in the recording"));
+                let expected = &reference[(begin * size) as usize..(end * size) as usize];
+                let mut read = vec![0; expected.len() + 100];
+                assert_eq!(whole.read_at(0, &mut read), expected.len());
+                assert!(read[..expected.len()] == *expected, "{course:?} {begin} {end}");
+                let count = ReadAhead::small(whole.clone()).read_at(0, &mut read);
+                assert!(read[..count] == *expected, "{course:?} {begin} {end}, read ahead");
+                assert_eq!((whole.shown_frames(), whole.is_complete()), (begin..end, true));
+                assert!(whole.only_file().is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_knows_its_own_missing_blocks_and_hidden_bytes() {
+        let (lanes, reference) = with_holes(PACKET_CASES[4]);
+        let whole = part(&lanes, Some(Limit::Frame(6)), Some(Limit::Frame(26))).expect("it is there");
+        assert_eq!((whole.shown_blocks(), whole.due_blocks()), (1..7, 6));
+        assert_eq!(whole.missing_blocks(), [(2, 1), (6, 1)]);
+        let size = whole.frame_size();
+        assert_eq!(whole.filled(0..u64::MAX), [2 * size..6 * size, 18 * size..20 * size]);
+        let [before, after] = whole.hidden_of(1).expect("it can be read");
+        assert!(before == reference[4 * size as usize..6 * size as usize] && after.is_empty());
+        assert_eq!(whole.range_of(1), 0..2 * size);
+    }
+
+    #[test]
+    fn a_time_is_that_of_the_first_frame_from_it_on() {
+        let whole = [Some(0), Some(1), Some(1), Some(0), Some(0)];
+        let cases = PACKET_CASES[..4].iter().map(|course| laid_out(*course, Storing::Files, 2, &whole, 4));
+        // Frames of one thread have known times in gaps too.
+        let cases = cases.chain(PACKET_CASES[2..4].iter().map(|course| with_holes(*course)));
+        for (lanes, reference) in cases {
+            let view = lanes.whole(Extent::All);
+            let rate = view.survey().frames_per_second;
+            assert!(rate.is_some());
+            let headers = reference.chunks(view.frame_size() as usize);
+            let times = headers.map(|frame| view.read_stamp(frame).expect("a header").moment(rate));
+            let times: Vec<Moment> = times.collect();
+            for time in times.iter().skip(1) {
+                let expected = times.iter().position(|other| other >= time).expect("itself") as u64;
+                let found = part(&lanes, Some(Limit::Time(*time)), None).expect("it is in the recording");
+                assert_eq!(found.shown_frames(), expected..times.len() as u64, "{time} of {times:?}");
+                let since = Limit::After(time.0.since(times[0].0));
+                let found = part(&lanes, Some(since), None).expect("it is in the recording");
+                assert_eq!(found.shown_frames().start, expected, "{since}");
+            }
+        }
+    }
+
+    #[test]
+    fn limits_outside_the_recording_are_refused_with_its_range() {
+        let (lanes, _) = with_holes(PACKET_CASES[2]);
+        let early = "2000-01-01T00:00:00".parse().expect("a time");
+        let late = "2100y001d00h00m00s".parse().expect("a time");
+        for limit in [early, late, Limit::Frame(36), Limit::Packet(1000), Limit::After(Nanos::from_seconds(1e6))] {
+            for (begin, end) in [(Some(limit), None), (None, Some(limit))] {
+                let why = part(&lanes, begin, end).expect_err("it lies outside").to_string();
+                assert!(why.contains("it has frames 0 to 34, from 20"), "{why}");
+            }
+        }
+        for (begin, end) in [(5, 5), (7, 6), (35, 35)] {
+            let why = part(&lanes, Some(Limit::Frame(begin)), Some(Limit::Frame(end)));
+            assert!(matches!(why, Err(LimitError::NoFrame { .. })), "{why:?}");
+        }
+        let (raw, _) = with_holes(PACKET_CASES[4]);
+        let why = part(&raw, Some(early), None).expect_err("it has no headers").to_string();
+        assert!(why.contains("have no times of the calendar"), "{why}");
+    }
+
+    #[test]
+    fn limits_are_read_as_stations_write_them() {
+        let time = "2026-11-28T18:00:00Z".parse().map(Limit::Time).expect("a time");
+        for text in ["2026-11-28T18:00:00", "2026-11-28T18:00:00Z", "2026y332d18h00m00s"] {
+            assert_eq!(text.parse::<Limit>().expect(text), time);
+        }
+        assert_eq!("+30s".parse::<Limit>().expect("a time"), Limit::After(Nanos::from_millis(30_000)));
+        assert_eq!("1200".parse::<Limit>().expect("a number"), Limit::Frame(1200));
+        assert_eq!("packet:7".parse::<Limit>().expect("a number"), Limit::Packet(7));
+        for wrong in ["", "x", "+", "-5", "packet:", "packet:x", "2026-13-01T00:00:00", "99999999999999999999"] {
+            let why = wrong.parse::<Limit>().expect_err(wrong).to_string();
+            assert!(why.contains("2026y332d18h00m00s"), "{why}");
+        }
+    }
+}
