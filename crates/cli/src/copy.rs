@@ -132,7 +132,8 @@ fn summary(recording: &Recording, copied: &CopyResult) -> String {
 
 /// Turns parts that the copy lacks, and damage, into a failure.
 fn went_well(recording: &Recording, copied: &CopyResult) -> Outcome {
-    let lanes = recording.head().lanes as usize - recording.index.heads.len().min(recording.head().lanes as usize);
+    let lanes =
+        recording.head().lanes as usize - recording.index.heads.len().min(recording.head().lanes as usize);
     let mut why = Vec::new();
     let mut count = |number: usize, text: &dyn Display| {
         if number > 0 {

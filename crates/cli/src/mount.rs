@@ -6,8 +6,8 @@ use clap::Args;
 use nilometer_mount::{MountReaders, Mounted};
 
 use crate::{
-    Blame, Outcome, lone_file::refuse_files, part::PartOptions, recording_text::in_line, signals::stop_on_signal,
-    stored_at::refuse_urls, tell,
+    Blame, Outcome, lone_file::refuse_files, part::PartOptions, recording_text::in_line,
+    signals::stop_on_signal, stored_at::refuse_urls, tell,
 };
 
 /// Show each recording as one plain file, even while it grows. Runs until ctrl-C or SIGTERM

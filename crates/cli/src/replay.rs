@@ -22,8 +22,11 @@ use crate::{
     Blame, Failure, Outcome,
     lone_file::refuse_files,
     part::{PartOptions, part_line},
-    recording_text::in_line, share::Share,
-    signals::stop_on_signal, stored_at::StoredAt, tell,
+    recording_text::in_line,
+    share::Share,
+    signals::stop_on_signal,
+    stored_at::StoredAt,
+    tell,
 };
 
 /// Send a recording again, packet by packet, at its own rate, even while it grows

@@ -11,10 +11,11 @@
 mod destination;
 mod partial_copy;
 mod recorder_locks;
+mod source_files;
 mod stretches;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -22,11 +23,9 @@ use std::{
 
 use nilometer_model::{ByteRate, Nanos};
 use nilometer_storage::Clock;
-use rustix::fs::FileType;
 
 use crate::{
     instrument::{Content, Origin},
-    journal::RECORD,
     reader::Recording,
     recording_file::{PageCache, RecordingFile},
     recording_storage::{RecordingStorage, StoredFile},
@@ -34,6 +33,7 @@ use crate::{
 use destination::CopyDirectory;
 use partial_copy::PartialCopy;
 use recorder_locks::{DeviceNumber, RecorderLock, recorder_locks};
+use source_files::{SourceFile, check_names, source_files};
 use stretches::{AT_ONCE, BlockInFile, BlockState, Stretch, stretches};
 
 /// Settings of a copy.
@@ -130,20 +130,6 @@ impl CopyResult {
     }
 }
 
-/// A file to copy.
-#[derive(Debug)]
-struct SourceFile {
-    path: PathBuf,
-    name: String,
-    lane: usize,
-    /// Its blocks in the order of their offsets.
-    blocks: Vec<BlockInFile>,
-    /// The number of bytes to copy, or `None` for all.
-    length: Option<u64>,
-    /// False for a file beside the frames, which other lanes may have too.
-    is_own: bool,
-}
-
 /// How often a copy looks for recorders, and for a stop while it waits.
 const LOOK: Nanos = Nanos::from_millis(200);
 
@@ -175,6 +161,7 @@ pub fn copy(
         content,
         devices: devices_of(recording, &to),
         at_most: settings.at_most,
+        names: BTreeSet::new(),
         looked: None,
         clock,
         read: 0,
@@ -212,80 +199,6 @@ fn devices_of(recording: &Recording, to: &[CopyDirectory]) -> Vec<DeviceNumber> 
     all.filter_map(|path| rustix::fs::stat(path).ok()).map(|status| DeviceNumber::of(&status)).collect()
 }
 
-/// Lists the files of a recording: those with frames, then others, then the journals.
-fn source_files(recording: &Recording) -> Result<Vec<SourceFile>, CopyError> {
-    let mut files: Vec<SourceFile> = Vec::new();
-    for ((lane, _), (path, mut blocks)) in files_of_frames(recording)? {
-        blocks.sort_by_key(|block| block.extent.offset);
-        files.push(SourceFile { name: name_of(&path), path, lane, blocks, length: None, is_own: true });
-    }
-    let mut known: BTreeSet<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
-    for lane in 0..recording.index.heads.len() {
-        let paths = files_beside(recording, lane)?;
-        for path in paths.into_iter().filter(|path| known.insert(path.clone())) {
-            let name = name_of(&path);
-            files.push(SourceFile { name, path, lane, blocks: Vec::new(), length: None, is_own: false });
-        }
-    }
-    for lane in 0..recording.index.heads.len() {
-        let path = recording.journal(lane);
-        // Later records are of frames that this list of files does not have.
-        let length = Some(recording.index.records(lane) * RECORD as u64);
-        files.push(SourceFile { name: name_of(&path), path, lane, blocks: Vec::new(), length, is_own: true });
-    }
-    Ok(files)
-}
-
-/// The path of each file with frames, and its blocks, by lane and number.
-type FilesOfFrames = BTreeMap<(usize, u64), (PathBuf, Vec<BlockInFile>)>;
-
-fn files_of_frames(recording: &Recording) -> Result<FilesOfFrames, CopyError> {
-    let index = &recording.index;
-    let mut records = recording.checksums();
-    let mut files = FilesOfFrames::new();
-    for number in index.frames.numbers(0..u64::MAX) {
-        for place in index.places(number) {
-            let checksum = records.of(number, place);
-            let failed = |source| CopyError::Storage { path: recording.journal(place.lane), source };
-            let block = BlockInFile { number, extent: place.extent, checksum: checksum.map_err(failed)? };
-            let path = || (recording.path(place), Vec::new());
-            files.entry(index.file_of(place)).or_insert_with(path).1.push(block);
-        }
-    }
-    Ok(files)
-}
-
-/// The files beside the frames of a lane, such as the summary or an HDF5 file that links to others.
-fn files_beside(recording: &Recording, lane: usize) -> Result<Vec<PathBuf>, CopyError> {
-    let directory = recording.directory(lane);
-    let name = recording.name();
-    let mut paths = Vec::new();
-    let mut take = |other: &str, kind: FileType| {
-        let rest = other.strip_prefix(name).filter(|rest| rest.starts_with(['.', '_']));
-        if rest.is_some_and(|rest| !rest.ends_with(".journal")) && kind.is_file() {
-            paths.push(directory.join(other));
-        }
-    };
-    let listed = recording.storage().each_name(directory, &mut take);
-    listed.map_err(|source| CopyError::Storage { path: directory.to_owned(), source })?;
-    Ok(paths)
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// Returns an error if two files would get the same name in one of `directories` directories.
-fn check_names(files: &[SourceFile], directories: usize) -> Result<(), CopyError> {
-    let mut names = BTreeSet::new();
-    for file in files.iter().filter(|file| file.is_own) {
-        if !names.insert((file.lane % directories.max(1), &file.name)) {
-            return Err(CopyError::SameName { name: file.name.clone() });
-        }
-    }
-    Ok(())
-}
-
 /// A copy in progress.
 struct Copying<'a> {
     storage: Arc<dyn RecordingStorage>,
@@ -294,6 +207,8 @@ struct Copying<'a> {
     content: Option<Content>,
     devices: Vec<DeviceNumber>,
     at_most: Option<ByteRate>,
+    /// The files that it has come to.
+    names: BTreeSet<PathBuf>,
     /// The time of the last look for recorders.
     looked: Option<Nanos>,
     clock: Clock,
@@ -309,6 +224,9 @@ impl Copying<'_> {
     /// Copies a file, unless an earlier copy did, or an earlier lane has the same file beside its frames.
     fn file(&mut self, source: &SourceFile, directory: &Path) -> Result<(), CopyError> {
         let path = directory.join(&source.name);
+        if !self.names.insert(path.clone()) {
+            return Ok(());
+        }
         if let Ok(status) = path.symlink_metadata() {
             self.result.bytes += status.len();
             self.result.found += status.len();

@@ -47,7 +47,9 @@ pub enum LimitError {
     )]
     Text(String),
     /// The frames have no times of the calendar.
-    #[error("{limit}: frames of {name} have no times of the calendar; write a time after its first frame, such as +30s, or a number; {range}")]
+    #[error(
+        "{limit}: frames of {name} have no times of the calendar; write a time after its first frame, such as +30s, or a number; {range}"
+    )]
     NoTimes {
         /// The limit as the user wrote it.
         limit: Limit,
@@ -275,8 +277,7 @@ impl RecordingView {
         let mut text = format!("it has frames {first} to {}", first + self.frames().saturating_sub(1));
         if let Some((begin, end)) = self.first_time().zip(self.end_time()) {
             text += &format!(", from {begin} to {end}");
-        } else if let Some([(_, begin), (_, end)]) =
-            self.recording(|recording| recording.index.recent_span())
+        } else if let Some([(_, begin), (_, end)]) = self.recording(|recording| recording.index.recent_span())
         {
             text += &format!(", received within {}", end.since(begin));
         }
@@ -312,7 +313,9 @@ mod tests {
             let (lanes, reference) = with_holes(course);
             let size = lanes.whole(Extent::All).frame_size();
             let frames = reference.len() as u64 / size;
-            for (begin, end) in [(0, 1), (3, 9), (5, 6), (8, 12), (9, frames), (0, frames), (frames - 1, frames)] {
+            for (begin, end) in
+                [(0, 1), (3, 9), (5, 6), (8, 12), (9, frames), (0, frames), (frames - 1, frames)]
+            {
                 let whole = part(&lanes, Some(Limit::Frame(begin)), Some(Limit::Frame(end)));
                 let whole = Arc::new(whole.expect("it lies in the recording"));
                 let expected = &reference[(begin * size) as usize..(end * size) as usize];
@@ -369,7 +372,9 @@ mod tests {
         let (lanes, _) = with_holes(PACKET_CASES[2]);
         let early = "2000-01-01T00:00:00".parse().expect("a time");
         let late = "2100y001d00h00m00s".parse().expect("a time");
-        for limit in [early, late, Limit::Frame(36), Limit::Packet(1000), Limit::After(Nanos::from_seconds(1e6))] {
+        for limit in
+            [early, late, Limit::Frame(36), Limit::Packet(1000), Limit::After(Nanos::from_seconds(1e6))]
+        {
             for (begin, end) in [(Some(limit), None), (None, Some(limit))] {
                 let why = part(&lanes, begin, end).expect_err("it lies outside").to_string();
                 assert!(why.contains("it has frames 0 to 34, from 20"), "{why}");
@@ -393,7 +398,9 @@ mod tests {
         assert_eq!("+30s".parse::<Limit>().expect("a time"), Limit::After(Nanos::from_millis(30_000)));
         assert_eq!("1200".parse::<Limit>().expect("a number"), Limit::Frame(1200));
         assert_eq!("packet:7".parse::<Limit>().expect("a number"), Limit::Packet(7));
-        for wrong in ["", "x", "+", "-5", "packet:", "packet:x", "2026-13-01T00:00:00", "99999999999999999999"] {
+        for wrong in
+            ["", "x", "+", "-5", "packet:", "packet:x", "2026-13-01T00:00:00", "99999999999999999999"]
+        {
             let why = wrong.parse::<Limit>().expect_err(wrong).to_string();
             assert!(why.contains("2026y332d18h00m00s"), "{why}");
         }

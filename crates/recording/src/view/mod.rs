@@ -27,9 +27,9 @@ mod continuity;
 mod faults;
 mod files;
 mod fill;
-mod limits;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod laid_out;
+mod limits;
 mod offsets;
 mod read_ahead;
 mod runs;

@@ -56,7 +56,8 @@ fn completed(lane: &Path, to: &Path) -> nilometer_tests::Ended {
     assert!(verified.code == Some(0) && verified.stdout.contains("60 of 60"), "{verified:?}");
     assert_eq!(names(&copy), names(lane));
     for name in names(lane) {
-        let [one, other] = [lane, &copy].map(|directory| fs::read(directory.join(&name)).expect("it is there"));
+        let [one, other] =
+            [lane, &copy].map(|directory| fs::read(directory.join(&name)).expect("it is there"));
         assert!(one == other, "{name}");
     }
     ended
