@@ -16,7 +16,7 @@ use crate::{
     recording_text::{absent_lanes, in_line, unreadable},
     share::Share,
     signals::stop_on_signal,
-    stored_at::{StoredAt, refuse_urls},
+    stored_at::refuse_urls,
     tell,
 };
 
@@ -24,7 +24,7 @@ use crate::{
 /// command goes on where it was
 #[derive(Debug, Args)]
 pub(crate) struct Copy {
-    /// The directories of the recording, those of all lanes. Also their URLs (root://, nfs://, s3://, hdfs://)
+    /// The directories of the recording, those of all lanes
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Make a directory with the recording's name in this directory. With several, the lanes go to them in
@@ -45,9 +45,9 @@ const NAMED: usize = 20;
 impl Copy {
     pub(crate) fn execute(&self) -> Outcome {
         refuse_files(&self.directories, FOR_FILES).input()?;
-        refuse_urls(&self.to).input()?;
+        refuse_urls(self.directories.iter().chain(&self.to)).input()?;
         self.check().input()?;
-        let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
+        let recording = Recording::open(&self.directories, Trust::Acknowledged).input()?;
         let stop = stop_on_signal().run()?;
         let settings = CopySettings { to: self.to.clone(), at_most: self.rate };
         let mut share = Share::new("copied", length_of(&recording));

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::SystemTime,
 };
@@ -35,6 +35,8 @@ pub(crate) struct Catalogue {
     readers: MountReaders,
     /// The part of each recording to show.
     limits: Limits,
+    /// True once a recording without the part was reported. One in progress may get it.
+    told_outside: AtomicBool,
 }
 
 /// The files, in the order in which they were found, with indices by name and by recording.
@@ -88,6 +90,7 @@ impl Catalogue {
             unreadable: Mutex::default(),
             readers,
             limits,
+            told_outside: AtomicBool::new(false),
         };
         let outside = catalogue.find()?;
         outside.map_or(Ok(()), Err)?;
@@ -150,9 +153,11 @@ impl Catalogue {
         }
     }
 
-    /// Adds recordings and journals as [`Catalogue::find`] does, and reports a recording without the part.
+    /// Adds recordings and journals as [`Catalogue::find`] does, and reports the first recording without the part.
     fn find_more(&self) {
-        if let Ok(Some(outside)) = self.find() {
+        if let Ok(Some(outside)) = self.find()
+            && !self.told_outside.swap(true, Ordering::Relaxed)
+        {
             self.unreadable().push(outside.to_string());
         }
     }

@@ -183,7 +183,7 @@ pub fn copy(
 
 /// Returns an error if a recorder has a lock on a directory of the recording.
 fn check_not_recorded(directory: &Path, locks: &[RecorderLock]) -> Result<(), CopyError> {
-    // A directory on a server has no lock here.
+    // A directory that is gone is recorded by nobody.
     let Ok(status) = rustix::fs::stat(directory) else { return Ok(()) };
     if locks.iter().any(|lock| lock.is_on(&status)) {
         return Err(CopyError::Recording { path: directory.to_owned() });
