@@ -2,6 +2,7 @@
 
 use std::{
     io::Write,
+    ops::Range,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -33,12 +34,20 @@ struct WrittenPictures {
 pub(super) fn export(export: &Export, whole: &RecordingView) -> Outcome {
     let to = directory(export).input()?;
     let stop = stop_on_signal().run()?;
-    whole.recording(|recording| exported(recording, to, &stop))
+    let shown = whole.is_part().then(|| whole.shown_frames());
+    whole.recording(|recording| exported(recording, shown, to, &stop))
 }
 
-fn exported(recording: &Recording, to: &Path, stop: &AtomicBool) -> Outcome {
+/// Exports the frames of this part, or all of them.
+fn exported(
+    recording: &Recording,
+    shown: Option<Range<u64>>,
+    to: &Path,
+    stop: &AtomicBool,
+) -> Outcome {
+    let shown = shown.unwrap_or(0..u64::MAX);
     let mut pictures = RecordedPictures::of(recording).map_err(|why| anyhow!(why)).input()?;
-    let made = write(recording, &mut pictures, to, stop).run()?;
+    let made = write(recording, &mut pictures, shown, to, stop).run()?;
     tell::result(tell::visible(&summary(recording, &pictures, to, &made)));
     let Some(why) = made.why else { return Ok(()) };
     let count = made.unreadable;
@@ -74,6 +83,7 @@ fn file_name(recording: &Recording, number: u64) -> String {
 fn write(
     recording: &Recording,
     pictures: &mut RecordedPictures,
+    shown: Range<u64>,
     to: &Path,
     stop: &AtomicBool,
 ) -> anyhow::Result<WrittenPictures> {
@@ -82,7 +92,7 @@ fn write(
     let mut share = Share::new("written", Bytes(recording.index.expected() * frame_size));
     let mut frames = recording.frames();
     let mut file = Vec::new();
-    for (number, place) in recording.index.frames.iter() {
+    for (number, place) in recording.index.frames.iter().filter(|(number, _)| shown.contains(number)) {
         ensure!(!stop.load(Ordering::Relaxed), "interrupted: {} files are written, and whole", made.count);
         share.tell(Bytes(number * frame_size));
         let frame = match frames.at(place) {

@@ -348,7 +348,7 @@ impl Hdf5Export<'_> {
                 Bytes(written)
             ),
         ];
-        lines.extend(self.whole.recording(|recording| not_here(recording, "blank, with the flag 1")));
+        lines.extend(not_here(&self.whole, "blank, with the flag 1"));
         let incomplete = self.whole.recording(|recording| recording.index.gaps.len());
         if incomplete > 0 {
             let what = self.whole.recording(what);

@@ -36,6 +36,7 @@ use crate::{
     Blame, Failure, Outcome,
     describe::{described_directory, directory_of},
     lone_file::{self, LoneExport},
+    part::{PartOptions, part_line},
     recording_text::{absent_lanes, in_line, ranges, unreadable, what},
     share::Share,
     signals::stop_on_signal,
@@ -61,6 +62,8 @@ pub(crate) struct Export {
     /// HDF5. In HDF5 each frame keeps its number, and missing ones are blank [default: plain]
     #[arg(long, value_parser = PossibleValuesParser::new(FORMS))]
     format: Option<String>,
+    #[command(flatten)]
+    part: PartOptions,
     /// Write at most at this rate
     #[arg(long)]
     rate: Option<ByteRate>,
@@ -84,6 +87,9 @@ pub(crate) struct Export {
 const FORMS: [&str; 3] = ["plain", HDF5, CBF];
 const HDF5: &str = "hdf5";
 const CBF: &str = "cbf";
+/// Reasons why a part can't be exported.
+const PART_OF_LONE_FILE: &str = "an HDF5 file without a journal has no times: leave it out";
+const PART_IN_HDF5: &str = "only for a plain export, because frames in HDF5 keep their numbers: leave it out, or write --format plain";
 
 /// A file's directory and name.
 struct NamedFile {
@@ -116,6 +122,7 @@ impl Export {
                 let why = "only recordings with a journal become CBF files: write --format hdf5";
                 return Err(anyhow!("--format cbf: {}: {why}", file.display())).input();
             }
+            self.part.refuse(PART_OF_LONE_FILE).input()?;
             if self.expect.is_some() {
                 self.named(String::new).and_then(|named| named.described(self.expect)).input()?;
             }
@@ -132,8 +139,9 @@ impl Export {
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         lone_file::check_fill_missing(self.fill_missing).input()?;
         let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
-        let whole = Arc::new(RecordingView::new(recording, Extent::All));
+        let whole = self.part.of(RecordingView::new(recording, Extent::All)).input()?;
         if self.format.as_deref() == Some(HDF5) {
+            self.part.refuse(PART_IN_HDF5).input()?;
             return hdf5::export(self, whole);
         }
         if self.format.as_deref() == Some(CBF) {
@@ -305,8 +313,9 @@ fn ended(export: &export::Export, description: &TargetDescription) -> anyhow::Re
 }
 
 fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&ExportReadBack>) -> String {
-    let mut lines = vec![
-        format!("written     {}", in_line(path.display())),
+    let mut lines = vec![format!("written     {}", in_line(path.display()))];
+    lines.extend(part_line(whole).map(|part| format!("part        {part}")));
+    lines.extend([
         format!(
             "frames      {} of {}, {} in all",
             whole.frames(),
@@ -314,8 +323,8 @@ fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Ex
             Bytes(whole.length())
         ),
         format!("checksum    CRC-32 {checksum:08x}"),
-    ];
-    lines.extend(whole.recording(|recording| not_here(recording, "marked as invalid")));
+    ]);
+    lines.extend(not_here(whole, "marked as invalid"));
     lines.extend(
         copied.into_iter().flat_map(|copied| whole.recording(|recording| compared(recording, copied))),
     );
@@ -323,18 +332,22 @@ fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Ex
 }
 
 /// The frames that the recording lacks, one line each, with the stand-ins in the file.
-fn not_here(recording: &Recording, stand_in: &str) -> Vec<String> {
+fn not_here(whole: &RecordingView, stand_in: &str) -> Vec<String> {
+    let missing = whole.missing_blocks();
+    let all = whole.due_blocks();
+    whole.recording(|recording| absent(recording, &missing, all, stand_in))
+}
+
+fn absent(recording: &Recording, missing: &[(u64, u64)], all: u64, stand_in: &str) -> Vec<String> {
     let index = &recording.index;
     let what = what(recording);
-    let missing = index.missing();
     let absent = absent_lanes(recording);
     let mut lines = Vec::new();
     if !missing.is_empty() {
         let count: u64 = missing.iter().map(|(_, count)| count).sum();
-        let all = index.expected() - index.first();
         lines.push(format!(
             "missing     {count} of {all} {what} are not here and are {stand_in}: {}",
-            ranges(&missing)
+            ranges(missing)
         ));
     }
     if !absent.is_empty() {
