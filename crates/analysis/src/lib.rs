@@ -30,6 +30,7 @@ mod optimum;
 mod outcome;
 mod parameters;
 mod prediction;
+mod rate_unit;
 mod reason;
 mod siblings;
 mod storage_matrix;
@@ -69,6 +70,7 @@ pub use parameters::{CommonParameters, Value, Varying, parameters};
 pub use prediction::{
     Basis, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Withheld, Without,
 };
+pub use rate_unit::RateUnit;
 pub use reason::Reason;
 pub use siblings::{SiblingGroup, SiblingRate};
 pub use storage_matrix::{MatrixAnswer, MatrixRow, StorageMatrix};

@@ -1,6 +1,6 @@
 //! The rates of all stages at a glance: a bar for each target, beside the comparison that follows from its rounds.
 
-use nilometer_analysis::{CellOutcome, Question, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Question, RateUnit, Study, StudyStage, letter};
 
 use super::{answer::effect_tone, stage::stage_id};
 use crate::{
@@ -42,6 +42,7 @@ fn rows(study: &Study<'_>, number: usize, stage: &StudyStage<'_>) -> Vec<Glance>
 fn rates(stage: &StudyStage<'_>, question: &Question) -> Vec<GlanceRate> {
     let best = stage.targets().into_iter().map(|target| (target, stage.best(question.phase, target)));
     let best: Vec<(usize, Option<&CellOutcome<'_>>)> = best.collect();
+    let unit = words::unit_of(best.iter().filter_map(|(_, outcome)| *outcome), question.quantity);
     let mean = |outcome: &CellOutcome<'_>| outcome.summary(question.quantity).map_or(0.0, |s| s.mean);
     let most = best.iter().filter_map(|(_, outcome)| outcome.map(mean)).fold(f64::MIN_POSITIVE, f64::max);
     // A single bar is always of full length and says nothing.
@@ -49,16 +50,23 @@ fn rates(stage: &StudyStage<'_>, question: &Question) -> Vec<GlanceRate> {
     let rate = |(target, outcome): (usize, Option<&CellOutcome<'_>>)| GlanceRate {
         target,
         share: outcome.filter(|_| !lone).map_or(0.0, |outcome| mean(outcome) / most),
-        cell: cell(stage, question, outcome),
+        cell: cell(stage, outcome, unit),
     };
     best.into_iter().map(rate).collect()
 }
 
-fn cell(stage: &StudyStage<'_>, question: &Question, outcome: Option<&CellOutcome<'_>>) -> Cell {
+/// The best rate of a target. A second line warns of a figure that rests on few repeats.
+fn cell(stage: &StudyStage<'_>, outcome: Option<&CellOutcome<'_>>, unit: RateUnit) -> Cell {
     let Some(outcome) = outcome else { return Cell::toned(Tone::Bad, "INVALID") };
-    let text = words::rate_or_bound(outcome, question.quantity);
+    let origin = tooltip(stage, outcome);
+    if let Some(summary) = outcome.summary(unit.quantity()).filter(|_| words::rests_on_few(outcome)) {
+        let few = format!("{} of {} repeats", outcome.valid, outcome.samples.len());
+        let lines = vec![unit.show(summary.mean), few];
+        return Cell { lines, tone: Tone::Doubtful, origin };
+    }
+    let text = words::rate_or_bound(outcome, unit);
     let tone = if text == "INVALID" { Tone::Bad } else { Tone::Plain };
-    Cell::toned(tone, text).from(tooltip(stage, outcome))
+    Cell::toned(tone, text).from(origin)
 }
 
 /// The order of all targets, and a sentence for each pair.

@@ -1,6 +1,6 @@
 //! Every statistic of each figure.
 
-use nilometer_analysis::{CellOutcome, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, RateUnit, Study, StudyStage, letter};
 use nilometer_model::Coldness;
 
 use crate::{
@@ -80,7 +80,7 @@ fn figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
             most,
         ]);
     } else {
-        figures.push(words::at_least(outcome, quantity).unwrap_or_else(|| NONE.into()));
+        figures.push(words::at_least(outcome, RateUnit::own(quantity)).unwrap_or_else(|| NONE.into()));
         figures.extend([NONE; 4].map(str::to_owned));
     }
     figures.extend([0.5, 0.99, 0.999, 0.9999, 1.0].map(|fraction| words::quantile(outcome, fraction)));

@@ -8,7 +8,7 @@ use super::{
     beside_load::beside_load,
     growth::growth,
     siblings::siblings,
-    stage_rows::{by_target, machines, mark, rate},
+    stage_rows::{by_target, machines, mark, rate, unit_beside},
     times::times,
 };
 use crate::{
@@ -141,7 +141,7 @@ impl FigureRow<'_> {
     }
 
     fn figures(&self) -> Vec<Cell> {
-        let mut cells: Vec<Cell> = rate(self.outcome, self.stage.quantity(self.outcome)).into();
+        let mut cells: Vec<Cell> = rate(self.outcome, unit_beside(self.stage, self.outcome)).into();
         let quantile = |(_, share, _)| Cell::new(words::short_quantile(self.outcome, share));
         cells.extend(QUANTILES.map(quantile));
         cells.push(Cell::new(self.limit()));

@@ -1,6 +1,6 @@
 //! Rows and cells that several sections of a stage share.
 
-use nilometer_analysis::{CellOutcome, Quantity, Question, StageCell, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Question, RateUnit, StageCell, StudyStage, letter};
 
 use crate::{
     document::{Cell, Column, Role, Row, Table, Tone},
@@ -37,10 +37,10 @@ pub(super) fn row(
 }
 
 /// The mean and half its interval; a bound, or that it is invalid, where there is no mean.
-pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> [Cell; 2] {
-    let cells = match outcome.summary(quantity) {
-        Some(summary) => [quantity.show(summary.mean), words::interval(&summary)],
-        None => match words::at_least(outcome, quantity) {
+pub(super) fn rate(outcome: &CellOutcome<'_>, unit: RateUnit) -> [Cell; 2] {
+    let cells = match outcome.summary(unit.quantity()) {
+        Some(summary) => [unit.show(summary.mean), words::interval(&summary)],
+        None => match words::at_least(outcome, unit) {
             Some(bound) => [bound, String::new()],
             None => return [Cell::toned(Tone::Bad, "INVALID"), Cell::new("")],
         },
@@ -48,6 +48,13 @@ pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> [Cell; 2] {
     cells.map(Cell::new)
 }
 
+/// The unit of a figure, which those of the other targets beside it share.
+pub(super) fn unit_beside(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> RateUnit {
+    let beside = |other: &&CellOutcome<'_>| (other.cell, other.phase) == (outcome.cell, outcome.phase);
+    words::unit_of(stage.outcomes.iter().filter(beside), stage.quantity(outcome))
+}
+
+/// A row for each cell, and a column for each target.
 pub(super) fn by_target(stage: &StudyStage<'_>, question: &Question) -> Table {
     let targets = stage.targets();
     let mut columns = vec![Column::new(Role::Label, question.phase.name())];
@@ -62,7 +69,8 @@ pub(super) fn by_target(stage: &StudyStage<'_>, question: &Question) -> Table {
 fn rate_of(stage: &StudyStage<'_>, question: &Question, cell: &StageCell, target: usize) -> String {
     let of = (cell.index, question.phase, target);
     let outcome = stage.outcomes.iter().find(|outcome| (outcome.cell, outcome.phase, outcome.target) == of);
-    outcome.map_or_else(|| words::NONE.into(), |outcome| words::rate_or_bound(outcome, question.quantity))
+    let figure = |outcome| words::rate_or_bound(outcome, unit_beside(stage, outcome));
+    outcome.map_or_else(|| words::NONE.into(), figure)
 }
 
 /// The shares of the machines in figures of several processes, and the machines that were behind.

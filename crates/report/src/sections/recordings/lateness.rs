@@ -6,8 +6,8 @@ use nilometer_plan::{Measured, TargetEntry};
 
 use nilometer_analysis::{Study, letter};
 
-use super::super::latency::{Distribution, Extent, extent, quantiles};
-use crate::chart::Chart;
+use super::super::latency::{DelayAxes, Distribution, Extent, extent, quantiles};
+use crate::chart::{Chart, LETTERS, clipped};
 
 /// First colour after those of the targets, because a line here is a kind and not a target.
 const FIRST_SERIES: usize = 4;
@@ -25,8 +25,11 @@ pub(super) fn charts(study: &Study<'_>, samples: &[&Measured]) -> Vec<Chart> {
 fn chart(measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Option<Chart> {
     let ingest = measured.sample.ingest.as_ref()?;
     let buffer = Nanos(ingest.slots * ingest.period.0);
-    let title = format!("{}: delay of frames, from due until", letter(measured.key.target));
-    quantiles(&title, "frames", kinds, Some(buffer), extent)
+    let title = format!("{}: delay of frames", letter(measured.key.target));
+    let until = kinds.iter().map(|kind| kind.name.as_str()).collect::<Vec<_>>().join(", ");
+    let delay = format!("delay of a frame, from due until {until}");
+    let axes = DelayAxes { what: "frames", delay: &clipped(&delay, LETTERS) };
+    quantiles(&title, axes, kinds, Some(buffer), extent)
 }
 
 /// Returns the delays measured in a recording.
