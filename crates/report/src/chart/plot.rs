@@ -1,6 +1,6 @@
 //! Lines over two axes: sweeps, distributions and time series.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::{
     axis::Axis,
@@ -108,10 +108,9 @@ struct Area {
 
 impl Area {
     fn of(plot: &Plot) -> Self {
-        let strip = strip_series(plot);
         let labels = plot.y.ticks.iter().map(|(_, label)| label.chars().count());
-        let strips = strip.iter().map(|(_, name)| name.chars().count());
-        let left = 10.0 + LETTER * labels.chain(strips).max().unwrap_or(0) as f64;
+        let strip_letters = strip_name(plot).chars().count();
+        let left = 10.0 + LETTER * labels.chain([strip_letters]).max().unwrap_or(0) as f64;
         let marked = plot.lines.iter().any(|line| matches!(line.style, Style::Marked | Style::Signs));
         let names = plot.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
         let right = (9.0 + 7.0 * names as f64).clamp(24.0, 110.0);
@@ -120,7 +119,7 @@ impl Area {
             inset: if marked { 14.0 } else { 0.0 },
             width: plot.width - left - right,
             height: HEIGHT - ABOVE - BELOW,
-            strip: strip::height(strip.len()),
+            strip: strip::height(strip_series(plot).len()),
         }
     }
 
@@ -201,27 +200,38 @@ fn stretch<'a>(plot: &Plot, area: &Area, span: &'a Span) -> Stretch<'a> {
     Stretch { left: from, width: (to - from).max(SPAN_LEAST), title: &span.title }
 }
 
-/// The series with a row in the strip, in their order, and the name of the strip.
-fn strip_series(plot: &Plot) -> BTreeMap<usize, &'static str> {
-    let of = |span: &Span| match span.place {
-        SpanPlace::Strip(name) => Some((span.series, name)),
+/// The series with a row in the strip, in their order.
+fn strip_series(plot: &Plot) -> BTreeSet<usize> {
+    plot.spans.iter().filter(|span| span.place != SpanPlace::Behind).map(|span| span.series).collect()
+}
+
+/// The name of the strip; empty if there is none.
+fn strip_name(plot: &Plot) -> &'static str {
+    let name = |span: &Span| match span.place {
+        SpanPlace::Strip(name) => Some(name),
         SpanPlace::Behind => None,
     };
-    plot.spans.iter().filter_map(of).collect()
+    plot.spans.iter().find_map(name).unwrap_or_default()
 }
 
 fn strip_rows<'a>(plot: &'a Plot, area: &Area) -> Vec<StripRow<'a>> {
-    let rows = strip_series(plot).into_iter().enumerate().map(|(number, (series, name))| {
-        let spans = plot.spans.iter().filter(|span| span.series == series && span.place != SpanPlace::Behind);
-        let line = plot.lines.iter().find(|line| line.series == series && !line.name.is_empty());
-        StripRow {
-            series,
-            name: if number == 0 { name } else { "" },
-            series_name: line.map_or("", |line| line.name.as_str()),
-            stretches: spans.map(|span| stretch(plot, area, span)).collect(),
-        }
-    });
-    rows.collect()
+    let mut rows: Vec<StripRow<'a>> =
+        strip_series(plot).into_iter().map(|series| strip_row(plot, area, series)).collect();
+    if let Some(first) = rows.first_mut() {
+        first.name = strip_name(plot);
+    }
+    rows
+}
+
+fn strip_row<'a>(plot: &'a Plot, area: &Area, series: usize) -> StripRow<'a> {
+    let spans = plot.spans.iter().filter(|span| span.series == series && span.place != SpanPlace::Behind);
+    let line = plot.lines.iter().find(|line| line.series == series && !line.name.is_empty());
+    StripRow {
+        series,
+        name: "",
+        series_name: line.map_or("", |line| line.name.as_str()),
+        stretches: spans.map(|span| stretch(plot, area, span)).collect(),
+    }
 }
 
 fn draw(svg: &mut Svg, plot: &Plot, area: &Area, line: &Line) {
@@ -254,7 +264,10 @@ fn draw(svg: &mut Svg, plot: &Plot, area: &Area, line: &Line) {
 /// Marks each interval that goes on beyond the chart with an arrow at its edge.
 fn clipped_ends(svg: &mut Svg, plot: &Plot, area: &Area, line: &Line) {
     for point in &line.points {
-        let Some((_, high)) = point.interval.filter(|(_, high)| plot.y.ends_below(*high)) else { continue };
+        let high = point.interval.map_or(point.y, |(_, high)| high);
+        if !plot.y.ends_below(high) {
+            continue;
+        }
         let at = area.place(plot, point.x, high);
         svg.arrow(at, &format!("{}: its interval goes on beyond the chart", point.title));
     }

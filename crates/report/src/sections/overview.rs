@@ -177,8 +177,7 @@ fn short_limit(limits: &LimitingParts) -> String {
 
 fn targets_beside(stage: &StudyStage<'_>) -> Vec<Block> {
     let name = Block::Paragraph(crate::document::Sentence::new(stage.name));
-    let tables = stage.questions.iter().map(|question| Block::Table(by_target(stage, question)));
-    std::iter::once(name).chain(tables).collect()
+    vec![name, Block::Table(by_target(stage))]
 }
 
 fn machines_of(stage: &StudyStage<'_>) -> Option<Block> {

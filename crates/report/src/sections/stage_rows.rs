@@ -54,16 +54,29 @@ pub(super) fn unit_beside(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> 
     words::unit_of(stage.outcomes.iter().filter(beside), stage.quantity(outcome))
 }
 
-/// A row for each cell, and a column for each target.
-pub(super) fn by_target(stage: &StudyStage<'_>, question: &Question) -> Table {
+/// A row for each cell and phase, and a column for each target.
+pub(super) fn by_target(stage: &StudyStage<'_>) -> Table {
     let targets = stage.targets();
-    let mut columns = vec![Column::new(Role::Label, question.phase.name())];
+    let mut columns = vec![Column::new(Role::Label, "parameters"), Column::new(Role::Group, "phase")];
     columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(BESIDE)));
-    let rows = stage.cells.iter().map(|cell| {
-        let figures = targets.iter().map(|target| Cell::new(rate_of(stage, question, cell, *target)));
-        Row::of(std::iter::once(Cell::new(&cell.label)).chain(figures))
-    });
+    let rows = stage.cells.iter().flat_map(|cell| rows_of_cell(stage, cell, &targets));
     Table { columns, rows: rows.collect() }
+}
+
+fn rows_of_cell(stage: &StudyStage<'_>, cell: &StageCell, targets: &[usize]) -> Vec<Row> {
+    let questions = stage.questions.iter().filter(|question| has_figure(stage, question, cell));
+    let row = |question: &Question| {
+        let named = [cell.label.as_str(), question.phase.name()].map(Cell::new);
+        let figures = targets.iter().map(|target| Cell::new(rate_of(stage, question, cell, *target)));
+        Row::of(named.into_iter().chain(figures))
+    };
+    questions.map(row).collect()
+}
+
+/// Returns true if a cell has this phase.
+fn has_figure(stage: &StudyStage<'_>, question: &Question, cell: &StageCell) -> bool {
+    let mut outcomes = stage.outcomes.iter();
+    outcomes.any(|outcome| (outcome.cell, outcome.phase) == (cell.index, question.phase))
 }
 
 fn rate_of(stage: &StudyStage<'_>, question: &Question, cell: &StageCell, target: usize) -> String {
