@@ -9,6 +9,8 @@ use crate::{
     words,
 };
 
+const FEW: &str = "A figure with (1 of 6) rests on one valid repeat of six. ";
+
 pub(super) fn glance(study: &Study<'_>) -> Vec<Section> {
     if study.stages.is_empty() {
         return Vec::new();
@@ -19,7 +21,9 @@ pub(super) fn glance(study: &Study<'_>) -> Vec<Section> {
     let best = if several { "If a stage has several cells, its bar shows the fastest. " } else { "" };
     let note = if compared { words::margin_note(study.results) } else { String::new() };
     let rows = study.stages.iter().enumerate().flat_map(|(number, stage)| rows(study, number, stage));
-    let blocks = vec![Block::soft(format!("{best}{note}")), Block::Glance(rows.collect())];
+    let outcomes = study.stages.iter().flat_map(|stage| &stage.outcomes);
+    let few = if outcomes.into_iter().any(words::rests_on_few) { FEW } else { "" };
+    let blocks = vec![Block::soft(format!("{best}{few}{note}")), Block::Glance(rows.collect())];
     vec![Section::new(Heading::of(title), blocks)]
 }
 
@@ -55,14 +59,13 @@ fn rates(stage: &StudyStage<'_>, question: &Question) -> Vec<GlanceRate> {
     best.into_iter().map(rate).collect()
 }
 
-/// The best rate of a target. A second line warns of a figure that rests on few repeats.
+/// The best rate of a target. A figure that rests on few repeats has their number instead of its interval.
 fn cell(stage: &StudyStage<'_>, outcome: Option<&CellOutcome<'_>>, unit: RateUnit) -> Cell {
     let Some(outcome) = outcome else { return Cell::toned(Tone::Bad, "INVALID") };
     let origin = tooltip(stage, outcome);
     if let Some(summary) = outcome.summary(unit.quantity()).filter(|_| words::rests_on_few(outcome)) {
-        let few = format!("{} of {} repeats", outcome.valid, outcome.samples.len());
-        let lines = vec![unit.show(summary.mean), few];
-        return Cell { lines, tone: Tone::Doubtful, origin };
+        let few = format!("{} ({} of {})", unit.show(summary.mean), outcome.valid, outcome.samples.len());
+        return Cell::toned(Tone::Doubtful, few).from(origin);
     }
     let text = words::rate_or_bound(outcome, unit);
     let tone = if text == "INVALID" { Tone::Bad } else { Tone::Plain };

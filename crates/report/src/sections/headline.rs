@@ -24,42 +24,42 @@ pub(crate) fn headline(study: &Study<'_>, detail: Detail) -> Vec<Section> {
 }
 
 fn answer(study: &Study<'_>, of: &Headline) -> Answer {
-    let sentence = Sentence::new(format!(": {}", figure(of))).led(lead(study, of));
+    let claim = Sentence::new(format!(": the highest write rate measured, {}", basis(of)));
     Answer {
         tone: Tone::Plain,
         reply: Quantity::Bytes.show(of.rate),
-        sentence: Sentence { more: carries(of).into_iter().map(Sentence::new).collect(), ..sentence },
+        sentence: Sentence { more: carries(of), ..claim.led(lead(study, of)) },
     }
 }
 
 fn paragraph(study: &Study<'_>, of: &Headline) -> Sentence {
-    let figure = format!("{} {}", Quantity::Bytes.show(of.rate), figure(of));
-    Sentence {
-        more: carries(of).into_iter().map(Sentence::new).collect(),
-        ..Sentence::new(figure).led(lead(study, of))
-    }
+    let rate = Quantity::Bytes.show(of.rate);
+    let figure = format!("{rate} is the highest write rate measured, {}", basis(of));
+    Sentence { more: carries(of), ..Sentence::new(figure).led(lead(study, of)) }
 }
 
 fn lead(study: &Study<'_>, of: &Headline) -> String {
     format!("{} {}", letter(of.target), words::target(study.results, of.target))
 }
 
-/// `is its highest write rate: large files, workers 2 (±3 %, 6 of 6 repeats)`.
-fn figure(of: &Headline) -> String {
+/// `large files, workers 2 (±3 %, 6 of 6 repeats)`.
+fn basis(of: &Headline) -> String {
     let spread = of.spread.map_or_else(String::new, |spread| format!("±{:.0} %, ", 100.0 * spread));
     let [valid, all] = of.repeats;
-    format!("is its highest write rate: {} ({spread}{valid} of {all} repeats)", of.stage)
+    format!("{} ({spread}{valid} of {all} repeats)", of.stage)
 }
 
-fn carries(of: &Headline) -> Vec<String> {
-    match &of.carries {
+/// The instrument that it would carry, and the basis of that; or the reason why there is none.
+fn carries(of: &Headline) -> Vec<Sentence> {
+    let sentences = match &of.carries {
         Ok(carried) => instrument(carried),
         Err(NoInstrument::Withheld(why)) => vec![format!("No instrument is predicted: {why}")],
         Err(NoInstrument::NoneCarried) => {
             vec!["It is predicted to carry no instrument of the catalogue".into()]
         }
         Err(NoInstrument::NoCatalogue) => Vec::new(),
-    }
+    };
+    sentences.into_iter().map(Sentence::new).collect()
 }
 
 fn instrument(CarriedInstrument { row, margin, limit }: &CarriedInstrument) -> Vec<String> {

@@ -231,7 +231,7 @@ pub(super) fn time_axis(end: f64) -> Axis {
     axis
 }
 
-/// Merges neighbouring bins. It leaves out the last ones if they do not fill a point.
+/// Merges neighbouring bins. It leaves out the last ones if they do not fill half a point.
 fn time_line(target: usize, series: &Series, quantity: Quantity) -> Line {
     let bins = series.bins();
     let whole = if bins.len() > 3 { &bins[..bins.len() - 1] } else { bins };
@@ -240,13 +240,16 @@ fn time_line(target: usize, series: &Series, quantity: Quantity) -> Line {
     let together =
         whole.len().div_ceil(POINTS_MOST).max(steady).clamp(1, whole.len().div_ceil(POINTS_LEAST).max(1));
     let width = series.width().0 as f64 * together as f64;
-    let points = whole.chunks_exact(together).enumerate().map(|(number, bins)| {
+    // A rest of less than half a point would be too noisy.
+    let chunks = whole.chunks(together).filter(|bins| 2 * bins.len() >= together);
+    let points = chunks.enumerate().map(|(number, bins)| {
         let amount: u64 = match quantity {
             Quantity::Bytes => bins.iter().map(|bin| bin.bytes).sum(),
             Quantity::Operations | Quantity::Time => bins.iter().map(|bin| bin.operations).sum(),
         };
-        let x = (number as f64 + 0.5) * width;
-        let y = amount as f64 / (width * 1e-9);
+        let length = series.width().0 as f64 * bins.len() as f64;
+        let x = number as f64 * width + length / 2.0;
+        let y = amount as f64 / (length * 1e-9);
         Point { x, y, ..Point::default() }
     });
     Line { series: target, name: letter(target), points: points.collect(), style: Style::Plain }

@@ -15,9 +15,7 @@ pub(super) fn write(page: &mut String, table: &Table, caption: &str) -> fmt::Res
     let table_class = if is_named { "" } else { " class=\"facts\"" };
     let has_notes = table.rows.iter().any(|row| !row.notes.is_empty());
     write!(page, "<div class=\"scroll\"><table{table_class}>")?;
-    if !caption.is_empty() {
-        write!(page, "<caption class=\"unseen\">{}</caption>", Escaped(caption))?;
-    }
+    write!(page, "<caption class=\"unseen\">{}</caption>", Escaped(caption))?;
     if is_named {
         page.push_str("<thead><tr>");
         table.columns.iter().try_for_each(|column| write_heading(page, column))?;

@@ -7,7 +7,7 @@ use nilometer_plan::{Measured, TargetEntry};
 use nilometer_analysis::{Study, letter};
 
 use super::super::latency::{DelayAxes, Distribution, Extent, extent, quantiles};
-use crate::chart::{Chart, LETTERS, clipped};
+use crate::chart::{Chart, clipped};
 
 /// First colour after those of the targets, because a line here is a kind and not a target.
 const FIRST_SERIES: usize = 4;
@@ -26,10 +26,23 @@ fn chart(measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Opt
     let ingest = measured.sample.ingest.as_ref()?;
     let buffer = Nanos(ingest.slots * ingest.period.0);
     let title = format!("{}: delay of frames", letter(measured.key.target));
-    let until = kinds.iter().map(|kind| kind.name.as_str()).collect::<Vec<_>>().join(", ");
-    let delay = format!("delay of a frame, from due until {until}");
-    let axes = DelayAxes { what: "frames", delay: &clipped(&delay, LETTERS) };
+    let delay = format!("delay from due until {}", ends(kinds));
+    let axes = DelayAxes { what: "frames", delay: &clipped(&delay, AXIS_LETTERS) };
     quantiles(&title, axes, kinds, Some(buffer), extent)
+}
+
+/// Number of letters that fit above a chart as the name of its axis.
+const AXIS_LETTERS: usize = 62;
+
+/// The events at which the delays end: `slot free, readable, durable or read`.
+fn ends(kinds: &[Distribution<'_>]) -> String {
+    // "synced, in memory" is explained at its line.
+    let names = kinds.iter().map(|kind| kind.name.split(',').next().unwrap_or_default());
+    match names.collect::<Vec<_>>().split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// Returns the delays measured in a recording.
