@@ -107,14 +107,16 @@ struct RunPlaces {
 /// Runs nearer to each other than this share of the axis would lie upon each other.
 const NEAREST: f64 = 0.02;
 
-/// Places runs by their days if all records have a date and no two runs would coincide, else by their order.
+/// Places runs by their days if each has a day of its own and no two would coincide, else by their order.
 fn places(compared: &RecordsCompared<'_>, history: &TargetHistory, sequence: &RunSequence) -> RunPlaces {
-    let day = |point: &RunPoint| {
+    let time = |point: &RunPoint| {
         let moment: Moment = compared.results(point.subject).started.parse().ok()?;
         Some(moment.0.seconds() / 86_400.0)
     };
-    let days: Option<Vec<f64>> = sequence.points.iter().map(day).collect();
-    if let Some(at) = days.filter(|days| are_apart(days)) {
+    let times: Option<Vec<f64>> = sequence.points.iter().map(time).collect();
+    let mut pairs = sequence.points.windows(2);
+    let have_days = pairs.all(|pair| compared.day(pair[0].subject) != compared.day(pair[1].subject));
+    if let Some(at) = times.filter(|times| have_days && are_apart(times)) {
         return RunPlaces { at, name: "day of the run", is_time: true };
     }
     let number = |point: &RunPoint| {
@@ -130,19 +132,13 @@ fn are_apart(days: &[f64]) -> bool {
     days.windows(2).all(|pair| pair[1] - pair[0] > NEAREST * (last - first))
 }
 
-/// The day of each run that has another day than the run before it, or its letter on an axis of runs.
+/// The day of each run, or its letter on an axis of runs.
 fn ticks(compared: &RecordsCompared<'_>, sequence: &RunSequence, places: &RunPlaces) -> Vec<(f64, String)> {
-    let name = |point: &RunPoint| {
-        let day = compared.day(point.subject).map(|day| words::day(day, false));
-        match day {
-            Some(day) if places.is_time => day,
-            _ => letter(point.subject),
-        }
+    let name = |point: &RunPoint| match compared.day(point.subject) {
+        Some(day) if places.is_time => words::day(day, false),
+        _ => letter(point.subject),
     };
-    let named = sequence.points.iter().zip(&places.at).map(|(point, at)| (*at, name(point)));
-    let mut ticks: Vec<(f64, String)> = named.collect();
-    ticks.dedup_by(|later, earlier| later.1 == earlier.1);
-    ticks
+    sequence.points.iter().zip(&places.at).map(|(point, at)| (*at, name(point))).collect()
 }
 
 #[cfg(test)]

@@ -181,7 +181,7 @@ fn axes(svg: &mut Svg, plot: &Plot, area: &Area) {
     let room = |label: &str| 10.0 + LETTER * label.chars().count() as f64;
     for (place, label) in plot.x.labelled(area.width - 2.0 * area.inset, room) {
         let x = area.along(place);
-        svg.line("k", xy(x, bottom), xy(x, below + 4.0));
+        svg.line("k", xy(x, bottom), xy(x, bottom + 4.0));
         svg.text("t", xy(x, below + 15.0), Anchor::Middle, label);
     }
     svg.line("k", xy(area.left, bottom), xy(right, bottom));

@@ -7,8 +7,8 @@ use nilometer_model::Phase;
 
 /// The opening tags of this name.
 fn tags<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
-    let starts = page.match_indices(&format!("<{name}")).map(|(at, _)| &page[at..]);
-    let tags = starts.filter(|rest| rest[name.len() + 1..].starts_with([' ', '>']));
+    let pieces = page.split('<').filter_map(|piece| piece.strip_prefix(name).map(|_| piece));
+    let tags = pieces.filter(|rest| rest[name.len()..].starts_with([' ', '>']));
     tags.map(|rest| &rest[..=rest.find('>').expect("its end")]).collect()
 }
 

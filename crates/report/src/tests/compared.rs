@@ -331,6 +331,22 @@ fn the_step_of_a_history_is_named_whatever_the_order_of_the_records() {
 }
 
 #[test]
+fn runs_of_one_day_are_drawn_in_their_order() {
+    let mut runs = history();
+    let page = compared_html(&compared(&runs));
+    assert!(page.contains(">day of the run</text>") && page.contains(">22 Nov</text>"), "{page}");
+    for (hour, run) in (10..).zip(&mut runs) {
+        run.started = format!("2026-11-22T{hour}:00:00Z");
+    }
+    let page = compared_html(&compared(&runs));
+    assert!(page.contains(">runs in the order of time</text>"), "{page}");
+    let mark = |rest: &str| rest.split(['M', ' ']).nth(1).map(str::to_owned);
+    let marks = page.split("<path class=\"m\" d=\"").skip(1).filter(|rest| rest.contains("<title>/data"));
+    let places: std::collections::BTreeSet<String> = marks.filter_map(mark).collect();
+    assert!(places.len() >= runs.len(), "no run may hide another: {places:?}");
+}
+
+#[test]
 fn noise_makes_no_step() {
     let run = |number: u64| MadeUp { seed: 90 + number, ..MONDAY }.results(|_, _| 1e9);
     let mut runs: Vec<Results> = (0..8).map(run).collect();
