@@ -86,17 +86,16 @@ struct WriteFigure<'a> {
 }
 
 fn writes<'a>(stage: &'a StudyStage<'a>, target: usize) -> impl Iterator<Item = WriteFigure<'a>> {
-    let is_write = move |outcome: &&CellOutcome<'_>| {
-        outcome.target == target
-            && outcome.phase == Phase::Write
-            && outcome.valid >= REPEATS_LEAST
-            && stage.quantity(outcome) == Quantity::Bytes
-    };
-    let usable = stage.outcomes.iter().filter(is_write);
-    usable.filter_map(move |outcome| {
+    let here = stage.outcomes.iter().filter(move |outcome| outcome.target == target);
+    here.filter(move |outcome| is_usable_write(stage, outcome)).filter_map(move |outcome| {
         let mean = outcome.summary(Quantity::Bytes)?.mean;
         Some(WriteFigure { stage, outcome, mean })
     })
+}
+
+fn is_usable_write(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> bool {
+    let is_write = outcome.phase == Phase::Write && stage.quantity(outcome) == Quantity::Bytes;
+    is_write && outcome.valid >= REPEATS_LEAST
 }
 
 /// The rows ascend by rate, so that the last one carried is the largest.
@@ -108,14 +107,16 @@ fn carried(study: &Study<'_>, target: usize) -> Result<CarriedInstrument, NoInst
         let limit = predictions.limits.get(limit)?.clone();
         Some(CarriedInstrument { row: row.clone(), margin: prospect.margin?, limit })
     });
-    found.ok_or_else(|| {
-        let all = predictions.rows.iter().filter_map(|row| row.on.get(target));
-        let withheld = all.clone().filter_map(|prospect| prospect.as_ref().err()).max();
-        let is_predicted = all.clone().any(Result::is_ok);
-        match withheld.filter(|_| !is_predicted) {
-            Some(why) => NoInstrument::Withheld(why.clone()),
-            None if is_predicted => NoInstrument::NoneCarried,
-            None => NoInstrument::NoCatalogue,
-        }
-    })
+    found.ok_or_else(|| without(study, target))
+}
+
+fn without(study: &Study<'_>, target: usize) -> NoInstrument {
+    let all = study.predictions.rows.iter().filter_map(|row| row.on.get(target));
+    let is_predicted = all.clone().any(Result::is_ok);
+    let withheld = all.filter_map(|prospect| prospect.as_ref().err()).max();
+    match withheld.filter(|_| !is_predicted) {
+        Some(why) => NoInstrument::Withheld(why.clone()),
+        None if is_predicted => NoInstrument::NoneCarried,
+        None => NoInstrument::NoCatalogue,
+    }
 }

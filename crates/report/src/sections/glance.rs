@@ -1,6 +1,6 @@
 //! The rates of all stages at a glance: a bar for each target, beside the comparison that follows from its rounds.
 
-use nilometer_analysis::{CellOutcome, Question, RateUnit, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Quantity, Question, RateUnit, Study, StudyStage, letter};
 
 use super::{answer::effect_tone, stage::stage_id};
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
     words,
 };
 
+const TIMES: &str = "Beside times, a longer bar took less time. ";
 const FEW: &str = "A figure with (1 of 6) rests on one valid repeat of six. ";
 
 pub(super) fn glance(study: &Study<'_>) -> Vec<Section> {
@@ -23,7 +24,10 @@ pub(super) fn glance(study: &Study<'_>) -> Vec<Section> {
     let rows = study.stages.iter().enumerate().flat_map(|(number, stage)| rows(study, number, stage));
     let outcomes = study.stages.iter().flat_map(|stage| &stage.outcomes);
     let few = if outcomes.into_iter().any(words::rests_on_few) { FEW } else { "" };
-    let blocks = vec![Block::soft(format!("{best}{few}{note}")), Block::Glance(rows.collect())];
+    let mut questions = study.stages.iter().flat_map(|stage| &stage.questions);
+    let has_times = questions.any(|question| question.quantity == Quantity::Time);
+    let times = if has_times { TIMES } else { "" };
+    let blocks = vec![Block::soft(format!("{best}{times}{few}{note}")), Block::Glance(rows.collect())];
     vec![Section::new(Heading::of(title), blocks)]
 }
 
