@@ -277,8 +277,11 @@ impl CommandedRecorder {
         let storage = StorageSize::of(prepared);
         let pictured = Arc::new(PictureSource::of(prepared));
         self.published.lock().unwrap_or_else(PoisonError::into_inner).pictured = Some(pictured);
+        self.configuration = std::mem::take(&mut self.configuration).without_room();
+        let configuration = self.configuration.clone();
         self.report(|report| {
             report.storage = storage;
+            report.configuration = configuration;
             report.name = Some(name);
             report.start = asked.start;
             report.stop = asked.stop;
