@@ -9,6 +9,7 @@ use nilometer_plan::{Cell, Event, Key, Measured, Results, TargetEntry};
 mod compared;
 mod documents;
 mod malformed;
+mod metrics;
 mod missing;
 mod observed;
 mod recorded;
