@@ -48,6 +48,8 @@ typedef int socket_type;
 #define CHANNELS_MAX 64
 #define TEXTS_MAX 256
 #define COMMAND_MAX 255
+/* Recorders take messages up to 1 GiB; some of it is for the names in a message. */
+#define IMAGE_MAX (((uint64_t)1 << 30) - 65536)
 /* As long as nilometer_close waits at the most, if nilometer_open got no limit. */
 #define CLOSE_MS 60000
 
@@ -61,6 +63,8 @@ struct nilometer_sender {
     /* The first error after which the connection is of no use; 0 if there was none. */
     int broken;
     int in_series;
+    /* 1 if another sender begins and ends the series. */
+    int joined;
     uint64_t series_number;
     char series_name[128];
     int element;
@@ -488,8 +492,8 @@ static int check_series(nilometer_sender *sender, const struct nilometer_series 
     if (!series) return fail(sender, NILOMETER_BAD_ARGUMENT, "no series: it is NULL");
     uint64_t bytes = bytes_of(series->element);
     if (!bytes) return fail(sender, NILOMETER_BAD_ARGUMENT, "element %d: write a value of enum nilometer_element", series->element);
-    if (!series->rows || !series->columns || series->columns > INT32_MAX || series->rows > INT32_MAX / bytes / series->columns)
-        return fail(sender, NILOMETER_BAD_ARGUMENT, "rows and columns: an image has at least one pixel, and less than 2 GiB");
+    if (!series->rows || !series->columns || series->columns > IMAGE_MAX || series->rows > IMAGE_MAX / bytes / series->columns)
+        return fail(sender, NILOMETER_BAD_ARGUMENT, "rows and columns: an image has at least one pixel, and less than 1 GiB");
     if (series->channel_count > CHANNELS_MAX || (series->channel_count && !series->channels))
         return fail(sender, NILOMETER_BAD_ARGUMENT, "channel_count: at most %d names", CHANNELS_MAX);
     if (series->text_count > TEXTS_MAX || (series->text_count && !series->texts))
@@ -510,7 +514,8 @@ static int check_state(nilometer_sender *sender, int in_series) {
     return fail(sender, NILOMETER_BAD_ORDER, in_series ? "no series has begun: call nilometer_begin" : "a series has begun: call nilometer_end first");
 }
 
-int nilometer_begin(nilometer_sender *sender, const struct nilometer_series *series) {
+/* Keeps everything about a series that its images need. */
+static int enter_series(nilometer_sender *sender, const struct nilometer_series *series) {
     int code = check_state(sender, 0);
     if (!code) code = check_series(sender, series);
     if (!code) code = keep_channels(sender, series);
@@ -522,6 +527,23 @@ int nilometer_begin(nilometer_sender *sender, const struct nilometer_series *ser
     if (series->series_name) strcpy(sender->series_name, series->series_name);
     else snprintf(sender->series_name, sizeof sender->series_name, "%llx-%p-%llu", (unsigned long long)now_ms(), (void *)sender,
                   (unsigned long long)sender->series_number);
+    return NILOMETER_OK;
+}
+
+int nilometer_join(nilometer_sender *sender, const struct nilometer_series *series) {
+    if (sender && !sender->broken && series && (!series->series_number || !series->series_name))
+        return fail(sender, NILOMETER_BAD_ARGUMENT, "series_number and series_name: senders that share a series have to give both");
+    int code = enter_series(sender, series);
+    if (code) return code;
+    sender->in_series = 1;
+    sender->joined = 1;
+    return NILOMETER_OK;
+}
+
+int nilometer_begin(nilometer_sender *sender, const struct nilometer_series *series) {
+    int code = enter_series(sender, series);
+    if (code) return code;
+    sender->joined = 0;
     begin_message(sender, "start", 5 + (series->images ? 1 : 0));
     if (series->images) number(sender, "number_of_images", series->images);
     number(sender, "image_size_y", sender->rows);
@@ -562,7 +584,7 @@ static void channel_head(nilometer_sender *sender, size_t channel, const struct 
 
 static int check_parts(nilometer_sender *sender, const struct nilometer_part *parts) {
     if (!parts) return fail(sender, NILOMETER_BAD_ARGUMENT, "no pixels: they are NULL");
-    uint64_t whole = sender->rows * sender->columns * bytes_of(sender->element);
+    uint64_t whole = sender->rows * sender->columns * bytes_of(sender->element), all = 0;
     for (size_t at = 0; at < sender->channel_count; at++) {
         const struct nilometer_part *part = parts + at;
         if (!part->bytes) return fail(sender, NILOMETER_BAD_ARGUMENT, "channel %u: no pixels, they are NULL", (unsigned)at);
@@ -571,10 +593,12 @@ static int check_parts(nilometer_sender *sender, const struct nilometer_part *pa
         if (part->packing == NILOMETER_PLAIN && part->length != whole)
             return fail(sender, NILOMETER_BAD_ARGUMENT, "length %llu: an image of this series has %llu bytes", (unsigned long long)part->length,
                         (unsigned long long)whole);
-        if (part->packing != NILOMETER_PLAIN && (part->length < 12 || part->length > INT32_MAX))
-            return fail(sender, NILOMETER_BAD_ARGUMENT, "length %llu: a chunk begins with 12 bytes of sizes, and has less than 2 GiB",
+        if (part->packing != NILOMETER_PLAIN && (part->length < 12 || part->length > IMAGE_MAX))
+            return fail(sender, NILOMETER_BAD_ARGUMENT, "length %llu: a chunk begins with 12 bytes of sizes, and has less than 1 GiB",
                         (unsigned long long)part->length);
+        all += part->length;
     }
+    if (all > IMAGE_MAX) return fail(sender, NILOMETER_BAD_ARGUMENT, "all channels of an image have less than 1 GiB");
     return NILOMETER_OK;
 }
 
@@ -621,8 +645,10 @@ int nilometer_send(nilometer_sender *sender, uint64_t image, const void *pixels)
 int nilometer_end(nilometer_sender *sender) {
     int code = check_state(sender, 1);
     if (code) return code;
-    begin_message(sender, "end", 0);
-    code = put_message(sender);
+    if (!sender->joined) {
+        begin_message(sender, "end", 0);
+        code = put_message(sender);
+    }
     if (!code) sender->in_series = 0;
     return code;
 }

@@ -13,7 +13,7 @@
  * Linux, other systems with POSIX sockets, and Windows. Processors must be little-endian.
  *
  * Threads: one thread at a time may use a sender. Several threads may use several senders at the same time, also for one
- * series: each sends some of its images. The library has no state of its own, and starts no thread.
+ * series (nilometer_join). The library has no state of its own, and starts no thread.
  *
  * Every function that returns int returns 0 (NILOMETER_OK) or a code of enum nilometer_code.
  */
@@ -131,6 +131,10 @@ NILOMETER_API int nilometer_open(nilometer_sender **sender, const char *address,
 
 /* Begins a series. */
 NILOMETER_API int nilometer_begin(nilometer_sender *sender, const struct nilometer_series *series);
+
+/* Takes part in a series that another sender begins and ends: call it after that sender's nilometer_begin, with the same
+ * series. It needs series_number and series_name. It sends nothing, and nor does nilometer_end of this sender. */
+NILOMETER_API int nilometer_join(nilometer_sender *sender, const struct nilometer_series *series);
 
 /* Sends an image: rows of pixels as they are in memory; of several channels one after the other. Numbers begin at 0, and
  * images may come in any order. Returns when the system has taken all bytes; you may then use the memory again. */

@@ -4,6 +4,7 @@
 mod aborted;
 pub(crate) mod detector;
 pub(crate) mod lab;
+mod library;
 mod sending;
 mod strangers;
 
