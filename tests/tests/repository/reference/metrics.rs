@@ -247,10 +247,8 @@ fn metrics_of_script(script: &str) -> Vec<MetricEntry> {
             continue;
         };
         let after = |start: &str| {
-            let mut lines = script.lines();
-            lines
-                .find_map(|line| line.strip_prefix(start))
-                .unwrap_or_else(|| panic!("{name}: no line {start}"))
+            let mut lines = script.lines().filter_map(|line| line.split_once(start));
+            lines.next().unwrap_or_else(|| panic!("{name}: no line with {start}")).1
         };
         let kind = after(&format!("# TYPE {name} ")).to_owned();
         let labels = after(&format!("{name}{{")).split_once('}').map_or("", |(labels, _)| labels);
