@@ -63,7 +63,7 @@ enum Format {
     FiguresCsv,
     /// JSON for programs
     Json,
-    /// Metrics for Prometheus: a file for node_exporter's textfile collector
+    /// Metrics for the textfile collector of Prometheus' node exporter
     Prometheus,
     /// The page of a plan with [accept], for your files
     Acceptance,

@@ -1,4 +1,4 @@
-//! The figures and answers of an evaluation as metrics, in a file that node_exporter's textfile collector reads.
+//! The figures and answers of an evaluation as metrics, in a file that the textfile collector of Prometheus' node exporter reads.
 //! [`super::figures_csv`] and [`super::json`] have the same findings.
 
 use std::collections::BTreeMap;

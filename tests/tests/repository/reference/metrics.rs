@@ -19,7 +19,7 @@ const HEAD: &str = "# Metrics
 Nilometer has metrics of a recorder, of an evaluation, and of the weekly check. [Monitoring](../monitoring.md) shows how to \
 collect them.
 
-## Of a recorder
+## Recorder
 
 `GET /metrics` of `nilometer serve` and of `nilometer record --http` has these metrics in Prometheus' text format 0.0.4. \
 [The recorder as a service](../service.md) explains the counters.
@@ -33,7 +33,7 @@ collect them.
 
 ";
 
-const EVALUATION_HEAD: &str = "## Of an evaluation
+const EVALUATION_HEAD: &str = "## Evaluation
 
 `nilometer report RECORD --format prometheus` writes these metrics of a record, for the textfile collector of node_exporter.
 
@@ -42,7 +42,7 @@ const EVALUATION_HEAD: &str = "## Of an evaluation
 
 ";
 
-const CHECK_HEAD: &str = "## Of the weekly check
+const CHECK_HEAD: &str = "## Weekly check
 
 The script of the [weekly check](../monitoring.md#a-weekly-check) writes these metrics. `check` is the name of the check.
 
