@@ -1,4 +1,4 @@
-//! The figures and answers of an evaluation as metrics, in a file that the textfile collector of Prometheus' node exporter reads.
+//! The figures and answers of an evaluation as metrics, for the textfile collector of Prometheus' node exporter.
 //! [`super::figures_csv`] and [`super::json`] have the same findings.
 
 use std::collections::BTreeMap;

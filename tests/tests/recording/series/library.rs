@@ -254,18 +254,21 @@ fn every_error_has_a_code_and_a_reason() {
         "no recorder connected",
     );
     is(answered(IMAGES, |_| None), 8, "closed the connection");
+    let another_protocol = |mut stream: TcpStream| {
+        stream.write_all(&[b'x'; 100]).expect("it is open");
+        Some(stream)
+    };
     is(answered(IMAGES, another_protocol), 7, "does not speak ZMTP");
     is(answered(IMAGES, |stream| read_all(stream, ZmtpSocket::Push)), 7, "no PULL socket");
     is(answered(IMAGES, Some), 6, "did not answer in time");
     is(answered(IMAGES, |stream| read_all(stream, ZmtpSocket::Pull)), 0, "");
     is(answered(IMAGES, gone_in_the_middle), 8, "");
     // More than the buffers of sockets hold, at an end that reads nothing.
+    let deaf = |mut stream: TcpStream| {
+        greet(&mut stream, ZmtpSocket::Pull);
+        Some(stream)
+    };
     is(answered(400 * IMAGES, deaf), 6, "took nothing for too long");
-}
-
-fn another_protocol(mut stream: TcpStream) -> Option<TcpStream> {
-    stream.write_all(&[b'x'; 100]).expect("it is open");
-    Some(stream)
 }
 
 fn read_all(mut stream: TcpStream, socket: ZmtpSocket) -> Option<TcpStream> {
@@ -279,11 +282,6 @@ fn gone_in_the_middle(mut stream: TcpStream) -> Option<TcpStream> {
     greet(&mut stream, ZmtpSocket::Pull);
     stream.read_exact(&mut [0; 200]).expect("the series begins");
     None
-}
-
-fn deaf(mut stream: TcpStream) -> Option<TcpStream> {
-    greet(&mut stream, ZmtpSocket::Pull);
-    Some(stream)
 }
 
 #[test]
