@@ -19,6 +19,7 @@ mod ingest;
 mod instrument;
 mod invalid;
 mod locks;
+mod metrics_text;
 mod moment;
 mod mpi_io;
 mod network;
@@ -59,6 +60,7 @@ pub use ingest::{Goal, Ingest, PacketTotals, ReaderTotals, STALLS_MOST, SentPack
 pub use instrument::{Format, Instrument, InstrumentError, PixelType};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
 pub use locks::LocksSeen;
+pub use metrics_text::MetricsText;
 pub use moment::{Moment, MomentError};
 pub use mpi_io::{MpiIoHints, MpiIoImplementation, MpiIoInForce};
 pub use network::{

@@ -11,6 +11,7 @@ mod colours;
 mod compared;
 mod documents;
 mod malformed;
+mod metrics;
 mod missing;
 mod observed;
 mod recorded;

@@ -6,6 +6,7 @@ mod dectris;
 pub(crate) mod detector;
 pub(crate) mod lab;
 mod pictures;
+mod library;
 mod sending;
 mod strangers;
 

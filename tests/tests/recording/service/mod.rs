@@ -6,6 +6,7 @@ mod commanded;
 mod doctor;
 mod every_series;
 mod page;
+mod prometheus;
 mod scheduled;
 mod secured;
 mod sender;
