@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from loopback import PATIENCE, Service, awaited
@@ -93,8 +94,8 @@ def test_a_recorder_that_is_killed_ends_the_wait(service: Service, recorder: Rec
 
 
 def test_a_recording_without_frames_fails_with_its_reason(recorder: Recorder) -> None:
-    recorder.arm("scan-5")
-    assert recorder.stop().fault
+    soon = datetime.now(UTC) + timedelta(seconds=1)
+    recorder.arm("scan-5", stop=soon.isoformat())
     with pytest.raises(RecordingFailed, match="no series"):
         recorder.wait_for("recording", PATIENCE)
 
