@@ -65,5 +65,3 @@ class Service:
         """Kill the recorder."""
         self.process.kill()
         self.process.wait()
-
-

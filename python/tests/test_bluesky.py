@@ -81,9 +81,7 @@ class Bench:
         places = StaticPathProvider(StaticFilenameProvider(name), service.data)
         trigger = camera.exposures if camera else None
         with init_devices():
-            detector = NilometerDetector(
-                service.url, places, trigger=trigger, acquire=camera, name="camera", **options
-            )
+            detector = NilometerDetector(service.url, places, trigger=trigger, acquire=camera, name="camera", **options)
         return detector
 
 

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from loopback import PATIENCE, Service, awaited
@@ -20,6 +21,9 @@ from nilometer_control import (
     WrongState,
 )
 
+CONTROL = "0123456789abcdef0123456789abcdef"
+MONITOR = "fedcba9876543210fedcba9876543210"
+"""Tokens of a client that may command, and of one that may only ask."""
 Send = Callable[..., "subprocess.Popen[bytes]"]
 
 
@@ -118,27 +122,27 @@ def test_asyncio_clients_do_the_same(service: Service, send: Send) -> None:
     asyncio.run(record())
 
 
-def test_a_token_and_a_certificate_let_a_client_in(make_service: Callable[..., Service], tmp_path_factory) -> None:
-    directory = tmp_path_factory.mktemp("certificate")
-    key, certificate, tokens = directory / "key.pem", directory / "certificate.pem", directory / "tokens"
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"]
+def test_a_token_and_a_certificate_let_a_client_in(make_service: Callable[..., Service], tmp_path: Path) -> None:
+    key, certificate, tokens = (tmp_path / name for name in ("key.pem", "certificate.pem", "tokens"))
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    made = ["openssl", "req", "-x509", *curve, "-days", "1"]
     named = ["-subj", "/CN=recorder", "-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run([*made, *named, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    tokens.write_text("control 0123456789abcdef0123456789abcdef\nmonitor fedcba9876543210fedcba9876543210 read\n")
+    tokens.write_text(f"control {CONTROL}\nmonitor {MONITOR} read\n")
     tokens.chmod(0o600)
     key.chmod(0o600)
     service = make_service("--tls-certificate", str(certificate), "--tls-key", str(key), "--tokens", str(tokens))
-    ours = Recorder(service.url, token="0123456789abcdef0123456789abcdef", ca=certificate)
+    ours = Recorder(service.url, token=CONTROL, ca=certificate)
     assert ours.arm("scan-7").state is State.WAITING
-    assert asyncio.run(AsyncRecorder(service.url, "0123456789abcdef0123456789abcdef", certificate).status()).name == "scan-7"
-    reader = Recorder(service.url, token="fedcba9876543210fedcba9876543210", ca=certificate)
+    assert asyncio.run(AsyncRecorder(service.url, CONTROL, certificate).status()).name == "scan-7"
+    reader = Recorder(service.url, token=MONITOR, ca=certificate)
     assert reader.status().name == "scan-7"
     with pytest.raises(NotAllowed):
         reader.stop()
     with pytest.raises(NotAllowed):
         Recorder(service.url, ca=certificate).status()
     with pytest.raises(RecorderUnreachable, match="certificate"):
-        Recorder(service.url, token="0123456789abcdef0123456789abcdef").status()
+        Recorder(service.url, token=CONTROL).status()
 
 
 def test_an_address_that_would_show_the_token_is_refused() -> None:

@@ -1,8 +1,8 @@
 """Control of a Nilometer recorder, and readers of its records and recordings.
 
-    from nilometer_control import Recorder
-    recorder = Recorder("http://127.0.0.1:9620")
-    recorder.arm("scan-1", listen="tcp://127.0.0.1:31001")
+from nilometer_control import Recorder
+recorder = Recorder("http://127.0.0.1:9620")
+recorder.arm("scan-1", listen="tcp://127.0.0.1:31001")
 """
 
 from .async_recorder import AsyncRecorder
@@ -19,7 +19,9 @@ from .errors import (
 )
 from .recorder import Recorder
 from .status import EndedRecording, Event, FrameFile, LatestFrame, Recording, State, Status
-from .version import VERSION as __version__
+
+__version__ = "0.1.0"
+"""The version of this package, which is that of the program."""
 
 __all__ = [
     "AsyncRecorder",

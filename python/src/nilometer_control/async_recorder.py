@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +166,7 @@ class AsyncRecorder:
             raise RecorderTimeout(waited_in_vain(goal, timeout, last)) from error
         raise RecorderUnreachable(f"{self.address} ended the connection")
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncGenerator[Event, None]:
         """Yield the present state and every change, for ever.
 
         Asks five times a second if the service has no `/events`.

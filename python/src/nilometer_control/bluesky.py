@@ -13,17 +13,18 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from bluesky.protocols import StreamAsset
 from event_model import ComposeStreamResource, ComposeStreamResourceBundle, DataKey
 from ophyd_async.core import (
+    AsyncStatus,
     DetectorAcquireLogic,
     DetectorDataLogic,
     DetectorTriggerLogic,
     PathInfo,
     PathProvider,
-    AsyncStatus,
     StandardDetector,
     StreamableDataProvider,
     TriggerInfo,
@@ -38,7 +39,7 @@ from .status import EndedRecording, FrameFile, State, Status
 
 MIMETYPE = "application/x-hdf5"
 END_SECONDS = 8.0
-"""Time in which a series may end by itself once all its frames are there. The recorder waits 5 s for its end message."""
+"""Time in which a series ends by itself once all its frames are there: its end message may take 5 s."""
 
 SETTLE_SECONDS = 1.0
 """Time in which a status is done after the end of its recording, if all frames are there."""
@@ -139,7 +140,8 @@ class NilometerDataLogic(DetectorDataLogic):
             shape, dtype = self._expected
             return shape, dtype or ""
         raise RecorderError(
-            "the recorder knows shape and type of frames when the series begins: give `shape` and `dtype` of the detector"
+            "the recorder knows shape and type of frames when the series begins: "
+            "give `shape` and `dtype` of the detector"
         )
 
     def file(self) -> FrameFile:
@@ -209,14 +211,16 @@ class NilometerDataLogic(DetectorDataLogic):
         """Take the figures of a status of this recording."""
         self._last = status
         recording = status.recording
-        if status.state in (State.WAITING, State.ARMED) or recording is None:
+        if recording is None or not self._is_of_this(status):
             return
         self._file = recording.file or self._by_convention()
         file = self._file
         if file and file.shape and self._expected and (self.frame_type() != self._expected):
             shape, dtype = self.frame_type()
-            expected = f"{self._expected[0]} of {self._expected[1]}"
-            raise RecordingFailed(f"frames of {self._name} have shape {shape} of {dtype}, and the plan expects {expected}")
+            wanted, of = self._expected
+            raise RecordingFailed(
+                f"frames of {self._name} have shape {shape} of {dtype}, and the plan expects {wanted} of {of}"
+            )
         self._set_written(file.frames_acknowledged if file else recording.acknowledged)
 
     def _by_convention(self) -> FrameFile | None:
@@ -235,7 +239,14 @@ class NilometerDataLogic(DetectorDataLogic):
 
     def _count(self) -> int:
         recording = self._last.recording if self._last else None
-        return 0 if recording is None else recording.file.frames_acknowledged if recording.file else recording.acknowledged
+        if recording is None or self._last is None or not self._is_of_this(self._last):
+            return 0
+        return recording.file.frames_acknowledged if recording.file else recording.acknowledged
+
+    @staticmethod
+    def _is_of_this(status: Status) -> bool:
+        """False between arm and the first frame, when the recorder still shows the recording before."""
+        return status.state not in (State.WAITING, State.ARMED)
 
     def _reason(self, fault: str | None, ended: EndedRecording | None) -> str:
         missing = f", {ended.missing} missing" if ended and ended.name == self._name and ended.missing else ""
@@ -248,7 +259,8 @@ class NilometerDataLogic(DetectorDataLogic):
         """Return the exception for frames that did not come in time, with the state of the recorder."""
         state = self._last.state if self._last else "silent"
         wanted = f" of {self._requested} requested" if self._requested else ""
-        return RecorderTimeout(f"{self._name}: no frame came in time; {self._count()}{wanted} are there, and the recorder is {state}")
+        there = f"{self._count()}{wanted} are there, and the recorder is {state}"
+        return RecorderTimeout(f"{self._name}: no frame came in time; {there}")
 
 
 class NilometerDetector(StandardDetector):
@@ -290,13 +302,15 @@ class NilometerDetector(StandardDetector):
         """Wait for all frames. The status has the recorder's reason if it fails."""
         return WatchableAsyncStatus(self._watched(super().complete), name=self.name)
 
-    async def _watched(
-        self, begin: Callable[[], WatchableAsyncStatus[int]]
-    ) -> AsyncIterator[WatcherUpdate[int]]:
+    async def _watched(self, begin: Callable[[], WatchableAsyncStatus[int]]) -> AsyncIterator[WatcherUpdate[int]]:
         """Pass on the updates of a status until it is done. Ends it if the recording ends first."""
         status = begin()
         updates: asyncio.Queue[WatcherUpdate[int] | None] = asyncio.Queue()
-        status.watch(lambda **values: updates.put_nowait(WatcherUpdate(**values)))
+
+        def watcher(**values: Any) -> None:
+            updates.put_nowait(WatcherUpdate(**values))
+
+        status.watch(watcher)  # type: ignore[arg-type]
         status.task.add_done_callback(lambda _: updates.put_nowait(None))
         guard = asyncio.create_task(self._end_with_recording(status))
         try:

@@ -1,6 +1,6 @@
 """Requests to the service and its answers, without any I/O: the clients differ only in how they send and wait.
 
-    Recorder, AsyncRecorder -> Request -> HTTP -> Answer -> Status, or an exception with the service's sentence
+Recorder, AsyncRecorder -> Request -> HTTP -> Answer -> Status, or an exception with the service's sentence
 """
 
 from __future__ import annotations

@@ -16,15 +16,15 @@ from typing import Any
 
 from fastcs.attributes import AttrR, AttrRW
 from fastcs.control_system import FastCS
-from fastcs.controllers import Controller
+from fastcs.controllers import Controller, ControllerAPI
 from fastcs.datatypes import Bool, Float, Int, String
 from fastcs.methods import command, scan
 from fastcs.transports.transport import Transport
 
+from . import __version__
 from .async_recorder import AsyncRecorder
 from .errors import RecorderError
 from .status import Recording, State, Status
-from .version import VERSION
 
 SCAN_SECONDS = 0.2
 """Time between two looks at the recorder."""
@@ -140,11 +140,37 @@ def _tango() -> Transport:
     from fastcs.transports.tango.dsr import TangoDSROptions
     from fastcs.transports.tango.transport import TangoTransport
 
-    return TangoTransport(TangoDSROptions(dsr_instance="nilometer"))
+    return TangoTransport(TangoDSROptions(dsr_instance=TANGO_INSTANCE))
 
 
 TRANSPORTS: dict[str, Callable[[], Transport]] = {"pva": _pva, "ca": _ca, "tango": _tango}
 """Ways to show the variables: pvAccess and Channel Access of EPICS, and Tango."""
+TANGO_INSTANCE = "nilometer"
+"""Instance of the device server `FastCS`, and the last part of the device's name."""
+
+
+def tango_at(port: int) -> Transport:
+    """Return a transport of Tango that needs no database of Tango, and listens at this port of this machine.
+
+    Its device is `tango://127.0.0.1:PORT/PREFIX/PREFIX/nilometer#dbase=no`.
+    """
+    from fastcs.transports.tango.transport import TangoTransport
+    from fastcs.transports.tango.util import tango_dev_class_name, tango_dev_name
+    from tango import GreenMode, server
+
+    class LoneTangoTransport(TangoTransport):
+        def connect(self, controller_apis: list[ControllerAPI], loop: asyncio.AbstractEventLoop) -> None:
+            super().connect(controller_apis, loop)
+            names = [api.path[0] for api in controller_apis]
+            self._listed = [f"{tango_dev_class_name(name)}::{tango_dev_name(name, TANGO_INSTANCE)}" for name in names]
+
+        async def serve(self) -> None:
+            place = ["-ORBendPoint", f"giop:tcp:127.0.0.1:{port}"]
+            arguments = ["FastCS", TANGO_INSTANCE, "-nodb", "-dlist", ",".join(self._listed), *place]
+            devices = tuple(self._dsr._devices)
+            await asyncio.to_thread(server.run, devices, arguments, green_mode=GreenMode.Asyncio)
+
+    return LoneTangoTransport()
 
 
 def controller(recorder: AsyncRecorder, prefix: str) -> NilometerController:
@@ -156,20 +182,21 @@ def controller(recorder: AsyncRecorder, prefix: str) -> NilometerController:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve the variables of one recorder until SIGINT or SIGTERM."""
-    parser = argparse.ArgumentParser(prog="nilometer-fastcs", description="Show a Nilometer recorder to EPICS or Tango.")
+    parser = argparse.ArgumentParser("nilometer-fastcs", description="Show a Nilometer recorder to EPICS or Tango.")
     parser.add_argument("url", help="the recorder's service, such as http://127.0.0.1:9620")
     parser.add_argument("--prefix", required=True, help="the first part of each variable's name")
-    parser.add_argument(
-        "--transport", choices=TRANSPORTS, action="append", help="repeat it for several [default: pva]"
-    )
+    parser.add_argument("--transport", choices=TRANSPORTS, action="append", help="repeat it for several [default: pva]")
+    parser.add_argument("--tango-port", type=int, help="a device of Tango without its database, at this local port")
     parser.add_argument("--token-file", type=Path, help="file with the token [default: the variable NILOMETER_TOKEN]")
     parser.add_argument("--ca", type=Path, help="PEM file with the authority of the service's certificate")
-    parser.add_argument("--version", action="version", version=VERSION)
+    parser.add_argument("--version", action="version", version=__version__)
     given = parser.parse_args(arguments)
     token = given.token_file.read_text().strip() if given.token_file else os.environ.get("NILOMETER_TOKEN")
     try:
         recorder = AsyncRecorder(given.url, token, given.ca)
-        transports = [TRANSPORTS[name]() for name in dict.fromkeys(given.transport or ["pva"])]
+        names = given.transport or ([] if given.tango_port else ["pva"])
+        transports = [TRANSPORTS[name]() for name in dict.fromkeys(names)]
+        transports += [tango_at(given.tango_port)] if given.tango_port else []
     except (ValueError, OSError) as error:
         parser.error(str(error))
     except ImportError as error:

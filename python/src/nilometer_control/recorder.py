@@ -120,9 +120,7 @@ class Recorder:
                 return
             time.sleep(POLL_SECONDS)
 
-    def _streamed(
-        self, link: socket.socket, answer: http.client.HTTPResponse, until: float | None
-    ) -> Iterator[Event]:
+    def _streamed(self, link: socket.socket, answer: http.client.HTTPResponse, until: float | None) -> Iterator[Event]:
         parser = EventParser()
         while True:
             link.settimeout(None if until is None else max(until - time.monotonic(), 0.01))

@@ -1,4 +1,4 @@
-"""Answers of the service as dataclasses. Each keeps the whole JSON in `raw`, also keys that this version does not know."""
+"""Answers of the service as dataclasses. `raw` has the whole JSON, also keys that this version does not know."""
 
 from __future__ import annotations
 
@@ -249,7 +249,8 @@ class LatestFrame:
         """Return the value of a code. `None` if it is masked."""
         if code == MASKED:
             return None
-        return self.low + (1 + self.high - self.low) ** (code / (MASKED - 1)) - 1
+        span = 1 + self.high - self.low
+        return self.low + float(span ** (code / (MASKED - 1))) - 1
 
 
 MASKED = 255
