@@ -54,7 +54,7 @@ class Service:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=said, stdout=said)
         try:
             awaited(lambda: self.process.poll() is not None or "ready:" in log.read_text(), "the service starts")
-            found = re.search(r"https? at (\S+)", log.read_text())
+            found = re.search(r"https? at ([^\s,]+)", log.read_text())
             assert found, log.read_text()
         except BaseException:
             self.kill()
