@@ -16,6 +16,7 @@ from .exchange import (
     EXPECTED,
     NOT_FOUND,
     POLL_SECONDS,
+    SILENT_SECONDS,
     STILL_RUNNING,
     Address,
     Answer,
@@ -79,8 +80,15 @@ class _Link:
                 yield line.decode().rstrip("\r")
 
     async def _reads(self) -> AsyncIterator[bytes]:
-        while piece := await self.reader.read(1 << 16):
+        while piece := await self._read():
             yield piece
+
+    async def _read(self) -> bytes:
+        try:
+            async with asyncio.timeout(SILENT_SECONDS):
+                return await self.reader.read(1 << 16)
+        except TimeoutError as error:
+            raise ConnectionError(f"it sent nothing for {SILENT_SECONDS:g} s") from error
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         while size := int((await self.reader.readline()).split(b";")[0], 16):

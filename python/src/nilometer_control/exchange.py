@@ -20,6 +20,8 @@ POLL_SECONDS = 0.2
 """Time between two looks at a service that has no events."""
 BUSY_SECONDS = 10.0
 """Time for which an order is repeated while the service is busy with another one."""
+SILENT_SECONDS = 30.0
+"""Time after which a service that sends events counts as lost: it sends something every five seconds."""
 NOT_FOUND = 404
 BUSY = 503
 STILL_RUNNING = 202

@@ -16,6 +16,7 @@ from .exchange import (
     EXPECTED,
     NOT_FOUND,
     POLL_SECONDS,
+    SILENT_SECONDS,
     STILL_RUNNING,
     Address,
     Answer,
@@ -123,11 +124,14 @@ class Recorder:
     def _streamed(self, link: socket.socket, answer: http.client.HTTPResponse, until: float | None) -> Iterator[Event]:
         parser = EventParser()
         while True:
-            link.settimeout(None if until is None else max(until - time.monotonic(), 0.01))
+            left = SILENT_SECONDS if until is None else until - time.monotonic()
+            link.settimeout(min(max(left, 0.01), SILENT_SECONDS))
             try:
                 line = answer.readline()
-            except TimeoutError:
-                return
+            except TimeoutError as error:
+                if until is not None and time.monotonic() >= until:
+                    return
+                raise RecorderUnreachable(f"{self.address} sent nothing for {SILENT_SECONDS:g} s") from error
             except OSError as error:
                 raise RecorderUnreachable(f"{self.address} broke off: {error}") from error
             if not line:
