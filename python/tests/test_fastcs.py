@@ -35,7 +35,7 @@ class Shown:
             "EPICS_CAS_SERVER_PORT": str(self.port),
             "EPICS_CA_REPEATER_PORT": str(other),
         }
-        command = [sys.executable, "-m", "nilometer_control.fastcs", service.url, "--prefix", prefix]
+        command = [sys.executable, "-m", "nilometer_control.command", service.url, "--prefix", prefix]
         self.log = service.directory / "fastcs.log"
         with self.log.open("w") as said:
             self.process = subprocess.Popen(
@@ -150,7 +150,7 @@ def test_tango_records_a_series(service: Service, send: Send, show: Show) -> Non
 
 
 def test_a_wrong_address_is_refused() -> None:
-    command = [sys.executable, "-m", "nilometer_control.fastcs", "10.0.2.1:9620", "--prefix", "NIL"]
+    command = [sys.executable, "-m", "nilometer_control.command", "10.0.2.1:9620", "--prefix", "NIL"]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "'10.0.2.1:9620' is no address of a service: write http://HOST:PORT" in refused.stderr

@@ -1,4 +1,4 @@
-"""The package itself: its style, its types, its version, and the wheel that `make wheel` builds."""
+"""The package itself: its version, what it needs, and the wheel that `make wheel` builds."""
 
 import subprocess
 import sys
@@ -14,22 +14,6 @@ import nilometer_control
 PYTHON = ROOT / "python"
 
 
-def module(name: str, *arguments: object) -> None:
-    """Run a module of this Python. It must end well."""
-    command = [sys.executable, "-m", name, *map(str, arguments)]
-    done = subprocess.run(command, cwd=PYTHON, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_ruff_finds_nothing() -> None:
-    module("ruff", "check", "--no-cache", ".")
-    module("ruff", "format", "--no-cache", "--check", ".")
-
-
-def test_mypy_finds_nothing(tmp_path: Path) -> None:
-    module("mypy", "--cache-dir", tmp_path)
-
-
 def test_the_version_is_that_of_the_program() -> None:
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
     assert nilometer_control.__version__ == workspace["package"]["version"]
@@ -40,6 +24,16 @@ def test_the_core_needs_only_the_standard_library() -> None:
     code = f"import sys; sys.path.insert(0, {str(PYTHON / 'src')!r}); import {', '.join(modules)}"
     # -I -S: neither packages of the environment nor its variables.
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
+
+
+def test_the_command_names_the_extra_that_is_missing() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(PYTHON / 'src')!r}); from nilometer_control.command import main; main()"
+    )
+    words = [sys.executable, "-I", "-S", "-c", code, "http://127.0.0.1:1", "--prefix", "NIL"]
+    refused = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "No module named 'fastcs': install nilometer-control[fastcs]" in refused.stderr
 
 
 @pytest.fixture
@@ -62,4 +56,4 @@ def test_the_wheel_has_types_extras_and_a_command(wheel: Path) -> None:
     assert extras == {"pandas", "bluesky", "fastcs", "tango"}
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: ")]
     assert all("extra ==" in line for line in required)
-    assert "nilometer-fastcs=nilometer_control.fastcs:main" in commands.replace(" ", "")
+    assert "nilometer-fastcs=nilometer_control.command:main" in commands.replace(" ", "")

@@ -100,7 +100,7 @@ def test_a_recorder_that_is_killed_ends_the_wait(service: Service, recorder: Rec
 def test_a_recording_without_frames_fails_with_its_reason(recorder: Recorder) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=2)
     recorder.arm("scan-5", stop=f"{soon:%Y-%m-%dT%H:%M:%SZ}")
-    with pytest.raises(RecordingFailed, match="no series"):
+    with pytest.raises(RecordingFailed, match="before a series began"):
         recorder.wait_for("recording", PATIENCE)
 
 

@@ -7,11 +7,8 @@ A command that the recorder refuses raises the alarm of its variable, and `Fault
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import os
 from collections.abc import Callable, Coroutine, Sequence
-from pathlib import Path
 from typing import Any
 
 from fastcs.attributes import AttrR, AttrRW
@@ -21,7 +18,6 @@ from fastcs.datatypes import Bool, Float, Int, String
 from fastcs.methods import command, scan
 from fastcs.transports.transport import Transport
 
-from . import __version__
 from .async_recorder import AsyncRecorder
 from .errors import RecorderError
 from .status import Recording, State, Status
@@ -180,31 +176,13 @@ def controller(recorder: AsyncRecorder, prefix: str) -> NilometerController:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve the variables of one recorder until SIGINT or SIGTERM."""
-    parser = argparse.ArgumentParser("nilometer-fastcs", description="Show a Nilometer recorder to EPICS or Tango.")
-    parser.add_argument("url", help="the recorder's service, such as http://127.0.0.1:9620")
-    parser.add_argument("--prefix", required=True, help="the first part of each variable's name")
-    parser.add_argument("--transport", choices=TRANSPORTS, action="append", help="repeat it for several [default: pva]")
-    parser.add_argument("--tango-port", type=int, help="a device of Tango without its database, at this local port")
-    parser.add_argument("--token-file", type=Path, help="file with the token [default: the variable NILOMETER_TOKEN]")
-    parser.add_argument("--ca", type=Path, help="PEM file with the authority of the service's certificate")
-    parser.add_argument("--version", action="version", version=__version__)
-    given = parser.parse_args(arguments)
-    token = given.token_file.read_text().strip() if given.token_file else os.environ.get("NILOMETER_TOKEN")
-    try:
-        recorder = AsyncRecorder(given.url, token, given.ca)
-        names = given.transport or ([] if given.tango_port else ["pva"])
-        transports = [TRANSPORTS[name]() for name in dict.fromkeys(names)]
-        transports += [tango_at(given.tango_port)] if given.tango_port else []
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-    except ImportError as error:
-        parser.error(f"{error}: install nilometer-control[fastcs], or [tango]")
+def serve(recorder: AsyncRecorder, prefix: str, transports: Sequence[str], tango_port: int | None) -> None:
+    """Serve the variables of one recorder until SIGINT or SIGTERM.
+
+    Raises `ImportError` if a transport is not installed, and `ValueError` if it does not allow the prefix.
+    """
+    shown = [TRANSPORTS[name]() for name in transports]
+    shown += [tango_at(tango_port)] if tango_port else []
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    FastCS(controller(recorder, given.prefix), transports, loop).run(interactive=False)
-
-
-if __name__ == "__main__":
-    main()
+    FastCS(controller(recorder, prefix), shown, loop).run(interactive=False)
