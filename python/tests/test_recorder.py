@@ -67,6 +67,10 @@ def test_events_tell_the_state_and_the_end(service: Service, recorder: Recorder,
     assert seen[-1].ended and (seen[-1].ended.name, seen[-1].ended.count) == ("scan-3", 4)
 
 
+def test_the_service_describes_itself(recorder: Recorder) -> None:
+    assert {"/status", "/arm", "/events"} <= set(recorder.openapi()["paths"])
+
+
 def test_errors_have_the_sentence_of_the_service(recorder: Recorder) -> None:
     with pytest.raises(WrongState, match="arm it first"):
         recorder.start()
