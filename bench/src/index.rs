@@ -119,6 +119,7 @@ impl Lane {
             frames_per_file: FRAMES_PER_FILE,
             storing: Storing::Growing,
             format: Format::Raw,
+            names: FileNames::default(),
         };
         let directory = home.join(lane.to_string());
         std::fs::create_dir(&directory)?;

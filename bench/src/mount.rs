@@ -128,7 +128,7 @@ impl Recorded {
 
     fn mounted(&self) -> anyhow::Result<Vec<Cost>> {
         let directories: Vec<_> = self.lanes.iter().map(|lane| lane.directory().to_owned()).collect();
-        let mounted = Mounted::new(&directories, self.point.path(), MountReaders::Owner)?;
+        let mounted = Mounted::new(&directories, &Limits::default(), self.point.path(), MountReaders::Owner)?;
         let name = mounted.names().pop().context("it shows the recording")?;
         let costs = self.read_twice(&[self.point.path().join(name)]);
         mounted.unmount()?;
@@ -193,5 +193,6 @@ fn head(lane: u32, layout: &Layout) -> Head {
         frames_per_file: FRAMES_OF_CHUNK,
         storing: layout.storing,
         format: Format::Raw,
+        names: FileNames::default(),
     }
 }

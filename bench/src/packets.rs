@@ -317,6 +317,7 @@ fn setup(inlet: UdpInlet, place: &Place, load: Load) -> anyhow::Result<Setup> {
         frames_per_file: if direct { PART } else { BLOCKS },
         storing: if direct { Storing::Shared } else { Storing::Ring },
         format: Format::Vdif,
+            names: FileNames::default(),
     };
     let stream = Some(Stream::new(Format::Vdif, format.geometry(), Missing::Filled));
     let layout =

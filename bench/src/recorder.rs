@@ -176,6 +176,7 @@ impl Lanes {
             frames_per_file: FRAMES_PER_FILE,
             storing: Storing::Files,
             format: Format::Raw,
+            names: FileNames::default(),
         }
     }
 }

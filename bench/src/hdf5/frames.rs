@@ -76,6 +76,7 @@ impl EigerFrames {
         StoredFrames {
             size: self.content.frame_size() as u64,
             format: Format::Hdf5,
+            names: FileNames::default(),
             storing: Storing::Growing,
             per_file: None,
             together: 1,

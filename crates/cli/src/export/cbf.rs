@@ -30,25 +30,29 @@ struct WrittenPictures {
     why: Option<String>,
 }
 
+/// The frames of an export, and the directory of their files.
+#[derive(Debug)]
+struct PictureExport<'a> {
+    to: &'a Path,
+    shown: Range<u64>,
+    /// Lines about frames that are not in the recording.
+    absent: Vec<String>,
+}
+
 /// Exports the frames of a recording into a directory, a file each.
 pub(super) fn export(export: &Export, whole: &RecordingView) -> Outcome {
     let to = directory(export).input()?;
     let stop = stop_on_signal().run()?;
-    let shown = whole.is_part().then(|| whole.shown_frames());
-    whole.recording(|recording| exported(recording, shown, to, &stop))
+    let shown = if whole.is_part() { whole.shown_frames() } else { 0..u64::MAX };
+    let absent = not_here(whole, "in no file");
+    let into = PictureExport { to, shown, absent };
+    whole.recording(|recording| exported(recording, &into, &stop))
 }
 
-/// Exports the frames of this part, or all of them.
-fn exported(
-    recording: &Recording,
-    shown: Option<Range<u64>>,
-    to: &Path,
-    stop: &AtomicBool,
-) -> Outcome {
-    let shown = shown.unwrap_or(0..u64::MAX);
+fn exported(recording: &Recording, into: &PictureExport<'_>, stop: &AtomicBool) -> Outcome {
     let mut pictures = RecordedPictures::of(recording).map_err(|why| anyhow!(why)).input()?;
-    let made = write(recording, &mut pictures, shown, to, stop).run()?;
-    tell::result(tell::visible(&summary(recording, &pictures, to, &made)));
+    let made = write(recording, &mut pictures, into, stop).run()?;
+    tell::result(tell::visible(&summary(recording, &pictures, into, &made)));
     let Some(why) = made.why else { return Ok(()) };
     let count = made.unreadable;
     Err(Failure::Run(anyhow!("written without {count} frames that can't be read: {why}")))
@@ -83,10 +87,10 @@ fn file_name(recording: &Recording, number: u64) -> String {
 fn write(
     recording: &Recording,
     pictures: &mut RecordedPictures,
-    shown: Range<u64>,
-    to: &Path,
+    into: &PictureExport<'_>,
     stop: &AtomicBool,
 ) -> anyhow::Result<WrittenPictures> {
+    let PictureExport { to, shown, .. } = into;
     let frame_size = recording.head().frame_size;
     let mut made = WrittenPictures::default();
     let mut share = Share::new("written", Bytes(recording.index.expected() * frame_size));
@@ -118,7 +122,8 @@ fn write(
     Ok(made)
 }
 
-fn summary(recording: &Recording, pictures: &RecordedPictures, to: &Path, made: &WrittenPictures) -> String {
+fn summary(recording: &Recording, pictures: &RecordedPictures, into: &PictureExport<'_>, made: &WrittenPictures) -> String {
+    let to = into.to;
     let path = |number| in_line(to.join(file_name(recording, number)).display());
     let mut lines = Vec::new();
     if let Some(first) = made.first {
@@ -133,6 +138,6 @@ fn summary(recording: &Recording, pictures: &RecordedPictures, to: &Path, made: 
         _ => "none is stated".into(),
     };
     lines.push(format!("rotation    {rotation}"));
-    lines.extend(not_here(recording, "in no file"));
+    lines.extend(into.absent.iter().cloned());
     lines.join("\n") + "\n"
 }
