@@ -1,5 +1,5 @@
-//! The numbers of the first and the last image in a file, as attributes of its frames: DECTRIS' file writer has them. The
-//! first is known when the file is made, the last when it is closed.
+//! The numbers of the first and the last image in a file, as attributes of its frames: DECTRIS' file writer has them.
+//! The place of the file in its recording gives the first, and its length the last.
 
 use crate::tree::{
     DatasetContent, FrameChoice, FrameValue, TreeAttribute, TreeGroup, TreeNode, TreeValue, WriteTime,
@@ -7,7 +7,7 @@ use crate::tree::{
 
 /// The number of the first image in a file, from 1, as an attribute of its frames. DECTRIS' file writer puts it there.
 pub(crate) const IMAGE_NR_LOW: &str = "image_nr_low";
-/// The same of the last image. It is known when the file is closed.
+/// The same of the last image. The length of the closed file gives it.
 pub(crate) const IMAGE_NR_HIGH: &str = "image_nr_high";
 
 impl TreeAttribute {

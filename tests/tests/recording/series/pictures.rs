@@ -11,7 +11,8 @@ use crate::series::{
 
 #[test]
 fn images_become_cbf_files_with_their_angles() {
-    for options in [&[][..], &["--layout", "dectris", "--frames-per-file", "4"]] {
+    // Files of a counting detector, and of any in the layout of DECTRIS, are NXmx, which has the axes.
+    for options in [&["eiger2-16m"][..], &["--layout", "dectris", "--frames-per-file", "4"]] {
         let lab = SeriesLab::new();
         let Some(mut detector) = AnnouncingDetector::new(10) else { return };
         let arguments =
