@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_model::{Format, Seed, Storing};
+use nilometer_model::{FileNames, Format, Seed, Storing};
 use nilometer_recording::{
     Due,
     journal::{Entry, Head, RECORD},

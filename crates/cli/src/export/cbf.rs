@@ -122,7 +122,12 @@ fn write(
     Ok(made)
 }
 
-fn summary(recording: &Recording, pictures: &RecordedPictures, into: &PictureExport<'_>, made: &WrittenPictures) -> String {
+fn summary(
+    recording: &Recording,
+    pictures: &RecordedPictures,
+    into: &PictureExport<'_>,
+    made: &WrittenPictures,
+) -> String {
     let to = into.to;
     let path = |number| in_line(to.join(file_name(recording, number)).display());
     let mut lines = Vec::new();

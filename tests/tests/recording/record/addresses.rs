@@ -88,7 +88,7 @@ fn addresses_that_do_not_fit_the_instrument_are_refused() {
     let lab = Lab::new();
     let (one, other) = (format!("udp://127.0.0.1:{}", lab.port), "udp://127.0.0.1:5");
     for (instrument, listen, words) in [
-        ("fila10g-1g", &[&one, &one][..], "the same address stands there twice"),
+        ("fila10g-1g", &[one.as_str(), &one][..], "the same address stands there twice"),
         (
             "jungfrau-4m",
             &[&one, other, "udp://127.0.0.1:7"],

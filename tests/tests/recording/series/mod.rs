@@ -5,8 +5,8 @@ mod aborted;
 mod dectris;
 pub(crate) mod detector;
 pub(crate) mod lab;
-mod pictures;
 mod library;
+mod pictures;
 mod sending;
 mod strangers;
 

@@ -1,6 +1,6 @@
 //! Series that become CBF files: fabio reads each image with its own angle, and the geometry that the detector stated.
 
-use std::{ffi::OsStr, fs};
+use std::fs;
 
 use nilometer_tests::{run, start};
 
