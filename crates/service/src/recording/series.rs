@@ -128,7 +128,8 @@ impl RecordingSettings {
         let slots = plan.slots();
         let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory };
         let prepared = self.prepare_recorder(arranged, name, feed, log)?;
-        Ok(PreparedRecording { from: source.text(), ..prepared }.joining(joining))
+        let series_id = Some(series.start.series.number);
+        Ok(PreparedRecording { from: source.text(), series_id, ..prepared }.joining(joining))
     }
 
     /// Waits for the start time, if there is one, and then for a series.
