@@ -81,7 +81,7 @@ fn send_series(below: &Path, to: &str, options: &[&str]) {
 fn dimensions(file: &Value, dataset: &Value) -> Vec<u64> {
     let path = Path::new(file.as_str().expect("a path"));
     let file = ReadFile::open(path).expect("a file of HDF5");
-    file.dataset(dataset.as_str().expect("a path")).expect("it is there").shape().to_vec()
+    file.dataset(dataset.as_str().expect("a path")).expect("it is there").dimensions().to_vec()
 }
 
 #[test]
