@@ -25,7 +25,10 @@ use nilometer_hdf5::{
     },
 };
 use nilometer_model::{FileNames, Format, Nanos, Storing};
-use nilometer_recording::reader::{FrameLocation, OpenError, Recording, Trust};
+use nilometer_recording::{
+    journal::Head,
+    reader::{FrameLocation, OpenError, Recording, Trust},
+};
 
 use nilometer_storage::{
     in_time,
@@ -84,6 +87,19 @@ fn link_name(file: u64) -> String {
     format!("data_{:06}", file + 1)
 }
 
+/// Returns true if a recording with this head gets a master file: if it is in HDF5 and has several files.
+fn has_master(head: &Head) -> bool {
+    let one_file = head.lanes == 1 && !head.storing.is_many_files();
+    // If old files are removed with their frames, the master file would soon be wrong.
+    head.format == Format::Hdf5 && !one_file && head.storing != Storing::Files
+}
+
+/// The path at which [`put_master`] writes the master file of a recording with this name and head. `None` if the
+/// recording gets none. `first` is its first directory.
+pub fn master_path(name: &str, head: &Head, first: &Path) -> Option<PathBuf> {
+    has_master(head).then(|| first.join(master_name(name)))
+}
+
 /// The bytes of the master file, for a recording in these directories; it belongs into the first. `None` if all
 /// frames are in one file or not in HDF5, or if old files are removed with their frames.
 ///
@@ -91,10 +107,7 @@ fn link_name(file: u64) -> String {
 /// If the recording can't be read, or HDF5 refuses.
 pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Option<Vec<u8>>, MasterError> {
     let recording = Recording::open(directories, Trust::Acknowledged)?;
-    let storing = recording.head().storing;
-    let one_file = recording.head().lanes == 1 && !storing.is_many_files();
-    // If old files are removed with their frames, the master file would soon be wrong.
-    if recording.head().format != Format::Hdf5 || one_file || storing == Storing::Files {
+    if !has_master(recording.head()) {
         return Ok(None);
     }
     let home = directories.first().map_or(Path::new(""), PathBuf::as_path);

@@ -13,6 +13,7 @@ mod datasets;
 mod file_tree;
 mod frame_chunks;
 mod frame_columns;
+mod frames_in_file;
 mod hdf5_master;
 mod hdf5_reading;
 mod indexed;
@@ -33,8 +34,9 @@ pub use contents::{
 pub(crate) use contents::{frame_filter, instrument_description, settled_for};
 pub use file_tree::FileWishes;
 pub(crate) use file_tree::ND_ATTRIBUTES;
+pub use frames_in_file::FramesInFile;
 pub use hdf5_master::{
-    GrowingMaster, GrowthTerms, MasterError, ModulesPart, put_master, put_master_of_modules,
+    GrowingMaster, GrowthTerms, MasterError, ModulesPart, master_path, put_master, put_master_of_modules,
 };
 pub use hdf5_reading::{FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch};
 pub use indexed::{FrameBoundaries, IndexSlots, IndexedFiles, IndexedLayout};

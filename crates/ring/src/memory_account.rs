@@ -11,6 +11,7 @@ use std::sync::{
 };
 
 use nilometer_model::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A part of the recorder that takes memory.
@@ -117,7 +118,7 @@ impl MemoryPlan {
 }
 
 /// A part of the account at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MemoryOfPart {
     /// Its name.
     pub part: &'static str,

@@ -18,6 +18,8 @@ pub struct FrameCount {
     pub packets: u64,
     /// Its bytes: of its packets, of the message it came as, or of the frame.
     pub bytes: u64,
+    /// Bytes of its block in the recording, with the places of missing packets; 0 for a frame without packets.
+    pub block_bytes: u64,
 }
 
 impl FrameCount {
@@ -25,7 +27,8 @@ impl FrameCount {
     pub fn of(frame: &Frame, size: u64) -> Self {
         let alone = (1, frame.message.map_or(size, |message| message.bytes));
         let (packets, bytes) = frame.packed.as_ref().map_or(alone, |packed| (packed.packets, packed.bytes));
-        FrameCount { due: frame.due, packets, bytes }
+        let block_bytes = frame.packed.as_ref().map_or(0, |packed| packed.length.into());
+        FrameCount { due: frame.due, packets, bytes, block_bytes }
     }
 }
 
@@ -52,11 +55,13 @@ impl StoredCounts {
 pub struct PacketCount {
     packets: AtomicU64,
     bytes: AtomicU64,
+    block_bytes: AtomicU64,
 }
 
 impl PacketCount {
     /// Counts a frame. A reader that sees it sees everything that this thread counted before.
     pub fn add(&self, frame: FrameCount) {
+        self.block_bytes.fetch_add(frame.block_bytes, Ordering::Release);
         self.packets.fetch_add(frame.packets, Ordering::Release);
         self.bytes.fetch_add(frame.bytes, Ordering::Release);
     }
@@ -74,6 +79,10 @@ pub struct StoredTotals {
     pub acknowledged: (u64, u64),
     /// Packets and bytes that survive a power loss: never more than are acknowledged.
     pub durable: (u64, u64),
+    /// Bytes of the acknowledged blocks of packets, with the places of missing packets.
+    pub acknowledged_block_bytes: u64,
+    /// The same of the durable blocks.
+    pub durable_block_bytes: u64,
     /// Acknowledged frames that came damaged.
     pub damaged: u64,
 }
@@ -105,9 +114,12 @@ impl LaneCounts {
     pub fn get(&self) -> StoredTotals {
         let add = |sum: (u64, u64), one: (u64, u64)| (sum.0 + one.0, sum.1 + one.1);
         let lasting = self.0.iter().filter(|lane| !lane.is_memory);
+        let blocks = |count: &PacketCount| count.block_bytes.load(Ordering::Acquire);
+        let durable_block_bytes = lasting.clone().map(|lane| blocks(&lane.counts.durable)).sum();
         let durable = lasting.map(|lane| lane.counts.durable.get()).fold((0, 0), add);
+        let acknowledged_block_bytes = self.0.iter().map(|lane| blocks(&lane.counts.acknowledged)).sum();
         let acknowledged = self.0.iter().map(|lane| lane.counts.acknowledged.get()).fold((0, 0), add);
         let damaged = self.0.iter().map(|lane| lane.counts.damaged.load(Ordering::Acquire)).sum();
-        StoredTotals { acknowledged, durable, damaged }
+        StoredTotals { acknowledged, durable, acknowledged_block_bytes, durable_block_bytes, damaged }
     }
 }

@@ -3,10 +3,13 @@
 
 mod awaited;
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
-    mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError},
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError},
+    },
 };
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
@@ -15,15 +18,17 @@ use nilometer_storage::{Calendar, Clock};
 
 use crate::{
     background::{self, BackgroundTask, CurrentRecording, TaskOutcome},
-    console::{OrderAnswer, Published, QueuedOrder},
+    console::{OrderAnswer, QueuedOrder},
     error::OperatorLog,
     latest_frame::PictureSource,
     permission::CommandPermission,
+    publisher::Publisher,
     recording::{
         account::{BeforeRecording, RecordingAccount, RecordingMetadata},
         ended::fault_of,
         kept_connections::KeptConnections,
         options::RecordOptions,
+        recorded_file::{CompleteFiles, RecordedFile},
     },
     state::{
         EndedScan, RecorderOrder, RefusedOrder, ServiceConfiguration, ServiceReport, ServiceState,
@@ -42,7 +47,7 @@ pub(crate) struct CommandedRecorder {
     configuration: ServiceConfiguration,
     /// The storage work of the current order.
     background: Option<BackgroundTask>,
-    published: Arc<Mutex<Published>>,
+    published: Publisher,
     /// The wait for the beginning of a series.
     awaited: Option<SeriesWait>,
     /// Connections kept between two series.
@@ -60,17 +65,11 @@ const LOOK: Nanos = Nanos::from_millis(20);
 const TELL: Nanos = Nanos::from_millis(200);
 /// The most clients that may wait for the end of a recording at once.
 const WAITING: usize = 64;
-/// The most ended recordings that the recorder remembers.
-const SCANS: usize = 10_000;
 /// The longest that the end of the service waits for storage to which nothing is being recorded.
 const LEAVE: Nanos = Nanos::from_millis(5_000);
 
-fn now() -> Moment {
-    Moment(Calendar::now().time)
-}
-
 impl CommandedRecorder {
-    pub(crate) fn new(permission: CommandPermission, published: Arc<Mutex<Published>>) -> Self {
+    pub(crate) fn new(permission: CommandPermission, published: Publisher) -> Self {
         let wishes = permission.file.clone();
         let configuration = match background::change(&permission, RecordOptions::default(), &wishes) {
             TaskOutcome::Configured(configured) => configured.1,
@@ -129,20 +128,17 @@ impl CommandedRecorder {
     }
 
     fn state(&self) -> ServiceState {
-        self.report(|report| report.state)
+        self.published.read(|published| published.report.state)
     }
 
     fn report<T>(&self, change: impl FnOnce(&mut ServiceReport) -> T) -> T {
-        change(&mut self.published.lock().unwrap_or_else(PoisonError::into_inner).report)
+        change(&mut self.published.changing().report)
     }
 
     fn enter(&self, state: ServiceState) {
-        self.report(|report| {
-            report.state = state;
-            report.since = now();
-            report.stopping = false;
-            report.version = env!("CARGO_PKG_VERSION");
-        });
+        let mut published = self.published.changing();
+        published.enter(state);
+        published.report.stopping = false;
     }
 
     fn hear(&mut self, QueuedOrder { order, answer }: QueuedOrder) {
@@ -230,7 +226,7 @@ impl CommandedRecorder {
     }
 
     fn answer(&self, answer: &SyncSender<OrderAnswer>, done: Result<(), RefusedOrder>) {
-        let told = answer.try_send(done.map(|()| self.report(|report| report.clone())));
+        let told = answer.try_send(done.map(|()| self.published.read(|published| published.report.clone())));
         // A client that stopped waiting learned only that the order had begun. The report must show the failure.
         if let Err(TrySendError::Disconnected(Err(
             RefusedOrder::AskedWrongly(why) | RefusedOrder::Failed(why),
@@ -246,7 +242,7 @@ impl CommandedRecorder {
         {
             return Err(RefusedOrder::Busy);
         }
-        let missing = self.report(|report| report.configuration.missing.clone());
+        let missing = self.published.read(|published| published.report.configuration.missing.clone());
         self.state().allows(order).map_err(|refused| match (refused, missing) {
             (RefusedOrder::WrongState(why), Some(missing)) if self.state() == ServiceState::Idle => {
                 RefusedOrder::WrongState(format!("{why}: {missing}"))
@@ -270,23 +266,26 @@ impl CommandedRecorder {
         self.enter(state);
     }
 
-    fn armed(&mut self, current: CurrentRecording) {
-        let CurrentRecording { prepared, settings, .. } = &current;
+    fn armed(&mut self, mut current: CurrentRecording) {
+        let CurrentRecording { prepared, settings, .. } = &mut current;
+        let status = prepared.recorder.status();
+        let file = RecordedFile::of(prepared);
         let name = prepared.name.clone();
         let asked = settings.wishes();
         let storage = StorageSize::of(prepared);
         let pictured = Arc::new(PictureSource::of(prepared));
-        self.published.lock().unwrap_or_else(PoisonError::into_inner).pictured = Some(pictured);
+        self.published.changing().pictured = Some(pictured);
         self.configuration = std::mem::take(&mut self.configuration).without_room();
         let configuration = self.configuration.clone();
         self.report(|report| {
+            report.file = file;
             report.storage = storage;
             report.configuration = configuration;
             report.name = Some(name);
             report.start = asked.start;
             report.stop = asked.stop;
             report.fault = None;
-            report.show(None);
+            report.show(Some(status));
         });
         self.current = Some(current);
         self.enter(ServiceState::Armed);
@@ -374,7 +373,7 @@ impl CommandedRecorder {
         } else if self.clock.now().since(self.told) >= TELL {
             self.told = self.clock.now();
             let status = prepared.recorder.status();
-            let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut published = self.published.changing();
             let before = published.report.degraded.clone();
             published.tell(self.told, status);
             let degraded = published.report.degraded.clone().filter(|now| before.as_ref() != Some(now));
@@ -391,14 +390,14 @@ impl CommandedRecorder {
         let mut scan = current.scan(outcome, &status);
         let fault = scan.fault.clone();
         let broken = is_broken(outcome);
-        scan.joined = current.keep(outcome, &status, self.permission.log);
-        let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = current.keep(outcome, &status, self.permission.log);
+        scan.joined = kept.joined;
+        scan.file = self.published.read(|published| published.report.file.counting(&status));
+        scan.file.complete(kept.files, kept.master);
+        let mut published = self.published.changing();
+        published.report.file = scan.file.clone();
         published.report.show(Some(status));
-        published.report.recordings += 1;
-        published.report.last = Some(scan.clone());
-        published.scans.push(scan);
-        let excess = published.scans.len().saturating_sub(SCANS);
-        published.scans.drain(..excess);
+        published.end(scan);
         drop(published);
         self.left();
         match (fault.filter(|_| broken), next) {
@@ -412,7 +411,7 @@ impl CommandedRecorder {
 
     /// Answers the clients that waited for the end of the recording.
     fn tell_waiting(&mut self) {
-        let report = self.report(|report| report.clone());
+        let report = self.published.read(|published| published.report.clone());
         for answer in self.waiting.drain(..) {
             drop(answer.try_send(Ok(report.clone())));
         }
@@ -424,6 +423,16 @@ impl CommandedRecorder {
     }
 }
 
+/// The parts of a recording that were made at its end.
+#[derive(Debug, Default)]
+struct KeptRecording {
+    /// The result of joining values to its frames, if there were any.
+    joined: Option<String>,
+    /// The file that shows the frames of all files.
+    master: Option<PathBuf>,
+    files: CompleteFiles,
+}
+
 /// Returns true if anything failed other than that packets are missing.
 fn is_broken(outcome: &Recorded) -> bool {
     let lost = outcome.due.saturating_sub(outcome.stored()) > 0;
@@ -433,14 +442,13 @@ fn is_broken(outcome: &Recorded) -> bool {
 }
 
 impl CurrentRecording {
-    /// Writes the summary of a recording if the storage answers. Returns the result of joining values to its
-    /// frames, if there were any.
-    fn keep(self, outcome: &Recorded, status: &Status, log: OperatorLog) -> Option<String> {
+    /// Writes the summary of a recording if the storage answers, and the files that belong to its end.
+    fn keep(self, outcome: &Recorded, status: &Status, log: OperatorLog) -> KeptRecording {
         let CurrentRecording { prepared, settings, metadata, before, .. } = self;
         if outcome.hung {
             // A directory on storage that hangs must not be closed.
             std::mem::forget(prepared);
-            return None;
+            return KeptRecording::default();
         }
         let joined = prepared.join_rest(settings.patience());
         let before = before.unwrap_or_else(BeforeRecording::now);
@@ -450,19 +458,16 @@ impl CurrentRecording {
         if let Err(error) = account.keep(&prepared.targets, settings.patience()) {
             log(&format!("{}: can't write its summary: {error}", prepared.name));
         }
-        if let Err(error) = prepared.put_master(settings.patience()) {
+        let master = prepared.put_master(settings.patience()).unwrap_or_else(|error| {
             log(&format!("{}: can't write the file over its files: {error}", prepared.name));
-        }
-        match joined {
-            Ok(tally) => tally?.text(),
-            Err(error) => {
-                log(&format!(
-                    "{}: can't write the rest of the values into its files: {error}",
-                    prepared.name
-                ));
-                None
-            }
-        }
+            None
+        });
+        let joined = joined.unwrap_or_else(|error| {
+            log(&format!("{}: can't write the rest of the values into its files: {error}", prepared.name));
+            None
+        });
+        let files = CompleteFiles::list(&prepared, settings.patience());
+        KeptRecording { joined: joined.and_then(|tally| tally.text()), master, files }
     }
 
     fn scan(&self, outcome: &Recorded, status: &Status) -> EndedScan {
@@ -480,6 +485,7 @@ impl CurrentRecording {
                 .map_or(status.lost.all(), |series| series.lost(outcome.due)),
             joined: None,
             fault: fault_of(outcome),
+            file: RecordedFile::default(),
             mode: VlbiMode::of(&self.prepared.instrument),
         }
     }

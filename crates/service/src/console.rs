@@ -3,19 +3,19 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
     time::Duration,
 };
 
-use nilometer_acquisition::Status;
-use nilometer_model::{Moment, Nanos};
-use nilometer_storage::Calendar;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::{
-    history::{HistoryColumns, StatusHistory},
-    latest_frame::{FrameAnswer, LatestFrames, PictureSource},
+    history::HistoryColumns,
+    latest_frame::{FrameAnswer, LatestFrames},
+    publisher::{LAST_SCANS, NewsPace, Publisher, SeenChanges, ServiceNews},
     state::{EndedScan, RecorderOrder, RefusedOrder, ServiceReport},
 };
 
@@ -34,24 +34,12 @@ pub(crate) struct QueuedOrder {
 pub(crate) struct Console {
     /// The queue of orders, or `None` if the recorder takes no commands.
     orders: Option<SyncSender<QueuedOrder>>,
-    published: Arc<Mutex<Published>>,
+    published: Publisher,
     frames: Arc<LatestFrames>,
 }
 
-/// The state that the recorder's thread publishes for clients.
-#[derive(Debug, Default)]
-pub(crate) struct Published {
-    pub(crate) report: ServiceReport,
-    /// The recordings that have ended, oldest first.
-    pub(crate) scans: Vec<EndedScan>,
-    /// The last minutes.
-    pub(crate) history: StatusHistory,
-    /// The source of pictures: the running recording, or the last one.
-    pub(crate) pictured: Option<Arc<PictureSource>>,
-}
-
 /// Everything that a page of the recorder shows, at one moment.
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LiveReport {
     pub(crate) report: ServiceReport,
     pub(crate) history: HistoryColumns,
@@ -70,37 +58,23 @@ pub(crate) enum OrderOutcome {
 
 /// The most orders that wait.
 const WAITING: usize = 8;
-/// The number of ended recordings that a page shows.
-const LAST: usize = 8;
-
-impl Published {
-    /// Publishes the current figures of the running recording.
-    pub(crate) fn tell(&mut self, now: Nanos, status: Status) {
-        self.history.see(now, Moment(Calendar::now().time), &status);
-        self.report.show(Some(status));
-    }
-}
 
 impl Console {
     /// A console, the queue of its orders, and the state to publish to.
-    pub(crate) fn new() -> (Self, Receiver<QueuedOrder>, Arc<Mutex<Published>>) {
+    pub(crate) fn new() -> (Self, Receiver<QueuedOrder>, Publisher) {
         let (orders, asked) = sync_channel(WAITING);
-        let published = Arc::new(Mutex::new(Published::default()));
+        let published = Publisher::default();
         (Console::over(Some(orders), published.clone()), asked, published)
     }
 
     /// A console that takes no orders.
-    pub(crate) fn without_orders() -> (Self, Arc<Mutex<Published>>) {
-        let published = Arc::new(Mutex::new(Published::default()));
+    pub(crate) fn without_orders() -> (Self, Publisher) {
+        let published = Publisher::default();
         (Console::over(None, published.clone()), published)
     }
 
-    fn over(orders: Option<SyncSender<QueuedOrder>>, published: Arc<Mutex<Published>>) -> Self {
+    fn over(orders: Option<SyncSender<QueuedOrder>>, published: Publisher) -> Self {
         Console { orders, published, frames: Arc::new(LatestFrames::new()) }
-    }
-
-    fn published(&self) -> MutexGuard<'_, Published> {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends an order to the recorder and waits up to `patience` for the outcome.
@@ -126,27 +100,31 @@ impl Console {
 
     /// The last report.
     pub(crate) fn report(&self) -> ServiceReport {
-        self.published().report.clone()
+        self.published.read(|published| published.report.clone())
     }
 
     /// The recordings that have ended, oldest first.
     pub(crate) fn scans(&self) -> Vec<EndedScan> {
-        self.published().scans.clone()
+        self.published.read(|published| published.scans.clone())
     }
 
     /// The last report with the history of the last minutes.
     pub(crate) fn live(&self) -> LiveReport {
-        let published = self.published();
-        LiveReport {
+        self.published.read(|published| LiveReport {
             report: published.report.clone(),
             history: published.history.columns(),
-            ended: published.scans.iter().rev().take(LAST).cloned().collect(),
-        }
+            ended: published.scans.iter().rev().take(LAST_SCANS).cloned().collect(),
+        })
+    }
+
+    /// Waits for a change since the client last looked; `None` if nothing changes in time.
+    pub(crate) fn await_news(&self, seen: Option<SeenChanges>, pace: NewsPace) -> Option<ServiceNews> {
+        self.published.await_news(seen, pace)
     }
 
     /// The latest frame as a picture. It may read storage, so the recorder's thread must not call it.
     pub(crate) fn latest_frame(&self) -> FrameAnswer {
-        let pictured = self.published().pictured.clone();
+        let pictured = self.published.read(|published| published.pictured.clone());
         let source = pictured.ok_or("nothing was recorded yet")?;
         self.frames.latest(&source)
     }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use nilometer_acquisition::Status;
 use nilometer_model::{Moment, Nanos};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The samples of the last minutes, the oldest first.
@@ -36,7 +37,7 @@ struct LaneSample {
 }
 
 /// The history as columns, one for each curve; this keeps the JSON short.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct HistoryColumns {
     /// Milliseconds since 1970.
     at_ms: Vec<u64>,
@@ -50,13 +51,13 @@ pub(crate) struct HistoryColumns {
 }
 
 /// The losses by one cause in each second.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 struct LossColumn {
     cause: &'static str,
     count: Vec<u64>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 struct LaneColumns {
     written_bytes_per_second: Vec<u64>,
     free_bytes: Vec<Option<u64>>,

@@ -24,6 +24,7 @@ mod listener;
 mod mark5;
 mod metrics;
 mod permission;
+mod publisher;
 pub mod recording;
 mod serve;
 mod state;
@@ -32,6 +33,7 @@ mod storage_space;
 
 pub use access::TlsFiles;
 pub use error::{OperatorLog, ServiceError, with_causes};
+pub use http::openapi_document;
 pub use listener::{ClientReach, HTTP_ADDRESS, ServiceListener, listen};
 pub use permission::CommandPermission;
 pub use recording::{

@@ -5,12 +5,12 @@ use nilometer_model::{MetricsText, packets::Station};
 
 use crate::{
     history::unexplained,
-    state::{ServiceReport, ServiceState},
+    state::{ReportedRecording, ServiceReport, ServiceState},
 };
 
 /// The page of metrics.
 pub(crate) fn metrics(report: &ServiceReport) -> String {
-    let counted_in = report.recording.as_ref().map_or("packets", |status| status.counted_in);
+    let counted_in = report.recording.as_ref().map_or("packets", |recording| recording.status.counted_in);
     let mut page = MetricsPage { text: MetricsText::default(), counted_in };
     page.head("state", "gauge", "1 for the state that the recorder is in.");
     for state in ServiceState::ALL {
@@ -27,7 +27,7 @@ pub(crate) fn metrics(report: &ServiceReport) -> String {
     page.value("info", &[("version", version)], 1.0);
     page.gauge("state_since_seconds", "When it entered this state, as UNIX time.", report.since.0.seconds());
     page.gauge("stopping", "1 if its end was ordered and the rest is being stored.", flag(report.stopping));
-    if let Some(status) = &report.recording {
+    if let Some(ReportedRecording { status, .. }) = &report.recording {
         traffic(&mut page, status);
         losses(&mut page, status);
         senders(&mut page, &status.senders);
@@ -415,7 +415,7 @@ mod tests {
         let lane = LaneStatus { path: "/a\"b\\c\nd".into(), state: "failed", ..LaneStatus::default() };
         let status = Status { received_packets: 7, lanes: vec![lane], ..Status::default() };
         let report = ServiceReport {
-            recording: Some(status),
+            recording: Some(ReportedRecording { status, ..ReportedRecording::default() }),
             state: ServiceState::Recording,
             ..ServiceReport::default()
         };
@@ -444,7 +444,10 @@ mod tests {
         };
         let other = SenderStatus { sender: Some(([10, 0, 0, 2], 4001).into()), ..SenderStatus::default() };
         let status = Status { senders: vec![sender, other], ..Status::default() };
-        let report = ServiceReport { recording: Some(status), ..ServiceReport::default() };
+        let report = ServiceReport {
+            recording: Some(ReportedRecording { status, ..ReportedRecording::default() }),
+            ..ServiceReport::default()
+        };
         let page = metrics(&report);
         for line in [
             "nilometer_sender_missing_packets_total{sender=\"10.0.0.2:4000\"} 7\n",
@@ -468,7 +471,10 @@ mod tests {
     #[test]
     fn frames_of_a_series_are_called_so() {
         let status = Status { received_packets: 7, counted_in: "frames", ..Status::default() };
-        let report = ServiceReport { recording: Some(status), ..ServiceReport::default() };
+        let report = ServiceReport {
+            recording: Some(ReportedRecording { status, ..ReportedRecording::default() }),
+            ..ServiceReport::default()
+        };
         let page = metrics(&report);
         assert!(page.contains("nilometer_received_frames_total 7\n"), "{page}");
         assert!(page.contains("nilometer_lost_frames_total{cause=\"ring_full\"} 0\n"), "{page}");

@@ -7,6 +7,7 @@ use nilometer_model::{
     ByteRate, Bytes, Instrument, Moment, StorageRoom, TargetDescription, packets::VlbiMode,
 };
 use nilometer_storage::in_time;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -14,13 +15,14 @@ use crate::{
         account::RecordingMetadata,
         options::RecordOptions,
         prepare::PreparedRecording,
+        recorded_file::RecordedFile,
         settings::{RecordingSettings, reserve_of},
     },
     storage_space::{PATIENCE, space_of},
 };
 
 /// The state of a commanded recorder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceState {
     /// The source or the place of recordings is not configured yet.
@@ -111,10 +113,11 @@ impl ServiceState {
 }
 
 /// The full report on a recorder, in JSON or in words.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct ServiceReport {
     pub(crate) state: ServiceState,
     /// The time at which it entered this state.
+    #[schemars(with = "String")]
     pub(crate) since: Moment,
     /// True if its end was ordered and the rest is still being stored.
     pub(crate) stopping: bool,
@@ -123,8 +126,10 @@ pub(crate) struct ServiceReport {
     /// The name of the awaited, armed or running recording.
     pub(crate) name: Option<String>,
     /// The time at which it begins by itself.
+    #[schemars(with = "Option<String>")]
     pub(crate) start: Option<Moment>,
     /// The time at which it ends by itself.
+    #[schemars(with = "Option<String>")]
     pub(crate) stop: Option<Moment>,
     /// The reason of the last failure.
     pub(crate) fault: Option<String>,
@@ -133,8 +138,11 @@ pub(crate) struct ServiceReport {
     /// Seconds until its storage is full: at the rate written so far, before that at the instrument's rate.
     pub(crate) room_seconds: Option<f64>,
     pub(crate) configuration: ServiceConfiguration,
-    /// The figures of the running recording, or of the last one.
-    pub(crate) recording: Option<Status>,
+    /// The figures and files of the armed or running recording, or of the last one.
+    pub(crate) recording: Option<ReportedRecording>,
+    /// The files of that recording, without counts.
+    #[serde(skip)]
+    pub(crate) file: RecordedFile,
     /// The storage that its directories are on, in their order.
     pub(crate) storage: Vec<StorageSize>,
     /// The number of recordings of this service that have ended.
@@ -148,8 +156,17 @@ pub(crate) struct ServiceReport {
     pub(crate) version: &'static str,
 }
 
+/// The figures of a recording, and its files.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct ReportedRecording {
+    #[serde(flatten)]
+    pub(crate) status: Status,
+    /// The files, for programs that read them.
+    pub(crate) file: RecordedFile,
+}
+
 /// The storage below a directory for recordings.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct StorageSize {
     pub(crate) path: PathBuf,
     pub(crate) size_bytes: u64,
@@ -161,7 +178,16 @@ impl ServiceReport {
     pub(crate) fn show(&mut self, status: Option<Status>) {
         self.degraded = status.as_ref().and_then(|status| degraded(&status.lanes));
         self.room_seconds = status.as_ref().and_then(|status| self.room_of(status));
-        self.recording = status;
+        let reported = |status: Status| {
+            let file = self.file.counting(&status);
+            ReportedRecording { status, file }
+        };
+        self.recording = status.map(reported);
+    }
+
+    /// The figures of the recording; empty without one.
+    pub(crate) fn figures(&self) -> Status {
+        self.recording.as_ref().map(|recording| recording.status.clone()).unwrap_or_default()
     }
 
     fn room_of(&self, status: &Status) -> Option<f64> {
@@ -199,11 +225,12 @@ impl StorageSize {
 }
 
 /// The configuration, as far as it is complete.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct ServiceConfiguration {
     pub(crate) instrument: Option<String>,
     /// Its data format in one word, if it has one.
     #[serde(serialize_with = "as_text")]
+    #[schemars(with = "Option<String>")]
     pub(crate) mode: Option<VlbiMode>,
     /// The directories for recordings.
     pub(crate) to: Vec<PathBuf>,
@@ -216,6 +243,7 @@ pub(crate) struct ServiceConfiguration {
     pub(crate) rate: Option<ByteRate>,
     /// The bytes that stay free on each storage.
     #[serde(rename = "reserve_bytes", serialize_with = "as_number")]
+    #[schemars(with = "u64")]
     pub(crate) reserve: Bytes,
     /// The bytes that a recording could fill when this was configured. `None` if unknown, for a ring, and after
     /// the first recording, which has figures of its own.
@@ -292,12 +320,13 @@ fn as_number<S: serde::Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok
 }
 
 /// A recording that has ended.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub(crate) struct EndedScan {
     pub(crate) name: String,
     /// Its directories.
     pub(crate) paths: Vec<PathBuf>,
     /// The time at which it began.
+    #[schemars(with = "String")]
     pub(crate) begun: Moment,
     /// From the first packet to the end.
     pub(crate) seconds: f64,
@@ -311,6 +340,8 @@ pub(crate) struct EndedScan {
     pub(crate) joined: Option<String>,
     /// The faults of the recording, or `None` if all went well.
     pub(crate) fault: Option<String>,
+    /// The files of the recording, all of them complete.
+    pub(crate) file: RecordedFile,
     #[serde(skip)]
     pub(crate) mode: Option<VlbiMode>,
 }

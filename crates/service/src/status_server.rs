@@ -1,26 +1,26 @@
 //! The status of a recording that takes no commands, for programs that watch it. It is the same as the status of
 //! the service.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use nilometer_acquisition::Status;
-use nilometer_model::{Moment, Nanos};
-use nilometer_storage::Calendar;
+use nilometer_model::Nanos;
 
 use crate::{
-    console::{Console, Published},
+    console::Console,
     error::{OperatorLog, ServiceError},
     http,
     latest_frame::PictureSource,
     listener::{ClientReach, listen, spawn},
-    recording::{prepare::PreparedRecording, settings::RecordingSettings},
+    publisher::Publisher,
+    recording::{prepare::PreparedRecording, recorded_file::RecordedFile, settings::RecordingSettings},
     state::{ServiceConfiguration, ServiceState, StorageSize},
 };
 
 /// Answers queries about a recording over HTTP, and takes no orders.
 #[derive(Debug)]
 pub struct StatusServer {
-    published: Arc<Mutex<Published>>,
+    published: Publisher,
     is_open: bool,
     told: Option<Nanos>,
 }
@@ -49,32 +49,36 @@ impl StatusServer {
         if !settings.is_series() {
             return;
         }
-        let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        let configuration = ServiceConfiguration::of(settings);
+        let wishes = settings.wishes();
+        let mut published = self.published.changing();
+        published.enter(ServiceState::Waiting);
         let report = &mut published.report;
-        report.state = ServiceState::Waiting;
-        report.since = Moment(Calendar::now().time);
         report.awaits = Some(settings.listens_at());
-        report.start = settings.wishes().start;
-        report.stop = settings.wishes().stop;
-        report.name.clone_from(&settings.wishes().name);
-        report.configuration = ServiceConfiguration::of(settings);
-        report.version = env!("CARGO_PKG_VERSION");
+        report.start = wishes.start;
+        report.stop = wishes.stop;
+        report.name.clone_from(&wishes.name);
+        report.configuration = configuration;
     }
 
     /// Reports that a recording is ready or running.
-    pub fn enter(&self, state: ServiceState, prepared: &PreparedRecording, settings: &RecordingSettings) {
-        let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn enter(&self, state: ServiceState, prepared: &mut PreparedRecording, settings: &RecordingSettings) {
+        let status = prepared.recorder.status();
+        let file = RecordedFile::of(prepared);
+        let storage = StorageSize::of(prepared);
+        let configuration = ServiceConfiguration::of(settings);
+        let mut published = self.published.changing();
         published.pictured = Some(Arc::new(PictureSource::of(prepared)));
+        published.enter(state);
         let report = &mut published.report;
-        report.state = state;
-        report.since = Moment(Calendar::now().time);
         report.awaits = None;
         report.start = settings.wishes().start;
         report.stop = settings.wishes().stop;
         report.name = Some(prepared.name.clone());
-        report.storage = StorageSize::of(prepared);
-        report.configuration = ServiceConfiguration::of(settings);
-        report.version = env!("CARGO_PKG_VERSION");
+        report.storage = storage;
+        report.configuration = configuration;
+        report.file = file;
+        report.show(Some(status));
     }
 
     /// Publishes the figures of the recording every 200 ms, if the server is open.
@@ -83,7 +87,7 @@ impl StatusServer {
         if self.is_open && due {
             self.told = Some(now);
             let status = status();
-            self.published.lock().unwrap_or_else(PoisonError::into_inner).tell(now, status);
+            self.published.changing().tell(now, status);
         }
     }
 }

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 
 use nilometer_intake::senders::{SenderCounts, ThreadCounts};
 use nilometer_model::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// State of a sender that numbers its own packets.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct SenderStatus {
     /// Its address and port, or those of the first if several send one stream. `None` if unknown.
     pub sender: Option<SocketAddr>,
@@ -40,7 +41,7 @@ pub struct SenderStatus {
 }
 
 /// State of a thread.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ThreadStatus {
     /// The station, as a number.
     pub station: u16,

@@ -18,6 +18,7 @@ use nilometer_intake::{
 use nilometer_model::Nanos;
 use nilometer_ring::{LaneCount, MemoryAccount, MemoryOfPart, RingSnapshot, StoredCounts, StoredTotals};
 use nilometer_storage::process::resident_memory;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -29,7 +30,7 @@ use crate::sink::LaneSetup;
 use nilometer_wire::Ignored;
 
 /// Status of a recording at one moment. Counts start at its beginning.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Status {
     /// Unit of the counts: `packets`, or `frames` of a series.
     pub counted_in: &'static str,
@@ -52,6 +53,12 @@ pub struct Status {
     pub durable_packets: u64,
     /// Bytes of the durable packets.
     pub durable_bytes: u64,
+    /// Bytes of the acknowledged blocks of packets, with the places of missing packets; 0 for a series.
+    #[serde(skip)]
+    pub acknowledged_block_bytes: u64,
+    /// The same of the durable blocks.
+    #[serde(skip)]
+    pub durable_block_bytes: u64,
     /// Missing packets.
     pub lost: Lost,
     /// Packets that arrived after one with a higher number (RFC 4737).
@@ -106,7 +113,7 @@ pub struct Status {
 }
 
 /// Traffic received from the network, of any kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Came {
     /// Packets received.
     pub packets: u64,
@@ -122,7 +129,7 @@ pub struct Came {
 }
 
 /// Missing packets between received ones, and the known causes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lost {
     /// Packets missing in the recording.
     pub packets: u64,
@@ -147,7 +154,7 @@ pub struct Lost {
 }
 
 /// The ring between the network and the storage.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RingStatus {
     /// Number of slots.
     pub slots: usize,
@@ -171,7 +178,7 @@ pub struct RingStatus {
 }
 
 /// The memory of the recorder.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MemoryStatus {
     /// Most bytes that all parts take together; 0 if they did not state a bound.
     pub bound_bytes: u64,
@@ -207,7 +214,7 @@ impl RingStatus {
 }
 
 /// State of a lane.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LaneStatus {
     /// The lane's directory, as given by the user.
     pub path: PathBuf,
@@ -372,6 +379,8 @@ fn of(
         acknowledged_bytes: stored.acknowledged.1,
         durable_packets: stored.durable.0,
         durable_bytes: stored.durable.1,
+        acknowledged_block_bytes: stored.acknowledged_block_bytes,
+        durable_block_bytes: stored.durable_block_bytes,
         lost: Lost {
             packets: tally.missing,
             gaps: tally.losses,
@@ -560,7 +569,12 @@ mod tests {
             halted: (2, Nanos::from_millis(3500)),
             longest_halt: Nanos::from_millis(3000),
         };
-        let stored = StoredTotals { acknowledged: (80, 800), durable: (70, 700), damaged: 4 };
+        let stored = StoredTotals {
+            acknowledged: (80, 800),
+            durable: (70, 700),
+            damaged: 4,
+            ..StoredTotals::default()
+        };
         let rates = RecentRates { packets: 1.0, bytes: 2.0 };
         let status = of(Nanos::from_millis(3000), &traffic, rates, glance, stored, Vec::new());
         let json = serde_json::to_value(&status).expect("numbers and texts");

@@ -29,8 +29,8 @@ impl Record {
         loop {
             server.awaits(settings);
             match settings.prepare_keeping(stop.clone(), tell::log, Some(&kept)) {
-                Ok(prepared) => {
-                    server.enter(ServiceState::Armed, &prepared, settings);
+                Ok(mut prepared) => {
+                    server.enter(ServiceState::Armed, &mut prepared, settings);
                     series.ended(self.recorded(settings, &mut server, prepared, together));
                 }
                 Err(_) if is_stopped(settings, stop) => break,

@@ -170,8 +170,8 @@ impl Record {
         let log = if together.rank() == 0 { tell::log } else { |_: &str| {} };
         let server = self.shown.server(log)?;
         server.awaits(&settings);
-        let prepared = settings.prepare(stop.clone(), log)?;
-        server.enter(ServiceState::Armed, &prepared, &settings);
+        let mut prepared = settings.prepare(stop.clone(), log)?;
+        server.enter(ServiceState::Armed, &mut prepared, &settings);
         Ok(ReadyRecording { settings, server, prepared })
     }
 
@@ -191,7 +191,7 @@ impl Record {
         let before = BeforeRecording::now();
         let begun = prepared.recorder.begin();
         let outcome = if begun.is_ok() {
-            server.enter(ServiceState::Recording, &prepared, settings);
+            server.enter(ServiceState::Recording, &mut prepared, settings);
             let live = Live::new(&prepared.name, self.live_form(together), Clock::start().now());
             follow(&mut prepared.recorder, settings.wishes().stop, server, live)
         } else {
@@ -203,7 +203,7 @@ impl Record {
         let joined = if outcome.hung { Ok(None) } else { prepared.join_rest(settings.patience()) };
         let account = account.joining(joined.as_ref().ok().and_then(Option::as_ref));
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
-        let master = if outcome.hung { Ok(()) } else { prepared.put_master(settings.patience()) };
+        let master = if outcome.hung { Ok(None) } else { prepared.put_master(settings.patience()) };
         let tally = joined.as_ref().ok().cloned().flatten();
         let text = told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally });
         let mut faults: Vec<String> = begun.err().map(|error| error.to_string()).into_iter().collect();

@@ -5,8 +5,8 @@ use std::sync::mpsc::sync_channel;
 use super::*;
 
 /// A recorder with these options, and its published reports.
-fn commanded(wishes: RecordOptions) -> (CommandedRecorder, Arc<Mutex<Published>>) {
-    let published = Arc::new(Mutex::new(Published::default()));
+fn commanded(wishes: RecordOptions) -> (CommandedRecorder, Publisher) {
+    let published = Publisher::default();
     let permission = CommandPermission { beyond: false, instruments: Vec::new(), file: wishes, log: |_| {} };
     (CommandedRecorder::new(permission, published.clone()), published)
 }
@@ -35,7 +35,7 @@ fn nowhere() -> RecordOptions {
 #[test]
 fn what_fails_when_nobody_waits_for_it_any_more_is_a_fault() {
     let (mut recorder, published) = commanded(nowhere());
-    let report = || published.lock().expect("nobody panics").report.clone();
+    let report = || published.read(|published| published.report.clone());
     let Err(RefusedOrder::AskedWrongly(why)) = told(&mut recorder, RecorderOrder::Record("scan".into()))
     else {
         panic!("there is no such directory")
@@ -60,7 +60,7 @@ fn an_order_that_comes_too_early_is_told_what_is_missing() {
 #[test]
 fn no_more_than_so_many_wait_for_an_end() {
     let (mut recorder, published) = commanded(nowhere());
-    published.lock().expect("nobody panics").report.state = ServiceState::Recording;
+    published.changing().report.state = ServiceState::Recording;
     let mut all = Vec::new();
     for _ in 0..WAITING {
         let (answer, answered) = sync_channel(1);

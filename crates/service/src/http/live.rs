@@ -2,17 +2,33 @@
 
 use nilometer_model::Moment;
 use nilometer_storage::Calendar;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
-use super::{BYTES, HttpResponse, JSON};
+use super::answers::{BYTES, HttpResponse, json_answer};
 use crate::{console::LiveReport, latest_frame::FrameAnswer};
 
+/// The data of the page.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct LivePage {
+    /// The time of the answer.
+    #[schemars(with = "String")]
+    now: Moment,
+    #[serde(flatten)]
+    live: LiveReport,
+}
+
+/// The answer without a picture.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct NoPicture {
+    /// The reason.
+    none: String,
+}
+
 /// Everything except the picture.
-pub(super) fn live(live: &LiveReport) -> String {
-    let LiveReport { report, history, ended } = live;
-    let now = Moment(Calendar::now().time);
-    let page = json!({ "now": now, "report": report, "history": history, "ended": ended });
-    page.to_string() + "\n"
+pub(super) fn live(live: LiveReport) -> HttpResponse {
+    json_answer(200, &LivePage { now: Moment(Calendar::now().time), live })
 }
 
 /// A line of JSON that describes the picture, followed by one byte a pixel. Without a picture it is JSON with
@@ -20,7 +36,7 @@ pub(super) fn live(live: &LiveReport) -> String {
 pub(super) fn latest_frame(answer: FrameAnswer) -> HttpResponse {
     let frame = match answer {
         Ok(frame) => frame,
-        Err(why) => return HttpResponse(200, JSON, (json!({ "none": why }).to_string() + "\n").into()),
+        Err(why) => return json_answer(200, &NoPicture { none: why.to_string() }),
     };
     let head = json!(&*frame).to_string() + "\n";
     HttpResponse(200, BYTES, [head.as_bytes(), frame.codes()].concat())

@@ -1,67 +1,76 @@
 //! The recorder's HTTP server: it takes orders and reports the state. Each connection carries one request, which
 //! takes at most a few seconds.
 
+mod answers;
+mod events;
 mod live;
+mod openapi;
+mod orders;
 mod page;
 mod request;
+mod route;
+mod routes;
 
 use std::{
     io::{self, Read, Write},
     net::IpAddr,
-    time::Duration,
 };
 
 use nilometer_model::Nanos;
-use serde_json::{Map, Value, json};
 
 use crate::{
     access::{AccessSecrets, TokenHolder},
     connections::{Connection, Connections},
-    console::{Console, OrderOutcome},
+    console::Console,
     listener::ServiceListener,
-    metrics::metrics,
-    recording::options::RecordOptions,
-    state::{RecorderOrder, RefusedOrder, ServiceReport},
 };
+use answers::{EVENTS, HttpResponse, reason, refusal};
+use events::{EventStreams, StreamPlace};
 use request::{BODY_MAX, BadRequest, HEAD_MAX, HttpRequest};
+use route::{RouteAnswer, RoutedRequest};
+
+pub use routes::openapi_document;
 
 /// The most connections at once.
 const MOST: usize = 64;
 /// How long a client may take to send its request.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
-/// How long an answer waits for the outcome of an order.
-const ORDER: Duration = Duration::from_secs(10);
 
 /// Serves requests forever.
 pub(super) fn serve(listener: &ServiceListener, console: &Console) {
-    let console = console.clone();
-    let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
-    let secrets = listener.secrets().clone();
-    let served = move |connection: &mut Connection| answer(connection, &console, local, &secrets);
+    let parts = ServedParts {
+        console: console.clone(),
+        local: listener.local_addr().is_ok_and(|at| at.ip().is_loopback()),
+        secrets: listener.secrets().clone(),
+        streams: EventStreams::default(),
+    };
+    let served = move |connection: &mut Connection| answer(connection, &parts);
     Connections::new(MOST).receive("http", listener, served);
 }
 
-/// An answer: status, type of the content, content.
-#[derive(Debug, PartialEq, Eq)]
-struct HttpResponse(u16, &'static str, Vec<u8>);
-
-const JSON: &str = "application/json";
-const BYTES: &str = "application/octet-stream";
-const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-fn answer(
-    connection: &mut Connection,
-    console: &Console,
+/// The parts that all connections share.
+#[derive(Debug, Clone)]
+struct ServedParts {
+    console: Console,
+    /// True if the service listens to this machine only.
     local: bool,
-    secrets: &AccessSecrets,
-) -> io::Result<()> {
+    secrets: AccessSecrets,
+    streams: EventStreams,
+}
+
+fn answer(connection: &mut Connection, parts: &ServedParts) -> io::Result<()> {
     let nonce = page::nonce();
-    let HttpResponse(status, content, body) = match read(connection)? {
+    let response = match read(connection)? {
         Ok(request) => {
-            let refused = refuse_without_token(connection, &request, secrets);
+            let refused = refuse_without_token(connection, &request, &parts.secrets);
             connection.heard(refused.is_none());
-            let asked = Asked { local, nonce: &nonce };
-            let response = refused.unwrap_or_else(|| respond(&request, console, &asked));
+            let answer = refused.map_or_else(|| respond(&request, parts, &nonce), ServedAnswer::Whole);
+            let response = match answer {
+                ServedAnswer::Whole(response) => response,
+                ServedAnswer::Events(place) => {
+                    return send_events(connection, &request, parts, &nonce, &place);
+                }
+            };
             if request.method != "GET" {
                 let body = String::from_utf8_lossy(&request.body);
                 let command = format!("{} {} {body}", request.method, request.path);
@@ -71,16 +80,44 @@ fn answer(
         }
         Err(BadRequest(status, why)) => refusal(status, why),
     };
-    let reason = reason(status);
-    let length = body.len();
-    let policy = page::policy(&nonce);
-    let challenge = if status == 401 { CHALLENGE } else { "" };
-    let head = format!(
-        "HTTP/1.1 {status} {reason}\r\nContent-Type: {content}\r\nContent-Length: {length}\r\n\
-         Cache-Control: no-store\r\n{challenge}{policy}Connection: close\r\n\r\n"
-    );
+    let HttpResponse(status, content, body) = response;
+    let head = head(status, content, Some(body.len()), &nonce);
     connection.stream.write_all(&[head.as_bytes(), &body].concat())?;
     connection.stream.finish()
+}
+
+/// The head of an answer. A stream of events has no length: it ends with the connection.
+fn head(status: u16, content: &str, length: Option<usize>, nonce: &str) -> String {
+    let reason = reason(status);
+    let policy = page::policy(nonce);
+    let challenge = if status == 401 { CHALLENGE } else { "" };
+    let length = length.map_or_else(String::new, |length| format!("Content-Length: {length}\r\n"));
+    format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: {content}\r\n{length}\
+         Cache-Control: no-store\r\n{challenge}{policy}Connection: close\r\n\r\n"
+    )
+}
+
+/// Sends events until the client leaves, or its token is no longer valid.
+fn send_events(
+    connection: &mut Connection,
+    request: &HttpRequest,
+    parts: &ServedParts,
+    nonce: &str,
+    place: &StreamPlace,
+) -> io::Result<()> {
+    connection.stream.write_all(head(200, EVENTS, None, nonce).as_bytes())?;
+    let mut events = place.events(&parts.console);
+    loop {
+        let text = events.next();
+        if refuse_without_token(connection, request, &parts.secrets).is_some() {
+            return connection.stream.finish();
+        }
+        connection.stream.write_all(text.as_bytes())?;
+        connection.stream.flush()?;
+        // A client that reads events is not silent.
+        connection.heard(true);
+    }
 }
 
 /// The header that makes browsers prompt for a name and a password, which is the token.
@@ -109,15 +146,6 @@ fn refusal_of(holder: Option<&TokenHolder>, method: &str) -> Option<HttpResponse
     }
 }
 
-/// Facts about a request that are not part of it.
-#[derive(Debug, Clone, Copy)]
-struct Asked<'a> {
-    /// True if the service listens to this machine only.
-    local: bool,
-    /// The nonce that marks the page's own script and style.
-    nonce: &'a str,
-}
-
 /// Reads a whole request. A client that is too slow gets status 408.
 fn read(connection: &mut Connection) -> io::Result<Result<HttpRequest, BadRequest>> {
     const LATE: BadRequest = BadRequest(408, "the request did not arrive in time");
@@ -144,23 +172,28 @@ fn read(connection: &mut Connection) -> io::Result<Result<HttpRequest, BadReques
     }
 }
 
-fn respond(request: &HttpRequest, console: &Console, asked: &Asked<'_>) -> HttpResponse {
-    if let Err(BadRequest(status, why)) = is_trusted(request, asked.local) {
-        return refusal(status, why);
+/// An answer as a whole, or events one after the other.
+#[derive(Debug)]
+enum ServedAnswer {
+    Whole(HttpResponse),
+    Events(StreamPlace),
+}
+
+fn respond(request: &HttpRequest, parts: &ServedParts, nonce: &str) -> ServedAnswer {
+    if let Err(BadRequest(status, why)) = is_trusted(request, parts.local) {
+        return ServedAnswer::Whole(refusal(status, why));
     }
-    match (request.method.as_str(), request.path.as_str()) {
-        ("GET", "/") => HttpResponse(200, page::CONTENT, page::page(asked.nonce).into()),
-        ("GET", "/live") => HttpResponse(200, JSON, live::live(&console.live()).into()),
-        ("GET", "/latest-frame") => live::latest_frame(console.latest_frame()),
-        ("GET", "/status") => report(200, &console.report()),
-        ("GET", "/metrics") => HttpResponse(200, TEXT, metrics(&console.report()).into()),
-        ("POST", "/configure") => ordered(console, wishes(&request.body).map(RecorderOrder::Configure)),
-        ("POST", "/arm") => ordered(console, arm(&request.body)),
-        ("POST", "/start") => ordered(console, Ok(RecorderOrder::Start)),
-        ("POST", "/stop") => ordered(console, Ok(RecorderOrder::Stop)),
-        (_, "/" | "/live" | "/latest-frame" | "/status" | "/metrics") => refusal(405, "use GET"),
-        (_, "/configure" | "/arm" | "/start" | "/stop") => refusal(405, "use POST"),
-        _ => refusal(404, "there is GET /, /status, /metrics; POST /configure, /arm, /start, /stop (JSON)"),
+    let route = match routes::find(&request.method, &request.path) {
+        Ok(route) => route,
+        Err(BadRequest(status, why)) => return ServedAnswer::Whole(refusal(status, why)),
+    };
+    let asked = RoutedRequest { body: &request.body, console: &parts.console, nonce };
+    match route.answer {
+        RouteAnswer::Whole(answer) => ServedAnswer::Whole(answer(&asked)),
+        RouteAnswer::Events => parts.streams.enter().map_or_else(
+            || ServedAnswer::Whole(refusal(503, "too many clients follow the events: ask GET /status")),
+            ServedAnswer::Events,
+        ),
     }
 }
 
@@ -179,81 +212,9 @@ fn is_trusted(request: &HttpRequest, local: bool) -> Result<(), BadRequest> {
     Ok(())
 }
 
-/// A JSON object. An empty body is an empty object.
-fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
-    if body.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Map::new());
-    }
-    serde_json::from_slice(body).map_err(|error| format!("write a JSON object: {error}"))
-}
-
-/// The options in a request, with the keys of the configuration.
-fn wishes(body: &[u8]) -> Result<RecordOptions, String> {
-    let keys = Value::Object(object(body)?);
-    serde_json::from_value(keys).map_err(|error| error.to_string())
-}
-
-/// The options in a request, and its `metadata`.
-fn arm(body: &[u8]) -> Result<RecorderOrder, String> {
-    let mut keys = object(body)?;
-    let metadata = keys.remove("metadata").map(serde_json::from_value).transpose();
-    let metadata = metadata.map_err(|error| format!("metadata: {error}"))?.unwrap_or_default();
-    let wishes = serde_json::from_value(Value::Object(keys)).map_err(|error| error.to_string())?;
-    Ok(RecorderOrder::Arm(wishes, metadata))
-}
-
-fn ordered(console: &Console, order: Result<RecorderOrder, String>) -> HttpResponse {
-    let order = match order {
-        Ok(order) => order,
-        Err(why) => return refusal(400, &why),
-    };
-    match console.order(order, ORDER) {
-        Ok(OrderOutcome::Done(now)) => report(200, &now),
-        Ok(OrderOutcome::UnderWay(now)) => report(202, &now),
-        Err(RefusedOrder::WrongState(why)) => refused(409, &why, &console.report()),
-        Err(RefusedOrder::AskedWrongly(why)) => refused(400, &why, &console.report()),
-        Err(RefusedOrder::Failed(why)) => refused(500, &why, &console.report()),
-        Err(RefusedOrder::Busy) => refused(503, "the service is busy: ask again", &console.report()),
-    }
-}
-
-fn report(status: u16, report: &ServiceReport) -> HttpResponse {
-    HttpResponse(status, JSON, (json!(report).to_string() + "\n").into())
-}
-
-fn refusal(status: u16, why: &str) -> HttpResponse {
-    HttpResponse(status, JSON, (json!({ "error": why }).to_string() + "\n").into())
-}
-
-fn refused(status: u16, why: &str, now: &ServiceReport) -> HttpResponse {
-    let body = json!({ "error": why, "state": now.state }).to_string() + "\n";
-    HttpResponse(status, JSON, body.into())
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        202 => "Accepted",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        413 => "Content Too Large",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        503 => "Service Unavailable",
-        505 => "HTTP Version Not Supported",
-        _ => "Internal Server Error",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::settings::RecordingSettings;
 
     fn request(method: &str, host: &str, origin: Option<&str>) -> HttpRequest {
         HttpRequest {
@@ -278,34 +239,5 @@ mod tests {
             is_trusted(&request("GET", "recorder.site", None), false).is_ok(),
             "beyond loopback it has a name"
         );
-    }
-
-    #[test]
-    fn wishes_that_are_almost_valid_are_read_or_refused() {
-        let all = "{\"instrument\": \"x\", \"mode\": \"VDIF_8000-4096-16-2\", \"to\": [\"/a\", \"/b\"], \"listen\": \"udp://h:5\", \
-                   \"start\": \"2026y326d18h00m00s\", \"stop\": \"2026-11-22T19:00:00Z\", \"duration\": \"5 s\", \"packets\": 7, \
-                   \"window\": 8, \"buffer\": \"1 MiB\", \"cpus\": [0, 1], \"missing\": \"fill\", \"metadata\": {\"PI\": [1, null]}}";
-        nilometer_fuzz::fuzz("wishes", vec![all.into(), b"{}".to_vec()], |input| {
-            drop(arm(input));
-            drop(wishes(input).map(RecordingSettings::of));
-        });
-    }
-
-    #[test]
-    fn what_is_wished_has_the_keys_of_the_configuration() {
-        assert_eq!(wishes(b" \r\n"), Ok(RecordOptions::default()));
-        let wished =
-            wishes(b"{\"instrument\": \"x\", \"packets\": 5, \"duration\": \"3 s\"}").expect("valid");
-        assert_eq!((wished.packets, wished.duration), (Some(5), Some(Nanos::from_millis(3000))));
-        assert!(wishes(b"{\"paket\": 5}").expect_err("a typo").contains("`packets`"));
-        let Ok(RecorderOrder::Arm(wished, metadata)) =
-            arm(b"{\"name\": \"n\", \"metadata\": {\"PI\": \"A. B.\"}}")
-        else {
-            panic!("valid")
-        };
-        assert_eq!((wished.name.as_deref(), &metadata["PI"]), (Some("n"), &json!("A. B.")));
-        for wrong in [&b"[]"[..], b"{", b"{\"metadata\": 5}", b"5", b"{\"name\": 5}"] {
-            assert!(arm(wrong).is_err(), "{}", String::from_utf8_lossy(wrong));
-        }
     }
 }

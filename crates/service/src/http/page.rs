@@ -2,7 +2,6 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-pub(super) const CONTENT: &str = "text/html; charset=utf-8";
 const PAGE: &str = include_str!("page.html");
 /// The placeholder for the nonce in the page.
 const MARK: &str = "NONCE";

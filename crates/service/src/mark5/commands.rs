@@ -170,9 +170,9 @@ impl Mark5Session {
             Some("mk6") => return reply.field(0),
             _ => {}
         }
+        let status = report.figures();
         match (report.state, &report.name, report.last) {
             (ServiceState::Recording, Some(name), _) => {
-                let status = report.recording.unwrap_or_default();
                 let bytes = [status.acknowledged_bytes, status.received_bytes, status.durable_bytes];
                 let reply = reply.field("on").field(report.recordings + 1).field(name);
                 bytes.into_iter().fold(reply, Mark5Reply::field)
@@ -226,7 +226,7 @@ impl Mark5Session {
             ["total", "%t", "loss", "%l (%L)", "out-of-order", "%o (%O)", "extent", "%R"];
         let asked = command.fields.iter().map(String::as_str).collect::<Vec<_>>();
         let fields = if command.query { &USUAL[..] } else { &asked[..] };
-        let status = self.console.report().recording.unwrap_or_default();
+        let status = self.console.report().figures();
         let reply = Mark5Reply::to(command, ReturnCode::Done);
         let reply = fields.iter().fold(reply, |reply, field| reply.field(formatted(field, &status)));
         let senders = status.senders.iter().filter(|_| status.senders.len() > 1);
@@ -262,7 +262,8 @@ impl Mark5Session {
 const ERROR: u32 = 1000;
 
 fn word(report: &ServiceReport) -> u32 {
-    let (lost, full) = report.recording.as_ref().map_or((false, false), |status| {
+    let (lost, full) = report.recording.as_ref().map_or((false, false), |recording| {
+        let status = &recording.status;
         let lost = status.lost.ring_full > 0 || status.lost.blocks_not_stored > 0;
         (lost, status.lanes.iter().any(|lane| lane.state == "full"))
     });

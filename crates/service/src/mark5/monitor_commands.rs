@@ -33,10 +33,10 @@ impl Mark5Session {
     pub(super) fn transfer(&self, command: &Mark5Command) -> Mark5Reply {
         let report = self.console.report();
         let reply = Mark5Reply::to(command, ReturnCode::Done);
+        let status = report.figures();
         let (ServiceState::Recording, Some(name)) = (report.state, report.name) else {
             return reply.field("0.0").field(IDLE);
         };
-        let status = report.recording.unwrap_or_default();
         let bytes = [status.received_bytes, status.acknowledged_bytes];
         if !command.query {
             let time = Calendar::now().time.seconds();

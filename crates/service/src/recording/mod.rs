@@ -13,6 +13,7 @@ mod needed_memory;
 pub(crate) mod options;
 pub mod place;
 pub(crate) mod prepare;
+pub(crate) mod recorded_file;
 pub(crate) mod series;
 mod series_name;
 pub(crate) mod settings;

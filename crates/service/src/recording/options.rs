@@ -19,6 +19,7 @@ use nilometer_model::{
 };
 use nilometer_recording::Missing;
 use nilometer_storage::user_file;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
 use super::addresses::{ListenAddress, StreamAddress};
@@ -29,7 +30,7 @@ use crate::error::{ServiceError, caused};
 /// An option that was not given is `None` or empty. This one list defines the command's options, the keys of a
 /// TOML file, and those of a JSON request. A new option can't be missing in one of them, or have another name
 /// there. This is the only reason why the crate uses `clap`.
-#[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Args, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordOptions {
     /// A name in the catalogue (see `nilometer instrument list`), or the path of a .toml file with `packets`.
@@ -41,27 +42,33 @@ pub struct RecordOptions {
     /// --listen tcp://*:PORT
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     #[serde(deserialize_with = "one_or_many_texts")]
+    #[schemars(with = "OneOrManyTexts")]
     pub from: Vec<StreamAddress>,
     /// The data format in the notation of station software, such as VDIF_8000-4096-16-2 or Mark5B-2048-16-2,
     /// instead of the instrument's. You need no instrument then
     #[arg(long, help_heading = "Source")]
+    #[schemars(with = "Option<String>")]
     pub mode: Option<VlbiMode>,
     /// Directory for the recording, which makes a new directory of its name there. One --to gives one file. With
     /// several, each on its own disk, chunks are scattered over them, as VLBI recorders do. If one fails or is
     /// full, the others take the rest
     #[arg(long = "to", value_name = "DIRECTORY", help_heading = "Storage")]
     #[serde(deserialize_with = "one_or_many")]
+    #[schemars(with = "OneOrManyTexts")]
     pub to: Vec<PathBuf>,
     /// Refuse directories on another type of file system, such as the one below a missing mount. Give one type
     /// for all, or one for each in their order (ext4, nfs, lustre ...; an unknown word lists them)
     #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "Storage")]
     #[serde(deserialize_with = "one_or_many_texts")]
+    #[schemars(with = "OneOrManyTexts")]
     pub expect: Vec<FileSystemKind>,
     /// The format of frames, instead of the instrument's: their bytes, or HDF5 (detectors only)
     #[arg(long, value_name = "FORMAT", value_parser = format(), help_heading = "Storage")]
+    #[schemars(with = "Option<String>")]
     pub format: Option<Format>,
     /// The compression of frames in HDF5, instead of the instrument's
     #[arg(long, value_name = "HOW", value_parser = compression_parser(), help_heading = "Storage")]
+    #[schemars(with = "Option<String>")]
     pub compression: Option<FrameCompression>,
     /// Frames in an HDF5 file, or images of all channels, instead of the instrument's number [default: one file
     /// for all]
@@ -76,27 +83,33 @@ pub struct RecordOptions {
     /// that connect to tcp://*:PORT. A growing file or a pipe has one a line. You can repeat the option
     #[arg(long, value_name = "ADDRESS|FILE", help_heading = "Source")]
     #[serde(deserialize_with = "one_or_many_texts")]
+    #[schemars(with = "OneOrManyTexts")]
     pub metadata: Vec<String>,
     /// Dimensions of a scan in HDF5, slowest first: 20x30 for 20 lines of 30 frames, ?x30 for any number of
     /// lines. A series must have this number of images, or whole lines if it is ?x30 [default: a row of frames]
     #[arg(long, value_name = "LINESxFRAMES", help_heading = "Storage")]
+    #[schemars(with = "Option<String>")]
     pub scan: Option<ScanShape>,
     /// Pixels of a chunk of an HDF5 dataset, slowest dimension first. The recorder cuts frames into such tiles
     /// and compresses each by itself [default: a frame]
     #[arg(long, value_name = "ROWSxCOLUMNS", help_heading = "Storage")]
+    #[schemars(with = "Option<String>")]
     pub chunk: Option<ChunkShape>,
     /// Align frames larger than SIZE in HDF5 files to multiples of SIZE [default: the stripe size, if the
     /// storage states one]. SIZE is a power of 2, at least 4 KiB
     #[arg(long, value_name = "SIZE", help_heading = "Storage")]
+    #[schemars(with = "Option<String>")]
     pub align: Option<Bytes>,
     /// Bytes of a chunk, if there are several directories [default: 256 MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage")]
+    #[schemars(with = "Option<String>")]
     pub chunk_size: Option<Bytes>,
     /// Keep only the latest SIZE, until you stop the recording. Each directory reserves a file with its share
     /// before the recording begins, and overwrites it from its beginning when it is full. The journal beside it
     /// is not overwritten: it grows by 64 B for each block of about a megabyte. In HDF5, which needs a single
     /// directory, the recorder removes the oldest files instead [default: all]
     #[arg(long, value_name = "SIZE", help_heading = "Storage")]
+    #[schemars(with = "Option<String>")]
     pub keep: Option<Bytes>,
     /// The name of the recording [default: the instrument and a number]
     #[arg(long, help_heading = "Storage")]
@@ -108,6 +121,7 @@ pub struct RecordOptions {
     /// tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     #[serde(deserialize_with = "one_or_many_texts")]
+    #[schemars(with = "OneOrManyTexts")]
     pub listen: Vec<ListenAddress>,
     /// Join the groups at the interface with this address
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
@@ -119,16 +133,20 @@ pub struct RecordOptions {
     /// port; with `--receive-threads` everybody. For connections: the address that begins a series, until it
     /// is over
     #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "Source")]
+    #[schemars(with = "Vec<String>")]
     pub allow: Vec<AllowedSender>,
     /// Begin at this time in UTC, with everything prepared beforehand: 2026-11-22T18:00:00Z, or
     /// 2026y326d18h00m00s
     #[arg(long, value_name = "TIME", help_heading = "When")]
+    #[schemars(with = "Option<String>")]
     pub start: Option<Moment>,
     /// End at this time in UTC
     #[arg(long, value_name = "TIME", help_heading = "When")]
+    #[schemars(with = "Option<String>")]
     pub stop: Option<Moment>,
     /// End at this time after the first packet or frame
     #[arg(long, help_heading = "When")]
+    #[schemars(with = "Option<String>")]
     pub duration: Option<Nanos>,
     /// End after this number of packets, and those that arrived together with the last
     #[arg(long, help_heading = "When")]
@@ -137,6 +155,7 @@ pub struct RecordOptions {
     /// after the same time from the start, at least 5 s. Default: 60 s for a series of frames, whose last one
     /// may be lost
     #[arg(long, help_heading = "When")]
+    #[schemars(with = "Option<String>")]
     pub silence: Option<Nanos>,
     /// Record the next series of frames over TCP, or every series until you stop it, each as a recording of its
     /// own. The stream gives the name of each (a text, or `name`, in `user_data` or `header_appendix`).
@@ -147,6 +166,7 @@ pub struct RecordOptions {
     /// [default: fill]
     #[arg(long, value_name = "HOW", value_parser = missing(), help_heading = "Missing and late packets")]
     #[serde(deserialize_with = "written")]
+    #[schemars(with = "String")]
     pub missing: Option<Missing>,
     /// The number of later packets that may overtake a packet before it counts as missing [default: 512]
     #[arg(long, value_name = "PACKETS", help_heading = "Missing and late packets")]
@@ -154,14 +174,17 @@ pub struct RecordOptions {
     /// Memory between the network and the storage [default: 1 GiB, or the rest of --memory or of the available
     /// memory]
     #[arg(long, help_heading = "This machine")]
+    #[schemars(with = "Option<String>")]
     pub buffer: Option<Bytes>,
     /// Limit all memory of the recorder: its buffer, packets that wait in the kernel, and the program. Default:
     /// no limit beyond those of its parts, which /status shows
     #[arg(long, help_heading = "This machine")]
+    #[schemars(with = "Option<String>")]
     pub memory: Option<Bytes>,
     /// Memory of the kernel for packets that wait. Without root `net.core.rmem_max` limits it [default: 256 MiB;
     /// with --memory at most an eighth of that, for all ports together]
     #[arg(long, help_heading = "This machine")]
+    #[schemars(with = "Option<String>")]
     pub receive_buffer: Option<Bytes>,
     /// Microseconds to poll the network card before the processor sleeps [default: 0]
     #[arg(long, value_name = "MICROSECONDS", help_heading = "This machine")]
@@ -177,17 +200,19 @@ pub struct RecordOptions {
     pub cpus: Vec<usize>,
     /// Space that stays free on the storage; the recording ends when no more is left [default: 1 GiB]
     #[arg(long, help_heading = "Storage")]
+    #[schemars(with = "Option<String>")]
     pub reserve: Option<Bytes>,
     /// Write a checksum of each block of packets into the journal
     #[arg(long, help_heading = "Storage")]
     pub checksums: bool,
     /// The longest that storage may be silent after the last packet [default: 60 s]
     #[arg(long, help_heading = "This machine")]
+    #[schemars(with = "Option<String>")]
     pub hang_after: Option<Nanos>,
 }
 
 /// The series of frames to record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesChoice {
     /// The next series that begins.
@@ -296,19 +321,21 @@ fn written<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     String::deserialize(deserializer)?.parse().map(Some).map_err(de::Error::custom)
 }
 
+/// A text, or a list of texts.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a text, or a list of texts")]
+enum OneOrManyTexts {
+    One(String),
+    Many(Vec<String>),
+}
+
 /// A value from its text, or a list of such values.
 fn one_or_many_texts<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "a text, or a list of texts")]
-    enum OneOrMany {
-        One(String),
-        Many(Vec<String>),
-    }
-    let texts = match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::One(text) => vec![text],
-        OneOrMany::Many(texts) => texts,
+    let texts = match OneOrManyTexts::deserialize(deserializer)? {
+        OneOrManyTexts::One(text) => vec![text],
+        OneOrManyTexts::Many(texts) => texts,
     };
     texts.into_iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
 }

@@ -12,7 +12,7 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_hdf5_recording::{
-    FileWishes, GrowingMaster, GrowthTerms, Hdf5Contents, MasterError, ModulesPart, put_master,
+    FileWishes, GrowingMaster, GrowthTerms, Hdf5Contents, MasterError, ModulesPart, master_path, put_master,
     put_master_of_modules,
 };
 use nilometer_intake::{
@@ -71,6 +71,10 @@ pub struct PreparedRecording {
     pub(super) joining: Option<JoiningValues>,
     /// The number of bits of the frame counter in packets; 64 if frames do not come in packets.
     pub number_bits: u32,
+    /// Bytes of a frame in the blocks of packets; `None` if frames do not come in packets.
+    pub(super) frame_bytes: Option<u64>,
+    /// The detector's number of the series; `None` if frames do not come over TCP.
+    pub(super) series_id: Option<u64>,
     /// The contents for the whole detector, if this is an HDF5 recording of some of its modules.
     pub(super) whole: Option<Hdf5Contents>,
     /// The master file that is there while frames come, in the layout of DECTRIS.
@@ -174,6 +178,7 @@ impl RecordingSettings {
         let stream = Stream::new(packets.stored(), geometry, self.missing());
         let frames_of_block = blocks.size / geometry.frame_size() as u64;
         let number_bits = geometry.number_bits;
+        let frame_bytes = Some(geometry.frame_size() as u64);
         // For readers of the recording, the rate in the instrument's file is better than none.
         let stream = stream.sent_as(packets, &said(instrument));
         let network = self.network(formats, inlets, frames_of_block);
@@ -193,7 +198,8 @@ impl RecordingSettings {
         let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory, frames_due: 0 };
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
         let from = self.listens_at_resolved(source)?;
-        let prepared = PreparedRecording { from, room: Some(room), number_bits, whole, ..prepared };
+        let room = Some(room);
+        let prepared = PreparedRecording { from, room, number_bits, whole, frame_bytes, ..prepared };
         Ok(prepared.joining(joining))
     }
 
@@ -236,6 +242,8 @@ impl RecordingSettings {
                     layout,
                     joining: None,
                     number_bits: u64::BITS,
+                    frame_bytes: None,
+                    series_id: None,
                     whole: None,
                     master: Mutex::new(master),
                 })
@@ -393,16 +401,21 @@ impl RecordingSettings {
 }
 
 impl PreparedRecording {
-    /// Writes the master file of a finished HDF5 recording, if that has several files.
+    /// Writes the master file of a finished HDF5 recording, if that has several files. Returns its path.
     ///
     /// # Errors
     ///
     /// Its directories can't be read, or don't take the file in time.
-    pub fn put_master(&self, at_most: Nanos) -> Result<(), MasterError> {
-        let Some(contents) = &self.layout.hdf5 else { return Ok(()) };
+    pub fn put_master(&self, at_most: Nanos) -> Result<Option<PathBuf>, MasterError> {
+        let Some(contents) = &self.layout.hdf5 else { return Ok(None) };
         let growing = self.master.lock().unwrap_or_else(PoisonError::into_inner).take();
         growing.map_or(Ok(()), GrowingMaster::end)?;
-        put_master(contents, &self.name, &self.targets, Vec::new(), at_most).map(drop)
+        put_master(contents, &self.name, &self.targets, Vec::new(), at_most)
+    }
+
+    /// The path at which [`Self::put_master`] writes; `None` if the recording gets no such file.
+    pub(crate) fn master_path(&self) -> Option<PathBuf> {
+        master_path(&self.name, &self.layout.head, self.targets.first()?.path())
     }
 
     /// The number of the recording: the same in all its journals, and in no other's.

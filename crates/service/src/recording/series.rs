@@ -130,7 +130,8 @@ impl RecordingSettings {
         let frames_due = images.saturating_mul(channels.len() as u64);
         let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory, frames_due };
         let prepared = self.prepare_recorder(arranged, name, feed, log)?;
-        Ok(PreparedRecording { from: source.text(), ..prepared }.joining(joining))
+        let series_id = Some(series.start.series.number);
+        Ok(PreparedRecording { from: source.text(), series_id, ..prepared }.joining(joining))
     }
 
     /// Waits for the start time, if there is one, and then for a series.

@@ -77,6 +77,7 @@ Lists of everything that you can write, read or set, each complete.
 | [Keys of a facility](facility-keys.md) | The file that names several instruments at one storage system. |
 | [Keys of the recorder's configuration](service-keys.md) | The file for `record --config` and `serve --config`. |
 | [Metrics](metrics.md) | Names, types and labels of `GET /metrics`. |
+| [Requests of the service](openapi.json) | Requests, bodies and answers of the service over HTTP, in OpenAPI 3.1. |
 | [Tables of a record](record-schema.md) | The SQLite file in which a campaign keeps its results. |
 | [Environment variables](environment.md) | Variables that the program, its build and its tests read. |
 | [Exit codes](exit-codes.md) | Codes for scripts. |
@@ -92,6 +93,7 @@ fn pages() -> Vec<ReferencePage> {
         ReferencePage::made("facility-keys.md", &key_page(&FACILITY)),
         ReferencePage::made("instrument-keys.md", &key_page(&INSTRUMENT)),
         ReferencePage::made("metrics.md", &metrics::page()),
+        ReferencePage { file: "openapi.json", text: nilometer_service::openapi_document() },
         ReferencePage::made("record-schema.md", &record_schema::page()),
         ReferencePage::made("service-keys.md", &key_page(&SERVICE)),
     ]

@@ -1,0 +1,143 @@
+//! All routes of the HTTP server. The server answers by this table, and describes itself by it.
+
+use super::{
+    answers::{BYTES, EVENTS, HTML, HttpResponse, JSON, TEXT, report},
+    events::{ENDED_EVENT, STATUS_EVENT},
+    live::{LivePage, NoPicture, latest_frame, live},
+    openapi,
+    orders::{arm, ordered, wishes},
+    page,
+    request::BadRequest,
+    route::{
+        AnswerContent, ContentSchema, EventSchema, HttpMethod, Route, RouteAnswer, RouteBody, RoutedRequest,
+        schema_of,
+    },
+};
+use crate::{
+    metrics::metrics,
+    state::{EndedScan, RecorderOrder, ServiceReport},
+};
+
+const STATE: AnswerContent =
+    AnswerContent { media: JSON, schema: ContentSchema::Json(schema_of::<ServiceReport>) };
+
+const EVENT_SCHEMAS: &[EventSchema] = &[
+    EventSchema { name: STATUS_EVENT, data: schema_of::<ServiceReport> },
+    EventSchema { name: ENDED_EVENT, data: schema_of::<EndedScan> },
+];
+
+/// The errors of orders.
+const ORDER_ERRORS: &[u16] = &[409, 500, 503];
+
+/// All routes.
+pub(super) static ROUTES: [Route; 11] = [
+    Route {
+        name: "page",
+        summary: "The page of the recorder for browsers",
+        contents: &[AnswerContent { media: HTML, schema: ContentSchema::Text }],
+        ..get("/", |asked| HttpResponse(200, HTML, page::page(asked.nonce).into()))
+    },
+    Route {
+        name: "status",
+        summary: "The state, the figures and files of the recording, and the recording that ended last",
+        contents: &[STATE],
+        ..get("/status", |asked| report(200, &asked.console.report()))
+    },
+    Route {
+        name: "events",
+        summary: "Server-sent events: the state at once and at each change, and recordings that ended",
+        contents: &[AnswerContent { media: EVENTS, schema: ContentSchema::Events(EVENT_SCHEMAS) }],
+        errors: &[503],
+        answer: RouteAnswer::Events,
+        ..get("/events", |asked| report(200, &asked.console.report()))
+    },
+    Route {
+        name: "live",
+        summary: "The data of the page: the state, the last five minutes, and the recordings that ended last",
+        contents: &[AnswerContent { media: JSON, schema: ContentSchema::Json(schema_of::<LivePage>) }],
+        ..get("/live", |asked| live(asked.console.live()))
+    },
+    Route {
+        name: "latest_frame",
+        summary: "The latest frame: a line of JSON and a byte a pixel, or JSON with the reason why there is none",
+        contents: &[
+            AnswerContent { media: BYTES, schema: ContentSchema::Bytes },
+            AnswerContent { media: JSON, schema: ContentSchema::Json(schema_of::<NoPicture>) },
+        ],
+        ..get("/latest-frame", |asked| latest_frame(asked.console.latest_frame()))
+    },
+    Route {
+        name: "metrics",
+        summary: "The figures in the text format of Prometheus",
+        contents: &[AnswerContent { media: TEXT, schema: ContentSchema::Text }],
+        ..get("/metrics", |asked| HttpResponse(200, TEXT, metrics(&asked.console.report()).into()))
+    },
+    Route {
+        name: "openapi",
+        summary: "This description, in OpenAPI 3.1",
+        contents: &[AnswerContent {
+            media: JSON,
+            schema: ContentSchema::Json(schema_of::<serde_json::Value>),
+        }],
+        ..get("/openapi.json", |_| HttpResponse(200, JSON, openapi_document().into()))
+    },
+    Route {
+        name: "configure",
+        summary: "Use these options over those in the service's file",
+        body: Some(RouteBody::Options),
+        ..post("/configure", |asked| ordered(asked.console, wishes(asked.body).map(RecorderOrder::Configure)))
+    },
+    Route {
+        name: "arm",
+        summary: "Prepare a recording with these options, or wait for a series over TCP",
+        body: Some(RouteBody::Arm),
+        ..post("/arm", |asked| ordered(asked.console, arm(asked.body)))
+    },
+    Route {
+        name: "start",
+        summary: "Begin the armed recording",
+        ..post("/start", |asked| ordered(asked.console, Ok(RecorderOrder::Start)))
+    },
+    Route {
+        name: "stop",
+        summary: "End the recording, and wait until all is stored",
+        ..post("/stop", |asked| ordered(asked.console, Ok(RecorderOrder::Stop)))
+    },
+];
+
+/// A question.
+const fn get(path: &'static str, answer: fn(&RoutedRequest<'_>) -> HttpResponse) -> Route {
+    Route {
+        method: HttpMethod::Get,
+        path,
+        name: "",
+        summary: "",
+        body: None,
+        contents: &[],
+        errors: &[],
+        answer: RouteAnswer::Whole(answer),
+    }
+}
+
+/// An order: its answer is the state.
+const fn post(path: &'static str, answer: fn(&RoutedRequest<'_>) -> HttpResponse) -> Route {
+    Route { method: HttpMethod::Post, contents: &[STATE], errors: ORDER_ERRORS, ..get(path, answer) }
+}
+
+/// The route of a request.
+pub(super) fn find(method: &str, path: &str) -> Result<&'static Route, BadRequest> {
+    let of_path = ROUTES.iter().find(|route| route.path == path);
+    match of_path {
+        Some(route) if route.method.name() == method => Ok(route),
+        Some(Route { method: HttpMethod::Get, .. }) => Err(BadRequest(405, "use GET")),
+        Some(Route { method: HttpMethod::Post, .. }) => Err(BadRequest(405, "use POST")),
+        None => Err(BadRequest(404, NO_PATH)),
+    }
+}
+
+const NO_PATH: &str = "there is GET /, /status, /events, /live, /latest-frame, /metrics, /openapi.json; POST /configure, /arm, /start, /stop";
+
+/// The description of all requests and answers, in OpenAPI 3.1.
+pub fn openapi_document() -> String {
+    openapi::document(&ROUTES)
+}
