@@ -105,6 +105,7 @@ mod tests {
             frames_per_file: 7,
             storing: Storing::Growing,
             format: Format::Raw,
+            names: FileNames::default(),
         });
         let frame = |&(number, length, due)| Entry::Frame {
             number,
