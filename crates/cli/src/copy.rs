@@ -23,7 +23,7 @@ use crate::{
 /// Copy a recording with all its files, and check every block on the way. After an interruption the same
 /// command goes on where it was
 #[derive(Debug, Args)]
-pub(crate) struct Copy {
+pub(crate) struct CopyCommand {
     /// The directories of the recording, those of all lanes
     #[arg(required = true)]
     directories: Vec<PathBuf>,
@@ -42,7 +42,7 @@ const FOR_FILES: &str = "copy an HDF5 file without a journal with cp";
 /// The most damaged blocks to name.
 const NAMED: usize = 20;
 
-impl Copy {
+impl CopyCommand {
     pub(crate) fn execute(&self) -> Outcome {
         refuse_files(&self.directories, FOR_FILES).input()?;
         refuse_urls(self.directories.iter().chain(&self.to)).input()?;

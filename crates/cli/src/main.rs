@@ -99,7 +99,7 @@ enum Command {
     Import(import::Import),
     Export(export::Export),
     Replay(replay::Replay),
-    Copy(copy::Copy),
+    Copy(copy::CopyCommand),
     Report(report::Report),
     Check(check::Check),
     Demo(demo::Demo),

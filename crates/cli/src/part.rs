@@ -4,28 +4,28 @@ use std::sync::Arc;
 
 use anyhow::ensure;
 use clap::Args;
-use nilometer_recording::view::{Limit, LimitError, Limits, RecordingView};
+use nilometer_recording::view::{PartLimit, PartLimitError, PartLimits, RecordingView};
 
 /// The part of a recording that a command takes.
 #[derive(Debug, Args)]
 pub(crate) struct PartOptions {
-    /// Begin with the first frame at or after this: a time in UTC (2026-11-28T18:00:00 or 2026y332d18h00m00s), a
-    /// time after the first frame (+30s), or the number of a frame (1200) or packet (packet:1200)
+    /// Begin with the first frame at or after this time in UTC (2026-11-28T18:00:00 or 2026y332d18h00m00s). Or
+    /// write a time after the first frame (+30s), or the number of a frame (1200) or packet (packet:1200)
     #[arg(long, value_name = "TIME|NUMBER")]
-    begin: Option<Limit>,
+    begin: Option<PartLimit>,
     /// End before the first frame at or after this, written as for --begin
     #[arg(long, value_name = "TIME|NUMBER")]
-    end: Option<Limit>,
+    end: Option<PartLimit>,
 }
 
 impl PartOptions {
     /// The limits as the user gave them.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits { begin: self.begin, end: self.end }
+    pub(crate) fn limits(&self) -> PartLimits {
+        PartLimits { begin: self.begin, end: self.end }
     }
 
     /// Limits a view to the part.
-    pub(crate) fn of(&self, whole: RecordingView) -> Result<Arc<RecordingView>, LimitError> {
+    pub(crate) fn of(&self, whole: RecordingView) -> Result<Arc<RecordingView>, PartLimitError> {
         whole.limited(&self.limits()).map(Arc::new)
     }
 

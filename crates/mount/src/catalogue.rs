@@ -14,7 +14,7 @@ use std::{
 
 use nilometer_recording::{
     reader::{OpenError, Recording, Trust, Unreadable, journals_below, with_below},
-    view::{Extent, LimitError, Limits, RecordingView},
+    view::{Extent, PartLimitError, PartLimits, RecordingView},
 };
 
 use crate::{MountError, MountReaders, crew::Crew, entry::Entry};
@@ -34,7 +34,7 @@ pub(crate) struct Catalogue {
     unreadable: Mutex<Vec<String>>,
     readers: MountReaders,
     /// The part of each recording to show.
-    limits: Limits,
+    limits: PartLimits,
     /// True once a recording without the part was reported. One in progress may get it.
     told_outside: AtomicBool,
 }
@@ -77,7 +77,7 @@ impl Catalogue {
     /// Finds the recordings in these directories and their subdirectories.
     pub(crate) fn new(
         directories: &[PathBuf],
-        limits: Limits,
+        limits: PartLimits,
         readers: MountReaders,
     ) -> Result<Self, MountError> {
         let catalogue = Catalogue {
@@ -164,7 +164,7 @@ impl Catalogue {
 
     /// Adds recordings that are new and have content, and new journals of known ones. Returns why the first
     /// recording without the part has none.
-    fn find(&self) -> Result<Option<LimitError>, OpenError> {
+    fn find(&self) -> Result<Option<PartLimitError>, OpenError> {
         let directories = with_below(&self.directories)?;
         let mut journals = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
         let news = journals.news(journals_below(&directories));
@@ -195,7 +195,7 @@ impl Catalogue {
     }
 
     /// Shows a recording with these journals. Returns false if it has no content yet.
-    fn show(&self, recording: Recording, journals: &[PathBuf]) -> Result<bool, LimitError> {
+    fn show(&self, recording: Recording, journals: &[PathBuf]) -> Result<bool, PartLimitError> {
         let id = recording.head().recording;
         if let Some(entry) = self.of_recording(id) {
             let directories: Vec<_> =

@@ -31,7 +31,7 @@ use std::{
 use fuser::{BackgroundSession, Config, MountOption, Notifier, Session, SessionACL};
 use nilometer_recording::{
     reader::OpenError,
-    view::{LimitError, Limits},
+    view::{PartLimitError, PartLimits},
 };
 
 use catalogue::{Catalogue, Forget};
@@ -45,7 +45,7 @@ pub enum MountError {
     Recordings(#[from] OpenError),
     /// A recording does not have the part.
     #[error(transparent)]
-    Part(#[from] LimitError),
+    Part(#[from] PartLimitError),
     /// There are no recordings.
     #[error(
         "no recording in {0} or in the directories there: name directories of recordings, or those above them"
@@ -101,7 +101,7 @@ impl Mounted {
     /// each the part between the limits.
     pub fn new(
         directories: &[PathBuf],
-        limits: Limits,
+        limits: PartLimits,
         at: &Path,
         readers: MountReaders,
     ) -> Result<Self, MountError> {

@@ -73,14 +73,19 @@ fn files_beside(recording: &Recording, lane: usize) -> Result<Vec<PathBuf>, Copy
     let name = recording.name();
     let mut paths = Vec::new();
     let mut take = |other: &str, kind: FileType| {
-        let rest = other.strip_prefix(name).filter(|rest| rest.starts_with(['.', '_']));
-        if rest.is_some_and(|rest| !rest.ends_with(".journal")) && kind.is_file() {
+        if kind.is_file() && is_beside(name, other) {
             paths.push(directory.join(other));
         }
     };
     let listed = recording.storage().each_name(directory, &mut take);
     listed.map_err(|source| CopyError::Storage { path: directory.to_owned(), source })?;
     Ok(paths)
+}
+
+/// Returns true for a file of the recording `name` other than a journal.
+fn is_beside(name: &str, file: &str) -> bool {
+    let rest = file.strip_prefix(name).filter(|rest| rest.starts_with(['.', '_']));
+    rest.is_some_and(|rest| !rest.ends_with(".journal"))
 }
 
 fn name_of(path: &Path) -> String {

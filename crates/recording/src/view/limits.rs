@@ -1,7 +1,7 @@
 //! Limits of a part of a recording, by time or by number.
 //!
 //! ```text
-//! --begin, --end -> Limit -> frame in the view -> bytes that the view shows
+//! --begin, --end -> PartLimit -> frame in the view -> bytes that the view shows
 //! ```
 //!
 //! Times of the calendar are those in the headers of VDIF and Mark5B frames. Other frames have no such times; the
@@ -17,7 +17,7 @@ use super::{RecordingView, scan::last_stamp};
 
 /// A position in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum PartLimit {
     /// A time of the calendar, by the headers of frames.
     Time(Moment),
     /// A time after the first frame.
@@ -30,16 +30,16 @@ pub enum Limit {
 
 /// The begin and the end of a part. `None` is that of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub struct PartLimits {
     /// The part begins with the first frame at or after this position.
-    pub begin: Option<Limit>,
+    pub begin: Option<PartLimit>,
     /// The part ends before the first frame at or after this position.
-    pub end: Option<Limit>,
+    pub end: Option<PartLimit>,
 }
 
 /// Why a limit selects no part.
 #[derive(Debug, thiserror::Error)]
-pub enum LimitError {
+pub enum PartLimitError {
     /// The text is no limit.
     #[error(
         "`{0}`: write a time in UTC such as 2026-11-28T18:00:00 or 2026y332d18h00m00s, a time after the first \
@@ -52,7 +52,7 @@ pub enum LimitError {
     )]
     NoTimes {
         /// The limit as the user wrote it.
-        limit: Limit,
+        limit: PartLimit,
         /// The recording.
         name: String,
         /// The range of the recording.
@@ -62,7 +62,7 @@ pub enum LimitError {
     #[error("{limit} lies outside {name}; {range}")]
     Outside {
         /// The limit as the user wrote it.
-        limit: Limit,
+        limit: PartLimit,
         /// The recording.
         name: String,
         /// The range of the recording.
@@ -86,34 +86,34 @@ pub enum LimitError {
     },
 }
 
-impl FromStr for Limit {
-    type Err = LimitError;
+impl FromStr for PartLimit {
+    type Err = PartLimitError;
 
-    fn from_str(text: &str) -> Result<Self, LimitError> {
-        let wrong = || LimitError::Text(text.into());
+    fn from_str(text: &str) -> Result<Self, PartLimitError> {
+        let wrong = || PartLimitError::Text(text.into());
         let number = |digits: &str| digits.parse().map_err(|_| wrong());
         if let Some(packet) = text.strip_prefix("packet:") {
-            return Ok(Limit::Packet(number(packet)?));
+            return Ok(PartLimit::Packet(number(packet)?));
         }
         if let Some(duration) = text.strip_prefix('+') {
-            return duration.parse().map(Limit::After).map_err(|_| wrong());
+            return duration.parse().map(PartLimit::After).map_err(|_| wrong());
         }
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Ok(Limit::Frame(number(text)?));
+            return Ok(PartLimit::Frame(number(text)?));
         }
         // The times here are always in UTC, so its letter may be left out.
         let time = text.parse().or_else(|_| format!("{text}Z").parse());
-        time.map(Limit::Time).map_err(|_| wrong())
+        time.map(PartLimit::Time).map_err(|_| wrong())
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for PartLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Limit::Time(time) => time.fmt(f),
-            Limit::After(wait) => write!(f, "+{wait}"),
-            Limit::Frame(number) => write!(f, "frame {number}"),
-            Limit::Packet(number) => write!(f, "packet {number}"),
+            PartLimit::Time(time) => time.fmt(f),
+            PartLimit::After(wait) => write!(f, "+{wait}"),
+            PartLimit::Frame(number) => write!(f, "frame {number}"),
+            PartLimit::Packet(number) => write!(f, "packet {number}"),
         }
     }
 }
@@ -124,8 +124,8 @@ impl RecordingView {
     /// # Errors
     /// A limit lies outside the recording, or needs times that the recording does not have; or no frame lies
     /// between them.
-    pub fn limited(mut self, limits: &Limits) -> Result<Self, LimitError> {
-        let Limits { begin, end } = *limits;
+    pub fn limited(mut self, limits: &PartLimits) -> Result<Self, PartLimitError> {
+        let PartLimits { begin, end } = *limits;
         if begin.is_none() && end.is_none() {
             return Ok(self);
         }
@@ -133,7 +133,7 @@ impl RecordingView {
         let first = begin.map_or(Ok(0), |limit| self.frame_at(limit, u64::div_euclid))?;
         let last = end.map(|limit| self.frame_at(limit, u64::div_ceil)).transpose()?;
         if first >= last.unwrap_or_else(|| self.frames()) {
-            return Err(LimitError::NoFrame { name: self.name.clone(), range: self.range_text() });
+            return Err(PartLimitError::NoFrame { name: self.name.clone(), range: self.range_text() });
         }
         // The part may be too short to find the rate in it.
         *self.survey.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(survey);
@@ -154,19 +154,19 @@ impl RecordingView {
     }
 
     /// Returns the first frame at or after a limit. `share` turns packets into frames.
-    fn frame_at(&self, limit: Limit, share: fn(u64, u64) -> u64) -> Result<u64, LimitError> {
+    fn frame_at(&self, limit: PartLimit, share: fn(u64, u64) -> u64) -> Result<u64, PartLimitError> {
         match limit {
-            Limit::Time(time) => self.frame_at_time(limit, time),
-            Limit::After(wait) => match self.first_time() {
+            PartLimit::Time(time) => self.frame_at_time(limit, time),
+            PartLimit::After(wait) => match self.first_time() {
                 Some(first) => self.frame_at_time(limit, Moment(first.0 + wait)),
                 None => self.frame_due(limit, wait),
             },
-            Limit::Frame(number) => self.frame_of_number(limit, number),
-            Limit::Packet(number) => self.frame_of_number(limit, share(number, self.packets_of_frame())),
+            PartLimit::Frame(number) => self.frame_of_number(limit, number),
+            PartLimit::Packet(number) => self.frame_of_number(limit, share(number, self.packets_of_frame())),
         }
     }
 
-    fn frame_of_number(&self, limit: Limit, number: u64) -> Result<u64, LimitError> {
+    fn frame_of_number(&self, limit: PartLimit, number: u64) -> Result<u64, PartLimitError> {
         let frame = number.checked_sub(self.first_number());
         frame.filter(|frame| *frame <= self.frames()).ok_or_else(|| self.outside(limit))
     }
@@ -186,9 +186,9 @@ impl RecordingView {
     }
 
     /// Returns the first frame at or after a time, by the headers.
-    fn frame_at_time(&self, limit: Limit, time: Moment) -> Result<u64, LimitError> {
+    fn frame_at_time(&self, limit: PartLimit, time: Moment) -> Result<u64, PartLimitError> {
         let Some((first, end)) = self.first_time().zip(self.end_time()) else {
-            return Err(LimitError::NoTimes { limit, name: self.name.clone(), range: self.range_text() });
+            return Err(PartLimitError::NoTimes { limit, name: self.name.clone(), range: self.range_text() });
         };
         if time < first || time > end {
             return Err(self.outside(limit));
@@ -249,14 +249,14 @@ impl RecordingView {
     }
 
     /// Returns the first frame that was due some time after the first one, by the journals.
-    fn frame_due(&self, limit: Limit, wait: Nanos) -> Result<u64, LimitError> {
+    fn frame_due(&self, limit: PartLimit, wait: Nanos) -> Result<u64, PartLimitError> {
         let mut records = self.recording(crate::reader::Recording::checksums);
         let mut block = self.first_block();
         let mut first = None;
         while let Some(number) = self.next_there(block) {
             let place = self.places(number).into_iter().next();
             let due = place.map(|place| records.record_of(number, place)).transpose();
-            let due = due.map_err(|source| LimitError::Journal { name: self.name.clone(), source })?;
+            let due = due.map_err(|source| PartLimitError::Journal { name: self.name.clone(), source })?;
             if let Some(due) = due.map(|record| record.due)
                 && due.since(*first.get_or_insert(due)) >= wait
             {
@@ -267,8 +267,8 @@ impl RecordingView {
         Err(self.outside(limit))
     }
 
-    fn outside(&self, limit: Limit) -> LimitError {
-        LimitError::Outside { limit, name: self.name.clone(), range: self.range_text() }
+    fn outside(&self, limit: PartLimit) -> PartLimitError {
+        PartLimitError::Outside { limit, name: self.name.clone(), range: self.range_text() }
     }
 
     /// The range of the recording, for messages.
@@ -303,8 +303,12 @@ mod tests {
         laid_out(course, Storing::Files, 2, &there, 3)
     }
 
-    fn part(lanes: &LaidOut, begin: Option<Limit>, end: Option<Limit>) -> Result<RecordingView, LimitError> {
-        lanes.whole(Extent::All).limited(&Limits { begin, end })
+    fn part(
+        lanes: &LaidOut,
+        begin: Option<PartLimit>,
+        end: Option<PartLimit>,
+    ) -> Result<RecordingView, PartLimitError> {
+        lanes.whole(Extent::All).limited(&PartLimits { begin, end })
     }
 
     #[test]
@@ -316,7 +320,7 @@ mod tests {
             for (begin, end) in
                 [(0, 1), (3, 9), (5, 6), (8, 12), (9, frames), (0, frames), (frames - 1, frames)]
             {
-                let whole = part(&lanes, Some(Limit::Frame(begin)), Some(Limit::Frame(end)));
+                let whole = part(&lanes, Some(PartLimit::Frame(begin)), Some(PartLimit::Frame(end)));
                 let whole = Arc::new(whole.expect("it lies in the recording"));
                 let expected = &reference[(begin * size) as usize..(end * size) as usize];
                 let mut read = vec![0; expected.len() + 100];
@@ -333,7 +337,7 @@ mod tests {
     #[test]
     fn a_part_knows_its_own_missing_blocks_and_hidden_bytes() {
         let (lanes, reference) = with_holes(PACKET_CASES[4]);
-        let whole = part(&lanes, Some(Limit::Frame(6)), Some(Limit::Frame(26))).expect("it is there");
+        let whole = part(&lanes, Some(PartLimit::Frame(6)), Some(PartLimit::Frame(26))).expect("it is there");
         assert_eq!((whole.shown_blocks(), whole.due_blocks()), (1..7, 6));
         assert_eq!(whole.missing_blocks(), [(2, 1), (6, 1)]);
         let size = whole.frame_size();
@@ -358,9 +362,9 @@ mod tests {
             let times: Vec<Moment> = times.collect();
             for time in times.iter().skip(1) {
                 let expected = times.iter().position(|other| other >= time).expect("itself") as u64;
-                let found = part(&lanes, Some(Limit::Time(*time)), None).expect("it is in the recording");
+                let found = part(&lanes, Some(PartLimit::Time(*time)), None).expect("it is in the recording");
                 assert_eq!(found.shown_frames(), expected..times.len() as u64, "{time} of {times:?}");
-                let since = Limit::After(time.0.since(times[0].0));
+                let since = PartLimit::After(time.0.since(times[0].0));
                 let found = part(&lanes, Some(since), None).expect("it is in the recording");
                 assert_eq!(found.shown_frames().start, expected, "{since}");
             }
@@ -372,17 +376,21 @@ mod tests {
         let (lanes, _) = with_holes(PACKET_CASES[2]);
         let early = "2000-01-01T00:00:00".parse().expect("a time");
         let late = "2100y001d00h00m00s".parse().expect("a time");
-        for limit in
-            [early, late, Limit::Frame(36), Limit::Packet(1000), Limit::After(Nanos::from_seconds(1e6))]
-        {
+        for limit in [
+            early,
+            late,
+            PartLimit::Frame(36),
+            PartLimit::Packet(1000),
+            PartLimit::After(Nanos::from_seconds(1e6)),
+        ] {
             for (begin, end) in [(Some(limit), None), (None, Some(limit))] {
                 let why = part(&lanes, begin, end).expect_err("it lies outside").to_string();
                 assert!(why.contains("it has frames 0 to 34, from 20"), "{why}");
             }
         }
         for (begin, end) in [(5, 5), (7, 6), (35, 35)] {
-            let why = part(&lanes, Some(Limit::Frame(begin)), Some(Limit::Frame(end)));
-            assert!(matches!(why, Err(LimitError::NoFrame { .. })), "{why:?}");
+            let why = part(&lanes, Some(PartLimit::Frame(begin)), Some(PartLimit::Frame(end)));
+            assert!(matches!(why, Err(PartLimitError::NoFrame { .. })), "{why:?}");
         }
         let (raw, _) = with_holes(PACKET_CASES[4]);
         let why = part(&raw, Some(early), None).expect_err("it has no headers").to_string();
@@ -391,17 +399,20 @@ mod tests {
 
     #[test]
     fn limits_are_read_as_stations_write_them() {
-        let time = "2026-11-28T18:00:00Z".parse().map(Limit::Time).expect("a time");
+        let time = "2026-11-28T18:00:00Z".parse().map(PartLimit::Time).expect("a time");
         for text in ["2026-11-28T18:00:00", "2026-11-28T18:00:00Z", "2026y332d18h00m00s"] {
-            assert_eq!(text.parse::<Limit>().expect(text), time);
+            assert_eq!(text.parse::<PartLimit>().expect(text), time);
         }
-        assert_eq!("+30s".parse::<Limit>().expect("a time"), Limit::After(Nanos::from_millis(30_000)));
-        assert_eq!("1200".parse::<Limit>().expect("a number"), Limit::Frame(1200));
-        assert_eq!("packet:7".parse::<Limit>().expect("a number"), Limit::Packet(7));
+        assert_eq!(
+            "+30s".parse::<PartLimit>().expect("a time"),
+            PartLimit::After(Nanos::from_millis(30_000))
+        );
+        assert_eq!("1200".parse::<PartLimit>().expect("a number"), PartLimit::Frame(1200));
+        assert_eq!("packet:7".parse::<PartLimit>().expect("a number"), PartLimit::Packet(7));
         for wrong in
             ["", "x", "+", "-5", "packet:", "packet:x", "2026-13-01T00:00:00", "99999999999999999999"]
         {
-            let why = wrong.parse::<Limit>().expect_err(wrong).to_string();
+            let why = wrong.parse::<PartLimit>().expect_err(wrong).to_string();
             assert!(why.contains("2026y332d18h00m00s"), "{why}");
         }
     }

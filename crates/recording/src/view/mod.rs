@@ -59,7 +59,7 @@ pub use continuity::{Continuity, Jump};
 pub use faults::ReadFaults;
 use files::Files;
 use fill::Filling;
-pub use limits::{Limit, LimitError, Limits};
+pub use limits::{PartLimit, PartLimitError, PartLimits};
 use nilometer_wire::{Stamp, Stamps};
 pub use read_ahead::{Asked, ReadAhead};
 use runs::Run;

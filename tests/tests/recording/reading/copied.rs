@@ -16,6 +16,8 @@ use super::{LIMIT, about, frames_in, names, recorded, text};
 const FAST: [&str; 2] = ["--rate", "10 GB/s"];
 /// More than a copy writes at once, which is a frame.
 const FRAMES: u32 = 60;
+/// Bytes from one frame to the next: a frame begins at a page.
+const STRIDE: u64 = 320_000_u64.next_multiple_of(4096);
 
 fn temporary() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
@@ -53,7 +55,7 @@ fn completed(lane: &Path, to: &Path) -> nilometer_tests::Ended {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let copy = to.join("scan");
     let verified = about("verify", &[&copy], &[]);
-    assert!(verified.code == Some(0) && verified.stdout.contains("60 of 60"), "{verified:?}");
+    assert!(verified.code == Some(0) && verified.stdout.contains("right       60 frames"), "{verified:?}");
     assert_eq!(names(&copy), names(lane));
     for name in names(lane) {
         let [one, other] =
@@ -118,7 +120,7 @@ fn lanes_become_one_directory_or_several() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let copies: Vec<PathBuf> = to.iter().map(|to| to.path().join("scan")).collect();
         let verified = about("verify", &copies, &[]);
-        assert!(verified.code == Some(0) && verified.stdout.contains("60 of 60"), "{verified:?}");
+        assert!(verified.code == Some(0) && verified.stdout.contains("right       60 frames"), "{verified:?}");
         let exported = to[0].path().join("all");
         let ended = about("export", &copies, &["--to", text(&exported), "--verify"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -134,14 +136,14 @@ fn damaged_blocks_are_named() {
     let disk = temporary();
     let lanes = recorded(&[disk.path()], 8, &["--storing", "growing"]);
     let file = File::options().write(true).open(frames_in(&lanes[0])).expect("it is ours");
-    file.write_all_at(&[0x55; 8], 3 * 320_000 + 5000).expect("space");
+    file.write_all_at(&[0x55; 8], 3 * STRIDE + 5000).expect("space");
     let to = temporary();
     let ended = about("copy", &lanes, &[&["--to", text(to.path())], &FAST[..]].concat());
     assert!(ended.code == Some(5) && ended.stdout.contains("damaged     block 3 in "), "{ended:?}");
     assert!(ended.stderr.contains("1 blocks are damaged"), "{ended:?}");
     let verified = about("verify", &[to.path().join("scan")], &[]);
     assert_eq!(verified.code, Some(1), "{verified:?}");
-    file.set_len(5 * 320_000 + 7).expect("it is ours");
+    file.set_len(5 * STRIDE + 7).expect("it is ours");
     let to = temporary();
     let ended = about("copy", &lanes, &[&["--to", text(to.path())], &FAST[..]].concat());
     assert!(ended.code == Some(5) && ended.stderr.contains("4 blocks are damaged"), "{ended:?}");
@@ -159,7 +161,7 @@ fn a_copy_waits_for_a_recorder_on_the_same_file_system() {
         fs::create_dir(directory).expect("space");
     }
     let lanes = recorded(&[&one], 8, &[]);
-    let simulate = ["simulate", "pco-edge", "--name", "live", "--duration", "10 min", "--keep", "64 MB"];
+    let simulate = ["simulate", "pco-edge", "--name", "live", "--duration", "10 min"];
     let small = ["--reserve", "0 B", "--buffer", "64 MiB", "--shape", "64 x 64", "--to", text(&one)];
     let recorder = start(&one, &[&simulate[..], &small].concat());
     let live = one.join("live");
