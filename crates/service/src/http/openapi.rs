@@ -51,12 +51,6 @@ struct DocumentSchemas {
 
 impl DocumentSchemas {
     fn new() -> Self {
-        let settings = || {
-            let mut settings = SchemaSettings::draft2020_12();
-            settings.definitions_path = "/components/schemas".into();
-            settings.meta_schema = None;
-            settings
-        };
         DocumentSchemas {
             written: settings().for_serialize().into_generator(),
             read: settings().for_deserialize().into_generator(),
@@ -120,6 +114,14 @@ impl DocumentSchemas {
             RouteBody::Arm => arm_body(&self.read),
         }
     }
+}
+
+/// Schemas as a document of OpenAPI has them.
+fn settings() -> SchemaSettings {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    settings
 }
 
 /// The options of one recording. Their key `metadata` is an object of the user.

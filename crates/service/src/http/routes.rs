@@ -135,8 +135,7 @@ pub(super) fn find(method: &str, path: &str) -> Result<&'static Route, BadReques
     }
 }
 
-const NO_PATH: &str =
-    "there is GET /, /status, /events, /live, /latest-frame, /metrics, /openapi.json; POST /configure, /arm, /start, /stop";
+const NO_PATH: &str = "there is GET /, /status, /events, /live, /latest-frame, /metrics, /openapi.json; POST /configure, /arm, /start, /stop";
 
 /// The description of all requests and answers, in OpenAPI 3.1.
 pub fn openapi_document() -> String {

@@ -29,7 +29,8 @@ impl Events {
         stream.set_read_timeout(Some(LIMIT)).expect("a time");
         stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it reads");
         let mut events = Events(BufReader::new(stream));
-        let head: Vec<_> = std::iter::from_fn(|| Some(events.line()).filter(|line| !line.is_empty())).collect();
+        let head: Vec<_> =
+            std::iter::from_fn(|| Some(events.line()).filter(|line| !line.is_empty())).collect();
         assert_eq!(head[0], "HTTP/1.1 200 OK");
         assert!(head.contains(&"Content-Type: text/event-stream".to_owned()), "{head:?}");
         events
@@ -156,10 +157,9 @@ fn packets_go_into_files_that_are_named_when_the_recorder_is_armed() {
     );
     fs::write(&detector, text).expect("space");
     let service = Service::start(below, &format!("instrument = \"{}\"\n", detector.display()));
-    for (name, format, dataset, path) in [
-        ("hdf5", "hdf5", json!("/entry/data/data"), "hdf5/hdf5.h5"),
-        ("plain", "raw", Value::Null, "plain"),
-    ] {
+    for (name, format, dataset, path) in
+        [("hdf5", "hdf5", json!("/entry/data/data"), "hdf5/hdf5.h5"), ("plain", "raw", Value::Null, "plain")]
+    {
         let order = format!("{{\"name\": \"{name}\", \"format\": \"{format}\"}}");
         let armed = service.json(200, "POST", "/arm", &order);
         let file = &armed["recording"]["file"];
@@ -171,7 +171,11 @@ fn packets_go_into_files_that_are_named_when_the_recorder_is_armed() {
         service.await_packets(300);
         let stopped = service.json(200, "POST", "/stop", "");
         let file = &stopped["last"]["file"];
-        assert_eq!((&file["frames_acknowledged"], &file["file_count"]), (&300.into(), &1.into()), "{stopped}");
+        assert_eq!(
+            (&file["frames_acknowledged"], &file["file_count"]),
+            (&300.into(), &1.into()),
+            "{stopped}"
+        );
         assert!(Path::new(file["files"][0].as_str().expect("a path")).is_file(), "{file}");
     }
     let file = below.join("hdf5/hdf5.h5");
