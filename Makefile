@@ -1,6 +1,6 @@
 # Two commands do everything: `make evaluate` and `make test`. Both install what they need. `make help` lists the others.
 
-.PHONY: help evaluate test check test-long bench book build dist install uninstall packages test-packages
+.PHONY: help evaluate test check test-long bench book build dist install uninstall packages test-packages wheel
 
 # Where `make install` puts it. DESTDIR, put before it, is for those who make packages.
 PREFIX ?= /usr/local
@@ -44,6 +44,11 @@ packages: ## a .deb, an .rpm and an archive, in target/packages
 test-packages: packages ## try them in a clean Debian 11; as root
 	@scripts/bootstrap test-packages
 	@scripts/test-packages
+
+# The client of the recorder in Python, and its readers of records and recordings: docs/python.md.
+wheel: ## the package of Python, in target/wheel
+	@scripts/bootstrap test
+	@scripts/wheel
 
 # All tests, with real file systems on loop devices where this user may make them.
 test: ## run all tests

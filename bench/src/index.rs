@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_model::{Format, Seed, Storing};
+use nilometer_model::{FileNames, Format, Seed, Storing};
 use nilometer_recording::{
     Due,
     journal::{Entry, Head, RECORD},
@@ -119,6 +119,7 @@ impl Lane {
             frames_per_file: FRAMES_PER_FILE,
             storing: Storing::Growing,
             format: Format::Raw,
+            names: FileNames::default(),
         };
         let directory = home.join(lane.to_string());
         std::fs::create_dir(&directory)?;

@@ -12,11 +12,12 @@ use nilometer_acquisition::{
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
-use nilometer_model::{Format, Nanos, Storing};
+use nilometer_model::{FileNames, Format, Nanos, Storing};
 use nilometer_mount::{MountReaders, Mounted};
 use nilometer_recording::{
     instrument::{Content, Pattern},
     journal::Head,
+    view::Limits,
 };
 use nilometer_ring::{Delivery, Pace};
 use nilometer_storage::{
@@ -128,7 +129,7 @@ impl Recorded {
 
     fn mounted(&self) -> anyhow::Result<Vec<Cost>> {
         let directories: Vec<_> = self.lanes.iter().map(|lane| lane.directory().to_owned()).collect();
-        let mounted = Mounted::new(&directories, self.point.path(), MountReaders::Owner)?;
+        let mounted = Mounted::new(&directories, Limits::default(), self.point.path(), MountReaders::Owner)?;
         let name = mounted.names().pop().context("it shows the recording")?;
         let costs = self.read_twice(&[self.point.path().join(name)]);
         mounted.unmount()?;
@@ -193,5 +194,6 @@ fn head(lane: u32, layout: &Layout) -> Head {
         frames_per_file: FRAMES_OF_CHUNK,
         storing: layout.storing,
         format: Format::Raw,
+        names: FileNames::default(),
     }
 }

@@ -20,7 +20,9 @@ use nilometer_intake::{
     assembly::ReorderWindow,
     transport::udp::{Listening, UdpInlet},
 };
-use nilometer_model::{DataKind, Format, Frequency, Nanos, PixelType, Storing, packets::frames_of_block};
+use nilometer_model::{
+    DataKind, FileNames, Format, Frequency, Nanos, PixelType, Storing, packets::frames_of_block,
+};
 use nilometer_recording::{Missing, Stream, instrument::Content, journal::Head};
 use nilometer_storage::{
     Clock, Target,
@@ -317,6 +319,7 @@ fn setup(inlet: UdpInlet, place: &Place, load: Load) -> anyhow::Result<Setup> {
         frames_per_file: if direct { PART } else { BLOCKS },
         storing: if direct { Storing::Shared } else { Storing::Ring },
         format: Format::Vdif,
+        names: FileNames::default(),
     };
     let stream = Some(Stream::new(Format::Vdif, format.geometry(), Missing::Filled));
     let layout =

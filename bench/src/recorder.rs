@@ -17,7 +17,7 @@ use nilometer_acquisition::{
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
-use nilometer_model::{Format, Nanos, Storing};
+use nilometer_model::{FileNames, Format, Nanos, Storing};
 use nilometer_recording::{
     instrument::{Content, Pattern},
     journal::Head,
@@ -176,6 +176,7 @@ impl Lanes {
             frames_per_file: FRAMES_PER_FILE,
             storing: Storing::Files,
             format: Format::Raw,
+            names: FileNames::default(),
         }
     }
 }

@@ -9,7 +9,9 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_hdf5_recording::Hdf5Contents;
-use nilometer_model::{Bytes, Data, DataKind, Format, FrameCompression, Nanos, PixelType, Seed, Storing};
+use nilometer_model::{
+    Bytes, Data, DataKind, FileNames, Format, FrameCompression, Nanos, PixelType, Seed, Storing,
+};
 use nilometer_recording::instrument::Content;
 use nilometer_ring::{Delivery, Pace};
 use nilometer_storage::{
@@ -76,6 +78,7 @@ impl EigerFrames {
         StoredFrames {
             size: self.content.frame_size() as u64,
             format: Format::Hdf5,
+            names: FileNames::default(),
             storing: Storing::Growing,
             per_file: None,
             together: 1,

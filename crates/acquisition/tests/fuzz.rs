@@ -4,7 +4,7 @@
 use std::{fs, hint::black_box, path::Path};
 
 use nilometer_fuzz::fuzz;
-use nilometer_model::{Format, Instrument, Storing};
+use nilometer_model::{FileNames, Format, Instrument, Storing};
 use nilometer_recording::{
     cbf::{self, Image},
     journal::{self, Entry, Head, RECORD},
@@ -93,6 +93,7 @@ fn journals_are_read_up_to_the_first_record_that_is_not_whole() {
         frames_per_file: 100,
         storing: Storing::Files,
         format: Format::Raw,
+        names: FileNames::default(),
     };
     let text = |byte: u8| Entry::Origin([byte; 48]);
     let frame =

@@ -8,8 +8,8 @@ use nilometer_acquisition::{
 };
 use nilometer_intake::{Until, assembly::ReorderWindow, transport::MemoryTransport};
 use nilometer_model::{
-    Bytes, Coldness, DeviceTraffic, EngineKind, FileSystemSpace, Format, Instrument, Nanos, Schedule, Seed,
-    Storing, TargetDescription,
+    Bytes, Coldness, DeviceTraffic, EngineKind, FileNames, FileSystemSpace, Format, Instrument, Nanos,
+    Schedule, Seed, Storing, TargetDescription,
 };
 use nilometer_recording::{
     Missing, Stream,
@@ -59,6 +59,7 @@ fn layout(lane: u32, lanes: u32, direct: bool) -> RawLayout {
         frames_per_file: 16,
         storing: Storing::Files,
         format: Format::Raw,
+        names: FileNames::default(),
     };
     let suited = RawLayout::suited("n_rec".into(), head, direct);
     RawLayout { durability: Durability::EachFile, ..suited }

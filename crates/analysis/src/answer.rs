@@ -149,6 +149,7 @@ fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
     };
     evidence.push(format!("The longest stall was {longest_stall}{covered}"));
     evidence.push(format!("The recorder used {cores:.2} cores"));
+    evidence.extend(verdict.room_words().map(|room| room.replacen("room", "Room", 1)));
     evidence
 }
 
@@ -156,7 +157,7 @@ fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{Hidden, TrialVerdict, Under};
-    use nilometer_model::Nanos;
+    use nilometer_model::{Nanos, StorageRoom};
     use nilometer_plan::{RecordedInstrument, Route};
 
     /// A recording of a minute at 100 MB/s that lost `lost` frames.
@@ -206,6 +207,7 @@ mod tests {
             stored: None,
             dealt_out: None,
             volatile: false,
+            room: Some(StorageRoom { usable: Bytes(138_000_000_000), rate: ByteRate(1e8) }),
             by_itself: true,
             read: Vec::new(),
             together: Vec::new(),
@@ -231,6 +233,7 @@ mod tests {
             "{evidence}"
         );
         assert!(evidence.contains("which a buffer of 50 MB covers"), "{evidence}");
+        assert!(evidence.contains("Room for 23 min at this rate (138 GB)"), "{evidence}");
         let (decision, claim, evidence) = said(Finding::Lost(trial(60)), None);
         assert_eq!((decision, claim.as_str()), (Decision::DoesNotCarry, "loses frames at 100 MB/s"));
         assert!(evidence.contains("1.00 % of frames (60 of 6000) were lost"), "{evidence}");

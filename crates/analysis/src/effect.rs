@@ -116,6 +116,21 @@ impl Effect {
         format!("{share} % slower ({least} to {most} %)")
     }
 
+    /// The change from the second to the first, told forwards: `23 % slower (18 to 28 %)`, `12 % faster (9 to
+    /// 15 %)`, or `1.8 times as fast (1.6 to 2.0)`. A slower one is a share of the rate before.
+    pub fn change_words(&self) -> String {
+        if self.log_ratio < 0.0 {
+            return self.loss_words();
+        }
+        let [ratio, low, high] = [self.log_ratio, self.low, self.high].map(f64::exp);
+        if ratio >= 1.5 {
+            let digits = usize::from(ratio < 9.95);
+            return format!("{ratio:.digits$} times as fast ({low:.digits$} to {high:.digits$})");
+        }
+        let [ratio, low, high] = [ratio, low, high].map(|ratio| percent(ratio - 1.0));
+        format!("{ratio} % faster ({low} to {high} %)")
+    }
+
     /// `between 3 % slower and 20 % faster than`.
     fn between(&self, sides: Sides) -> String {
         let distance = |log_ratio: f64| percent(log_ratio.exp_m1().abs());

@@ -20,11 +20,11 @@ const GROUPS: [(&str, &[&str]); 3] = [
         "Simulate an instrument, and record one",
         &["instrument", "simulate", "record", "serve", "doctor", "advise"],
     ),
-    ("Read recordings", &["verify", "repair", "scan", "mount", "export", "replay"]),
+    ("Read recordings", &["verify", "repair", "scan", "mount", "export", "replay", "copy"]),
 ];
 
 /// Three examples of each command, from the usual to the special. The program accepts each of them.
-const EXAMPLES: [(&str, [&str; 3]); 26] = [
+const EXAMPLES: [(&str, [&str; 3]); 27] = [
     (
         "evaluate",
         [
@@ -198,7 +198,15 @@ const EXAMPLES: [(&str, [&str; 3]); 26] = [
         [
             "nilometer replay /data/NAME --to udp://192.0.2.1:46227",
             "nilometer replay /disk1/NAME /disk2/NAME --to udp://192.0.2.1:46227 --rate 1Gbps",
-            "nilometer replay /data/NAME --to tcp://192.0.2.1:46227",
+            "nilometer replay /data/NAME --to udp://192.0.2.1:46227 --begin 2026-11-28T18:00:00 --end +30s",
+        ],
+    ),
+    (
+        "copy",
+        [
+            "nilometer copy /data/NAME --to /store",
+            "nilometer copy /disk1/NAME /disk2/NAME --to /media/a --to /media/b",
+            "nilometer copy /data/NAME --to /store --rate \"200 MB/s\"",
         ],
     ),
 ];

@@ -10,6 +10,7 @@ mod check;
 mod clean;
 mod compare;
 mod completion_values;
+mod copy;
 mod demo;
 mod describe;
 mod doctor;
@@ -32,6 +33,7 @@ mod observe;
 mod observed;
 mod occupied;
 mod panics;
+mod part;
 mod plan;
 mod progress;
 mod ranks;
@@ -87,7 +89,7 @@ Exit codes:
   2  wrong input: nothing was started
   3  not carried, or FAIL (evaluate); changed (check); got worse (compare)
   4  not decided, or INVALID (evaluate); no seal (check); nothing to compare
-  5  incomplete: the copy lacks a part of the recording (export --verify)";
+  5  incomplete: the copy lacks a part of the recording (export --verify, copy)";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -97,6 +99,7 @@ enum Command {
     Import(import::Import),
     Export(export::Export),
     Replay(replay::Replay),
+    Copy(copy::Copy),
     Report(report::Report),
     Check(check::Check),
     Demo(demo::Demo),
@@ -224,6 +227,7 @@ fn main() -> ExitCode {
         }
         Command::Mount(mount) => code(mount.execute()),
         Command::Replay(replay) => code(replay.execute()),
+        Command::Copy(copy) => code(copy.execute()),
         Command::Scan(scan) => code(scan.execute()),
         Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),

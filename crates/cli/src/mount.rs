@@ -6,8 +6,8 @@ use clap::Args;
 use nilometer_mount::{MountReaders, Mounted};
 
 use crate::{
-    Blame, Outcome, lone_file::refuse_files, recording_text::in_line, signals::stop_on_signal,
-    stored_at::refuse_urls, tell,
+    Blame, Outcome, lone_file::refuse_files, part::PartOptions, recording_text::in_line,
+    signals::stop_on_signal, stored_at::refuse_urls, tell,
 };
 
 /// Show each recording as one plain file, even while it grows. Runs until ctrl-C or SIGTERM
@@ -19,6 +19,8 @@ pub(crate) struct Mount {
     /// Mount on this empty directory
     #[arg(long, value_name = "DIRECTORY")]
     at: PathBuf,
+    #[command(flatten)]
+    part: PartOptions,
     /// Let other users read it too. Users other than root need `user_allow_other` in /etc/fuse.conf
     #[arg(long)]
     allow_other: bool,
@@ -36,7 +38,7 @@ impl Mount {
         refuse_urls(&self.directories).input()?;
         let stop = stop_on_signal().run()?;
         let readers = if self.allow_other { MountReaders::All } else { MountReaders::Owner };
-        let mounted = Mounted::new(&self.directories, &self.at, readers).input()?;
+        let mounted = Mounted::new(&self.directories, self.part.limits(), &self.at, readers).input()?;
         for name in mounted.names() {
             tell::result_line(in_line(self.at.join(name).display()));
         }

@@ -1,6 +1,6 @@
 //! `nilometer replay`: sends a recording again, over a network.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
@@ -19,8 +19,14 @@ use nilometer_recording::{
 use nilometer_storage::Clock;
 
 use crate::{
-    Blame, Failure, Outcome, lone_file::refuse_files, recording_text::in_line, share::Share,
-    signals::stop_on_signal, stored_at::StoredAt, tell,
+    Blame, Failure, Outcome,
+    lone_file::refuse_files,
+    part::{PartOptions, part_line},
+    recording_text::in_line,
+    share::Share,
+    signals::stop_on_signal,
+    stored_at::StoredAt,
+    tell,
 };
 
 /// Send a recording again, packet by packet, at its own rate, even while it grows
@@ -37,6 +43,8 @@ pub(crate) struct Replay {
     /// Begin with this serial number
     #[arg(long, default_value_t = 0)]
     serial: u64,
+    #[command(flatten)]
+    part: PartOptions,
     /// Send this many bytes of frames a second [default: the recording's own rate]
     #[arg(long)]
     rate: Option<ByteRate>,
@@ -61,7 +69,7 @@ impl Replay {
         let (is_tcp, address) = self.address().input()?;
         let to = address.resolve().input()?;
         let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
-        let whole = Arc::new(RecordingView::new(recording, Extent::Mark));
+        let whole = self.part.of(RecordingView::new(recording, Extent::Mark)).input()?;
         let replaying = Replaying { serial: self.serial, rate: self.rate };
         let replay = Replayer::new(whole.clone(), replaying).map_err(|error| match error {
             ReplayError::Network(_) => Failure::Run(error.into()),
@@ -70,6 +78,9 @@ impl Replay {
         let mut outlets = if is_tcp { self.tcp(to).run()? } else { self.udp(to, replay.ports()).input()? };
         let stop = stop_on_signal().run()?;
         tell::note(format_args!("sending {} to {}", in_line(whole.name()), self.to));
+        if let Some(part) = part_line(&whole) {
+            tell::note(format_args!("part        {part}"));
+        }
         let mut share = Share::new("sent", Bytes(whole.length()));
         let replayed = replay.run(&mut outlets, Clock::start(), &stop, |done| share.tell(Bytes(done)));
         share.clear();

@@ -1,9 +1,9 @@
-//! `nilometer report`: prints or writes the report of a record, in one of seven formats.
+//! `nilometer report`: prints or writes the report of a record, in one of eight formats.
 
 use std::{
     ffi::OsStr,
     fs,
-    io::IsTerminal,
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 
@@ -13,7 +13,8 @@ use nilometer_analysis::{Study, observed::CorrectedLog};
 use nilometer_model::catalogue;
 use nilometer_plan::Results;
 use nilometer_report::{
-    Detail, Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal, why_markdown, why_terminal,
+    Detail, Palette, TextLayout, csv, evaluation_metrics, figures_csv, html, json, markdown, terminal,
+    why_markdown, why_terminal,
 };
 use nilometer_storage::user_file;
 
@@ -62,6 +63,8 @@ enum Format {
     FiguresCsv,
     /// JSON for programs
     Json,
+    /// Metrics for the textfile collector of Prometheus' node exporter
+    Prometheus,
     /// The page of a plan with [accept], for your files
     Acceptance,
 }
@@ -77,7 +80,9 @@ impl Report {
             match self.format {
                 Format::Json => tell::json_result(text),
                 // Names in them have no control characters.
-                Format::Terminal | Format::Csv | Format::FiguresCsv => tell::result_unchanged(text),
+                Format::Terminal | Format::Csv | Format::FiguresCsv | Format::Prometheus => {
+                    tell::result_unchanged(text);
+                }
                 Format::Html | Format::Markdown | Format::Acceptance => tell::result(text),
             }
             return Ok(());
@@ -86,11 +91,16 @@ impl Report {
         if self.output.is_none() {
             refuse_foreign(&path).input()?;
         }
-        fs::write(&path, self.text(&results, &logs, TextLayout::plain())?)
-            .with_context(|| format!("can't write {}", path.display()))
-            .run()?;
+        let text = self.text(&results, &logs, TextLayout::plain())?;
+        self.write(&path, &text).with_context(|| format!("can't write {}", path.display())).run()?;
         tell::note(format_args!("Report: {}", path.display()));
         Ok(())
+    }
+
+    /// Writes the report over an earlier one. A collector may read metrics at any moment, so it never finds half
+    /// of them.
+    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+        if self.format == Format::Prometheus { write_whole(path, text) } else { fs::write(path, text) }
     }
 
     /// The file of a page: no terminal can show one.
@@ -148,6 +158,7 @@ impl Report {
             Format::Csv => csv(&study),
             Format::FiguresCsv => figures_csv(&study),
             Format::Json => json(&study),
+            Format::Prometheus => evaluation_metrics(&study),
             Format::Acceptance => acceptance::page(&study, &self.record).run()?,
         })
     }
@@ -168,13 +179,23 @@ pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> anyhow::Result<Pat
         is_page_or_free(&page),
         "{shown} exists and is no report of nilometer: `nilometer report` can write it elsewhere"
     );
-    let new = page.with_added_extension("new");
-    let written = fs::write(&new, html(study)).and_then(|()| fs::rename(&new, &page));
+    write_whole(&page, &html(study)).with_context(|| format!("can't write {shown}"))?;
+    Ok(page)
+}
+
+/// Writes a file over an earlier one, whole or not at all. A device or a fifo gets the text as it is.
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return fs::write(path, text);
+    }
+    // A link stays one.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let new = path.with_added_extension("new");
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
     if written.is_err() {
         drop(fs::remove_file(&new));
     }
-    written.with_context(|| format!("can't write {shown}"))?;
-    Ok(page)
+    written
 }
 
 /// Refuses the record as output, by any path: you can make a report again, a record not.

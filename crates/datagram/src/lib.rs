@@ -7,11 +7,13 @@
 //! ```
 
 mod batch;
+mod groups;
 mod options;
 mod receive_options;
 mod send;
 
 pub use batch::{DatagramBatch, DatagramMessage, MESSAGES_AT_ONCE, Spot};
+pub use groups::{GroupMembership, join_group, only_own_groups};
 pub use options::{interface_index, set_segment};
-pub use receive_options::{busy_poll, count_drops, drops, join_group, join_segments, receive_room};
+pub use receive_options::{busy_poll, count_drops, drops, join_segments, receive_room};
 pub use send::{Sending, Sent, UdpOutlet};

@@ -11,7 +11,7 @@ use nilometer_hdf5::{
 };
 use nilometer_intake::{joined::JoinedValues, series::DescribedSeries};
 use nilometer_model::{
-    ChunkShape, DataKind, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType,
+    ChunkShape, DataKind, FileNames, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType,
     PluginFilter, RecordingLayout, ScanShape,
 };
 use nilometer_recording::{
@@ -56,6 +56,8 @@ pub struct Hdf5Contents {
     /// True if frames are being recorded, so that we observe the times of their arrival, compression and
     /// durability. False for frames recorded earlier.
     pub live: bool,
+    /// The pattern of the names of files, which decides the links in the file over all.
+    pub names: FileNames,
 }
 
 /// A stack: several frames that the recorder treats as one.
@@ -113,9 +115,11 @@ impl Hdf5Contents {
             chunk: recording.chunk.map(|chunk| in_frame(chunk, &instrument.shape)).unwrap_or_default(),
             ..instrument_description(instrument, compression, &start.to_string())?
         };
-        let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
+        let counts = matches!(instrument.data.kind, DataKind::Diffraction) || is_dectris(recording);
+        let counts = counts && instrument.shape.len() == 2;
         let known = KnownRecording { description, counts, stated: stated_of(instrument), series: None };
-        Self::arranged(known, compression, start, wishes)
+        let contents = Self::arranged(known, compression, start, wishes)?;
+        Some(contents.laid_out(&instrument.recording))
     }
 
     /// The content of the files of an existing recording of this detector; `None` if the size of its pixels is
@@ -153,8 +157,10 @@ impl Hdf5Contents {
         let images = recording.scan.as_ref().and_then(ScanShape::frames);
         let extent = SeriesExtent { images, channels: series.start.channels.len() as u64 };
         let stated = series.stated.clone();
-        let known = KnownRecording { description, counts: series.counts, stated, series: Some(extent) };
-        Self::arranged(known, compression, start, wishes)
+        let counts = series.counts || is_dectris(recording) && said.shape.len() == 2;
+        let known = KnownRecording { description, counts, stated, series: Some(extent) };
+        let contents = Self::arranged(known, compression, start, wishes)?;
+        Some(contents.laid_out(recording))
     }
 
     fn arranged(
@@ -174,12 +180,36 @@ impl Hdf5Contents {
         })
     }
 
-    /// The same, for a recording whose files each have only a part of the frames.
+    /// The same, for a recording whose files each have only a part of the frames. In the layout of DECTRIS each
+    /// file has a fixed size.
     #[must_use]
     pub fn of_parts(mut self) -> Self {
-        if let Some(frames) = Arc::make_mut(&mut self.tree).frames_mut() {
+        if self.names == FileNames::Recorder
+            && let Some(frames) = Arc::make_mut(&mut self.tree).frames_mut()
+        {
             frames.first_max = None;
         }
+        self
+    }
+
+    /// The same in the layout of these files.
+    fn laid_out(self, recording: &RecordingLayout) -> Self {
+        match recording.frames_per_file.filter(|_| is_dectris(recording)) {
+            Some(frames) => self.of_dectris(frames),
+            None => self,
+        }
+    }
+
+    /// The same in the layout of DECTRIS, with `frames` frames in each full file. Its datasets have a fixed size:
+    /// the plug-in neggia for XDS reads no other index of chunks (`src/dectris/neggia/data`).
+    fn of_dectris(mut self, frames: u64) -> Self {
+        let tree = Arc::make_mut(&mut self.tree);
+        let images = frames / tree.frames_of_image();
+        if let Some(shape) = tree.frames_mut() {
+            shape.first_max = Some(images.max(1));
+        }
+        tree.number_images();
+        self.names = FileNames::Dectris;
         self
     }
 
@@ -240,6 +270,7 @@ impl Hdf5Contents {
             stack: None,
             datasets: None,
             live: true,
+            names: FileNames::Recorder,
         })
     }
 
@@ -328,6 +359,11 @@ const SILICON: &str = "Si";
 /// A note for readers of a file, if the instrument's file says that it assumes its table `[cbf]`.
 const ASSUMED_GEOMETRY: &str =
     "pixel size, sensor, distance, beam centre, wavelength and exposure: the instrument's file assumes them";
+
+/// Returns true for the layout of DECTRIS, whose files are NXmx for any detector with rows and columns.
+fn is_dectris(recording: &RecordingLayout) -> bool {
+    recording.names() == FileNames::Dectris
+}
 
 /// The dimensions of a chunk within a frame; empty if a chunk is a frame.
 fn in_frame(chunk: ChunkShape, frame: &[u64]) -> Vec<u64> {

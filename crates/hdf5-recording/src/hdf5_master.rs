@@ -3,8 +3,10 @@
 //!
 //! It is made from the journals when the recording is over, and can be made again from them at any time.
 
+mod growing;
 mod modules;
 
+pub use growing::{GrowingMaster, GrowthTerms};
 pub use modules::{ModulesPart, put_master_of_modules};
 
 use std::{
@@ -22,7 +24,7 @@ use nilometer_hdf5::{
         DatasetContent, FrameColumn, TreeDataset, TreeGroup, TreeNode, VirtualDataset, VirtualPart, WriteTime,
     },
 };
-use nilometer_model::{Format, Nanos, Storing};
+use nilometer_model::{FileNames, Format, Nanos, Storing};
 use nilometer_recording::{
     journal::Head,
     reader::{FrameLocation, OpenError, Recording, Trust},
@@ -80,6 +82,11 @@ pub(crate) fn master_name(name: &str) -> String {
     format!("{name}_master.h5")
 }
 
+/// The name of the link to a file, by its index from 0.
+fn link_name(file: u64) -> String {
+    format!("data_{:06}", file + 1)
+}
+
 /// Returns true if a recording with this head gets a master file: if it is in HDF5 and has several files.
 fn has_master(head: &Head) -> bool {
     let one_file = head.lanes == 1 && !head.storing.is_many_files();
@@ -111,7 +118,9 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
     let runs = runs(&recording, home, turn);
     let frames = recording.index.expected();
     let path = tree.frames().into_iter().next().map(|(path, _)| path).unwrap_or_default();
-    let tree = over(tree, "", &Whole { runs: &runs, frames, path, left_out: BTreeSet::new() });
+    let per_file = recording.head().frames_per_file;
+    let linked = (recording.head().names == FileNames::Dectris).then_some(per_file);
+    let tree = over(tree, "", &Whole { runs: &runs, frames, path, left_out: BTreeSet::new(), linked });
     written(&master_name(recording.name()), &tree).map(Some)
 }
 
@@ -149,7 +158,11 @@ pub fn put_master(
     let shown = first.path().join(&file);
     in_time(at_most, shown.clone(), move || -> Result<_, MasterError> {
         let Some(bytes) = master_of(&paths, &contents.tree)? else { return Ok(None) };
-        first.put(&file, &bytes)?;
+        if contents.names == FileNames::Dectris {
+            first.replace(&file, &bytes)?;
+        } else {
+            first.put(&file, &bytes)?;
+        }
         Ok(Some(shown))
     })?
 }
@@ -306,6 +319,8 @@ struct Whole<'a> {
     path: String,
     /// Datasets that the master file omits.
     left_out: BTreeSet<String>,
+    /// Frames of a full file, if links to the files stand beside the frames, as in the layout of DECTRIS.
+    linked: Option<u64>,
 }
 
 impl Whole<'_> {
@@ -313,6 +328,8 @@ impl Whole<'_> {
     fn leaves_out(&self, path: &str, node: &TreeNode) -> bool {
         match node {
             TreeNode::Dataset(_) => self.left_out.contains(path),
+            // durin, a plug-in for XDS, would read the virtual dataset by that name, and not the files.
+            TreeNode::SoftLink(to) if self.linked.is_some() && *to == self.path => true,
             TreeNode::HardLink(to) | TreeNode::SoftLink(to) => self.left_out.contains(to),
             TreeNode::Group(_) | TreeNode::ExternalLink { .. } => false,
         }
@@ -354,6 +371,18 @@ impl Whole<'_> {
         })
     }
 
+    /// Links to the frames of each file, for the group of the frames: the number follows from the frames in it.
+    fn links_beside_frames(&self, frames_per_file: u64) -> Vec<(String, TreeNode)> {
+        let mut links = BTreeMap::new();
+        for run in self.runs {
+            links.entry(run.first / frames_per_file).or_insert_with(|| {
+                let file = run.file.to_string_lossy().into_owned();
+                TreeNode::ExternalLink { file, path: self.path.clone() }
+            });
+        }
+        links.into_iter().take(LINKS_MAX).map(|(file, link)| (link_name(file), link)).collect()
+    }
+
     /// Links to the frames of each file, with the names that detectors' own writers use.
     fn links(&self) -> TreeGroup {
         let mut seen = BTreeSet::new();
@@ -362,7 +391,7 @@ impl Whole<'_> {
         for (number, file) in (1_u32..).zip(files).take(LINKS_MAX) {
             let file = file.to_string_lossy().into_owned();
             let link = TreeNode::ExternalLink { file, path: self.path.clone() };
-            group = group.with(&format!("data_{number:06}"), link);
+            group = group.with(&link_name(u64::from(number) - 1), link);
         }
         group
     }
@@ -386,6 +415,12 @@ fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
             other => other.clone(),
         };
         made.members.push((name.clone(), node));
+    }
+    if let Some(frames_per_file) = whole.linked {
+        let is_of_frames = whole.path.rsplit_once('/').is_some_and(|(parent, _)| parent == path);
+        made.members
+            .extend(is_of_frames.then(|| whole.links_beside_frames(frames_per_file)).into_iter().flatten());
+        return made;
     }
     if path == ENTRY && made.members.iter().all(|(name, _)| name != FILES) {
         made.members.push((FILES.into(), TreeNode::Group(whole.links())));

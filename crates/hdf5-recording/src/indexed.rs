@@ -196,9 +196,12 @@ impl FileIndex for IndexedFiles {
         Slot(first + (self.file(part) % count) as u32)
     }
 
-    fn begin(&mut self, part: u64) -> Result<(), Errno> {
+    fn begin(&mut self, part: u64, position: Option<u32>) -> Result<(), Errno> {
         let number = self.file(part);
-        let options = Hdf5FileOptions { apart: self.places.is_some(), ..Hdf5FileOptions::default() };
+        let before = position.map_or(0, |position| u64::from(position) * self.layout.frames_per_file);
+        let first_image = Some(before / self.contents.tree.frames_of_image() + 1);
+        let apart = self.places.is_some();
+        let options = Hdf5FileOptions { apart, first_image, ..Hdf5FileOptions::default() };
         let file = Hdf5File::create(&self.layout.name, &self.contents.tree, options).map_err(refused)?;
         let columns = FrameColumns::of(&file, &self.contents);
         self.open.push(IndexedFile {
@@ -271,6 +274,7 @@ impl FileIndex for IndexedFiles {
         let start = self.contents.start;
         let stack = self.contents.stack;
         let tree = self.contents.tree.clone();
+        let frames_of_image = tree.frames_of_image();
         let IndexedLayout { storing, frames_per_file, .. } = self.layout;
         let due = self.due;
         let file = self.get(part).ok_or(Errno::EIO)?;
@@ -288,7 +292,8 @@ impl FileIndex for IndexedFiles {
         let blank = frames.saturating_sub(file.totals.whole + file.totals.incomplete);
         let end = Moment(start.0 + file.last);
         let end_time = (file.last > Nanos(0)).then(|| end.to_string());
-        let totals = RecordingTotals { blank, end_time, ..file.totals.clone() };
+        let last_image = Some((first + frames) / frames_of_image);
+        let totals = RecordingTotals { blank, end_time, last_image, ..file.totals.clone() };
         if let IndexState::Open(mut open) = mem::replace(&mut file.state, IndexState::Failed) {
             let closed = ClosedFrames { first, count: frames, length: file.length };
             let end = file.columns.close(&mut open, closed, &tree, &totals);

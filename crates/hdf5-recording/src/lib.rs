@@ -21,6 +21,7 @@ mod kept_values;
 mod late_values;
 pub mod lone_file;
 mod recorded_contents;
+mod recorded_pictures;
 mod repair;
 mod reserved;
 mod user_layout;
@@ -34,11 +35,14 @@ pub(crate) use contents::{frame_filter, instrument_description, settled_for};
 pub use file_tree::FileWishes;
 pub(crate) use file_tree::ND_ATTRIBUTES;
 pub use frames_in_file::FramesInFile;
-pub use hdf5_master::{MasterError, ModulesPart, master_path, put_master, put_master_of_modules};
+pub use hdf5_master::{
+    GrowingMaster, GrowthTerms, MasterError, ModulesPart, master_path, put_master, put_master_of_modules,
+};
 pub use hdf5_reading::{FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch};
 pub use indexed::{FrameBoundaries, IndexSlots, IndexedFiles, IndexedLayout};
 pub use late_values::{LateValuesError, put_late_values};
 pub use recorded_contents::{ExportWishes, frames_due};
+pub use recorded_pictures::{RecordedPictures, picture_name};
 pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, repair_recording};
 pub use reserved::free_reserved;
 pub use user_layout::{AskedFiles, UserLayout, UserLayoutError};

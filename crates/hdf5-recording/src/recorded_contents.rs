@@ -10,8 +10,8 @@ use nilometer_hdf5::{
     tree::TreeGroup,
 };
 use nilometer_model::{
-    Bytes, ChunkShape, DataKind, Format, FrameCompression, FrameShape, Instrument, Moment, PixelType,
-    PluginFilter, Storing,
+    Bytes, ChunkShape, DataKind, FileNames, Format, FrameCompression, FrameShape, Instrument, Moment,
+    PixelType, PluginFilter, Storing,
 };
 use nilometer_recording::{
     instrument::Origin, journal::Encoding, number_type, reader::Recording, view::RecordingView,
@@ -53,7 +53,14 @@ impl Hdf5Contents {
                 });
             }
             if let Some(tree) = tree {
-                let contents = of_tree(tree.clone(), wishes, compression_in(recording)?, size)?;
+                let mut whole = tree.clone();
+                if recording.head().names == FileNames::Dectris
+                    && let Some(frames) = whole.frames_mut()
+                {
+                    // Its files have a fixed size each, and this one has all frames.
+                    frames.first_max = None;
+                }
+                let contents = of_tree(whole, wishes, compression_in(recording)?, size)?;
                 return contents.with_places(recording).map(|contents| contents.with_kept(recording, &tree));
             }
             match recording.index.origin.as_ref().filter(|origin| !is_noise(origin)) {

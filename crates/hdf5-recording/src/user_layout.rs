@@ -7,6 +7,7 @@ use nilometer_hdf5::{
     nexus::DetectorDescription,
     tree::{ColumnElement, NumberType},
 };
+use nilometer_model::DECTRIS_LAYOUT;
 use nilometer_recording::journal::CONTENTS_MAX;
 use nilometer_storage::user_file::{self, UserFileError};
 
@@ -28,6 +29,26 @@ pub struct AskedFiles {
     pub per_file: bool,
     /// True if frames are in a scan.
     pub scan: bool,
+    /// True if chunks are smaller than frames.
+    pub tiles: bool,
+}
+
+impl AskedFiles {
+    /// Checks that the layout of DECTRIS allows the requested files. Files there follow each other in one directory.
+    ///
+    /// # Errors
+    /// The alternatives, in words.
+    pub fn check_for_dectris(self) -> Result<(), String> {
+        let AskedFiles { writers, kept, scan, tiles, .. } = self;
+        let why = match (writers > 1, kept, scan, tiles) {
+            (true, ..) => "needs one writer: name one --to, and leave --writers out",
+            (_, true, ..) => "keeps all frames: leave --keep out",
+            (_, _, true, _) => "has no scan: leave --scan, or scan of the instrument, out",
+            (.., true) => "has a chunk for each frame: leave --chunk, or chunk of the instrument, out",
+            (false, false, false, false) => return Ok(()),
+        };
+        Err(format!("--layout {DECTRIS_LAYOUT}: the layout of DECTRIS' file writer {why}"))
+    }
 }
 
 /// Errors of reading a layout.
@@ -94,7 +115,7 @@ impl UserLayout {
     /// # Errors
     /// The alternatives, in words.
     pub fn check(&self, asked: AskedFiles) -> Result<(), String> {
-        let AskedFiles { writers, kept, per_file, scan } = asked;
+        let AskedFiles { writers, kept, per_file, scan, .. } = asked;
         let why = match (writers > 1, kept, per_file, scan) {
             _ if !self.has_several_datasets() => return Ok(()),
             (true, ..) => "needs one writer: name one --to, and leave --writers out",
@@ -186,7 +207,7 @@ mod tests {
                    \"/g/e\" = { detector = true }\n";
         let two = UserLayout::of("a.toml", two.as_bytes()).expect("valid");
         assert_eq!(two.warnings(), Vec::<String>::new());
-        let plain = AskedFiles { writers: 1, kept: false, per_file: false, scan: false };
+        let plain = AskedFiles { writers: 1, kept: false, per_file: false, scan: false, tiles: false };
         assert_eq!(two.check(plain), Ok(()));
         for (asked, why) in [
             (AskedFiles { writers: 2, ..plain }, "name one --to"),
@@ -202,6 +223,16 @@ mod tests {
             );
             assert_eq!(UserLayout::of("a.toml", TOML.as_bytes()).expect("valid").check(asked), Ok(()));
         }
+        for (asked, why) in [
+            (AskedFiles { writers: 2, ..plain }, "name one --to"),
+            (AskedFiles { kept: true, ..plain }, "leave --keep out"),
+            (AskedFiles { scan: true, ..plain }, "leave --scan"),
+            (AskedFiles { tiles: true, ..plain }, "leave --chunk"),
+        ] {
+            let error = asked.check_for_dectris().expect_err(why);
+            assert!(error.starts_with("--layout dectris: ") && error.contains(why), "{error}");
+        }
+        assert_eq!(AskedFiles { per_file: true, ..plain }.check_for_dectris(), Ok(()));
         let one = format!("detector_data_destination = \"Kind\"\n{TOML}");
         let layout = UserLayout::of("a.toml", one.as_bytes()).expect("valid");
         assert!(layout.warnings()[0].contains("`Kind` has no effect"), "{layout:?}");

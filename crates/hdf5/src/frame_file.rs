@@ -28,11 +28,13 @@ pub struct Hdf5FileOptions {
     /// Each of several datasets counts its own frames from 0, and has its own length. Otherwise a frame has the
     /// same index in all datasets.
     pub apart: bool,
+    /// Number of the first image in the file, from 1, for attributes that state it from the start.
+    pub first_image: Option<u64>,
 }
 
 impl Default for Hdf5FileOptions {
     fn default() -> Self {
-        Hdf5FileOptions { watched: true, begin: 0, apart: false }
+        Hdf5FileOptions { watched: true, begin: 0, apart: false, first_image: None }
     }
 }
 
@@ -104,7 +106,7 @@ impl Hdf5File {
             let create = || ffi::H5Fcreate(name.as_ptr(), ffi::H5F_ACC_TRUNC, creation.id(), access.id());
             Handle::of(while_opening(&image, create), what)?
         };
-        let mut planted = Planted::default();
+        let mut planted = Planted { first_image: options.first_image, ..Planted::default() };
         planted.group(file.id(), "", tree, WriteTime::Opening)?;
         plant::hard_links(file.id(), "", tree)?;
         if options.watched {

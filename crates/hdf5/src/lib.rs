@@ -14,6 +14,7 @@ mod frame_file;
 mod frame_times;
 mod handle;
 mod image;
+mod image_numbers;
 pub mod layout;
 mod members;
 pub mod nexus;

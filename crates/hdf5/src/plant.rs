@@ -11,8 +11,8 @@ use crate::{
     },
     prepared::Prepared,
     tree::{
-        DatasetContent, FrameColumn, FramesShape, TreeAttribute, TreeDataset, TreeGroup, TreeNode, TreeValue,
-        VirtualDataset, WriteTime,
+        DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup,
+        TreeNode, TreeValue, VirtualDataset, WriteTime,
     },
 };
 
@@ -28,6 +28,8 @@ pub(crate) struct GrowingDataset<D> {
 pub(crate) struct Planted {
     pub(crate) frames: Vec<GrowingDataset<FramesShape>>,
     pub(crate) columns: Vec<GrowingDataset<FrameColumn>>,
+    /// Number of the first image in the file, from 1, if somebody knows it.
+    pub(crate) first_image: Option<u64>,
 }
 
 /// Frames per chunk of a column: a page of 8-byte numbers.
@@ -131,6 +133,8 @@ impl Planted {
         }
         match &dataset.content {
             DatasetContent::Frames(shape) => {
+                let numbered = self.numbered(dataset);
+                attributes(handle.id(), path, &numbered, WriteTime::Opening)?;
                 self.frames.push(GrowingDataset { handle, description: shape.clone() });
             }
             DatasetContent::Column(column) => {
@@ -139,6 +143,15 @@ impl Planted {
             DatasetContent::Value(..) | DatasetContent::Virtual(_) => {}
         }
         Ok(())
+    }
+}
+
+impl Planted {
+    /// The attributes of a dataset that state the number of the first image in the file.
+    fn numbered(&self, dataset: &TreeDataset) -> Vec<TreeAttribute> {
+        let Some(first) = self.first_image else { return Vec::new() };
+        let wanting = dataset.attributes.iter().filter(|attribute| attribute.is_first_image());
+        wanting.map(|attribute| TreeAttribute::new(&attribute.name, NumberArray::uint(first))).collect()
     }
 }
 
@@ -189,7 +202,8 @@ fn open(at: hid_t, path: &str, member: &str) -> Result<Handle, Hdf5Error> {
 }
 
 fn attributes(at: hid_t, path: &str, attributes: &[TreeAttribute], when: WriteTime) -> Result<(), Hdf5Error> {
-    for attribute in attributes.iter().filter(|attribute| attribute.when == when) {
+    let due = attributes.iter().filter(|attribute| attribute.when == when && !attribute.is_first_image());
+    for attribute in due {
         let text = name(&attribute.name)?;
         let what = || format!("make the attribute {} of {path}", attribute.name);
         let value = Prepared::of(&attribute.value, path)?;

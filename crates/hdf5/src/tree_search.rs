@@ -22,6 +22,12 @@ impl TreeGroup {
         found
     }
 
+    /// Frames of an image: 1, or the number of channels, which are the dimension before those of a frame.
+    pub fn frames_of_image(&self) -> u64 {
+        let scan = self.frames().into_iter().next().map(|(_, shape)| shape.scan.iter().product::<u64>());
+        scan.unwrap_or(1).max(1)
+    }
+
     /// The columns, each with its path, in the order of the tree.
     pub fn columns(&self) -> Vec<(String, &FrameColumn)> {
         let mut found = Vec::new();

@@ -196,7 +196,7 @@ fn read_ahead(whole: &Arc<RecordingView>, over: &AtomicBool, pieces: &SyncSender
             if pieces.send(bytes).is_err() {
                 break;
             }
-        } else if whole.is_over() || quiet > QUIET {
+        } else if whole.is_complete() || quiet > QUIET {
             break;
         } else {
             thread::sleep(LOOK);

@@ -19,6 +19,7 @@ mod ingest;
 mod instrument;
 mod invalid;
 mod locks;
+mod metrics_text;
 mod moment;
 mod mpi_io;
 mod network;
@@ -59,6 +60,7 @@ pub use ingest::{Goal, Ingest, PacketTotals, ReaderTotals, STALLS_MOST, SentPack
 pub use instrument::{Format, Instrument, InstrumentError, PixelType};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
 pub use locks::LocksSeen;
+pub use metrics_text::MetricsText;
 pub use moment::{Moment, MomentError};
 pub use mpi_io::{MpiIoHints, MpiIoImplementation, MpiIoInForce};
 pub use network::{
@@ -68,18 +70,18 @@ pub use network::{
 };
 pub use packets::Packets;
 pub use phase::Phase;
-pub use picture::{BeamPixel, COUNT_CUTOFF, CbfHeader, Picture};
+pub use picture::{BeamPixel, COUNT_CUTOFF, CbfHeader, Picture, RotationAngle};
 pub use plugin_filter::PluginFilter;
 pub use ranks::{RankPart, RankSample};
 pub use readers::Readers;
 pub use reading_way::{FrameBlock, ReadingWay};
-pub use recording_layout::{FrameShape, RecordingLayout};
+pub use recording_layout::{DECTRIS_FRAMES_PER_FILE, DECTRIS_LAYOUT, FrameShape, RecordingLayout};
 pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};
 pub use seed::{RandomStream, Seed};
 pub use series::{Bin, Level, Levels, Series};
 pub use storage_room::{StorageRoom, rounded_down};
-pub use storing::{ChunkNumber, Storing, StoringKind};
+pub use storing::{ChunkNumber, FileNames, Storing, StoringKind};
 pub use target::{
     BlockLayer, BlockLayerKind, Capabilities, Capability, DirectIo, FeatureBasis, FeatureFinding,
     FileSystemKind, FileSystemSpace, NotExpected, RunHandle, StorageFeature, StorageProfile, StripeControl,

@@ -38,6 +38,53 @@ pub struct CbfHeader {
     /// The point where the beam would hit the detector: `Beam_xy`, in pixels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beam_center: Option<BeamPixel>,
+    /// The angle of the rotation at the start of the first picture: `Start_angle`, in degrees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_angle: Option<RotationAngle>,
+    /// The angle from the start of a picture to that of the next: `Angle_increment`, in degrees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub angle_increment: Option<RotationAngle>,
+}
+
+/// An angle, in millionths of a degree. Instruments write it in degrees: `0.1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct RotationAngle(i64);
+
+/// Millionths in a degree, and the largest angle.
+const MILLIONTHS: f64 = 1e6;
+const DEGREES_MAX: f64 = 1e9;
+
+impl TryFrom<f64> for RotationAngle {
+    type Error = String;
+
+    fn try_from(degrees: f64) -> Result<Self, String> {
+        if degrees.is_nan() || degrees.abs() > DEGREES_MAX {
+            return Err(
+                "start_angle and angle_increment: write numbers of degrees, each at most 1000000000".into()
+            );
+        }
+        Ok(RotationAngle((degrees * MILLIONTHS).round() as i64))
+    }
+}
+
+impl From<RotationAngle> for f64 {
+    fn from(angle: RotationAngle) -> Self {
+        angle.degrees()
+    }
+}
+
+impl RotationAngle {
+    /// In degrees.
+    pub fn degrees(self) -> f64 {
+        self.0 as f64 / MILLIONTHS
+    }
+
+    /// The angle after `pictures` pictures with this increment.
+    fn after(self, pictures: u64, increment: RotationAngle) -> Self {
+        let turned = increment.0.saturating_mul(pictures.try_into().unwrap_or(i64::MAX));
+        RotationAngle(self.0.saturating_add(turned))
+    }
 }
 
 /// A point on the detector or beside it, in hundredths of a pixel from the outer corner of the first one. Instruments
@@ -125,7 +172,12 @@ impl fmt::Display for CbfHeader {
             let [x, y] = beam.into();
             format!("beam at {x}, {y}")
         });
-        let said = [distance, wavelength, time, period, pixel, sensor, beam];
+        let angle = |name: &str, angle: Option<RotationAngle>| {
+            angle.map(|angle| format!("{name} {} degrees", angle.degrees()))
+        };
+        let start = angle("rotation from", self.start_angle);
+        let step = angle("a picture turns", self.angle_increment);
+        let said = [distance, wavelength, time, period, pixel, sensor, beam, start, step];
         let said: Vec<_> = said.into_iter().flatten().collect();
         f.write_str(&said.join(", "))
     }
@@ -160,6 +212,8 @@ impl Picture {
             pixel_size: None,
             sensor_thickness: None,
             beam_center: None,
+            start_angle: None,
+            angle_increment: None,
         };
         Picture { rows, columns, header, count_cutoff: COUNT_CUTOFF }
     }
@@ -167,6 +221,15 @@ impl Picture {
     /// Pixels in all.
     pub const fn pixels(&self) -> usize {
         self.rows * self.columns
+    }
+
+    /// The picture with this number, from 0, of a series that begins with this one: its rotation has gone on.
+    #[must_use]
+    pub fn of_number(&self, number: u64) -> Picture {
+        let CbfHeader { start_angle, angle_increment, .. } = self.header;
+        let increment = angle_increment.unwrap_or_default();
+        let start_angle = start_angle.map(|start| start.after(number, increment));
+        Picture { header: CbfHeader { start_angle, ..self.header }, ..*self }
     }
 
     /// The lines of the mini header for these values, in the order of a Pilatus.
@@ -178,6 +241,9 @@ impl Picture {
             let [x, y] = beam.into();
             format!("# Beam_xy ({x:.2}, {y:.2}) pixels\r\n")
         });
+        let angle = |name: &str, angle: Option<RotationAngle>| {
+            angle.map(|angle| format!("# {name} {:.4} deg.\r\n", angle.degrees()))
+        };
         let lines = [
             Some(format!("# Pixel_size {pixel}e-6 m x {pixel}e-6 m\r\n")),
             sensor.map(|length| format!("# Silicon sensor, thickness {:.6} m\r\n", length.metres())),
@@ -187,6 +253,8 @@ impl Picture {
             wavelength.map(|length| format!("# Wavelength {:.5} A\r\n", length.angstrom())),
             detector_distance.map(|length| format!("# Detector_distance {:.5} m\r\n", length.metres())),
             beam,
+            angle("Start_angle", self.header.start_angle),
+            angle("Angle_increment", self.header.angle_increment),
         ];
         lines.into_iter().flatten().collect()
     }
@@ -208,6 +276,8 @@ mod tests {
             pixel_size: "75 um".parse().ok(),
             sensor_thickness: "450 um".parse().ok(),
             beam_center: BeamPixel::try_from([737.5, -2.25]).ok(),
+            start_angle: RotationAngle::try_from(90.0).ok(),
+            angle_increment: RotationAngle::try_from(0.1).ok(),
         };
         let picture = Picture { header, ..Picture::new(2, 3) };
         assert_eq!(
@@ -215,12 +285,18 @@ mod tests {
             "# Pixel_size 75e-6 m x 75e-6 m\r\n# Silicon sensor, thickness 0.000450 m\r\n\
              # Exposure_time 0.0030000 s\r\n# Exposure_period 0.0080000 s\r\n# Count_cutoff 1048575 counts\r\n\
              # Wavelength 1.03320 A\r\n# Detector_distance 0.20000 m\r\n\
-             # Beam_xy (737.50, -2.25) pixels\r\n"
+             # Beam_xy (737.50, -2.25) pixels\r\n# Start_angle 90.0000 deg.\r\n# Angle_increment 0.1000 deg.\r\n"
+        );
+        let later = picture.of_number(3).header_lines();
+        assert!(
+            later.ends_with("# Start_angle 90.3000 deg.\r\n# Angle_increment 0.1000 deg.\r\n"),
+            "{later}"
         );
         assert_eq!(
             header.to_string(),
             "detector distance 0.2 m, wavelength 1.0332 A, exposure time 3 ms, exposure period 8 ms, \
-             pixels of 75 um, silicon of 450 um, beam at 737.5, -2.25"
+             pixels of 75 um, silicon of 450 um, beam at 737.5, -2.25, rotation from 90 degrees, \
+             a picture turns 0.1 degrees"
         );
     }
 }

@@ -3,12 +3,13 @@
 //! It is the table `[recording]` of an instrument's file; plans and the command line can override it. It
 //! never changes the frames that the instrument delivers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, ChunkShape, Format, FrameCompression, PixelType, ScanShape, Storing, frame_cut::sides_text,
+    Bytes, ChunkShape, FileNames, Format, FrameCompression, PixelType, ScanShape, Storing,
+    frame_cut::sides_text,
 };
 
 /// How a recording stores its frames: files, format, compression and chunks.
@@ -37,7 +38,7 @@ pub struct RecordingLayout {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoders: Option<u32>,
     /// A file in XML or TOML that describes the other content of HDF5 files. A relative path starts at the
-    /// directory of the instrument's file. `None` means NeXus.
+    /// directory of the instrument's file. `dectris` means the files of DECTRIS' file writer, `None` NeXus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layout: Option<PathBuf>,
 }
@@ -61,7 +62,26 @@ const HDF5_DIMENSIONS_MAX: usize = 24;
 /// The most encoder threads; more would only wait for each other.
 const ENCODERS_MAX: u32 = 1024;
 
+/// The layout with the files of DECTRIS' file writer, as instruments and the command line name it.
+pub const DECTRIS_LAYOUT: &str = "dectris";
+/// Frames in a file of that layout, as DECTRIS' file writer has them unless its user changes `nimages_per_file`.
+pub const DECTRIS_FRAMES_PER_FILE: u64 = 1000;
+
 impl RecordingLayout {
+    /// The pattern of the names of files.
+    pub fn names(&self) -> FileNames {
+        let is_dectris = self.layout.as_deref().is_some_and(|layout| layout == Path::new(DECTRIS_LAYOUT));
+        if is_dectris && self.format == Format::Hdf5 { FileNames::Dectris } else { FileNames::Recorder }
+    }
+
+    /// Fills files as their layout requires: in that of DECTRIS each has the same number of frames.
+    pub fn fill_files(&mut self) {
+        if self.names() == FileNames::Dectris {
+            self.storing = Storing::Files;
+            self.frames_per_file.get_or_insert(DECTRIS_FRAMES_PER_FILE);
+        }
+    }
+
     /// Refuses settings that make no sense for such frames; the message says how to correct it.
     pub fn check(&self, frame: FrameShape<'_>) -> Result<(), String> {
         let file = self.frames_per_file.map(|frames| frames.saturating_mul(frame.size.0));

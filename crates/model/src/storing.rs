@@ -28,6 +28,16 @@ pub enum Storing {
     Positions,
 }
 
+/// The pattern of the names of a recording's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileNames {
+    /// The names that [`Storing`] describes.
+    #[default]
+    Recorder,
+    /// The names that DECTRIS' file writer gives: `<name>_data_000001.h5` and on, below `<name>_master.h5`.
+    Dectris,
+}
+
 /// The properties of a way of storing, for code that treats all ways alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoringKind {

@@ -274,6 +274,13 @@ impl ByteRate {
 }
 
 impl Length {
+    /// A length of metres. `None` if it is not above 0, or too long.
+    pub fn from_metres(metres: f64) -> Option<Self> {
+        let femtometres = (metres * 1e15).round();
+        #[expect(clippy::cast_sign_loss, reason = "it is at least 1")]
+        (femtometres >= 1.0 && femtometres < 1e18).then_some(Length(femtometres as u64))
+    }
+
     /// In metres.
     pub fn metres(self) -> f64 {
         self.0 as f64 / 1e15

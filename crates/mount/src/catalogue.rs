@@ -7,17 +7,17 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::SystemTime,
 };
 
 use nilometer_recording::{
     reader::{OpenError, Recording, Trust, Unreadable, journals_below, with_below},
-    view::{Extent, RecordingView},
+    view::{Extent, LimitError, Limits, RecordingView},
 };
 
-use crate::{MountReaders, crew::Crew, entry::Entry};
+use crate::{MountError, MountReaders, crew::Crew, entry::Entry};
 
 /// The list of recordings, updated while it is mounted.
 #[derive(Debug)]
@@ -33,6 +33,10 @@ pub(crate) struct Catalogue {
     /// Unreadable journals that have not been reported yet, and why.
     unreadable: Mutex<Vec<String>>,
     readers: MountReaders,
+    /// The part of each recording to show.
+    limits: Limits,
+    /// True once a recording without the part was reported. One in progress may get it.
+    told_outside: AtomicBool,
 }
 
 /// The files, in the order in which they were found, with indices by name and by recording.
@@ -71,7 +75,11 @@ const FOR_NEW: u64 = 20;
 
 impl Catalogue {
     /// Finds the recordings in these directories and their subdirectories.
-    pub(crate) fn new(directories: &[PathBuf], readers: MountReaders) -> Result<Self, OpenError> {
+    pub(crate) fn new(
+        directories: &[PathBuf],
+        limits: Limits,
+        readers: MountReaders,
+    ) -> Result<Self, MountError> {
         let catalogue = Catalogue {
             directories: directories.to_vec(),
             journals: Mutex::default(),
@@ -81,8 +89,11 @@ impl Catalogue {
             told: Mutex::default(),
             unreadable: Mutex::default(),
             readers,
+            limits,
+            told_outside: AtomicBool::new(false),
         };
-        catalogue.find()?;
+        let outside = catalogue.find()?;
+        outside.map_or(Ok(()), Err)?;
         Ok(catalogue)
     }
 
@@ -131,7 +142,7 @@ impl Catalogue {
         if self.looks.fetch_add(1, Ordering::Relaxed) % FOR_NEW == FOR_NEW - 1 && self.finder.is_done() {
             let catalogue = self.clone();
             // A missing disk has no news.
-            self.finder.ask(Box::new(move || drop(catalogue.find())));
+            self.finder.ask(Box::new(move || catalogue.find_more()));
         }
         for (number, entry) in self.entries().all.iter().enumerate() {
             if entry.is_to_be_looked_at() && entry.looks.is_done() {
@@ -142,8 +153,18 @@ impl Catalogue {
         }
     }
 
-    /// Adds recordings that are new and have content, and new journals of known ones.
-    fn find(&self) -> Result<(), OpenError> {
+    /// Adds recordings and journals as [`Catalogue::find`] does, and reports the first recording without the part.
+    fn find_more(&self) {
+        if let Ok(Some(outside)) = self.find()
+            && !self.told_outside.swap(true, Ordering::Relaxed)
+        {
+            self.unreadable().push(outside.to_string());
+        }
+    }
+
+    /// Adds recordings that are new and have content, and new journals of known ones. Returns why the first
+    /// recording without the part has none.
+    fn find(&self) -> Result<Option<LimitError>, OpenError> {
         let directories = with_below(&self.directories)?;
         let mut journals = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
         let news = journals.news(journals_below(&directories));
@@ -151,14 +172,17 @@ impl Catalogue {
         journals.passed_over.extend(news);
         let (recordings, unreadable) = Recording::open_journals(&paths, &directories, Trust::Acknowledged);
         self.note(&unreadable);
+        let mut outside = None;
         for recording in recordings {
             self.note(&recording.unreadable);
             let own: Vec<_> = (0..recording.index.heads.len()).map(|lane| recording.journal(lane)).collect();
-            if self.show(recording, &own) {
-                journals.shown.extend(own);
+            match self.show(recording, &own) {
+                Ok(true) => journals.shown.extend(own),
+                Ok(false) => {}
+                Err(error) => outside = outside.or(Some(error)),
             }
         }
-        Ok(())
+        Ok(outside)
     }
 
     fn unreadable(&self) -> MutexGuard<'_, Vec<String>> {
@@ -171,19 +195,20 @@ impl Catalogue {
     }
 
     /// Shows a recording with these journals. Returns false if it has no content yet.
-    fn show(&self, recording: Recording, journals: &[PathBuf]) -> bool {
+    fn show(&self, recording: Recording, journals: &[PathBuf]) -> Result<bool, LimitError> {
         let id = recording.head().recording;
         if let Some(entry) = self.of_recording(id) {
             let directories: Vec<_> =
                 journals.iter().filter_map(|path| path.parent()).map(Path::to_owned).collect();
             entry.look_in(&directories);
-            return true;
+            return Ok(true);
         }
         let has_frames = !recording.index.frames.is_empty();
         if has_frames {
-            self.add(Arc::new(RecordingView::new(recording, Extent::Mark)), id);
+            let whole = RecordingView::new(recording, Extent::Mark).limited(&self.limits)?;
+            self.add(Arc::new(whole), id);
         }
-        has_frames
+        Ok(has_frames)
     }
 
     fn of_recording(&self, recording: u64) -> Option<Arc<Entry>> {

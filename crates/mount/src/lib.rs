@@ -29,7 +29,10 @@ use std::{
 };
 
 use fuser::{BackgroundSession, Config, MountOption, Notifier, Session, SessionACL};
-use nilometer_recording::reader::OpenError;
+use nilometer_recording::{
+    reader::OpenError,
+    view::{LimitError, Limits},
+};
 
 use catalogue::{Catalogue, Forget};
 use files::{Files, inode};
@@ -40,6 +43,9 @@ pub enum MountError {
     /// The recordings can't be opened.
     #[error(transparent)]
     Recordings(#[from] OpenError),
+    /// A recording does not have the part.
+    #[error(transparent)]
+    Part(#[from] LimitError),
     /// There are no recordings.
     #[error(
         "no recording in {0} or in the directories there: name directories of recordings, or those above them"
@@ -91,10 +97,16 @@ const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Mounted {
-    /// Mounts all recordings in these directories and their subdirectories on an empty directory.
-    pub fn new(directories: &[PathBuf], at: &Path, readers: MountReaders) -> Result<Self, MountError> {
+    /// Mounts all recordings in these directories and their subdirectories on an empty directory, and shows of
+    /// each the part between the limits.
+    pub fn new(
+        directories: &[PathBuf],
+        limits: Limits,
+        at: &Path,
+        readers: MountReaders,
+    ) -> Result<Self, MountError> {
         check(at)?;
-        let catalogue = Arc::new(Catalogue::new(directories, readers)?);
+        let catalogue = Arc::new(Catalogue::new(directories, limits, readers)?);
         if catalogue.is_empty() {
             let names: Vec<_> = directories.iter().map(|path| path.display().to_string()).collect();
             return Err(MountError::Nothing(names.join(", ")));

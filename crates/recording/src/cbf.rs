@@ -92,13 +92,21 @@ pub const fn size_max(pixels: u64) -> u64 {
     byte_offset::encoded_max(pixels) + PADDING as u64 + 3000
 }
 
-/// Writes the CBF file of a picture whose pixels [`byte_offset`] packed. Panics if `file` lacks room.
+/// The detector of simulated pictures.
+const SIMULATED: &str = "PILATUS, simulated";
+
+/// Writes the CBF file of a simulated picture whose pixels [`byte_offset`] packed. Panics if `file` lacks room.
 pub fn put(name: &str, picture: &Picture, packed: &[u8], file: &mut impl Write) {
+    put_of(SIMULATED, name, picture, packed, file);
+}
+
+/// Does the same for a picture of this detector, whose name has no line break.
+pub fn put_of(detector: &str, name: &str, picture: &Picture, packed: &[u8], file: &mut impl Write) {
     let digest = BASE64_STANDARD.encode(Md5::digest(packed));
     let size = packed.len();
     let count = picture.pixels();
     let Picture { rows: height, columns: width, .. } = *picture;
-    let header = header(name, picture);
+    let header = header(detector, name, picture);
     let lines = format!(
         "{header}_array_data.data\r\n;\r\n{BOUNDARY}\r\n\
          Content-Type: application/octet-stream;\r\n     conversions=\"{CONVERSION}\"\r\n\
@@ -115,11 +123,11 @@ pub fn put(name: &str, picture: &Picture, packed: &[u8], file: &mut impl Write) 
 }
 
 /// Returns the beginning of the data block, with the mini header.
-fn header(name: &str, picture: &Picture) -> String {
+fn header(detector: &str, name: &str, picture: &Picture) -> String {
     format!(
         "###CBF: VERSION 1.5, Nilometer {version}\r\n\r\ndata_{name}\r\n\r\n\
          _array_data.header_convention \"PILATUS_1.2\"\r\n_array_data.header_contents\r\n;\r\n\
-         # Detector: PILATUS, simulated\r\n{lines};\r\n\r\n",
+         # Detector: {detector}\r\n{lines};\r\n\r\n",
         version = env!("CARGO_PKG_VERSION"),
         lines = picture.header_lines(),
     )

@@ -9,7 +9,7 @@
 //! Kinds, with their numbers in order:
 //!
 //! - 1 head: recording; lane (low 32 bits) and lanes (high); frame size; stride; frames a file. The last number
-//!   has the version (8; low 32 bits), storing (next 16) and format (high 16).
+//!   has the version (8; low 32 bits), storing (next 16), format (next 15) and the pattern of names (the highest).
 //! - 3 durable: frames in earlier records, in files up to this number, survive the loss of power.
 //! - 4 removed: the writer removed the file of this number to make room, or is about to overwrite it.
 //! - 5 end: 1 if the whole recording ended in order, 0 if only this lane did; the number of due frames. The last
@@ -46,6 +46,9 @@
 //!
 //! Values of *format*: 0 bytes of frames, 1 CBF, 2 VDIF, 3 Mark5B, 4 HDF5.
 //!
+//! Values of the *pattern of names*: 0 the recorder's, 1 that of DECTRIS. Programs that know only 0 take a journal
+//! with 1 for damaged.
+//!
 //! Values of *encoding*:
 //!
 //! - 0: the bytes of the frame
@@ -78,7 +81,7 @@ pub use extent::{Encoding, FrameExtent};
 pub use limits::*;
 pub use record::{JOURNAL_VERSION, RECORD, UnreadVersion, prefix};
 
-use nilometer_model::{ChunkNumber, Format, PluginFilter, Storing};
+use nilometer_model::{ChunkNumber, FileNames, Format, PluginFilter, Storing};
 use nilometer_storage::process::BootId;
 
 use crate::{Due, Gap, instrument::Origin};
@@ -183,6 +186,8 @@ pub struct Head {
     pub storing: Storing,
     /// Format of a frame in its file.
     pub format: Format,
+    /// Pattern of the names of its files.
+    pub names: FileNames,
 }
 
 impl Head {
@@ -205,6 +210,11 @@ impl Head {
         }
     }
 
+    /// Returns the name of the file over all files of frames, if it is there from the start.
+    pub fn growing_master_name(&self, name: &str) -> Option<String> {
+        (self.names == FileNames::Dectris).then(|| format!("{name}_master.{}", self.format.suffix()))
+    }
+
     /// True if each frame is a picture in a file of its own.
     fn is_pictures(&self) -> bool {
         self.format == Format::Cbf && self.frames_per_file == 1
@@ -216,6 +226,9 @@ impl Head {
             Some(ChunkNumber::Position) if self.is_pictures() => {
                 // Programs count pictures from 1 and find them by a template: `NAME_?????.cbf`.
                 format!("{name}_{:05}.{}", u64::from(number) + 1, self.format.suffix())
+            }
+            Some(ChunkNumber::Position) if self.names == FileNames::Dectris => {
+                format!("{name}_data_{:06}.{}", u64::from(number) + 1, self.format.suffix())
             }
             Some(ChunkNumber::Position) => format!("{name}.{number:08}.{}", self.format.suffix()),
             // VLBI recorders use such names.
@@ -305,11 +318,14 @@ mod tests {
             frames_per_file: 1,
             storing: Storing::Positions,
             format: Format::Cbf,
+            names: FileNames::default(),
         };
         assert_eq!(head.chunk_name("scan", 0), "scan_00001.cbf");
         assert_eq!(head.chunk_name("scan", 99_999), "scan_100000.cbf");
         let other = Head { format: Format::Hdf5, ..head };
         assert_eq!(other.chunk_name("scan", 0), "scan.00000000.h5");
+        let other = Head { names: FileNames::Dectris, ..other };
+        assert_eq!(other.chunk_name("scan", 0), "scan_data_000001.h5");
     }
 
     fn journal() -> Vec<u8> {
@@ -322,6 +338,7 @@ mod tests {
             frames_per_file: 7,
             storing: Storing::Shared,
             format: Format::Cbf,
+            names: FileNames::Dectris,
         };
         let sender = GapSender::new(3, Some(([10, 0, 0, 2], 46_227).into()));
         let entries = [

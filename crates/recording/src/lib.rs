@@ -9,6 +9,7 @@
 
 pub mod cbf;
 pub mod chunk;
+pub mod copy;
 mod due;
 mod gap;
 pub mod instrument;

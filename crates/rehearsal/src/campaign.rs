@@ -11,7 +11,8 @@ use nilometer_acquisition::{
 };
 use nilometer_campaign::{Pass, sample_of};
 use nilometer_model::{
-    Bytes, Format, Goal, Histogram, Instrument, Nanos, Phase, ReaderTotals, Storing, sustained::step,
+    Bytes, FileNames, Format, Goal, Histogram, Instrument, Nanos, Phase, ReaderTotals, Storing,
+    sustained::step,
 };
 use nilometer_plan::{Cell, Key, Measured, RecordingRun, Results};
 use nilometer_recording::journal::Head;
@@ -147,6 +148,7 @@ pub fn layout() -> RawLayout {
         frames_per_file: FRAMES_PER_FILE,
         storing: Storing::Files,
         format: Format::Raw,
+        names: FileNames::default(),
     };
     RawLayout { keep: Some(4), ..RawLayout::suited("n_0".into(), head, true) }
 }

@@ -1,8 +1,8 @@
 //! Records beside each other as a document.
 
 use nilometer_analysis::{
-    AlignedCell, AlignedNetwork, AlignedRecording, AlignedStage, AlignedTraffic, RecordsCompared, RunPoint,
-    RunSequence, SubjectPair, TargetHistory, effect::Effect, letter,
+    AlignedCell, AlignedNetwork, AlignedRecording, AlignedStage, AlignedTraffic, RateUnit, RecordsCompared,
+    RunPoint, RunSequence, SubjectPair, TargetHistory, effect::Effect, letter,
 };
 
 use crate::{
@@ -27,6 +27,8 @@ const FIGURE: usize = 17;
 const AGAINST: usize = 15;
 /// Limit on the number of runs shown in a terminal.
 const RUNS_MOST: usize = 20;
+/// Percent. An interval that is wider has this bound instead of a figure.
+const SPREAD_MOST: f64 = 100.0;
 /// Characters of the longest bar of a terminal.
 const BAR_MOST: usize = 30;
 /// Longer tables start closed.
@@ -196,19 +198,27 @@ fn runs(compared: &RecordsCompared<'_>, sequence: &RunSequence) -> Vec<Block> {
         Column::figure("±"),
         Column::new(Role::Name, "").ranked(1),
     ];
-    let rows = sequence.points[hidden..].iter().map(|point| run(compared, sequence, point, most));
+    let shown = &sequence.points[hidden..];
+    let unit = RateUnit::shared(sequence.quantity, shown.iter().map(RunPoint::rate));
+    let rows = shown.iter().map(|point| run(compared, unit, point, most));
     blocks.push(Block::Table(Table { columns, rows: rows.collect() }));
     blocks
 }
 
-fn run(compared: &RecordsCompared<'_>, sequence: &RunSequence, point: &RunPoint, most: f64) -> Row {
+fn run(compared: &RecordsCompared<'_>, unit: RateUnit, point: &RunPoint, most: f64) -> Row {
     let started: String =
         compared.results(point.subject).started.replace('T', " ").chars().take(16).collect();
-    let half = point.half.map_or_else(String::new, |half| format!("±{:>3.0} %", 100.0 * half.exp_m1()));
+    let half = point.half.map_or_else(String::new, spread);
     #[expect(clippy::cast_sign_loss, reason = "a share is not negative")]
     let bar = ((point.log - most).exp() * BAR_MOST as f64).round() as usize;
-    let rate = sequence.quantity.show(point.rate());
+    let rate = unit.show(point.rate());
     Row::of([letter(point.subject), started, rate, half, "#".repeat(bar)].map(Cell::new))
+}
+
+/// Half an interval in percent. A wider one only shows that the repeats of the run disagree.
+fn spread(half: f64) -> String {
+    let percent = 100.0 * half.exp_m1();
+    if percent > SPREAD_MOST { format!("> {SPREAD_MOST:.0} %") } else { format!("±{percent:>3.0} %") }
 }
 
 fn answered(compared: &RecordsCompared<'_>, detail: Detail) -> Vec<Section> {

@@ -1,6 +1,6 @@
 //! The growth of a workload with the number of elements that run it at once, in words and as rows of a table.
 
-use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, OddElement, effect::Effect, letter};
+use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, OddElement, RateUnit, effect::Effect, letter};
 
 use super::words;
 
@@ -23,16 +23,25 @@ pub(super) fn heading(growth: &ElementGrowth) -> String {
 
 /// Makes the row for one number of elements, with texts in the order of [`COLUMNS`].
 pub(super) fn row(growth: &ElementGrowth, at: &AtOnce) -> [String; 4] {
-    let rate = at.rate.as_ref().map(|rate| {
-        format!("{} {}", growth.quantity.show(rate.mean), words::interval(rate)).trim_end().to_owned()
-    });
-    let ceiling = at.ceiling.map(|ceiling| growth.quantity.show(ceiling));
+    let unit = unit(growth);
+    let rate = at
+        .rate
+        .as_ref()
+        .map(|rate| format!("{} {}", unit.show(rate.mean), words::interval(rate)).trim_end().to_owned());
+    let ceiling = at.ceiling.map(|ceiling| unit.show(ceiling));
     [
         at.count().to_string(),
         rate.unwrap_or_else(|| "INVALID".into()),
         at.share.as_ref().map_or_else(|| words::NONE.into(), share),
         ceiling.unwrap_or_else(|| words::NONE.into()),
     ]
+}
+
+/// The unit that all numbers of elements share.
+fn unit(growth: &ElementGrowth) -> RateUnit {
+    let rates =
+        growth.counts.iter().flat_map(|at| at.rate.map(|rate| rate.mean).into_iter().chain(at.ceiling));
+    RateUnit::shared(growth.quantity, rates)
 }
 
 /// An interval's end above this share, in percent, only shows that little is certain.

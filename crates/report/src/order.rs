@@ -12,6 +12,7 @@ use crate::{
 enum Finding {
     Missing,
     Answer,
+    Headline,
     Stages,
     Recordings,
     Packets,
@@ -43,7 +44,7 @@ impl Finding {
     }
 }
 
-const COUNT: usize = 17;
+const COUNT: usize = 18;
 
 /// In a terminal the answers come last, where the reader sees them.
 const ANSWERS_LAST: [Finding; COUNT] = [
@@ -64,12 +65,14 @@ const ANSWERS_LAST: [Finding; COUNT] = [
     Finding::Verdicts,
     Finding::Acceptance,
     Finding::Answer,
+    Finding::Headline,
 ];
 
 /// On a page the answers come first.
 const ANSWERS_FIRST: [Finding; COUNT] = [
     Finding::Missing,
     Finding::Answer,
+    Finding::Headline,
     Finding::Acceptance,
     Finding::Verdicts,
     Finding::Recordings,
@@ -153,6 +156,7 @@ fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -> Vec<Secti
     match finding {
         Finding::Missing => sections::missing(study),
         Finding::Answer => sections::answer(study),
+        Finding::Headline => sections::headline(study, detail),
         Finding::Recordings => sections::recordings(study),
         Finding::Numbers => sections::numbers(study),
         Finding::Machines => sections::machines(study),

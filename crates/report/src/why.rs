@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use nilometer_analysis::{CellOutcome, Quantity, Study, StudyRecording, StudyStage, Verdict};
+use nilometer_analysis::{CellOutcome, Quantity, RateUnit, Study, StudyRecording, StudyStage, Verdict};
 use nilometer_model::{
     Goal,
     statistics::{CONFIDENCE, Summary, student},
@@ -75,7 +75,7 @@ fn keys(study: &Study<'_>) -> Vec<String> {
 
 fn of_figure(study: &Study<'_>, stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Section {
     let quantity = stage.quantity(outcome);
-    let figure = words::rate_or_bound(outcome, quantity);
+    let figure = words::rate_or_bound(outcome, RateUnit::own(quantity));
     let mut blocks = vec![Block::soft(describe(study, outcome)), Block::Table(samples(outcome, quantity))];
     blocks.push(Block::list(formula(outcome, quantity)));
     let again = made_again(study, outcome);
@@ -129,7 +129,7 @@ fn used(measured: &Measured) -> Cell {
 /// Shows the calculation of the mean and its interval from the samples used.
 fn formula(outcome: &CellOutcome<'_>, quantity: Quantity) -> Vec<String> {
     let Some(summary) = outcome.summary(quantity) else {
-        let bound = words::at_least(outcome, quantity);
+        let bound = words::at_least(outcome, RateUnit::own(quantity));
         let none = "no sample can be used, so there is no mean".to_owned();
         let bound = bound.map(|bound| {
             format!("{bound} follows from the samples in which only the tool itself waited for a processor: their mean")

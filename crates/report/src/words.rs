@@ -4,7 +4,8 @@ use nilometer_model::{FileSystemKind, FilesSeen, LocksSeen, Phase, Sample, stati
 use nilometer_plan::{Results, TargetEntry};
 
 use nilometer_analysis::{
-    AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, Reason, Study, StudyStage, Verdict, letter,
+    AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, RateUnit, Reason, Study, StudyStage, Verdict,
+    letter,
 };
 
 use crate::document::{Cell, Tone};
@@ -29,33 +30,93 @@ pub(super) fn interval(summary: &Summary) -> String {
 }
 
 /// Returns the mean with its interval, or `None` if no repeat is valid.
-pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
-    let summary = outcome.summary(quantity)?;
-    Some(format!("{} {}", quantity.show(summary.mean), interval(&summary)).trim_end().to_owned())
+pub(super) fn rate(outcome: &CellOutcome<'_>, unit: RateUnit) -> Option<String> {
+    let summary = outcome.summary(unit.quantity())?;
+    Some(format!("{} {}", unit.show(summary.mean), interval(&summary)).trim_end().to_owned())
 }
 
 /// Returns `at least 412 MB/s`, if no repeat is valid but a lower bound follows. For a time it is an upper
 /// bound.
-pub(super) fn at_least(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
+pub(super) fn at_least(outcome: &CellOutcome<'_>, unit: RateUnit) -> Option<String> {
+    let quantity = unit.quantity();
     let bound = if quantity == Quantity::Time { "at most" } else { "at least" };
-    Some(format!("{bound} {}", quantity.show(outcome.lower_bound(quantity)?)))
+    Some(format!("{bound} {}", unit.show(outcome.lower_bound(quantity)?)))
 }
 
-/// Returns the mean for places without the reasons of invalid repeats. If half of the repeats or more are
-/// invalid, the number of valid ones replaces the interval: `1.62 GB/s (1/6)`.
-pub(super) fn marked_rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
+/// Fewer valid repeats than this give no interval that means much.
+const REPEATS_FEW: usize = 3;
+
+/// True if the figure rests on few of its repeats, or on half of them. A plan with few repeats has no marks:
+/// the head of the report has their number.
+pub(super) fn rests_on_few(outcome: &CellOutcome<'_>) -> bool {
     let all = outcome.samples.len();
-    if 2 * outcome.valid > all {
-        return rate(outcome, quantity);
+    let valid = outcome.valid;
+    valid > 0 && valid < all && (valid < REPEATS_FEW || 2 * valid <= all)
+}
+
+/// Returns the mean for places without the reasons of invalid repeats. If it rests on few, their number
+/// replaces the interval: `1.62 GB/s (1/6)`.
+pub(super) fn marked_rate(outcome: &CellOutcome<'_>, unit: RateUnit) -> Option<String> {
+    if !rests_on_few(outcome) {
+        return rate(outcome, unit);
     }
-    let mean = outcome.summary(quantity)?.mean;
-    Some(format!("{} ({}/{all})", quantity.show(mean).trim_end(), outcome.valid))
+    let mean = outcome.summary(unit.quantity())?.mean;
+    Some(format!("{} ({}/{})", unit.show(mean).trim_end(), outcome.valid, outcome.samples.len()))
 }
 
 /// Returns the mean, else the lower bound, else `INVALID`.
-pub(super) fn rate_or_bound(outcome: &CellOutcome<'_>, quantity: Quantity) -> String {
-    let known = marked_rate(outcome, quantity).or_else(|| at_least(outcome, quantity));
+pub(super) fn rate_or_bound(outcome: &CellOutcome<'_>, unit: RateUnit) -> String {
+    let known = marked_rate(outcome, unit).or_else(|| at_least(outcome, unit));
     known.unwrap_or_else(|| "INVALID".into())
+}
+
+/// The unit of figures that stand beside each other.
+pub(super) fn unit_of<'a, 'b: 'a>(
+    outcomes: impl IntoIterator<Item = &'a CellOutcome<'b>>,
+    quantity: Quantity,
+) -> RateUnit {
+    let rate = |outcome: &CellOutcome<'_>| {
+        let mean = outcome.summary(quantity).map(|summary| summary.mean);
+        mean.or_else(|| outcome.lower_bound(quantity))
+    };
+    RateUnit::shared(quantity, outcomes.into_iter().filter_map(rate))
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// `2 Nov`, or `2 Nov 2026`, for `2026-11-02`. Any other text stays as it is.
+pub(super) fn day(date: &str, with_year: bool) -> String {
+    let parts: Vec<&str> = date.split('-').collect();
+    let [year, month, day] = parts[..] else { return date.to_owned() };
+    let month = month.parse().ok().and_then(|month: usize| MONTHS.get(month.checked_sub(1)?));
+    let Some(month) = month else { return date.to_owned() };
+    let day = day.trim_start_matches('0');
+    if with_year { format!("{day} {month} {year}") } else { format!("{day} {month}") }
+}
+
+/// A rate of operations with their name: `49 files/s` for `49 /s`.
+pub(super) fn of_things(phase: Phase, rate: &str) -> String {
+    let things = match phase {
+        Phase::CreateFiles
+        | Phase::StatFiles
+        | Phase::ReadFiles
+        | Phase::RenameFiles
+        | Phase::RemoveFiles
+        | Phase::OpenFiles
+        | Phase::Unpack
+        | Phase::Search => "files",
+        Phase::MakeTree
+        | Phase::MakeDirectories
+        | Phase::StatDirectories
+        | Phase::RemoveDirectories
+        | Phase::RemoveTree => "directories",
+        _ => "operations",
+    };
+    let is_of_bytes = rate.ends_with("B/s");
+    rate.strip_suffix("/s")
+        .filter(|_| !is_of_bytes)
+        .map_or_else(|| rate.to_owned(), |number| format!("{} {things}/s", number.trim_end()))
 }
 
 /// The mark before a row.
@@ -290,5 +351,19 @@ mod tests {
         assert!(words.contains("NOT exclusive: 1 of 8 attempts"), "{words}");
         let words = locks_in_words(&LocksSeen { tries: 0, ..locks });
         assert!(words.contains("no process tried") && !words.contains("exclusive"), "{words}");
+    }
+
+    #[test]
+    fn days_and_things_have_their_names() {
+        assert_eq!(day("2026-11-02", false), "2 Nov");
+        assert_eq!(day("2025-01-31", true), "31 Jan 2025");
+        assert_eq!(
+            ["2026-13-02", "", "yesterday"].map(|date| day(date, true)),
+            ["2026-13-02", "", "yesterday"]
+        );
+        assert_eq!(of_things(Phase::CreateFiles, "49 /s"), "49 files/s");
+        assert_eq!(of_things(Phase::StatFiles, "13.1 k/s"), "13.1 k files/s");
+        assert_eq!(of_things(Phase::Write, "1.24 GB/s"), "1.24 GB/s");
+        assert_eq!(of_things(Phase::Unpack, "33.4 s"), "33.4 s");
     }
 }

@@ -52,11 +52,12 @@ pub trait FileIndex: Debug + Send {
     /// Returns the slot through which a file is written with the page cache.
     fn slot(&self, file: u64) -> Slot;
 
-    /// Begins a file that was just made: its first bytes must be written.
+    /// Begins a file that was just made: its first bytes must be written. `position` is the number in its name,
+    /// if it has one.
     ///
     /// # Errors
     /// The index can't be made.
-    fn begin(&mut self, file: u64) -> Result<(), Errno>;
+    fn begin(&mut self, file: u64, position: Option<u32>) -> Result<(), Errno>;
     /// Returns room for `bytes` bytes of the frame with this number; `None` if the file is complete or
     /// failed.
     fn allocate(&mut self, file: u64, number: u64, bytes: u32) -> Option<u64>;

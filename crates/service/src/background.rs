@@ -116,7 +116,7 @@ pub(crate) fn configure(
     below: &RecordOptions,
 ) -> Result<TaskOutcome, RefusedOrder> {
     let settings = permission.settings(asked, below.clone())?;
-    let configuration = ServiceConfiguration::of(&settings);
+    let configuration = ServiceConfiguration::of(&settings).with_room(&settings);
     Ok(TaskOutcome::Configured(Box::new((settings.wishes().clone(), configuration))))
 }
 

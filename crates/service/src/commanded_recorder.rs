@@ -275,9 +275,12 @@ impl CommandedRecorder {
         let storage = StorageSize::of(prepared);
         let pictured = Arc::new(PictureSource::of(prepared));
         self.published.changing().pictured = Some(pictured);
+        self.configuration = std::mem::take(&mut self.configuration).without_room();
+        let configuration = self.configuration.clone();
         self.report(|report| {
             report.file = file;
             report.storage = storage;
+            report.configuration = configuration;
             report.name = Some(name);
             report.start = asked.start;
             report.stop = asked.stop;

@@ -29,6 +29,7 @@ pub mod recording;
 mod serve;
 mod state;
 mod status_server;
+mod storage_space;
 
 pub use access::TlsFiles;
 pub use error::{OperatorLog, ServiceError, with_causes};

@@ -1,7 +1,7 @@
 //! The state of a recorder for Prometheus (text format 0.0.4). Counters start at zero with each recording.
 
 use nilometer_acquisition::{LaneStatus, SenderStatus, Status, ThreadStatus};
-use nilometer_model::packets::Station;
+use nilometer_model::{MetricsText, packets::Station};
 
 use crate::{
     history::unexplained,
@@ -11,7 +11,7 @@ use crate::{
 /// The page of metrics.
 pub(crate) fn metrics(report: &ServiceReport) -> String {
     let counted_in = report.recording.as_ref().map_or("packets", |recording| recording.status.counted_in);
-    let mut page = MetricsPage { text: Vec::new(), counted_in };
+    let mut page = MetricsPage { text: MetricsText::default(), counted_in };
     page.head("state", "gauge", "1 for the state that the recorder is in.");
     for state in ServiceState::ALL {
         page.value("state", &[("state", state.name())], u8::from(report.state == state).into());
@@ -37,7 +37,7 @@ pub(crate) fn metrics(report: &ServiceReport) -> String {
         room(&mut page, report, status);
         storage(&mut page, report);
     }
-    page.text.concat()
+    page.text.into_text()
 }
 
 fn flag(holds: bool) -> f64 {
@@ -46,7 +46,7 @@ fn flag(holds: bool) -> f64 {
 
 /// A page in progress. Its names and texts say packets, or frames for a series.
 struct MetricsPage {
-    text: Vec<String>,
+    text: MetricsText,
     counted_in: &'static str,
 }
 
@@ -64,17 +64,11 @@ impl MetricsPage {
     }
 
     fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let name = format!("nilometer_{}", self.counting(name));
-        let help = self.counting(help);
-        self.text.extend([format!("# HELP {name} {help}\n"), format!("# TYPE {name} {kind}\n")]);
+        self.text.head(&self.counting(name), kind, &self.counting(help));
     }
 
     fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        let labels: Vec<_> =
-            labels.iter().map(|(name, text)| format!("{name}=\"{}\"", escaped(text))).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let name = self.counting(name);
-        self.text.push(format!("nilometer_{name}{labels} {value}\n"));
+        self.text.value(&self.counting(name), labels, value);
     }
 
     fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
@@ -104,10 +98,6 @@ impl MetricsPage {
             self.value(&name, &[(label, text)], value as f64);
         }
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 fn traffic(page: &mut MetricsPage, status: &Status) {

@@ -4,12 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use nilometer_model::catalogue;
+use nilometer_model::{DECTRIS_LAYOUT, FileNames, catalogue};
 use nilometer_storage::user_file;
 
 use crate::{
-    error::{OperatorLog, ServiceError, require},
-    recording::{options::RecordOptions, settings::RecordingSettings},
+    error::{OperatorLog, ServiceError},
+    recording::{addresses::PacketPlace, options::RecordOptions, settings::RecordingSettings},
     state::RefusedOrder,
 };
 
@@ -56,7 +56,7 @@ impl CommandPermission {
             settings.check_within(&self.file).map_err(refused)?;
         }
         self.check_metadata(&settings.wishes().metadata)?;
-        if listens.is_some() && listens != self.file.listen {
+        if !listens.is_empty() && listens != self.file.listen {
             self.listens(&settings).map_err(refused)?;
         }
         Ok(settings)
@@ -95,7 +95,9 @@ impl CommandPermission {
         let real = self.permitted(Path::new(name)).ok_or_else(outside)?;
         let real = real.to_str().ok_or_else(outside)?;
         // A file that is no instrument gets its own message later.
-        let layout = user_file::instrument(real).ok().and_then(|instrument| instrument.recording.layout);
+        let recording = user_file::instrument(real).ok().map(|instrument| instrument.recording);
+        let recording = recording.filter(|recording| recording.names() == FileNames::Recorder);
+        let layout = recording.and_then(|recording| recording.layout);
         if asked.layout.is_none() && layout.is_some_and(|layout| self.permitted(&layout).is_none()) {
             return Err(ServiceError::AskedWrongly(LAYOUT_OUTSIDE.into()));
         }
@@ -104,7 +106,9 @@ impl CommandPermission {
 
     /// Replaces the path of a layout by its real path. The second value is true if a command names a layout.
     fn layout(&self, asked: RecordOptions) -> Result<(RecordOptions, bool), ServiceError> {
-        let Some(path) = asked.layout.as_ref().filter(|_| asked.layout != self.file.layout) else {
+        let is_file =
+            |path: &&PathBuf| asked.layout != self.file.layout && path.as_path() != Path::new(DECTRIS_LAYOUT);
+        let Some(path) = asked.layout.as_ref().filter(is_file) else {
             return Ok((asked, false));
         };
         let real = self.permitted(path).ok_or_else(|| ServiceError::AskedWrongly(LAYOUT_OUTSIDE.into()))?;
@@ -120,12 +124,13 @@ impl CommandPermission {
     }
 
     fn listens(&self, settings: &RecordingSettings) -> Result<(), ServiceError> {
-        let Some(at) = settings.address()? else { return Ok(()) };
-        require(self.beyond || at.ip().is_loopback(), || {
-            format!(
+        let mut places = settings.addresses()?.into_iter();
+        let reached = places.find(|place| !self.beyond && !place.at.ip().is_loopback());
+        reached.map_or(Ok(()), |PacketPlace { at, .. }| {
+            Err(ServiceError::AskedWrongly(format!(
                 "listen: other machines could reach udp://{at}; start the service with --listen-beyond-loopback to \
                  allow that"
-            )
+            )))
         })
     }
 }
@@ -243,7 +248,8 @@ mod tests {
 
     #[test]
     fn packets_from_beyond_need_the_flag() {
-        let listening = |at: &str| RecordOptions { listen: at.parse().ok(), ..wished("fila10g-1g") };
+        let listening =
+            |at: &str| RecordOptions { listen: at.parse().into_iter().collect(), ..wished("fila10g-1g") };
         let [closed, open] = [false, true].map(|beyond| CommandPermission { beyond, ..nothing_permitted() });
         for beyond in
             ["udp://0.0.0.0:5000", "udp://192.0.2.1:5000", "udp://239.1.1.1:5000", "udp://[::]:5000"]
@@ -266,7 +272,7 @@ mod tests {
         let [closed, open] = [false, true].map(|beyond| CommandPermission { beyond, ..nothing_permitted() });
         let of = |from: &str, listen: Option<&str>| RecordOptions {
             from: vec![from.parse().expect("an address")],
-            listen: listen.and_then(|at| at.parse().ok()),
+            listen: listen.into_iter().flat_map(str::parse).collect(),
             to: vec!["/data".into()],
             ..RecordOptions::default()
         };

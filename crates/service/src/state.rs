@@ -6,15 +6,19 @@ use nilometer_acquisition::{LaneStatus, Status};
 use nilometer_model::{
     ByteRate, Bytes, Instrument, Moment, StorageRoom, TargetDescription, packets::VlbiMode,
 };
+use nilometer_storage::in_time;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::recording::{
-    account::RecordingMetadata,
-    options::RecordOptions,
-    prepare::PreparedRecording,
-    recorded_file::RecordedFile,
-    settings::{RecordingSettings, reserve_of},
+use crate::{
+    recording::{
+        account::RecordingMetadata,
+        options::RecordOptions,
+        prepare::PreparedRecording,
+        recorded_file::RecordedFile,
+        settings::{RecordingSettings, reserve_of},
+    },
+    storage_space::{PATIENCE, space_of},
 };
 
 /// The state of a commanded recorder.
@@ -241,6 +245,11 @@ pub(crate) struct ServiceConfiguration {
     #[serde(rename = "reserve_bytes", serialize_with = "as_number")]
     #[schemars(with = "u64")]
     pub(crate) reserve: Bytes,
+    /// The bytes that a recording could fill when this was configured. `None` if unknown, for a ring, and after
+    /// the first recording, which has figures of its own.
+    pub(crate) usable_bytes: Option<u64>,
+    /// Seconds until these bytes are full at the instrument's rate.
+    pub(crate) room_seconds: Option<f64>,
 }
 
 impl ServiceConfiguration {
@@ -257,7 +266,30 @@ impl ServiceConfiguration {
             missing: None,
             rate,
             reserve: settings.reserve(),
+            ..ServiceConfiguration::default()
         }
+    }
+
+    /// Adds the room that the directories have now. Storage that does not answer has none that is known.
+    pub(crate) fn with_room(self, settings: &RecordingSettings) -> Self {
+        let wishes = settings.wishes();
+        let to = wishes.to.clone();
+        let reserve = self.reserve;
+        let first = to.first().cloned().unwrap_or_default();
+        let asked = in_time(PATIENCE, first, move || space_of(&to, reserve));
+        let space = asked.ok().and_then(Result::ok).filter(|_| wishes.keep.is_none());
+        let usable = space.map(|space| space.recordable);
+        let room = usable.zip(self.rate).map(|(usable, rate)| StorageRoom { usable, rate });
+        ServiceConfiguration {
+            usable_bytes: usable.map(|usable| usable.0),
+            room_seconds: room.and_then(|room| room.seconds()),
+            ..self
+        }
+    }
+
+    /// Without the room, which a recording is about to change.
+    pub(crate) fn without_room(self) -> Self {
+        ServiceConfiguration { usable_bytes: None, room_seconds: None, ..self }
     }
 
     /// The configuration of incomplete options, with the reason.

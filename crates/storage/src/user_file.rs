@@ -8,7 +8,7 @@ use std::{
 };
 
 use nilometer_model::{
-    Bytes, Instrument, InstrumentError,
+    Bytes, FileNames, Instrument, InstrumentError,
     catalogue::{self, BuiltIn, UnknownName},
 };
 use rustix::fs::OFlags;
@@ -81,7 +81,9 @@ pub fn find(name: &str, among: &[BuiltIn], what: &str) -> Result<NamedText, User
 pub fn instrument(name: &str) -> Result<Instrument, UserFileError> {
     let NamedText { name, text } = find(name, &catalogue::INSTRUMENTS, "instrument")?;
     let mut instrument = Instrument::parse(&text, &name)?;
-    if let (Some(layout), Some(directory)) = (&mut instrument.recording.layout, Path::new(&name).parent()) {
+    let is_file = instrument.recording.names() == FileNames::Recorder;
+    let layout = instrument.recording.layout.as_mut().filter(|_| is_file);
+    if let (Some(layout), Some(directory)) = (layout, Path::new(&name).parent()) {
         *layout = directory.join(&layout);
     }
     Ok(instrument)

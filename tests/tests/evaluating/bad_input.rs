@@ -139,9 +139,9 @@ fn a_matrix_that_would_take_years_or_more_than_there_is_is_refused_before_it_sta
     let years = PLAN
         .replace("repeats = 1", "repeats = 1000")
         .replace("time_limit = \"1 s\"", &format!("workers = [{workers}]"));
-    desk.assert_refused(&years, &desk.target(), &["the plan takes", "time_limit is 24 h", "--scale"]);
+    desk.assert_refused(&years, &desk.target(), &["the plan takes", "time_limit of 24 h", "--scale"]);
     let short = PLAN.replace("repeats = 1", "repeats = 100\ntime_limit = \"1 s\"");
-    desk.assert_refused(&short, &desk.target(), &["the plan takes", "time_limit is 1 s"]);
+    desk.assert_refused(&short, &desk.target(), &["the plan takes", "time_limit of 1 s"]);
     let wide = PLAN.replace("\"8 MiB\"", "\"8000 TiB\"");
     desk.assert_refused(&wide, &desk.target(), &["`large files` needs", "free", "write --scale 0.0"]);
     let limited = PLAN.replace("repeats = 1", "repeats = 1\nspace_limit = \"1 MiB\"");

@@ -173,7 +173,7 @@ fn rate_at(results: &Results, level: u32) -> f64 {
 fn an_instrument_beside_a_workload_is_recorded_at_levels_and_has_a_verdict() {
     let home = home("repeats = 2", BESIDE_CAMERA);
     let said = ended(&home).stdout;
-    assert!(said.contains("BESIDE A LOAD: write") && said.contains("of the instrument, "), "{said}");
+    assert!(said.contains("BESIDE A LOAD: write") && said.contains("the recorder stored "), "{said}");
     let results = results(&home);
     let frames = [0, 1, 2].map(|level| frames_at(&results, level));
     assert!(frames[0].is_empty(), "{frames:?}");

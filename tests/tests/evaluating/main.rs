@@ -13,6 +13,7 @@ mod import;
 mod items_and_frames;
 mod kept_versions;
 mod load;
+mod monitored;
 mod mpi_io;
 mod names;
 mod observed;

@@ -11,6 +11,7 @@ mod memory;
 mod nexus;
 mod packets;
 mod power_loss;
+mod python_client;
 mod reading;
 mod record;
 mod recorded_over_disks;

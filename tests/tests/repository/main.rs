@@ -4,6 +4,7 @@ mod book;
 mod circles;
 mod density;
 mod dependencies;
+mod monitoring;
 mod packages;
 mod prose;
 mod readme;

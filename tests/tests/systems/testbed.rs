@@ -470,6 +470,7 @@ fn scripts() -> Vec<PathBuf> {
         "scripts/steps",
         "scripts/test",
         ".ci/run",
+        "contrib/weekly/nilometer-weekly",
     ];
     let mut scripts: Vec<_> = ours.iter().map(|name| root().join(name)).collect();
     for folder in ["testbed", "testbed/systems", "testbed/uml"] {

@@ -66,10 +66,12 @@ pub fn read_back(
     copy: &File,
     mut tell: impl FnMut(u64) -> io::Result<()>,
 ) -> io::Result<ExportReadBack> {
-    let (missing, ended, content) = whole.recording(|recording| {
+    let (due, content) = whole.recording(|recording| {
         let index = &recording.index;
-        (index.missing(), index.due.is_some(), index.origin.as_ref().map(Origin::content))
+        (index.due.is_some(), index.origin.as_ref().map(Origin::content))
     });
+    let missing = whole.missing_blocks();
+    let ended = due || whole.is_part() && whole.is_complete();
     let mut copied = ExportReadBack { missing, ended, ..ExportReadBack::default() };
     let content = match content {
         Some(Ok(content)) => Some(content),
@@ -88,7 +90,10 @@ pub fn read_back(
     while let Some(number) = whole.next_there(block) {
         let range = whole.range_of(number);
         reading.pass(next..range.start)?;
-        let found = reading.block(number, range.clone(), &whole.places(number))?;
+        let found = match whole.hidden_of(number) {
+            Ok(hidden) => reading.block(number, range.clone(), &hidden, &whole.places(number))?,
+            Err(_) => Found::Wrong("can't be read where it is recorded"),
+        };
         match found {
             _ if whole.is_faulted(number) => copied.damaged.add(number, "can't be read where it is recorded"),
             Found::Right => copied.right += 1,
@@ -129,12 +134,23 @@ impl Reading<'_> {
         self.read(range, |_| {})
     }
 
-    fn block(&mut self, number: u64, range: Range<u64>, places: &[FrameLocation]) -> io::Result<Found> {
+    /// Reads the bytes of a block in the copy, and checks them together with those before and after that the
+    /// copy lacks on purpose.
+    fn block(
+        &mut self,
+        number: u64,
+        range: Range<u64>,
+        hidden: &[Vec<u8>; 2],
+        places: &[FrameLocation],
+    ) -> io::Result<Found> {
         if self.content.is_some() {
-            return self.made_again(number, range);
+            return self.made_again(number, range, hidden);
         }
+        let [before, after] = hidden;
         let mut hasher = crc32fast::Hasher::new();
+        hasher.update(before);
         self.read(range, |bytes| hasher.update(bytes))?;
+        hasher.update(after);
         let checksum = hasher.finalize();
         let noted = places.iter().map(|place| self.checksums.of(number, *place));
         let Ok(noted) = noted.collect::<io::Result<Vec<_>>>() else {
@@ -150,9 +166,11 @@ impl Reading<'_> {
     }
 
     /// Compares a frame with the one that the simulated instrument delivered.
-    fn made_again(&mut self, number: u64, range: Range<u64>) -> io::Result<Found> {
-        let mut frame = Vec::new();
+    fn made_again(&mut self, number: u64, range: Range<u64>, hidden: &[Vec<u8>; 2]) -> io::Result<Found> {
+        let [before, after] = hidden;
+        let mut frame = before.clone();
         self.read(range, |bytes| frame.extend_from_slice(bytes))?;
+        frame.extend_from_slice(after);
         let right = self.content.as_ref().is_some_and(|content| content.verify(number, &frame).is_ok());
         Ok(if right {
             Found::Right

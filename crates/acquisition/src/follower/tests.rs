@@ -7,7 +7,7 @@ use nilometer_recording::{
 use nilometer_ring::Chronicle;
 
 use super::*;
-use nilometer_model::{Format, Seed, Storing};
+use nilometer_model::{FileNames, Format, Seed, Storing};
 use nilometer_storage::Open;
 
 fn follower() -> Follower {
@@ -25,6 +25,7 @@ fn following(storing: Storing, purpose: Purpose) -> Follower {
         frames_per_file: 10,
         storing,
         format: Format::Raw,
+        names: FileNames::default(),
     };
     let lanes = [0, 1].map(|lane| RawLayout::suited("n".into(), head(lane), false));
     Follower::new(lanes.into(), purpose, Following::default(), Arc::default())

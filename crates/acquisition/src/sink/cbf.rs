@@ -31,7 +31,7 @@ impl FrameEncoder for CbfEncoder {
         let name = format!("{}_{:05}", self.name, number + 1);
         let mut rest = into;
         let room = rest.len();
-        cbf::put(&name, &self.picture, scratch, &mut rest);
+        cbf::put(&name, &self.picture.of_number(number), scratch, &mut rest);
         StoredAs { encoding: Encoding::Cbf, length: (room - rest.len()) as u32 }
     }
 }

@@ -5,7 +5,7 @@ use nilometer_acquisition::{
     sink::{Durability, Gauge, LaneFiles, NullSink, RawLayout, encode_stage},
 };
 use nilometer_hdf5_recording::Hdf5Contents;
-use nilometer_model::{Format, FrameCompression, Picture, PixelType, Storing};
+use nilometer_model::{FileNames, Format, FrameCompression, Picture, PixelType, Storing};
 use nilometer_recording::journal::Head;
 
 #[test]
@@ -19,6 +19,7 @@ fn raw_files_are_a_proper_sink_in_each_way_of_storing() {
         frames_per_file: 1,
         storing: Storing::Files,
         format: Format::Raw,
+        names: FileNames::default(),
     };
     let cases = [
         (Storing::Files, 1, None, Durability::EachFile),

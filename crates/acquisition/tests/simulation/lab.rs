@@ -7,7 +7,9 @@ use nilometer_acquisition::{
     sink::{Durability, FILE_SLOTS, Gauge, LaneFiles, Numbering, RawLayout, Streamer, encode_stage},
 };
 use nilometer_hdf5_recording::Hdf5Contents;
-use nilometer_model::{Format, FrameCompression, Nanos, Picture, PixelType, Schedule, Seed, Storing};
+use nilometer_model::{
+    FileNames, Format, FrameCompression, Nanos, Picture, PixelType, Schedule, Seed, Storing,
+};
 use nilometer_recording::{
     instrument::{Content, Pattern},
     journal::{Entry, FrameExtent, Head, prefix},
@@ -140,6 +142,7 @@ impl Lab {
             frames_per_file,
             storing,
             format: self.format,
+            names: FileNames::default(),
         };
         let past = !self.whole_files;
         let reserved =

@@ -17,7 +17,7 @@ use nilometer_intake::{
     conformance::SerialFormat,
     transport::MemoryTransport,
 };
-use nilometer_model::{Format, Nanos, Seed, Storing};
+use nilometer_model::{FileNames, Format, Nanos, Seed, Storing};
 use nilometer_recording::{
     Missing, Stream,
     journal::{self, Entry, Head},
@@ -124,6 +124,7 @@ fn layout() -> RawLayout {
         frames_per_file: 8,
         storing: Storing::Shared,
         format: Format::Raw,
+        names: FileNames::default(),
     };
     RawLayout {
         durability: Durability::EachFile,

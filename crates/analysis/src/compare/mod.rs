@@ -114,6 +114,11 @@ impl<'a> RecordsCompared<'a> {
         self.records[self.subjects[subject].record].results
     }
 
+    /// The day on which a subject was measured, as `2026-11-02`; `None` if the record has no date.
+    pub fn day(&self, subject: usize) -> Option<&'a str> {
+        self.results(subject).started.get(..10)
+    }
+
     /// Returns true if anything of two records could be compared.
     pub fn says_anything(&self) -> bool {
         let record = |subject: usize| self.subjects[subject].record;

@@ -58,6 +58,8 @@ pub struct NamedStep {
     pub before: usize,
     /// The first run after it.
     pub after: usize,
+    /// The logarithm of the mean rate before it, since the step before that.
+    pub level: f64,
     /// The level after the step against that before it, up to the next steps; its interval comes from the other
     /// differences between runs.
     pub effect: Effect,
@@ -78,6 +80,18 @@ impl RunPoint {
     /// The interval of the rate.
     pub fn interval(&self) -> Option<(f64, f64)> {
         self.half.map(|half| ((self.log - half).exp(), (self.log + half).exp()))
+    }
+}
+
+impl NamedStep {
+    /// The mean rate before it.
+    pub fn rate_before(&self) -> f64 {
+        self.level.exp()
+    }
+
+    /// The mean rate after it.
+    pub fn rate_after(&self) -> f64 {
+        (self.level + self.effect.log_ratio).exp()
     }
 }
 
@@ -160,6 +174,7 @@ impl RunSequence {
         NamedStep {
             before: self.points[at - 1].subject,
             after: self.points[at].subject,
+            level: mean(before),
             effect: Effect { log_ratio, low: log_ratio - half, high: log_ratio + half, pairs: logs.len() },
             p,
             test,

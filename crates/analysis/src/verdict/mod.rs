@@ -4,11 +4,12 @@
 mod beside;
 mod decision;
 mod hidden;
+mod room;
 mod words;
 
 use nilometer_model::{
     ByteRate, Bytes, FramesBeside, Goal, Histogram, Ingest, Invalid, Nanos, PacketTotals, ReaderTotals,
-    Sample, Series,
+    Sample, Series, StorageRoom,
     sustained::{Margin, RateStep, SustainedRate, step, sustained},
 };
 use nilometer_plan::{
@@ -56,6 +57,9 @@ pub struct Verdict {
     pub dealt_out: Option<String>,
     /// True if the target is memory of this machine: nothing there is durable, even after a sync.
     pub volatile: bool,
+    /// The room that the target had for the instrument's recordings at the start of the campaign, beyond the
+    /// plan's reserve. `None` if the record does not have the free space, or the target never fills up.
+    pub room: Option<StorageRoom>,
     /// True if it was recorded alone; if not, the finding covers all recordings.
     pub by_itself: bool,
     /// Findings with readers, the fewest first.
@@ -256,6 +260,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         stored: stored(results, recorded),
         dealt_out: dealt_out(results, recorded, &tried),
         volatile: results.targets.get(recorded.target).is_some_and(TargetEntry::is_volatile),
+        room: room::room(results, recorded.target, alone.first().map_or(ingest, |(_, ingest)| ingest)),
         by_itself: !alone.is_empty(),
         finding: recorded.worst(if alone.is_empty() {
             recorded.of(Goal::Pace).collect()

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use nilometer_model::{
-    ByteRate, Bytes, Nanos, PacketTotals,
+    ByteRate, Bytes, Nanos, PacketTotals, rounded_down,
     statistics::poisson_upper,
     sustained::{RateChange, SustainedRate},
 };
@@ -24,11 +24,12 @@ impl fmt::Display for Verdict {
         match &self.finding {
             Finding::Carried(trial) => {
                 self.answered(f, trial)?;
-                self.shown(f, trial)
+                self.shown(f, trial)?;
             }
-            Finding::Lost(trial) => self.lost(f, trial),
-            Finding::Undecided(why) => write!(f, "not decided: {why}"),
+            Finding::Lost(trial) => self.lost(f, trial)?,
+            Finding::Undecided(why) => write!(f, "not decided: {why}")?,
         }
+        self.room_words().map_or(Ok(()), |room| write!(f, "; {room}"))
     }
 }
 
@@ -78,6 +79,12 @@ impl Verdict {
                 }
             }
         }
+    }
+
+    /// `room for 23 min at this rate (11.7 GB)`; `None` if the room is not known.
+    pub(crate) fn room_words(&self) -> Option<String> {
+        let room = self.room?;
+        Some(format!("room for {} at this rate ({})", rounded_down(room.seconds()?), decimal(room.usable)))
     }
 
     /// The answer without its evidence: a sentence without its subject.

@@ -219,7 +219,7 @@ fn copy_setup(
 /// Plans the layout of a copy on the archive, which keeps as much as the original.
 fn plan_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RecordingPlan {
     let first = lanes.first().expect("a recording has a lane");
-    let Head { frame_size, frames_per_file, storing, format, .. } = first.head;
+    let Head { frame_size, frames_per_file, storing, format, names, .. } = first.head;
     let frames = StoredFrames {
         size: frame_size,
         format,
@@ -228,6 +228,7 @@ fn plan_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RecordingPl
         per_file: (storing.is_many_files() && archive.capabilities.has(Capability::WriteAnywhere))
             .then_some(frames_per_file),
         together: 1,
+        names,
         picture: first.picture,
         packets: first.stream.is_some(),
         padded: first.stream.is_none(),

@@ -20,7 +20,8 @@ use nilometer_acquisition::{
 };
 use nilometer_hdf5_recording::{ExportWishes, Hdf5Contents, index_faults, lone_file::RewriteWishes};
 use nilometer_model::{
-    ByteRate, Bytes, ChunkShape, Coldness, Format, FrameCompression, Nanos, Storing, TargetDescription,
+    ByteRate, Bytes, ChunkShape, Coldness, FileNames, Format, FrameCompression, Nanos, Storing,
+    TargetDescription,
 };
 use nilometer_recording::{
     OVERWRITTEN, Verified,
@@ -226,6 +227,7 @@ impl Hdf5Export<'_> {
             storing: Storing::Growing,
             per_file: None,
             together: 1,
+            names: FileNames::Recorder,
             picture: None,
             packets: false,
             padded: true,
@@ -346,7 +348,7 @@ impl Hdf5Export<'_> {
                 Bytes(written)
             ),
         ];
-        lines.extend(self.whole.recording(|recording| not_here(recording, "blank, with the flag 1")));
+        lines.extend(not_here(&self.whole, "blank, with the flag 1"));
         let incomplete = self.whole.recording(|recording| recording.index.gaps.len());
         if incomplete > 0 {
             let what = self.whole.recording(what);

@@ -1,5 +1,6 @@
 //! `nilometer export`: writes a recording into one file, or onto a central store.
 
+mod cbf;
 mod hdf5;
 
 use std::{
@@ -35,6 +36,7 @@ use crate::{
     Blame, Failure, Outcome,
     describe::{described_directory, directory_of},
     lone_file::{self, LoneExport},
+    part::{PartOptions, part_line},
     recording_text::{absent_lanes, in_line, ranges, unreadable, what},
     share::Share,
     signals::stop_on_signal,
@@ -56,10 +58,12 @@ pub(crate) struct Export {
     /// others; an unknown word lists them)
     #[arg(long, value_name = "TYPE")]
     expect: Option<FileSystemKind>,
-    /// Write the bytes of all frames one after the other, or HDF5. In HDF5 each frame keeps its number, and
-    /// missing ones are blank [default: plain]
+    /// Write the bytes of all frames one after the other, or HDF5, or a CBF file for each frame of a recording in
+    /// HDF5. In HDF5 each frame keeps its number, and missing ones are blank [default: plain]
     #[arg(long, value_parser = PossibleValuesParser::new(FORMS))]
     format: Option<String>,
+    #[command(flatten)]
+    part: PartOptions,
     /// Write at most at this rate
     #[arg(long)]
     rate: Option<ByteRate>,
@@ -80,8 +84,12 @@ pub(crate) struct Export {
 }
 
 /// The forms of an export.
-const FORMS: [&str; 2] = ["plain", HDF5];
+const FORMS: [&str; 3] = ["plain", HDF5, CBF];
 const HDF5: &str = "hdf5";
+const CBF: &str = "cbf";
+/// Reasons why a part can't be exported.
+const PART_OF_LONE_FILE: &str = "an HDF5 file without a journal has no times: leave it out";
+const PART_IN_HDF5: &str = "only for a plain export, because frames in HDF5 keep their numbers: leave it out, or write --format plain";
 
 /// A file's directory and name.
 struct NamedFile {
@@ -110,6 +118,11 @@ impl Export {
     pub(crate) fn execute(&self) -> Outcome {
         refuse_urls([&self.to]).input()?;
         if let Some(file) = self.lone_file() {
+            if self.format.as_deref() == Some(CBF) {
+                let why = "only recordings with a journal become CBF files: write --format hdf5";
+                return Err(anyhow!("--format cbf: {}: {why}", file.display())).input();
+            }
+            self.part.refuse(PART_OF_LONE_FILE).input()?;
             if self.expect.is_some() {
                 self.named(String::new).and_then(|named| named.described(self.expect)).input()?;
             }
@@ -126,9 +139,13 @@ impl Export {
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         lone_file::check_fill_missing(self.fill_missing).input()?;
         let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
-        let whole = Arc::new(RecordingView::new(recording, Extent::All));
+        let whole = self.part.of(RecordingView::new(recording, Extent::All)).input()?;
         if self.format.as_deref() == Some(HDF5) {
+            self.part.refuse(PART_IN_HDF5).input()?;
             return hdf5::export(self, whole);
+        }
+        if self.format.as_deref() == Some(CBF) {
+            return cbf::export(self, &whole);
         }
         let named = self.place(&whole, whole.format().name()).input()?;
         let description = named.described(self.expect).input()?;
@@ -296,8 +313,9 @@ fn ended(export: &export::Export, description: &TargetDescription) -> anyhow::Re
 }
 
 fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&ExportReadBack>) -> String {
-    let mut lines = vec![
-        format!("written     {}", in_line(path.display())),
+    let mut lines = vec![format!("written     {}", in_line(path.display()))];
+    lines.extend(part_line(whole).map(|part| format!("part        {part}")));
+    lines.extend([
         format!(
             "frames      {} of {}, {} in all",
             whole.frames(),
@@ -305,8 +323,8 @@ fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Ex
             Bytes(whole.length())
         ),
         format!("checksum    CRC-32 {checksum:08x}"),
-    ];
-    lines.extend(whole.recording(|recording| not_here(recording, "marked as invalid")));
+    ]);
+    lines.extend(not_here(whole, "marked as invalid"));
     lines.extend(
         copied.into_iter().flat_map(|copied| whole.recording(|recording| compared(recording, copied))),
     );
@@ -314,18 +332,22 @@ fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Ex
 }
 
 /// The frames that the recording lacks, one line each, with the stand-ins in the file.
-fn not_here(recording: &Recording, stand_in: &str) -> Vec<String> {
+fn not_here(whole: &RecordingView, stand_in: &str) -> Vec<String> {
+    let missing = whole.missing_blocks();
+    let all = whole.due_blocks();
+    whole.recording(|recording| absent(recording, &missing, all, stand_in))
+}
+
+fn absent(recording: &Recording, missing: &[(u64, u64)], all: u64, stand_in: &str) -> Vec<String> {
     let index = &recording.index;
     let what = what(recording);
-    let missing = index.missing();
     let absent = absent_lanes(recording);
     let mut lines = Vec::new();
     if !missing.is_empty() {
         let count: u64 = missing.iter().map(|(_, count)| count).sum();
-        let all = index.expected() - index.first();
         lines.push(format!(
             "missing     {count} of {all} {what} are not here and are {stand_in}: {}",
-            ranges(&missing)
+            ranges(missing)
         ));
     }
     if !absent.is_empty() {

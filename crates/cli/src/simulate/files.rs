@@ -13,8 +13,8 @@ use nilometer_cluster::launched_here;
 use nilometer_hdf5_recording::{AskedFiles, FileWishes, Hdf5Contents, UserLayout, UserLayoutError};
 use nilometer_intake::joined::JoinedValues;
 use nilometer_model::{
-    Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Moment, Nanos, ScanShape,
-    Storing, TargetDescription,
+    Bytes, ChunkShape, FileNames, FileSystemKind, Format, FrameCompression, Instrument, Moment, Nanos,
+    ScanShape, Storing, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_ring::{Delivery, FrameTurn, MemoryPart, MemoryPlan, Pace, WhenFull};
@@ -53,7 +53,8 @@ pub(super) struct Files {
     /// Compress frames in HDF5 this way, instead of the instrument's
     #[arg(long, value_name = "COMPRESSION", value_parser = compression_parser())]
     compression: Option<FrameCompression>,
-    /// Lay out HDF5 files by this file, instead of NeXus: XML as for areaDetector's file plug-in, or TOML
+    /// Lay out HDF5 files by this file, instead of NeXus: XML as for areaDetector's file plug-in, or TOML. The
+    /// word `dectris` makes the files of DECTRIS' file writer
     #[arg(long, value_name = "FILE")]
     layout: Option<PathBuf>,
     /// Arrange frames in HDF5 as a scan, slowest dimension first [default: a row of frames]. Write 20x30 for
@@ -160,6 +161,7 @@ impl Files {
         if self.layout.is_some() {
             instrument.recording.layout.clone_from(&self.layout);
         }
+        instrument.recording.fill_files();
         let recording = &mut instrument.recording;
         recording.scan = self.scan.or(recording.scan);
         recording.chunk = self.chunk.or(recording.chunk);
@@ -309,7 +311,8 @@ pub(super) fn file_wishes(
     instrument: &Instrument,
     tell: impl Fn(&str),
 ) -> Result<FileWishes, UserLayoutError> {
-    let path = instrument.recording.layout.as_ref();
+    let is_file = instrument.recording.names() == FileNames::Recorder;
+    let path = instrument.recording.layout.as_ref().filter(|_| is_file);
     let layout = path.map(|path| UserLayout::read(path)).transpose()?;
     for warning in layout.iter().flat_map(UserLayout::warnings) {
         tell(&warning);
@@ -333,6 +336,10 @@ pub(super) fn check_layout(
         kept,
         per_file: recording.frames_per_file.is_some(),
         scan: recording.scan.is_some(),
+        tiles: recording.chunk.is_some(),
     };
+    if recording.names() == FileNames::Dectris {
+        return asked.check_for_dectris().map_err(anyhow::Error::msg);
+    }
     wishes.layout.as_ref().map_or(Ok(()), |layout| layout.check(asked)).map_err(anyhow::Error::msg)
 }

@@ -55,7 +55,7 @@ pub fn put_master_of_modules(
         let mut left_out = BTreeSet::new();
         columns(&contents.tree, "", &mut left_out);
         let frames = all.iter().map(|run| run.first + run.count).max().unwrap_or(0);
-        let tree = over(&contents.tree, "", &Whole { runs: &all, frames, path, left_out });
+        let tree = over(&contents.tree, "", &Whole { runs: &all, frames, path, left_out, linked: None });
         directory.put(&file, &written(&file, &tree)?)?;
         Ok(Some(shown))
     })?

@@ -89,7 +89,10 @@ struct Writing<'a> {
 impl Writing<'_> {
     /// Writes everything except the superblock, behind `begin`.
     fn all(&mut self, tree: &TreeGroup, expected: Expected<'_>, begin: u64) -> Result<(), RemakeError> {
-        let options = Hdf5FileOptions { watched: false, begin, apart: expected.file.is_apart() };
+        let frames_of_image = tree.frames_of_image();
+        let first_image = Some(expected.file.first / frames_of_image + 1);
+        let apart = expected.file.is_apart();
+        let options = Hdf5FileOptions { watched: false, begin, apart, first_image };
         let mut made = Hdf5File::create("file", tree, options)?;
         let frame_size = expected.recording.head().frame_size;
         let datasets = made.datasets().count();
@@ -117,6 +120,7 @@ impl Writing<'_> {
             self.carry_out(|| made.next_write())?;
         }
         let places = expected.file.places;
+        totals.last_image = Some((expected.file.first + places) / frames_of_image);
         totals.blank = places.saturating_sub(there.len() as u64);
         let last = there.iter().filter_map(|frame| expected.file.in_file(frame.number)).max();
         let turned = last.map_or(0, |last| last + 1).max(BLANK_ANGLES_MAX).min(places);

@@ -2,6 +2,7 @@
 
 use crate::{
     KnownAtEnd,
+    image_numbers::IMAGE_NR_HIGH,
     tree::{
         DatasetContent, FrameColumn, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue,
         WriteTime,
@@ -116,6 +117,8 @@ pub struct RecordingTotals {
     pub blank: u64,
     /// Packets, or bytes, missing from frames that were received.
     pub missing: u64,
+    /// Number of the last image in the file, from 1. `None` if images have no numbers.
+    pub last_image: Option<u64>,
 }
 
 impl RecordingTotals {
@@ -135,6 +138,7 @@ impl RecordingTotals {
             "frames_incomplete" => self.incomplete,
             "frames_blank" => self.blank,
             "missing_total" => self.missing,
+            IMAGE_NR_HIGH => self.last_image?,
             "end_time" => return self.end_time.as_deref().map(TreeValue::from),
             _ => return None,
         };

@@ -493,7 +493,12 @@ mod tests {
         assert_eq!(check_expected(&targets, &[FileSystemKind::Xfs, FileSystemKind::Ext4]), Ok(()));
         assert_eq!(check_expected(&targets[..1], &[FileSystemKind::Xfs]), Ok(()));
         let error = check_expected(&targets, &[FileSystemKind::Xfs]).expect_err("/b is none").to_string();
-        let parts = ["/b: is on ext4 (ext4 of /dev/vda, mounted at /)", "not on xfs", "lustre", "mount it"];
+        let parts = [
+            "/b: is on ext4 (ext4 of /dev/vda, mounted at /)",
+            "not on the expected xfs",
+            "lustre",
+            "mount it",
+        ];
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         let error = check_expected(&targets, &[FileSystemKind::Xfs; 3]).expect_err("too many").to_string();
         assert!(error.contains("3 types") && error.contains("2 targets"), "{error}");

@@ -92,7 +92,7 @@ fn a_lane_whose_journal_comes_after_its_recording_was_found_is_part_of_it() {
     let (_directory, disks) = disks(2);
     let mut first = Lane::new(disks[0].join("n"), 7, "n", (0, 2));
     first.store(&[0, 2]);
-    let catalogue = Catalogue::new(&disks, MountReaders::Owner).expect("they are there");
+    let catalogue = Catalogue::new(&disks, Limits::default(), MountReaders::Owner).expect("they are there");
     let entry = catalogue.entry(0).expect("it has a frame");
     assert!(read(&entry) == frames(0..1), "the second is on its way");
     let mut second = Lane::new(disks[1].join("n"), 7, "n", (1, 2));
@@ -109,7 +109,7 @@ fn a_lane_that_comes_after_the_end_is_part_of_it_too() {
     let mut first = Lane::new(disks[0].join("n"), 7, "n", (0, 2));
     first.store(&[0, 2]);
     first.end(4);
-    let catalogue = Catalogue::new(&disks, MountReaders::Owner).expect("they are there");
+    let catalogue = Catalogue::new(&disks, Limits::default(), MountReaders::Owner).expect("they are there");
     let entry = catalogue.entry(0).expect("it has a frame");
     let expected = [frames(0..1), vec![0; FRAME as usize], frames(2..3), vec![0; FRAME as usize]].concat();
     assert!(entry.is_over() && read(&entry) == expected);
@@ -126,7 +126,7 @@ fn a_recording_without_frames_is_read_again_when_it_has_changed_and_not_before()
     let (_directory, disks) = disks(1);
     let mut empty = Lane::new(disks[0].join("empty"), 7, "n", (0, 1));
     fs::write(disks[0].join("other.0.journal"), "not one").expect("room");
-    let catalogue = Catalogue::new(&disks, MountReaders::Owner).expect("they are there");
+    let catalogue = Catalogue::new(&disks, Limits::default(), MountReaders::Owner).expect("they are there");
     let news = || {
         let there = journals_below(&with_below(&disks).expect("they are there"));
         assert_eq!(there.len(), 2);
@@ -144,7 +144,7 @@ fn what_goes_on_after_a_pause_never_becomes_shorter_and_has_no_zeroes() {
     let (_directory, disks) = disks(1);
     let mut lane = Lane::new(disks[0].clone(), 7, "n", (0, 1));
     lane.store(&[0, 1, 2, 3, 4]);
-    let catalogue = Catalogue::new(&disks, MountReaders::Owner).expect("they are there");
+    let catalogue = Catalogue::new(&disks, Limits::default(), MountReaders::Owner).expect("they are there");
     let (entry, forgotten) = (catalogue.entry(0).expect("it has frames"), Mutex::new(Vec::new()));
     let look = |times: usize| {
         let forget = |range| forgotten.lock().expect("one thread").push((range, entry.length()));
@@ -173,7 +173,7 @@ fn the_first_fault_of_each_recording_is_told_once_whichever_comes_first() {
         lane.end(2);
         fs::remove_file(disks[0].join(name).join(format!("{name}.0.raw"))).expect("it was there");
     }
-    let catalogue = Catalogue::new(&disks, MountReaders::Owner).expect("they are there");
+    let catalogue = Catalogue::new(&disks, Limits::default(), MountReaders::Owner).expect("they are there");
     assert_eq!((catalogue.names().len(), catalogue.news_of_faults().len()), (2, 0));
     for name in ["b", "a"] {
         let (_, entry) = catalogue.named(&format!("{name}.raw")).expect("it is shown");
@@ -182,4 +182,28 @@ fn the_first_fault_of_each_recording_is_told_once_whichever_comes_first() {
         assert!(told.len() == 1 && told[0].contains(&format!("{name}.0.raw")), "{told:?}");
         assert!(catalogue.news_of_faults().is_empty());
     }
+}
+
+#[test]
+fn a_part_of_each_recording_is_shown_and_one_without_it_is_reported_once() {
+    let (_directory, disks) = disks(2);
+    let mut first = Lane::new(disks[0].clone(), 7, "n", (0, 1));
+    first.store(&[0, 1, 2, 3, 4]);
+    first.end(5);
+    let limits = Limits { begin: "2".parse().ok(), end: "4".parse().ok() };
+    let catalogue = Catalogue::new(&disks, limits, MountReaders::Owner).expect("it has the part");
+    assert!(read(&catalogue.entry(0).expect("it is shown")) == frames(2..4));
+    let mut second = Lane::new(disks[1].clone(), 8, "m", (0, 1));
+    second.store(&[0]);
+    catalogue.find_more();
+    let news = catalogue.news_of_faults();
+    assert!(news.len() == 1 && news[0].contains("frame 2 lies outside m"), "{news:?}");
+    second.store(&[1, 2, 3, 4]);
+    catalogue.find_more();
+    assert_eq!(
+        (catalogue.names(), catalogue.news_of_faults()),
+        (vec!["n.raw".into(), "m.raw".into()], vec![])
+    );
+    let refused = Catalogue::new(&disks, Limits { end: "9".parse().ok(), ..limits }, MountReaders::Owner);
+    assert!(refused.is_err_and(|error| error.to_string().contains("frame 9 lies outside")));
 }

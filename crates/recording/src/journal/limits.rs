@@ -139,7 +139,7 @@ impl Head {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Format, Storing};
+    use nilometer_model::{FileNames, Format, Storing};
 
     use super::*;
     use crate::journal::DatasetPlace;
@@ -154,6 +154,7 @@ mod tests {
             frames_per_file: 7,
             storing: Storing::Files,
             format: Format::Raw,
+            names: FileNames::default(),
         }
     }
 

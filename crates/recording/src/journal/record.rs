@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nilometer_model::{Format, Storing};
+use nilometer_model::{FileNames, Format, Storing};
 use nilometer_storage::process::BootId;
 
 use super::{DatasetPlace, Encoding, Entry, FrameExtent, Head, TEXT};
@@ -68,8 +68,10 @@ impl Entry {
                 frames_per_file,
                 storing,
                 format,
+                names,
             }) => {
-                let version = pair(JOURNAL_VERSION, storing as u32 | format.number() << 16);
+                let names = u32::from(names == FileNames::Dectris) << 31;
+                let version = pair(JOURNAL_VERSION, storing as u32 | format.number() << 16 | names);
                 (HEAD, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
             }
             Entry::Frame { number, extent, due, checksum } => {
@@ -118,7 +120,8 @@ impl Entry {
                 stride: d,
                 frames_per_file: e,
                 storing: *Storing::STORED.get((f >> 32) as usize & 0xffff)?,
-                format: *Format::STORED.get((f >> 48) as usize)?,
+                format: *Format::STORED.get((f >> 48) as usize & 0x7fff)?,
+                names: if f >> 63 == 1 { FileNames::Dectris } else { FileNames::Recorder },
             })),
             3 => Some(Entry::Durable { file: a }),
             4 => Some(Entry::Removed { file: a }),

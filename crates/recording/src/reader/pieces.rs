@@ -126,7 +126,7 @@ pub(super) fn read_from(
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Format, Storing};
+    use nilometer_model::{FileNames, Format, Storing};
 
     use super::*;
     use crate::{Due, Gap, recording_storage::MountedDirectories};
@@ -141,6 +141,7 @@ mod tests {
             frames_per_file: 100,
             storing: Storing::Ring,
             format: Format::Raw,
+            names: FileNames::default(),
         }
     }
 

@@ -331,7 +331,7 @@ impl Walk<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use nilometer_model::Format;
+    use nilometer_model::{FileNames, Format};
     use proptest::prelude::*;
 
     use super::*;
@@ -346,6 +346,7 @@ mod tests {
             frames_per_file: 7,
             storing,
             format: Format::Raw,
+            names: FileNames::default(),
         }
     }
 

@@ -92,7 +92,7 @@ mod tests {
         journal::{Encoding, Entry, FrameExtent, Head, RECORD},
         reader::Trust,
     };
-    use nilometer_model::{Format, Storing};
+    use nilometer_model::{FileNames, Format, Storing};
 
     /// Returns an index of blocks with these numbers, lengths and completion times.
     fn index(blocks: &[(u64, u32, u64)]) -> Index {
@@ -105,6 +105,7 @@ mod tests {
             frames_per_file: 7,
             storing: Storing::Growing,
             format: Format::Raw,
+            names: FileNames::default(),
         });
         let frame = |&(number, length, due)| Entry::Frame {
             number,

@@ -7,7 +7,7 @@ use std::{
     path::PathBuf,
 };
 
-use nilometer_model::{Format, Instrument, Storing};
+use nilometer_model::{FileNames, Format, Instrument, Storing};
 use nilometer_wire::{Known, WireFormat};
 use tempfile::TempDir;
 
@@ -116,6 +116,7 @@ impl LaidOut {
             frames_per_file: 3,
             storing,
             format: stream.format(),
+            names: FileNames::default(),
         };
         let journal = |lane| {
             let head = [Entry::Head(Head { lane, ..head })];

@@ -29,6 +29,8 @@ mod files;
 mod fill;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod laid_out;
+mod limits;
+mod offsets;
 mod read_ahead;
 mod runs;
 mod scan;
@@ -57,6 +59,7 @@ pub use continuity::{Continuity, Jump};
 pub use faults::ReadFaults;
 use files::Files;
 use fill::Filling;
+pub use limits::{Limit, LimitError, Limits};
 use nilometer_wire::{Stamp, Stamps};
 pub use read_ahead::{Asked, ReadAhead};
 use runs::Run;
@@ -85,6 +88,8 @@ pub struct RecordingView {
     frame_size: u64,
     block_size: u64,
     extent: Extent,
+    /// The bytes that it shows, among those of all blocks.
+    part: Range<u64>,
     filling: Mutex<Option<Filling>>,
     survey: Mutex<Option<Survey>>,
     faults: Mutex<ReadFaults>,
@@ -141,6 +146,7 @@ impl RecordingView {
             frame_size: frame_size.max(1),
             block_size: head.frame_size.max(1),
             extent,
+            part: 0..u64::MAX,
             filling: Mutex::default(),
             survey: Mutex::default(),
             faults: Mutex::default(),
@@ -185,22 +191,6 @@ impl RecordingView {
     /// Bytes of a frame.
     pub fn frame_size(&self) -> u64 {
         self.frame_size
-    }
-
-    /// Number of its first block. It is not 0 if older blocks had been overwritten when the view opened the
-    /// recording.
-    pub fn first_block(&self) -> u64 {
-        self.state().blocks.first()
-    }
-
-    /// Bytes of the whole view. They never decrease.
-    pub fn length(&self) -> u64 {
-        self.state().blocks.length()
-    }
-
-    /// Frames of the whole view.
-    pub fn frames(&self) -> u64 {
-        self.length() / self.frame_size
     }
 
     /// Passes the recording in its present state to `look`.
@@ -332,34 +322,14 @@ impl RecordingView {
             let raw = at.extent.encoding == Encoding::Raw;
             raw && index.file_of(at) == index.file_of(place) && at.extent.offset == blocks.begin(number)
         };
-        let whole = index.frames.len() as u64 == blocks.end() && *over;
+        let whole = index.frames.len() as u64 == blocks.end() && *over && !self.is_part();
         let whole = whole && index.frames.iter().all(lies);
         whole.then(|| (place, blocks.length()))
-    }
-
-    /// Returns the first block at or after `block` that exists by the journals.
-    pub fn next_there(&self, block: u64) -> Option<u64> {
-        let State { recording, blocks, .. } = &*self.state();
-        recording.index.frames.next(block).filter(|next| *next < blocks.end())
-    }
-
-    /// Returns the byte range of a block in the view.
-    pub fn range_of(&self, block: u64) -> Range<u64> {
-        let blocks = &self.state().blocks;
-        blocks.begin(block)..blocks.begin(block + 1)
     }
 
     /// Returns every location of a block.
     pub fn places(&self, block: u64) -> Vec<FrameLocation> {
         self.state().recording.index.places(block).collect()
-    }
-
-    /// Returns the block with the byte at `offset`, the position in that block, and the bytes from there to its
-    /// end.
-    fn piece(&self, offset: u64) -> (u64, u64, u64) {
-        let blocks = &self.state().blocks;
-        let block = blocks.at(offset);
-        (block, offset - blocks.begin(block), blocks.begin(block + 1) - offset)
     }
 
     /// Frames per block, 1 if frames did not come in packets.
@@ -372,27 +342,6 @@ impl RecordingView {
         self.stamps
     }
 
-    /// Returns the parts of a range that are missing according to the journals.
-    pub fn filled(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        let State { recording, blocks, .. } = &*self.state();
-        let range = range.start..range.end.min(blocks.length());
-        if range.is_empty() {
-            return Vec::new();
-        }
-        let first = blocks.at(range.start);
-        let last = blocks.at(range.end - 1);
-        let mut filled = Vec::new();
-        let mut next = first;
-        let present = recording.index.frames.numbers(first..last + 1);
-        for block in present.chain([last + 1]) {
-            if block > next {
-                filled.push(blocks.begin(next).max(range.start)..blocks.begin(block).min(range.end));
-            }
-            next = block + 1;
-        }
-        filled
-    }
-
     /// Checks, after a read, that the bytes read at a location are those stored there. In a ring the writer may
     /// have overwritten them in the meantime; it journals that before it writes the first byte.
     fn stays(&self, place: FrameLocation) -> io::Result<()> {
@@ -402,15 +351,6 @@ impl RecordingView {
             self.take_in(look.read_each()?);
         }
         if ring && self.is_gone(place) { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
-    }
-
-    /// Returns true if a part of a range was removed or overwritten since it was recorded. If so, a read before
-    /// this call may have mixed old and new bytes, even within a frame.
-    pub fn is_overwritten(&self, range: Range<u64>) -> bool {
-        let State { recording, blocks, .. } = &*self.state();
-        let range = range.start..range.end.min(blocks.length());
-        let among = |range: Range<u64>| blocks.at(range.start)..blocks.at(range.end - 1) + 1;
-        !range.is_empty() && recording.index.removed.count_in(among(range)) > 0
     }
 
     /// Returns true if the journals so far list a location as removed or overwritten.

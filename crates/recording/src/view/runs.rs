@@ -20,6 +20,8 @@ impl RecordingView {
     /// no part of its own.
     pub(super) fn runs(&self, range: Range<u64>, most: u64) -> Vec<(Range<u64>, Option<Run>)> {
         let state = &*self.state();
+        let hidden = self.part.start;
+        let range = self.among_all(range);
         let end = range.end.min(state.blocks.length());
         let mut parts = Vec::new();
         let mut next = range.start.min(end);
@@ -30,6 +32,9 @@ impl RecordingView {
             cut(&mut parts, range, Some(run), most);
         }
         cut(&mut parts, next..end, None, most);
+        for (range, _) in &mut parts {
+            *range = range.start - hidden..range.end - hidden;
+        }
         parts
     }
 

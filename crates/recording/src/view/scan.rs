@@ -203,7 +203,7 @@ impl RecordingView {
 }
 
 /// Returns the last frame with a readable header.
-fn last_stamp(whole: &RecordingView) -> Option<(u64, Stamp)> {
+pub(super) fn last_stamp(whole: &RecordingView) -> Option<(u64, Stamp)> {
     whole.stamps?;
     let frames = whole.frames();
     let step = whole.frames_of_block().max(1);

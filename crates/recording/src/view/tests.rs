@@ -7,7 +7,7 @@ use std::{
     os::fd::AsRawFd,
 };
 
-use nilometer_model::Storing;
+use nilometer_model::{FileNames, Storing};
 use proptest::prelude::*;
 
 use super::{
@@ -210,6 +210,7 @@ fn frames_of_cameras_have_no_padding_between_them() {
         frames_per_file: 8,
         storing: Storing::Files,
         format: Format::Raw,
+        names: FileNames::default(),
     };
     let frame = |offset, number| {
         let extent = head.extent(0, offset, 100);

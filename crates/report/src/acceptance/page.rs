@@ -59,7 +59,7 @@ fn write_target(page: &mut String, study: &Study<'_>, verdict: &AcceptanceVerdic
     let answer = verdict.answer();
     write!(
         page,
-        "<section class=\"card\"><div class=\"answer {}\"><p class=\"reply\">{}</p><div><p class=\"claim\"><b>{} {}</b></p>\
+        "<section class=\"card\"><div class=\"answer {}\"><h2 class=\"reply\">{}</h2><div><p class=\"claim\"><b>{} {}</b></p>\
          <p class=\"soft\">{}</p>",
         class_of(answer),
         answer.name(),
@@ -71,7 +71,8 @@ fn write_target(page: &mut String, study: &Study<'_>, verdict: &AcceptanceVerdic
         write!(page, "<p>{}: {}</p>", Escaped(&reason.criterion.to_string()), Escaped(&reason.found))?;
     }
     page.push_str(
-        "</div></div><div class=\"scroll\"><table><tr><th>what</th><th>demanded</th><th>found</th><th>answer</th></tr>",
+        "</div></div><div class=\"scroll\"><table><caption class=\"unseen\">Criteria</caption><tr><th scope=\"col\">what</th>\
+         <th scope=\"col\">demanded</th><th scope=\"col\">found</th><th scope=\"col\">answer</th></tr>",
     );
     for judged in &verdict.criteria {
         let criterion = &judged.criterion;
@@ -94,9 +95,14 @@ fn write_target(page: &mut String, study: &Study<'_>, verdict: &AcceptanceVerdic
 const SUM: &str = "sha256";
 
 fn write_proof(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) -> std::fmt::Result {
-    page.push_str("<section class=\"card\"><h2>Evidence</h2><div class=\"scroll\"><table class=\"facts\">");
+    page.push_str("<section class=\"card\"><h2>Evidence</h2><div class=\"scroll\"><table class=\"facts\"><caption class=\"unseen\">Evidence</caption>");
     let mut row = |name: &str, value: &str| {
-        write!(page, "<tr><td>{}</td><td><code>{}</code></td></tr>", Escaped(name), Escaped(value))
+        write!(
+            page,
+            "<tr><th scope=\"row\">{}</th><td><code>{}</code></td></tr>",
+            Escaped(name),
+            Escaped(value)
+        )
     };
     row(&format!("record {}, sha256", proof.name), &proof.record)?;
     for (key, value) in study.results.environment.iter().filter(|(key, _)| key.ends_with(SUM)) {

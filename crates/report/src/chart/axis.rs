@@ -77,6 +77,11 @@ impl Axis {
         if place.is_finite() { place.clamp(0.0, 1.0) } else { 0.0 }
     }
 
+    /// Returns true if a value lies beyond the upper end.
+    pub(super) fn ends_below(&self, value: f64) -> bool {
+        value > self.to
+    }
+
     /// Makes an axis from zero, or a logarithmic one if the values differ too much.
     pub(crate) fn of_values(unit: Unit, values: impl Iterator<Item = f64> + Clone) -> Self {
         let (least, most) = range(values);
@@ -138,7 +143,13 @@ impl Axis {
             .map(|(share, label)| (nines(*share), (*label).to_owned()))
             .filter(|(place, _)| *place <= to + 1e-9)
             .collect();
-        Axis { from: 0.0, to, is_log: false, ticks, name: format!("% of {what} with at most this delay") }
+        Axis {
+            from: 0.0,
+            to,
+            is_log: false,
+            ticks,
+            name: format!("percentile: % of {what} with at most this delay"),
+        }
     }
 
     /// Puts a name before the unit.

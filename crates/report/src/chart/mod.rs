@@ -4,6 +4,7 @@
 mod axis;
 mod bars;
 mod plot;
+mod strip;
 mod svg;
 
 use nilometer_analysis::Quantity;
@@ -11,7 +12,7 @@ use nilometer_model::statistics::Summary;
 
 pub(super) use axis::{Axis, Unit, nines};
 pub(super) use bars::{Bar, Bars, bars};
-pub(super) use plot::{Line, Plot, Point, Span, Style, plot};
+pub(super) use plot::{Line, Plot, Point, Span, SpanPlace, Style, plot};
 pub(super) use svg::{Escaped, lone_sign, sign};
 
 /// Natural width in pixels of a chart next to others.

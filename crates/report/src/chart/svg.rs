@@ -99,10 +99,10 @@ impl Svg {
     }
 
     /// Draws a stretch of the area from its upper left corner on, with a tooltip.
-    pub(super) fn span(&mut self, corner: Position, width: f64, height: f64, title: &str) {
+    pub(super) fn span(&mut self, class: &str, corner: Position, width: f64, height: f64, title: &str) {
         let [x, y, width, height] = [corner.x, corner.y, width, height].map(Short);
         self.add(format_args!(
-            "<rect class=\"b\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"><title>{}</title></rect>",
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"><title>{}</title></rect>",
             Escaped(title)
         ));
     }
@@ -138,6 +138,16 @@ impl Svg {
     pub(super) fn mark(&mut self, series: usize, at: Position, title: &str) {
         let shape = shape(series, at);
         self.add(format_args!("<path class=\"m\" d=\"{shape}\"><title>{}</title></path>", Escaped(title)));
+    }
+
+    /// Draws an arrow that points beyond the upper edge, at which its tip is.
+    pub(super) fn arrow(&mut self, tip: Position, title: &str) {
+        let Position { x, y } = tip;
+        let [left, right, foot, x, y] = [x - 4.5, x + 4.5, y + 8.0, x, y].map(Short);
+        self.add(format_args!(
+            "<path class=\"m\" d=\"M{left} {foot} {x} {y} {right} {foot}z\"><title>{}</title></path>",
+            Escaped(title)
+        ));
     }
 
     pub(super) fn finish(mut self) -> String {

@@ -56,7 +56,8 @@ fn of_target(study: &Study<'_>, answer: &ShortAnswer, names_instrument: bool) ->
     Answer { tone: tone(answer.decision), reply: answer.decision.reply().to_owned(), sentence }
 }
 
-fn notes(study: &Study<'_>) -> Option<Block> {
+/// The gravest warnings.
+pub(super) fn notes(study: &Study<'_>) -> Option<Block> {
     let more = study.warnings.len().saturating_sub(NOTES);
     let aside = Aside {
         heading: "Keep in mind".into(),

@@ -1,6 +1,6 @@
 //! The rates of all stages at a glance: a bar for each target, beside the comparison that follows from its rounds.
 
-use nilometer_analysis::{CellOutcome, Question, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Quantity, Question, RateUnit, Study, StudyStage, letter};
 
 use super::{answer::effect_tone, stage::stage_id};
 use crate::{
@@ -8,6 +8,9 @@ use crate::{
     figure_key::tooltip,
     words,
 };
+
+const TIMES: &str = "Beside times, a longer bar took less time. ";
+const FEW: &str = "A figure with (1 of 6) rests on one valid repeat of six. ";
 
 pub(super) fn glance(study: &Study<'_>) -> Vec<Section> {
     if study.stages.is_empty() {
@@ -19,7 +22,12 @@ pub(super) fn glance(study: &Study<'_>) -> Vec<Section> {
     let best = if several { "If a stage has several cells, its bar shows the fastest. " } else { "" };
     let note = if compared { words::margin_note(study.results) } else { String::new() };
     let rows = study.stages.iter().enumerate().flat_map(|(number, stage)| rows(study, number, stage));
-    let blocks = vec![Block::soft(format!("{best}{note}")), Block::Glance(rows.collect())];
+    let outcomes = study.stages.iter().flat_map(|stage| &stage.outcomes);
+    let few = if outcomes.into_iter().any(words::rests_on_few) { FEW } else { "" };
+    let mut questions = study.stages.iter().flat_map(|stage| &stage.questions);
+    let has_times = questions.any(|question| question.quantity == Quantity::Time);
+    let times = if has_times { TIMES } else { "" };
+    let blocks = vec![Block::soft(format!("{best}{times}{few}{note}")), Block::Glance(rows.collect())];
     vec![Section::new(Heading::of(title), blocks)]
 }
 
@@ -42,6 +50,7 @@ fn rows(study: &Study<'_>, number: usize, stage: &StudyStage<'_>) -> Vec<Glance>
 fn rates(stage: &StudyStage<'_>, question: &Question) -> Vec<GlanceRate> {
     let best = stage.targets().into_iter().map(|target| (target, stage.best(question.phase, target)));
     let best: Vec<(usize, Option<&CellOutcome<'_>>)> = best.collect();
+    let unit = words::unit_of(best.iter().filter_map(|(_, outcome)| *outcome), question.quantity);
     let mean = |outcome: &CellOutcome<'_>| outcome.summary(question.quantity).map_or(0.0, |s| s.mean);
     let most = best.iter().filter_map(|(_, outcome)| outcome.map(mean)).fold(f64::MIN_POSITIVE, f64::max);
     // A single bar is always of full length and says nothing.
@@ -49,16 +58,22 @@ fn rates(stage: &StudyStage<'_>, question: &Question) -> Vec<GlanceRate> {
     let rate = |(target, outcome): (usize, Option<&CellOutcome<'_>>)| GlanceRate {
         target,
         share: outcome.filter(|_| !lone).map_or(0.0, |outcome| mean(outcome) / most),
-        cell: cell(stage, question, outcome),
+        cell: cell(stage, outcome, unit),
     };
     best.into_iter().map(rate).collect()
 }
 
-fn cell(stage: &StudyStage<'_>, question: &Question, outcome: Option<&CellOutcome<'_>>) -> Cell {
+/// The best rate of a target. A figure that rests on few repeats has their number instead of its interval.
+fn cell(stage: &StudyStage<'_>, outcome: Option<&CellOutcome<'_>>, unit: RateUnit) -> Cell {
     let Some(outcome) = outcome else { return Cell::toned(Tone::Bad, "INVALID") };
-    let text = words::rate_or_bound(outcome, question.quantity);
+    let origin = tooltip(stage, outcome);
+    if let Some(summary) = outcome.summary(unit.quantity()).filter(|_| words::rests_on_few(outcome)) {
+        let few = format!("{} ({} of {})", unit.show(summary.mean), outcome.valid, outcome.samples.len());
+        return Cell::toned(Tone::Doubtful, few).from(origin);
+    }
+    let text = words::rate_or_bound(outcome, unit);
     let tone = if text == "INVALID" { Tone::Bad } else { Tone::Plain };
-    Cell::toned(tone, text).from(tooltip(stage, outcome))
+    Cell::toned(tone, text).from(origin)
 }
 
 /// The order of all targets, and a sentence for each pair.

@@ -52,8 +52,8 @@ fn chart(stage: &StudyStage<'_>, of: &ElementGrowth) -> Chart {
     Chart::Plot(Plot {
         description: format!("{}, {title}: rate against the number of elements at once", stage.name),
         title: clipped(&title, LETTERS),
-        x: Axis::of_parameter("at once", &ticks),
-        y: Axis::from_zero(unit_of_sums(of.quantity), greatest),
+        x: Axis::of_parameter("elements at once", &ticks),
+        y: Axis::from_zero(unit_of_sums(of.quantity), greatest).named("rate together"),
         lines: lines.into_iter().filter(|line| !line.points.is_empty()).collect(),
         spans: Vec::new(),
         width: WIDTH,

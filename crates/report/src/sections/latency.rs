@@ -66,7 +66,8 @@ fn distribution(title: &str, outcomes: &[&CellOutcome<'_>]) -> Option<Chart> {
     let lines: Vec<Distribution<'_>> = lines
         .map(|(target, histogram)| Distribution { series: target, name: letter(target), histogram })
         .collect();
-    quantiles(&format!("{title}: latency"), "operations", &lines, None, extent(&lines))
+    let axes = DelayAxes { what: "operations", delay: "time from the start of an operation until its end" };
+    quantiles(&format!("{title}: latency"), axes, &lines, None, extent(&lines))
 }
 
 /// The distribution of a duration.
@@ -87,15 +88,25 @@ pub(super) struct Extent {
     longest: f64,
 }
 
+/// The names of a distribution's axes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DelayAxes<'a> {
+    /// The things that are delayed: `frames`.
+    pub(super) what: &'a str,
+    /// The delay, from one event to another.
+    pub(super) delay: &'a str,
+}
+
 /// Draws distributions of durations, with the same width for each further nine. `limit` is a reference line,
 /// and the axis covers `extent`.
 pub(super) fn quantiles(
     title: &str,
-    what: &str,
+    axes: DelayAxes<'_>,
     distributions: &[Distribution<'_>],
     limit: Option<Nanos>,
     extent: Extent,
 ) -> Option<Chart> {
+    let DelayAxes { what, delay } = axes;
     let count = distributions.iter().map(|of| of.histogram.count()).max().filter(|count| *count > 0)?;
     let x = Axis::of_nines(count, what);
     let drawn = distributions.iter().filter(|of| of.histogram.count() > 0);
@@ -107,7 +118,7 @@ pub(super) fn quantiles(
         lines.push(reference(limit as f64, f64::MAX));
     }
     let description = format!("{title}: share of {what} that took at most this time");
-    let y = Axis::log(Unit::Time, least.max(1.0), longest);
+    let y = Axis::log(Unit::Time, least.max(1.0), longest).named(delay);
     let title = clipped(title, LETTERS);
     Some(Chart::Plot(Plot { title, description, x, y, lines, spans: Vec::new(), width: WIDTH }))
 }
@@ -197,7 +208,8 @@ pub(super) fn timeline(
     let long = series.iter().filter(|(_, series)| series.bins().len() >= BINS_LEAST);
     let mut lines: Vec<Line> = long.map(|(target, series)| time_line(*target, series, quantity)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
-    let end = points().map(|point| point.x).fold(0.0, f64::max);
+    let lengths = series.iter().map(|(_, series)| series.width().0 as f64 * series.bins().len() as f64);
+    let end = lengths.fold(0.0, f64::max);
     let most = points().map(|point| point.y).chain(level).fold(0.0, f64::max);
     if lines.is_empty() {
         return None;
@@ -206,14 +218,20 @@ pub(super) fn timeline(
         lines.push(reference(level, end));
     }
     let unit = if quantity == Quantity::Bytes { Unit::ByteRate } else { Unit::Operations };
-    let mut x = Axis::from_zero(Unit::Time, end);
-    x.until(end);
-    let y = Axis::from_zero(unit, most);
+    let x = time_axis(end);
+    let y = Axis::from_zero(unit, most).named("rate");
     let description = format!("{title}: rate over time");
     Some(Chart::Plot(Plot { title: clipped(title, LETTERS), description, x, y, lines, spans, width: WIDTH }))
 }
 
-/// Merges neighbouring bins. It leaves out the last ones if they do not fill a point.
+/// The time since the start, from zero to `end` nanoseconds.
+pub(super) fn time_axis(end: f64) -> Axis {
+    let mut axis = Axis::from_zero(Unit::Time, end).named("time since the start");
+    axis.until(end);
+    axis
+}
+
+/// Merges neighbouring bins. It leaves out the last ones if they do not fill half a point.
 fn time_line(target: usize, series: &Series, quantity: Quantity) -> Line {
     let bins = series.bins();
     let whole = if bins.len() > 3 { &bins[..bins.len() - 1] } else { bins };
@@ -222,13 +240,16 @@ fn time_line(target: usize, series: &Series, quantity: Quantity) -> Line {
     let together =
         whole.len().div_ceil(POINTS_MOST).max(steady).clamp(1, whole.len().div_ceil(POINTS_LEAST).max(1));
     let width = series.width().0 as f64 * together as f64;
-    let points = whole.chunks_exact(together).enumerate().map(|(number, bins)| {
+    // A rest of less than half a point would be too noisy.
+    let chunks = whole.chunks(together).filter(|bins| 2 * bins.len() >= together);
+    let points = chunks.enumerate().map(|(number, bins)| {
         let amount: u64 = match quantity {
             Quantity::Bytes => bins.iter().map(|bin| bin.bytes).sum(),
             Quantity::Operations | Quantity::Time => bins.iter().map(|bin| bin.operations).sum(),
         };
-        let x = (number as f64 + 0.5) * width;
-        let y = amount as f64 / (width * 1e-9);
+        let length = series.width().0 as f64 * bins.len() as f64;
+        let x = number as f64 * width + length / 2.0;
+        let y = amount as f64 / (length * 1e-9);
         Point { x, y, ..Point::default() }
     });
     Line { series: target, name: letter(target), points: points.collect(), style: Style::Plain }

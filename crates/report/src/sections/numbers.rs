@@ -1,8 +1,9 @@
 //! Every statistic of each figure.
 
-use nilometer_analysis::{CellOutcome, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, RateUnit, Study, StudyStage, letter};
 use nilometer_model::Coldness;
 
+use super::stage_rows::mark;
 use crate::{
     document::{Block, Cell, Column, Heading, Role, Row, Section, Table, Tone},
     figure_key::tooltip,
@@ -49,7 +50,8 @@ pub(crate) fn numbers(study: &Study<'_>) -> Vec<Section> {
     let role = |place: usize| if place < NAMES { Role::Name } else { Role::Figure };
     let mut columns: Vec<Column> =
         COLUMNS.iter().enumerate().map(|(place, name)| Column::new(role(place), *name)).collect();
-    columns.extend([Column::new(Role::Name, "read is cold"), Column::new(Role::Sentence, "")]);
+    columns.extend([Column::new(Role::Name, "read is cold"), Column::new(Role::Sentence, "reasons")]);
+    columns.insert(0, Column::new(Role::Mark, ""));
     let summary = format!("A table of {} rows", rows.len());
     let blocks = vec![Block::closed(summary, vec![Block::Table(Table { columns, rows })])];
     let section = Section::new(Heading::of("All numbers"), blocks);
@@ -64,7 +66,8 @@ fn row(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Row {
     let cold = outcome.coldness.map_or(NONE, Coldness::name);
     let invalid = words::invalid(outcome).join("; ");
     let last = [Cell::new(cold), Cell::toned(Tone::Bad, invalid)];
-    Row::of(named.into_iter().chain(figures).chain(last))
+    let mark = words::marked(mark(outcome));
+    Row::of(std::iter::once(mark).chain(named).chain(figures).chain(last))
 }
 
 fn figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
@@ -80,7 +83,7 @@ fn figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
             most,
         ]);
     } else {
-        figures.push(words::at_least(outcome, quantity).unwrap_or_else(|| NONE.into()));
+        figures.push(words::at_least(outcome, RateUnit::own(quantity)).unwrap_or_else(|| NONE.into()));
         figures.extend([NONE; 4].map(str::to_owned));
     }
     figures.extend([0.5, 0.99, 0.999, 0.9999, 1.0].map(|fraction| words::quantile(outcome, fraction)));

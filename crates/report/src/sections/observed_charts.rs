@@ -7,8 +7,8 @@ use nilometer_analysis::{
 use nilometer_model::{Nanos, observed::ObservedRange};
 use nilometer_plan::{Measured, Results};
 
-use super::latency::POINTS_MOST;
-use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, Style, Unit, clipped};
+use super::latency::{POINTS_MOST, time_axis};
+use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, SpanPlace, Style, Unit, clipped};
 
 /// Limit on machines, because more look the same in a chart.
 const DRAWN_MOST: usize = 16;
@@ -160,8 +160,7 @@ impl RunFrame {
             return None;
         }
         let is_share = matches!(unit, Unit::Count(_));
-        let mut x = Axis::from_zero(Unit::Time, self.end);
-        x.until(self.end);
+        let x = time_axis(self.end);
         let y = Axis::from_zero(unit, if is_share { 100.0 } else { most });
         let description = format!("{title} over the time of the run");
         let title = clipped(title, LETTERS);
@@ -171,7 +170,13 @@ impl RunFrame {
 
     fn span(&self, range: ObservedRange) -> Span {
         let from = self.at(range.from);
-        Span { series: 0, from, to: self.at(range.to), title: "something was measured".into() }
+        Span {
+            series: 0,
+            from,
+            to: self.at(range.to),
+            title: "something was measured".into(),
+            place: SpanPlace::Behind,
+        }
     }
 }
 

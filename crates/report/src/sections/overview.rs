@@ -8,7 +8,7 @@ use super::{
     beside_load::beside_load,
     growth::growth,
     siblings::siblings,
-    stage_rows::{by_target, machines, mark, rate},
+    stage_rows::{by_target, machines, mark, rate, unit_beside},
     times::times,
 };
 use crate::{
@@ -141,7 +141,7 @@ impl FigureRow<'_> {
     }
 
     fn figures(&self) -> Vec<Cell> {
-        let mut cells: Vec<Cell> = rate(self.outcome, self.stage.quantity(self.outcome)).into();
+        let mut cells: Vec<Cell> = rate(self.outcome, unit_beside(self.stage, self.outcome)).into();
         let quantile = |(_, share, _)| Cell::new(words::short_quantile(self.outcome, share));
         cells.extend(QUANTILES.map(quantile));
         cells.push(Cell::new(self.limit()));
@@ -177,8 +177,7 @@ fn short_limit(limits: &LimitingParts) -> String {
 
 fn targets_beside(stage: &StudyStage<'_>) -> Vec<Block> {
     let name = Block::Paragraph(crate::document::Sentence::new(stage.name));
-    let tables = stage.questions.iter().map(|question| Block::Table(by_target(stage, question)));
-    std::iter::once(name).chain(tables).collect()
+    vec![name, Block::Table(by_target(stage))]
 }
 
 fn machines_of(stage: &StudyStage<'_>) -> Option<Block> {

@@ -45,8 +45,8 @@ fn chart(curves: &[Curve]) -> Chart {
     lines.push(lossy(curves));
     let greatest =
         |of: fn(&Point) -> f64| lines.iter().flat_map(|line| &line.points).map(of).fold(0.0, f64::max);
-    let x = Axis::from_zero(Unit::ByteRate, greatest(|point| point.x)).named("rate");
-    let y = Axis::from_zero(Unit::Time, greatest(|point| point.y)).named("a packet");
+    let x = Axis::from_zero(Unit::ByteRate, greatest(|point| point.x)).named("rate of packets");
+    let y = Axis::from_zero(Unit::Time, greatest(|point| point.y)).named("processor time of a packet");
     let title = heading(&curves[0]);
     let description = format!("{title}: {LEGEND}");
     Chart::Plot(Plot { title, description, x, y, lines, spans: Vec::new(), width: WIDE })

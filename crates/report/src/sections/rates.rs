@@ -1,6 +1,6 @@
 //! The rates of a stage, drawn: bars, or curves over the parameter that most cells differ in.
 
-use nilometer_analysis::{CellOutcome, Quantity, Question, StageCell, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Quantity, Question, RateUnit, StageCell, StudyStage, letter};
 
 use crate::{
     chart::{Axis, Bar, Bars, Chart, LETTERS, Line, Plot, Point, Style, WIDTH, clipped, interval, unit},
@@ -30,9 +30,10 @@ pub(super) fn rates(stage: &StudyStage<'_>) -> Vec<Block> {
 
 fn bar_chart(stage: &StudyStage<'_>, question: &Question) -> Chart {
     let outcomes = stage.of_phase(question.phase);
+    let unit = words::unit_of(outcomes.iter().copied(), question.quantity);
     let group = |cell: &StageCell| {
         let of_cell = outcomes.iter().filter(|outcome| outcome.cell == cell.index);
-        (clipped(&cell.label, LETTERS), of_cell.map(|o| bar(o, question.quantity)).collect::<Vec<_>>())
+        (clipped(&cell.label, LETTERS), of_cell.map(|outcome| bar(outcome, unit)).collect::<Vec<_>>())
     };
     let groups: Vec<(String, Vec<Bar>)> =
         stage.cells.iter().map(group).filter(|(_, bars)| !bars.is_empty()).collect();
@@ -40,7 +41,8 @@ fn bar_chart(stage: &StudyStage<'_>, question: &Question) -> Chart {
     Chart::Bars(Bars { title: phase.into(), description: format!("{}, {phase}: rates", stage.name), groups })
 }
 
-fn bar(outcome: &CellOutcome<'_>, quantity: Quantity) -> Bar {
+fn bar(outcome: &CellOutcome<'_>, unit: RateUnit) -> Bar {
+    let quantity = unit.quantity();
     let summary = outcome.summary(quantity);
     Bar {
         series: outcome.target,
@@ -48,7 +50,7 @@ fn bar(outcome: &CellOutcome<'_>, quantity: Quantity) -> Bar {
         value: summary.map(|summary| summary.mean),
         interval: summary.as_ref().and_then(interval),
         repeats: outcome.usable().map(|measured| quantity.of(&measured.sample)).collect(),
-        text: words::rate_or_bound(outcome, quantity),
+        text: words::rate_or_bound(outcome, unit),
     }
 }
 
@@ -59,7 +61,8 @@ fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<Chart>
     let others = combinations(stage);
     let x = x_axis(stage, axis);
     let unit = unit(question.quantity);
-    let y = Axis::of_values(unit, means(&outcomes, question.quantity).into_iter());
+    let what = if question.quantity == Quantity::Time { "time of a task" } else { "rate" };
+    let y = Axis::of_values(unit, means(&outcomes, question.quantity).into_iter()).named(what);
     let empty = Plot {
         title: String::new(),
         description: String::new(),
@@ -157,7 +160,7 @@ impl Sweep<'_> {
         let quantity = self.question.quantity;
         let summary = outcome.summary(quantity)?;
         let value = cell.parameters.get(self.axis)?;
-        let rate = words::marked_rate(outcome, quantity)?;
+        let rate = words::marked_rate(outcome, RateUnit::own(quantity))?;
         Some(Point {
             x: value.number()?,
             y: quantity.drawn(summary.mean),

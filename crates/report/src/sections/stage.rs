@@ -11,7 +11,7 @@ use super::{
     parameters::parameters,
     rates::rates,
     siblings::siblings,
-    stage_rows::{machines, mark, named, rate, row},
+    stage_rows::{machines, mark, named, rate, row, unit_beside},
     times::times,
 };
 use crate::{
@@ -141,8 +141,8 @@ fn columns(intervals: bool) -> Vec<Column> {
 }
 
 fn with_figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>, intervals: bool) -> Row {
-    let quantity = stage.quantity(outcome);
-    let [mean, interval] = rate(outcome, quantity).map(|cell| cell.from(tooltip(stage, outcome)));
+    let unit = unit_beside(stage, outcome);
+    let [mean, interval] = rate(outcome, unit).map(|cell| cell.from(tooltip(stage, outcome)));
     let mut figures = vec![mean];
     figures.extend(intervals.then_some(interval));
     figures.extend(QUANTILES.map(|(_, share, _)| Cell::new(words::short_quantile(outcome, share))));

@@ -1,6 +1,6 @@
 //! Rows and cells that several sections of a stage share.
 
-use nilometer_analysis::{CellOutcome, Quantity, Question, StageCell, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Question, RateUnit, StageCell, StudyStage, letter};
 
 use crate::{
     document::{Cell, Column, Role, Row, Table, Tone},
@@ -37,10 +37,10 @@ pub(super) fn row(
 }
 
 /// The mean and half its interval; a bound, or that it is invalid, where there is no mean.
-pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> [Cell; 2] {
-    let cells = match outcome.summary(quantity) {
-        Some(summary) => [quantity.show(summary.mean), words::interval(&summary)],
-        None => match words::at_least(outcome, quantity) {
+pub(super) fn rate(outcome: &CellOutcome<'_>, unit: RateUnit) -> [Cell; 2] {
+    let cells = match outcome.summary(unit.quantity()) {
+        Some(summary) => [unit.show(summary.mean), words::interval(&summary)],
+        None => match words::at_least(outcome, unit) {
             Some(bound) => [bound, String::new()],
             None => return [Cell::toned(Tone::Bad, "INVALID"), Cell::new("")],
         },
@@ -48,21 +48,42 @@ pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> [Cell; 2] {
     cells.map(Cell::new)
 }
 
-pub(super) fn by_target(stage: &StudyStage<'_>, question: &Question) -> Table {
+/// The unit of a figure, which those of the other targets beside it share.
+pub(super) fn unit_beside(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> RateUnit {
+    let beside = |other: &&CellOutcome<'_>| (other.cell, other.phase) == (outcome.cell, outcome.phase);
+    words::unit_of(stage.outcomes.iter().filter(beside), stage.quantity(outcome))
+}
+
+/// A row for each cell and phase, and a column for each target.
+pub(super) fn by_target(stage: &StudyStage<'_>) -> Table {
     let targets = stage.targets();
-    let mut columns = vec![Column::new(Role::Label, question.phase.name())];
+    let mut columns = vec![Column::new(Role::Label, "parameters"), Column::new(Role::Group, "phase")];
     columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(BESIDE)));
-    let rows = stage.cells.iter().map(|cell| {
-        let figures = targets.iter().map(|target| Cell::new(rate_of(stage, question, cell, *target)));
-        Row::of(std::iter::once(Cell::new(&cell.label)).chain(figures))
-    });
+    let rows = stage.cells.iter().flat_map(|cell| rows_of_cell(stage, cell, &targets));
     Table { columns, rows: rows.collect() }
+}
+
+fn rows_of_cell(stage: &StudyStage<'_>, cell: &StageCell, targets: &[usize]) -> Vec<Row> {
+    let questions = stage.questions.iter().filter(|question| has_figure(stage, question, cell));
+    let row = |question: &Question| {
+        let named = [cell.label.as_str(), question.phase.name()].map(Cell::new);
+        let figures = targets.iter().map(|target| Cell::new(rate_of(stage, question, cell, *target)));
+        Row::of(named.into_iter().chain(figures))
+    };
+    questions.map(row).collect()
+}
+
+/// Returns true if a cell has this phase.
+fn has_figure(stage: &StudyStage<'_>, question: &Question, cell: &StageCell) -> bool {
+    let mut outcomes = stage.outcomes.iter();
+    outcomes.any(|outcome| (outcome.cell, outcome.phase) == (cell.index, question.phase))
 }
 
 fn rate_of(stage: &StudyStage<'_>, question: &Question, cell: &StageCell, target: usize) -> String {
     let of = (cell.index, question.phase, target);
     let outcome = stage.outcomes.iter().find(|outcome| (outcome.cell, outcome.phase, outcome.target) == of);
-    outcome.map_or_else(|| words::NONE.into(), |outcome| words::rate_or_bound(outcome, question.quantity))
+    let figure = |outcome| words::rate_or_bound(outcome, unit_beside(stage, outcome));
+    outcome.map_or_else(|| words::NONE.into(), figure)
 }
 
 /// The shares of the machines in figures of several processes, and the machines that were behind.

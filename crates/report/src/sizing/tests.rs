@@ -82,7 +82,7 @@ fn the_text_is_narrow_and_has_the_answer_and_every_assumption() {
         "longest stall        310 ms (measured: evaluation.sqlite: /data, pilatus-6m",
         "links of a recorder  1 (assumed: one for the instruments)",
         "one kind of instrument; shared by all, at least",
-        "With one recorder fewer, and nothing kept free, the streams are too much: the network loses frames.",
+        "With one recorder fewer, and nothing kept free, the streams are too much: the network loses",
         "8 s of 28 streams at random phases, with a stall of 310 ms: nothing was lost.",
     ] {
         assert!(text.contains(part), "{part} is missing in:\n{text}");

@@ -318,14 +318,32 @@ fn the_step_of_a_history_is_named_whatever_the_order_of_the_records() {
     assert!(step.effect.low < truth && truth < step.effect.high && step.p < 0.05, "{step:?}");
     assert_eq!(compared.shown, [4, 5], "the first and the last are compared");
     let text = compared_text(&compared, TextLayout::plain());
-    let named =
-        "large, write: STEP between C (/data 2026-11-22) and D (/data 2026-11-23): the earlier part is";
-    assert!(text.replace("\n  ", " ").contains(named), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, told) = words.split_once("large, write: STEP, ").unwrap_or_else(|| panic!("{text}"));
+    let (change, rest) = told.split_once(" since ").expect("a day");
+    assert!(change.contains(" % slower ("), "{change}");
+    assert!(rest.starts_with("23 Nov, run D (1.20 to 0.79") && rest.contains(" GB/s); p < 0.001"), "{rest}");
     let page = compared_html(&compared);
-    assert!(page.contains("<li class=\"no\">large, write: STEP between C") && page.ends_with("</html>\n"));
+    assert!(page.contains("<li class=\"no\">large, write: STEP, ") && page.ends_with("</html>\n"));
     let json: serde_json::Value = serde_json::from_str(&compared_json(&compared, None)).expect("JSON");
     assert_eq!(json["histories"][0]["sequences"][0]["steps"][0]["before"], "C");
     assert_eq!(json["against"], serde_json::Value::Null);
+}
+
+#[test]
+fn runs_of_one_day_are_drawn_in_their_order() {
+    let mut runs = history();
+    let page = compared_html(&compared(&runs));
+    assert!(page.contains(">day of the run</text>") && page.contains(">22 Nov</text>"), "{page}");
+    for (hour, run) in (10..).zip(&mut runs) {
+        run.started = format!("2026-11-22T{hour}:00:00Z");
+    }
+    let page = compared_html(&compared(&runs));
+    assert!(page.contains(">runs in the order of time</text>"), "{page}");
+    let mark = |rest: &str| rest.split(['M', ' ']).nth(1).map(str::to_owned);
+    let marks = page.split("<path class=\"m\" d=\"").skip(1).filter(|rest| rest.contains("<title>/data"));
+    let places: std::collections::BTreeSet<String> = marks.filter_map(mark).collect();
+    assert!(places.len() >= runs.len(), "no run may hide another: {places:?}");
 }
 
 #[test]
@@ -395,7 +413,7 @@ fn the_network_of_the_same_machines_is_compared_way_by_way() {
     assert!(row.contains("8 Gbit/s ±") && row.contains("4 Gbit/s ±") && row.ends_with(" % slower"), "{row}");
     let page = compared_html(&compared);
     assert!(page.contains("<h2>between: the network between machines</h2>"), "{page}");
-    assert!(page.contains("<td>node2 to node1, TCP, one flow</td>"));
+    assert!(page.contains("<th scope=\"row\">node2 to node1, TCP, one flow</th>"));
     let json: serde_json::Value = serde_json::from_str(&compared_json(&compared, None)).expect("JSON");
     let told = &json["networks"][0];
     assert_eq!(

@@ -91,6 +91,7 @@ fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
         for shown in [
             "rate over time",
             "buffer in use over time",
+            "class=\"stall\"",
             "a stall of 30 ms after 600 ms",
             "1 frame lost after",
             ">durable<",
@@ -108,7 +109,8 @@ fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
         [1, 1, 1]
     );
     let table = section(&page, "All recordings");
-    assert_eq!(table.matches("<td class=\"one\">A</td>").count(), 6 + 3, "recordings and trials");
+    let names = table.matches("<th scope=\"row\" class=\"one\">A</th>").count();
+    assert_eq!(names, 6 + 3, "recordings and trials");
     assert!(
         page.contains("<div class=\"screen\"><h3>All recordings</h3>"),
         "on paper it would be many sheets"
@@ -120,7 +122,7 @@ fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
         "together with the others (",
         "3 trials of searches",
         "lost: the ring was still filling",
-        "INVALID: the tool",
+        "invalid: the tool",
     ] {
         assert!(table.contains(cell), "{cell} is missing in {table}");
     }
@@ -167,4 +169,23 @@ fn what_has_nothing_to_say_is_not_drawn() {
         assert!(!page.contains(part), "{part} says nothing");
     }
     assert!(page.contains("from due until") && page.contains("All recordings"));
+}
+
+#[test]
+fn a_recording_that_must_not_be_used_says_so_in_the_first_column() {
+    let mut results = recorded(results(1, Vec::new(), &[], 0));
+    for measured in results.samples.iter_mut().take(2) {
+        measured.sample.invalid = Some(Invalid::Starved(None));
+    }
+    let page = html(&studied(&results));
+    let table = section(&page, "All recordings");
+    let rows: Vec<&str> = table.split("<tr>").filter(|row| row.contains(">full speed<")).collect();
+    let marked =
+        rows.iter().filter(|row| row.starts_with("<td><span class=\"toned no\">INVALID</span></td>"));
+    assert_eq!((marked.count(), rows.len()), (2, 3), "{table}");
+    assert_eq!(
+        table.matches("<li class=\"no\">A: INVALID: the tool").count(),
+        1,
+        "each reason once: {table}"
+    );
 }

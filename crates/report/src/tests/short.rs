@@ -38,7 +38,7 @@ fn a_first_look_at_one_target_is_one_screen() {
     for part in ["large files, workers 2", "walk", "many files", "file creation", "5 more figures"] {
         assert!(text.contains(part), "{part} is missing: {text}");
     }
-    assert!(!text.contains("tree creation") && !text.contains("instrument"), "{text}");
+    assert!(!text.contains("tree creation") && !text.contains("PREDICTED"), "{text}");
 }
 
 #[test]

@@ -87,8 +87,8 @@ impl Mark5Session {
     fn about_settings(&mut self, command: &Mark5Command) -> Option<Mark5Reply> {
         let query = command.query;
         Some(match command.keyword.as_str() {
-            "net_port" if query => self.port(command),
-            "net_port" => self.set_port(command),
+            "net_port" if query => self.ports(command),
+            "net_port" => self.set_ports(command),
             "mode" if query => self.mode(command),
             "mode" => self.set_mode(command),
             "mtu" if query => Mark5Reply::to(command, ReturnCode::Done).field(self.noted().mtu()),
@@ -118,7 +118,7 @@ impl Mark5Session {
         })
     }
 
-    fn order(&mut self, command: &Mark5Command, order: RecorderOrder) -> Mark5Reply {
+    pub(super) fn order(&mut self, command: &Mark5Command, order: RecorderOrder) -> Mark5Reply {
         self.ordered(command, order).0
     }
 
@@ -234,52 +234,6 @@ impl Mark5Session {
             let reply = reply.field(sender.name());
             fields.iter().fold(reply, |reply, field| reply.field(formatted_of_sender(field, sender)))
         })
-    }
-
-    fn port(&self, command: &Mark5Command) -> Mark5Reply {
-        let reply = Mark5Reply::to(command, ReturnCode::Done);
-        match self.console.report().configuration.listen {
-            Some(listen) => {
-                let (host, port) = listen.rsplit_once(':').unwrap_or(("", &listen));
-                let host = host.strip_prefix("udp://").unwrap_or(host);
-                if host == "127.0.0.1" || host == "0.0.0.0" {
-                    reply.field(port)
-                } else {
-                    reply.field(format!("{host}@{port}"))
-                }
-            }
-            None => reply,
-        }
-    }
-
-    /// `net_port = [<host>@]<port>`. Without a host the current one stays.
-    fn set_port(&mut self, command: &Mark5Command) -> Mark5Reply {
-        let wrong = |why: &str| Mark5Reply::to(command, ReturnCode::Parameter).field(why);
-        let ports: Vec<_> = command.fields.iter().filter(|field| !field.is_empty()).collect();
-        let text = match ports[..] {
-            [] => return wrong("write a port, or host@port"),
-            [text] => text,
-            _ => {
-                return Mark5Reply::to(command, ReturnCode::Irrelevant)
-                    .field("a recording listens at one port; start another service for another port");
-            }
-        };
-        let (host, port) =
-            text.split_once('@').map_or((None, text.as_str()), |(host, port)| (Some(host), port));
-        if host.is_some() && !self.shared.beyond {
-            return wrong("start the service with --listen-beyond-loopback to allow other hosts");
-        }
-        let now = self.console.report().configuration.listen.unwrap_or_default();
-        let usual = now.strip_prefix("udp://").and_then(|at| at.rsplit_once(':')).map(|(host, _)| host);
-        let host = host.or(usual).unwrap_or("127.0.0.1");
-        let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-        match format!("udp://{host}:{port}").parse() {
-            Ok(listen) if digits => self.order(
-                command,
-                RecorderOrder::Change(RecordOptions { listen: Some(listen), ..RecordOptions::default() }),
-            ),
-            _ => wrong("write a port from 1 to 65535"),
-        }
     }
 
     /// `<mode> : <format> : <tracks> : <bit/s a track> [: <bytes of a frame>]`

@@ -13,12 +13,12 @@ use nilometer_model::ByteRate;
 
 use super::{
     commands::Mark5Session,
-    free_space::FreeSpace,
     syntax::{Mark5Command, Mark5Reply, ReturnCode},
 };
 use crate::{
     recording::options::RecordOptions,
     state::{RecorderOrder, ServiceConfiguration, ServiceState},
+    storage_space::FreeSpace,
 };
 
 impl Mark5Session {

@@ -1,21 +1,12 @@
 //! The space of a recording's directories. Storage may not answer, so a thread of its own queries it. Only one
 //! query runs at a time: repeated commands leave at most one thread behind.
 
-use std::{collections::BTreeSet, io, os::unix::fs::MetadataExt, path::PathBuf};
+use std::{io, path::PathBuf};
 
-use nilometer_model::{Bytes, Nanos};
+use nilometer_model::Bytes;
 use nilometer_storage::{DetachedTask, NoOutcome};
 
-/// The space of all file systems that hold one of the directories.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct FreeSpace {
-    /// The size in total.
-    pub(super) size: Bytes,
-    /// Free for this user.
-    pub(super) free: Bytes,
-    /// The free bytes that recordings may use. The rest is the reserve, which stays free on each file system.
-    pub(super) recordable: Bytes,
-}
+use crate::storage_space::{FreeSpace, PATIENCE, space_of};
 
 /// Queries the space, one query at a time.
 #[derive(Debug, Default)]
@@ -24,8 +15,6 @@ pub(super) struct SpaceQuery {
     pending: Option<DetachedTask<io::Result<FreeSpace>>>,
 }
 
-/// The longest that storage may take to answer. The Field System gives up after that.
-const PATIENCE: Nanos = Nanos::from_millis(1500);
 const SILENT: &str = "the storage does not answer";
 
 impl SpaceQuery {
@@ -44,23 +33,6 @@ impl SpaceQuery {
         }
         answer.map_or_else(|_| Err(SILENT.into()), |space| space.map_err(|error| error.to_string()))
     }
-}
-
-/// The space of directories. A file system that holds several of them counts once.
-fn space_of(directories: &[PathBuf], reserve: Bytes) -> io::Result<FreeSpace> {
-    let mut space = FreeSpace::default();
-    let mut seen = BTreeSet::new();
-    for directory in directories {
-        if !seen.insert(directory.metadata()?.dev()) {
-            continue;
-        }
-        let stat = rustix::fs::statvfs(directory)?;
-        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-        space.size.0 += stat.f_blocks.saturating_mul(stat.f_frsize);
-        space.free.0 += free;
-        space.recordable.0 += free.saturating_sub(reserve.0);
-    }
-    Ok(space)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod disk_commands;
 mod file_copy;
 mod free_space;
 mod monitor_commands;
+mod net_port;
 mod noted;
 mod scan;
 mod scan_commands;

@@ -1,8 +1,14 @@
 //! Addresses of sources: a port of this machine for packets, or a TCP address for frames.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+};
 
 use nilometer_intake::transport::udp::Address;
+
+use crate::error::{ServiceError, require};
 
 /// One end of a stream of frames over TCP: `tcp://HOST:PORT`. To listen on all addresses, the host may be `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +39,78 @@ impl fmt::Display for StreamAddress {
     }
 }
 
+/// An address for packets: `udp://HOST:PORT`, or `udp://SOURCE@GROUP:PORT` for those of one source to a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketAddress {
+    address: Address,
+    source: Option<IpAddr>,
+}
+
+/// A resolved address for packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PacketPlace {
+    pub(crate) at: SocketAddr,
+    /// The only source of a group's packets, if the user names one.
+    pub(crate) source: Option<IpAddr>,
+}
+
+impl PacketAddress {
+    /// Looks up the host.
+    pub(super) fn resolve(&self) -> Result<PacketPlace, ServiceError> {
+        let at = self.address.resolve().map_err(ServiceError::asked_wrongly)?;
+        if let Some(source) = self.source {
+            require(at.ip().is_multicast(), || {
+                format!(
+                    "--listen {self}: {} is no group; write --allow {source} instead of {source}@",
+                    at.ip()
+                )
+            })?;
+            require(at.is_ipv4() == source.is_ipv4(), || {
+                format!("--listen {self}: write a source of the group's family, both IPv4 or both IPv6")
+            })?;
+        }
+        Ok(PacketPlace { at, source: self.source })
+    }
+}
+
+impl FromStr for PacketAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((source, rest)) = text.strip_prefix("udp://").and_then(|rest| rest.split_once('@')) else {
+            let address =
+                text.parse().map_err(|error| format!("{error}; or tcp://ADDRESS:PORT for frames"))?;
+            return Ok(PacketAddress { address, source: None });
+        };
+        let wrong =
+            || format!("`{text}`: write udp://SOURCE@GROUP:PORT, such as udp://10.0.0.7@232.1.1.1:46227");
+        let bare = source.strip_prefix('[').and_then(|source| source.strip_suffix(']')).unwrap_or(source);
+        let source = bare.parse().map_err(|_| wrong())?;
+        let address = format!("udp://{rest}").parse().map_err(|_| wrong())?;
+        Ok(PacketAddress { address, source: Some(source) })
+    }
+}
+
+impl fmt::Display for PacketAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.address.to_string();
+        match self.source {
+            None => formatter.write_str(&address),
+            Some(IpAddr::V4(source)) => {
+                formatter.write_str(&address.replacen("//", &format!("//{source}@"), 1))
+            }
+            Some(IpAddr::V6(source)) => {
+                formatter.write_str(&address.replacen("//", &format!("//[{source}]@"), 1))
+            }
+        }
+    }
+}
+
 /// An address at which this machine listens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ListenAddress {
     /// For packets.
-    Packets(Address),
+    Packets(PacketAddress),
     /// For connections that carry frames.
     Frames(StreamAddress),
 }
@@ -49,9 +122,7 @@ impl FromStr for ListenAddress {
         if text.starts_with("tcp://") {
             return text.parse().map(ListenAddress::Frames);
         }
-        text.parse()
-            .map(ListenAddress::Packets)
-            .map_err(|error| format!("{error}; or tcp://ADDRESS:PORT for frames"))
+        text.parse().map(ListenAddress::Packets)
     }
 }
 
@@ -71,11 +142,33 @@ mod tests {
     #[test]
     fn addresses_are_of_packets_or_of_frames() {
         let is = |text: &str| text.parse::<ListenAddress>().map(|address| address.to_string());
-        for right in ["udp://127.0.0.1:5", "tcp://*:31001", "tcp://detector:9999", "tcp://[::1]:9999"] {
+        let right = [
+            "udp://127.0.0.1:5",
+            "udp://10.0.0.7@232.1.1.1:5",
+            "udp://[fd00::7]@[ff35::1]:5",
+            "tcp://*:31001",
+            "tcp://detector:9999",
+            "tcp://[::1]:9999",
+        ];
+        for right in right {
             assert_eq!(is(right).as_deref(), Ok(right));
+        }
+        for wrong in ["udp://@232.1.1.1:5", "udp://host@232.1.1.1:5", "udp://10.0.0.7@232.1.1.1"] {
+            assert!(is(wrong).is_err_and(|error| error.contains("udp://SOURCE@GROUP:PORT")), "{wrong}");
         }
         for wrong in ["h:5", "tcp://h", "tcp://:5", "tcp://h:port", "tcp://h:70000"] {
             assert!(is(wrong).is_err_and(|error| error.contains("tcp://")), "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_a_group_has_a_source_and_of_its_own_family() {
+        let resolved = |text: &str| text.parse::<PacketAddress>().expect(text).resolve();
+        let place = resolved("udp://10.0.0.7@232.1.1.1:5").expect("a group");
+        let (at, source) = ("232.1.1.1:5".parse().expect("an address"), "10.0.0.7".parse().ok());
+        assert_eq!(place, PacketPlace { at, source });
+        let refused = |text: &str| resolved(text).expect_err(text).to_string();
+        assert!(refused("udp://10.0.0.7@127.0.0.1:5").contains("write --allow 10.0.0.7"));
+        assert!(refused("udp://[::1]@232.1.1.1:5").contains("both IPv4 or both IPv6"));
     }
 }

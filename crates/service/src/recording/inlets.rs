@@ -1,10 +1,10 @@
 //! Receivers of packets: a socket for each port, read by one thread or by several.
 
-use std::net::SocketAddr;
+use std::io;
 
 use nilometer_intake::transport::{
     Transport,
-    udp::{Listening, UdpInlet, UdpThreads},
+    udp::{Listening, UdpInlet, UdpThreads, UdpTogether},
 };
 use nilometer_storage::process::processors;
 
@@ -24,7 +24,7 @@ pub(super) struct InletThreads<'a> {
 const MOST: usize = 64;
 
 impl InletThreads<'_> {
-    fn check(self, at: SocketAddr) -> Result<(), ServiceError> {
+    fn check(self, sockets: &[Listening]) -> Result<(), ServiceError> {
         let there = processors();
         for cpu in self.cpus {
             let named: Vec<_> = there.iter().map(ToString::to_string).collect();
@@ -36,11 +36,13 @@ impl InletThreads<'_> {
         require((1..=MOST).contains(&each), || {
             format!("--receive-threads {each}: write a number from 1 to {MOST}")
         })?;
-        require(each == 1 || !at.ip().is_multicast(), || {
-            format!(
-                "--receive-threads {each}: {at} is a group, of which the kernel gives each packet to every thread: leave \
-                 it out"
-            )
+        let group = sockets.iter().find_map(|socket| socket.groups.first());
+        group.filter(|_| each > 1).map_or(Ok(()), |group| {
+            Err(ServiceError::AskedWrongly(format!(
+                "--receive-threads {each}: {} is a group, of which the kernel gives each packet to every thread: leave \
+                 it out",
+                group.group
+            )))
         })
     }
 
@@ -51,24 +53,34 @@ impl InletThreads<'_> {
     }
 }
 
-/// Listens at `ports` neighbouring ports.
+/// Listens with these sockets. A single one stands for `ports` neighbouring ports. Of several, each is at one of
+/// the instrument's ports, or all of them together are its only port.
 pub(super) fn inlets(
-    listening: &Listening,
+    sockets: &[Listening],
     ports: u16,
     threads: InletThreads<'_>,
 ) -> Result<Vec<Box<dyn Transport>>, ServiceError> {
-    threads.check(listening.at)?;
-    let opened = if threads.each == 1 {
-        let inlets = UdpInlet::open_all(listening, ports);
-        inlets.map(|inlets| inlets.into_iter().map(|inlet| Box::new(inlet) as Box<dyn Transport>).collect())
-    } else {
-        (0..ports).map(|number| with_threads(listening, number, threads)).collect()
+    threads.check(sockets)?;
+    let opened = match sockets {
+        [first] if threads.each == 1 => UdpInlet::open_all(first, ports).map(boxed),
+        [first] => (0..ports).map(|number| with_threads(first, number, threads)).collect(),
+        _ if ports > 1 && threads.each == 1 => {
+            sockets.iter().map(UdpInlet::open).collect::<io::Result<_>>().map(boxed)
+        }
+        _ if ports > 1 => sockets.iter().map(|socket| with_threads(socket, 0, threads)).collect(),
+        _ if threads.each == 1 => UdpTogether::open(sockets).map(|together| boxed(vec![together])),
+        _ => UdpThreads::open(sockets, threads.each, threads.others()).map(|threads| boxed(vec![threads])),
     };
     opened.map_err(|error| {
-        let at = listening.at;
-        let text = format!("can't listen at udp://{at}: name an address of this machine and a free port");
+        let named: Vec<_> = sockets.iter().map(|socket| format!("udp://{}", socket.at)).collect();
+        let text =
+            format!("can't listen at {}: name an address of this machine and a free port", named.join(", "));
         ServiceError::AskedWrongly(caused(&text, &error))
     })
+}
+
+fn boxed<T: Transport + 'static>(transports: Vec<T>) -> Vec<Box<dyn Transport>> {
+    transports.into_iter().map(|transport| Box::new(transport) as Box<dyn Transport>).collect()
 }
 
 /// Listens at the port `number` after the first, with threads of its own.
@@ -76,11 +88,11 @@ fn with_threads(
     listening: &Listening,
     number: u16,
     threads: InletThreads<'_>,
-) -> std::io::Result<Box<dyn Transport>> {
+) -> io::Result<Box<dyn Transport>> {
     let mut at = listening.at;
     at.set_port(at.port().saturating_add(number));
-    let inlet = UdpThreads::open(&Listening { at, ..listening.clone() }, threads.each, threads.others())?;
-    Ok(Box::new(inlet))
+    let socket = Listening { at, ..listening.clone() };
+    Ok(Box::new(UdpThreads::open(&[socket], threads.each, threads.others())?))
 }
 
 #[cfg(test)]
@@ -90,13 +102,13 @@ mod tests {
     #[test]
     fn what_can_not_be_is_said_before_anything_listens() {
         let refused = |at: &str, each, cpus: &[usize]| {
-            let at = at.parse().expect("an address");
-            InletThreads { each, cpus }.check(at).expect_err("it can't be").to_string()
+            let at = Listening::at(at.parse().expect("an address"));
+            InletThreads { each, cpus }.check(&[at]).expect_err("it can't be").to_string()
         };
         assert!(refused("127.0.0.1:5", 1, &[4000]).starts_with("--cpus 4000: this program may run on "));
         assert!(refused("127.0.0.1:5", 0, &[]).contains("from 1 to 64"));
         assert!(refused("239.1.2.3:5", 2, &[]).contains("is a group"));
-        let (at, cpus) = ("127.0.0.1:5".parse().expect("an address"), processors());
-        InletThreads { each: 2, cpus: &cpus }.check(at).expect("these are there");
+        let (at, cpus) = (Listening::at("127.0.0.1:5".parse().expect("an address")), processors());
+        InletThreads { each: 2, cpus: &cpus }.check(&[at]).expect("these are there");
     }
 }

@@ -1,14 +1,18 @@
 //! The user's wishes for HDF5 files: their layout, and values of the user's own to join to frames.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use nilometer_hdf5_recording::{
     AskedFiles, FileWishes, Hdf5Contents, LateValuesError, UserLayout, put_late_values,
 };
 use nilometer_intake::joined::{JoinedTally, JoinedValues, MetadataReader, MetadataSource};
-use nilometer_model::{Format, Nanos};
+use nilometer_model::{DECTRIS_LAYOUT, FileNames, Format, Nanos, RecordingLayout};
 
-use super::{prepare::PreparedRecording, settings::RecordingSettings, source::RecordedSource};
+use super::{
+    prepare::PreparedRecording,
+    settings::RecordingSettings,
+    source::{RecordedSource, SeriesSource},
+};
 use crate::error::{OperatorLog, ServiceError, require};
 
 /// Values that are joined to the frames of a recording.
@@ -38,25 +42,50 @@ impl RecordedSource {
             RecordedSource::Packets(_) => of_instrument,
             RecordedSource::Series(source) => source.layout.as_ref().or(of_instrument),
         };
-        let layout = path.map(|path| UserLayout::read(path).map(Arc::new)).transpose();
+        let file = path.filter(|path| path.as_path() != Path::new(DECTRIS_LAYOUT));
+        let layout = file.map(|path| UserLayout::read(path).map(Arc::new)).transpose();
         layout.map_err(ServiceError::asked_wrongly)
+    }
+
+    /// Returns true for the layout of DECTRIS.
+    fn is_dectris(&self) -> bool {
+        match self {
+            RecordedSource::Packets(source) => source.instrument.recording.names() == FileNames::Dectris,
+            RecordedSource::Series(source) => source.is_dectris(),
+        }
+    }
+
+    /// The kinds of files that its options request, as by one writer that keeps all frames.
+    fn asked_files(&self) -> AskedFiles {
+        let asked = |per_file, scan, tiles| AskedFiles { writers: 1, kept: false, per_file, scan, tiles };
+        match self {
+            RecordedSource::Packets(source) => {
+                let RecordingLayout { frames_per_file, scan, chunk, .. } = &source.instrument.recording;
+                asked(frames_per_file.is_some(), scan.is_some(), chunk.is_some())
+            }
+            RecordedSource::Series(source) => {
+                let SeriesSource { frames_per_file, scan, chunk, .. } = &**source;
+                asked(frames_per_file.is_some(), scan.is_some(), chunk.is_some())
+            }
+        }
     }
 }
 
 impl RecordingSettings {
     /// Checks that the layout fits the files of this recording.
     pub(super) fn check_layout(&self) -> Result<(), ServiceError> {
-        let Some(layout) = &self.layout else { return Ok(()) };
-        let (per_file, scan) = match &self.source {
-            RecordedSource::Packets(source) => {
-                let recording = &source.instrument.recording;
-                (recording.frames_per_file.is_some(), recording.scan.is_some())
-            }
-            RecordedSource::Series(source) => (source.frames_per_file.is_some(), source.scan.is_some()),
+        let asked = AskedFiles {
+            writers: self.wishes.to.len(),
+            kept: self.wishes.keep.is_some(),
+            ..self.source.asked_files()
         };
-        let writers = self.wishes.to.len();
-        let asked = AskedFiles { writers, kept: self.wishes.keep.is_some(), per_file, scan };
-        layout.check(asked).map_err(ServiceError::AskedWrongly)
+        let is_dectris = self.source.is_dectris();
+        let checked = match &self.layout {
+            _ if is_dectris => asked.check_for_dectris(),
+            Some(layout) => layout.check(asked),
+            None => Ok(()),
+        };
+        checked.map_err(ServiceError::AskedWrongly)
     }
 
     /// Starts to receive values that arrive apart from the frames. The frames of a series bring some themselves.

@@ -1,12 +1,13 @@
 //! One recording: its options, looked up and checked; its preparation; and its summary.
 
 pub(crate) mod account;
-mod addresses;
+pub(crate) mod addresses;
 mod awaited_peers;
 pub mod ended;
 mod inlets;
 mod joining;
 pub(crate) mod kept_connections;
+mod listening;
 pub mod memory;
 mod needed_memory;
 pub(crate) mod options;

@@ -74,7 +74,8 @@ pub struct RecordOptions {
     /// for all]
     #[arg(long, value_name = "FRAMES", help_heading = "Storage")]
     pub frames_per_file: Option<u64>,
-    /// Layout of HDF5 files, instead of NeXus: a file in XML as areaDetector's file plug-in has it, or in TOML
+    /// Layout of HDF5 files, instead of NeXus: a file in XML as areaDetector's file plug-in has it, or in TOML. The
+    /// word `dectris` makes the files of DECTRIS' file writer
     #[arg(long, value_name = "FILE", help_heading = "Storage")]
     pub layout: Option<PathBuf>,
     /// Join values that arrive apart from their frames, by the frame's number: {"frame": 12, "Angle": 1.5}. They
@@ -114,13 +115,15 @@ pub struct RecordOptions {
     #[arg(long, help_heading = "Storage")]
     pub name: Option<String>,
     /// Address and port for packets: an address of this machine, or of a group [default: `udp://127.0.0.1` and
-    /// the port of the instrument, so that only this machine can send]. For frames over TCP as with --from: the
-    /// address to which senders connect, tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
+    /// the port of the instrument, so that only this machine can send]. Repeat the option for more addresses,
+    /// ports and groups; their packets become one recording. udp://SOURCE@GROUP:PORT takes the packets of one
+    /// source to a group. For frames over TCP as with --from: the address to which senders connect,
+    /// tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
-    #[serde(deserialize_with = "written")]
-    #[schemars(with = "String")]
-    pub listen: Option<ListenAddress>,
-    /// Join the group at the interface with this address
+    #[serde(deserialize_with = "one_or_many_texts")]
+    #[schemars(with = "OneOrManyTexts")]
+    pub listen: Vec<ListenAddress>,
+    /// Join the groups at the interface with this address
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     pub interface: Option<IpAddr>,
     /// Accept packets and connections from this sender only: an address, a network such as 10.0.0.0/24, or
@@ -391,7 +394,7 @@ impl RecordOptions {
             chunk_size: self.chunk_size.or(below.chunk_size),
             keep: self.keep.or(below.keep),
             name: self.name.or(below.name),
-            listen: self.listen.or(below.listen),
+            listen: if self.listen.is_empty() { below.listen } else { self.listen },
             interface: self.interface.or(below.interface),
             allow: if self.allow.is_empty() { below.allow } else { self.allow },
             start: self.start.or(below.start),
@@ -448,7 +451,7 @@ mod tests {
         chunk_size = "64 MB"
         keep = "1 TB"
         name = "scan"
-        listen = "udp://127.0.0.1:5"
+        listen = ["udp://10.0.0.7@232.1.1.1:5", "udp://10.0.0.7@232.1.1.2:5"]
         interface = "10.0.0.1"
         allow = ["10.0.0.2", "10.0.0.3"]
         start = "2026y326d18h00m00s"
@@ -502,7 +505,7 @@ mod tests {
         "--name",
         "y",
         "--listen",
-        "udp://h:6",
+        "udp://10.0.0.8@h:6",
         "--interface",
         "10.0.0.9",
         "--allow",

@@ -3,7 +3,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
 };
 
 use nilometer_acquisition::{
@@ -12,7 +12,8 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_hdf5_recording::{
-    FileWishes, Hdf5Contents, MasterError, ModulesPart, master_path, put_master, put_master_of_modules,
+    FileWishes, GrowingMaster, GrowthTerms, Hdf5Contents, MasterError, ModulesPart, master_path, put_master,
+    put_master_of_modules,
 };
 use nilometer_intake::{
     Until,
@@ -23,7 +24,7 @@ use nilometer_intake::{
     },
 };
 use nilometer_model::{
-    Bytes, Format, Instrument, Moment, Nanos, TargetAddress, TargetDescription, check_expected,
+    Bytes, FileNames, Format, Instrument, Moment, Nanos, TargetAddress, TargetDescription, check_expected,
     packets::{PacketPartKind, Packets},
 };
 use nilometer_recording::{Stream, journal::Head};
@@ -45,7 +46,7 @@ use super::{
     settings::RecordingSettings,
     source::{PacketSource, RecordedSource},
 };
-use crate::error::{OperatorLog, ServiceError, require};
+use crate::error::{OperatorLog, ServiceError};
 
 /// A recording that is ready to begin.
 #[derive(Debug)]
@@ -76,6 +77,8 @@ pub struct PreparedRecording {
     pub(super) series_id: Option<u64>,
     /// The contents for the whole detector, if this is an HDF5 recording of some of its modules.
     pub(super) whole: Option<Hdf5Contents>,
+    /// The master file that is there while frames come, in the layout of DECTRIS.
+    pub(super) master: Mutex<Option<GrowingMaster>>,
 }
 
 /// Everything from which a recorder is made.
@@ -91,6 +94,8 @@ pub(super) struct Arranged {
     pub(super) slots: usize,
     /// The plan of all its memory.
     pub(super) memory: MemoryPlan,
+    /// The number of frames announced; 0 if nobody announced it.
+    pub(super) frames_due: u64,
 }
 
 /// The fewest packets outside any known sequence that the recorder can keep.
@@ -158,15 +163,15 @@ impl RecordingSettings {
             described: &described,
             instrument,
             contents: planned.as_ref(),
-            source: self.packet_memory(source),
+            source: self.packet_memory(source)?,
             candidates: CANDIDATES_LEAST * geometry.packet_size() as u64,
             frames_due: self.frames_due(instrument),
         };
         let least = self.least_buffer(blocks, format);
         let check = |buffer| self.check_memory(blocks, format, buffer);
         let (plan, memory) = self.settled_plan(&needs, &name, least, check)?;
-        let listening = self.listening(source)?;
-        let inlets = inlets(&listening, packets.ports(), self.threads())?;
+        let sockets = self.listening(source)?;
+        let inlets = inlets(&sockets, packets.ports(), self.threads())?;
         let joining = self.joining()?;
         let room = Bytes(inlets.iter().map(|inlet| inlet.room()).min().unwrap_or(0));
         let targets = make(described, &name)?;
@@ -189,9 +194,10 @@ impl RecordingSettings {
         log(&format!("stored as {plan}"));
         let slots = plan.slots();
         let instrument = instrument.clone();
-        let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory };
+        // Nobody announces how many frames come in packets.
+        let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory, frames_due: 0 };
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
-        let from = format!("udp://{}", listening.at);
+        let from = self.listens_at_resolved(source)?;
         let room = Some(room);
         let prepared = PreparedRecording { from, room, number_bits, whole, frame_bytes, ..prepared };
         Ok(prepared.joining(joining))
@@ -206,7 +212,7 @@ impl RecordingSettings {
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
         let setup = self.setup(&arranged, feed);
-        let Arranged { targets, layout, instrument, memory, .. } = arranged;
+        let Arranged { targets, layout, instrument, memory, frames_due, .. } = arranged;
         let ring = memory.bound(MemoryPart::Ring);
         log(&format!(
             "preparing {ring} of memory; all parts of the recorder take at most {}",
@@ -216,6 +222,14 @@ impl RecordingSettings {
             Ok(recorder) => {
                 recorder.memory().state(&memory);
                 let durability = layout.durability;
+                let master = match self.growing_master(&targets, &layout, frames_due) {
+                    Ok(master) => master,
+                    Err(error) => {
+                        drop(recorder);
+                        remove_unused(targets, &layout);
+                        return Err(ServiceError::failed(error));
+                    }
+                };
                 let from = String::new();
                 Ok(PreparedRecording {
                     recorder,
@@ -231,6 +245,7 @@ impl RecordingSettings {
                     frame_bytes: None,
                     series_id: None,
                     whole: None,
+                    master: Mutex::new(master),
                 })
             }
             Err(error) => {
@@ -238,6 +253,22 @@ impl RecordingSettings {
                 Err(error)
             }
         }
+    }
+
+    /// Begins the master file that is there while frames come, if the layout is that of DECTRIS.
+    fn growing_master(
+        &self,
+        targets: &[Arc<dyn KeptDirectory>],
+        layout: &RawLayout,
+        frames_due: u64,
+    ) -> Result<Option<GrowingMaster>, MasterError> {
+        let (Some(contents), Some(first)) = (&layout.hdf5, targets.first()) else { return Ok(None) };
+        if layout.head.names == FileNames::Recorder {
+            return Ok(None);
+        }
+        let name = layout.name.clone();
+        let terms = GrowthTerms { name, head: layout.head, frames_due, at_most: self.patience() };
+        GrowingMaster::begin(contents, first, terms).map(Some)
     }
 
     /// Describes the directories in which the recording goes.
@@ -251,37 +282,52 @@ impl RecordingSettings {
         Ok(described)
     }
 
-    fn listening(&self, source: &PacketSource) -> Result<Listening, ServiceError> {
+    /// The sockets for this source's packets.
+    fn listening(&self, source: &PacketSource) -> Result<Vec<Listening>, ServiceError> {
         let RecordOptions { interface, busy_poll, .. } = &self.wishes;
-        let at = self.address_of(source)?;
-        if let Some(interface) = interface {
+        let places = source.places(&self.wishes.listen)?;
+        if let (Some(interface), Some(single)) =
+            (interface, places.iter().find(|place| !place.at.ip().is_multicast()))
+        {
             let hint = "leave --interface out, or --listen to a group";
-            require(at.ip().is_multicast(), || {
-                format!("--interface {interface}: udp://{at} is no group; {hint}")
-            })?;
+            let at = single.at;
+            return Err(ServiceError::AskedWrongly(format!(
+                "--interface {interface}: udp://{at} is no group; {hint}"
+            )));
         }
-        Ok(Listening {
-            at,
+        let room = self.socket_buffer(self.sockets(source)?);
+        let allowed = self.wishes.allowed()?;
+        let with_options = |socket: Listening| Listening {
             interface: *interface,
-            room: self.socket_buffer(self.sockets(source)),
-            allowed: self.wishes.allowed()?,
+            room,
+            allowed: allowed.clone(),
             busy_poll: busy_poll.unwrap_or(0),
-        })
+            ..socket
+        };
+        Ok(source.sockets(&places).into_iter().map(with_options).collect())
+    }
+
+    /// The addresses at which packets arrive, resolved, as text.
+    fn listens_at_resolved(&self, source: &PacketSource) -> Result<String, ServiceError> {
+        let places = source.places(&self.wishes.listen)?;
+        let texts: Vec<_> = places.iter().map(|place| format!("udp://{}", place.at)).collect();
+        Ok(texts.join(", "))
     }
 
     /// The number of sockets for packets: each thread that receives has one at each port.
-    fn sockets(&self, source: &PacketSource) -> u64 {
-        u64::from(source.packets.ports()).saturating_mul(self.threads().each as u64)
+    fn sockets(&self, source: &PacketSource) -> Result<u64, ServiceError> {
+        let sockets = source.socket_count(&self.wishes.listen)?;
+        Ok(sockets.saturating_mul(self.threads().each as u64))
     }
 
     /// The memory for receiving packets, apart from the ring.
-    fn packet_memory(&self, source: &PacketSource) -> MemoryPlan {
-        let sockets = self.sockets(source);
+    fn packet_memory(&self, source: &PacketSource) -> Result<MemoryPlan, ServiceError> {
+        let sockets = self.sockets(source)?;
         let room = self.socket_buffer(sockets);
         let received = received_memory(self.threads().each);
-        let waiting = u64::from(source.packets.ports()).saturating_mul(received);
+        let waiting = source.socket_count(&self.wishes.listen)?.saturating_mul(received);
         let plan = MemoryPlan::default().with(MemoryPart::SocketBuffers, sockets.saturating_mul(room.0));
-        plan.with(MemoryPart::ReorderWindows, waiting)
+        Ok(plan.with(MemoryPart::ReorderWindows, waiting))
     }
 
     /// The number of frames in the duration option; 0 without that.
@@ -362,6 +408,8 @@ impl PreparedRecording {
     /// Its directories can't be read, or don't take the file in time.
     pub fn put_master(&self, at_most: Nanos) -> Result<Option<PathBuf>, MasterError> {
         let Some(contents) = &self.layout.hdf5 else { return Ok(None) };
+        let growing = self.master.lock().unwrap_or_else(PoisonError::into_inner).take();
+        growing.map_or(Ok(()), GrowingMaster::end)?;
         put_master(contents, &self.name, &self.targets, Vec::new(), at_most)
     }
 

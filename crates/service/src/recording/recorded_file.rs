@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nilometer_acquisition::Status;
 use nilometer_hdf5_recording::FramesInFile;
-use nilometer_model::{Format, Nanos};
+use nilometer_model::{FileNames, Format, Nanos};
 use nilometer_recording::journal::Head;
 use nilometer_storage::{in_time, target::KeptDirectory};
 use schemars::JsonSchema;
@@ -75,9 +75,8 @@ impl Default for OneOrManyPaths {
 
 /// The most complete files that a list names.
 const FILES_MAX: usize = 1000;
-/// A number that stands for any in a file name, with the digits of [`NUMBER_PATTERN`].
+/// A number that stands for any in a file name.
 const ANY_NUMBER: u32 = 87_654_321;
-const NUMBER_PATTERN: &str = "%08d";
 
 /// The names of the files of a lane: one, or all that have a number between two texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +89,8 @@ enum LaneNames {
 struct NumberedNames {
     before: String,
     behind: String,
+    /// The fewest digits of a number.
+    digits: usize,
 }
 
 /// A directory of the recording, and the names of its files of frames.
@@ -215,7 +216,7 @@ impl NamedLane {
         let LaneNames::Numbered(names) = &self.names else { return None };
         let before = self.directory.join(&names.before).to_string_lossy().replace('%', "%%");
         let behind = names.behind.replace('%', "%%");
-        Some(format!("{before}{NUMBER_PATTERN}{behind}"))
+        Some(format!("{before}%0{}d{behind}", names.digits))
     }
 
     /// The files that exist, or `None` if the directory can't be listed.
@@ -240,10 +241,11 @@ impl LaneNames {
             (true, Some(_)) => head.chunk_name(name, ANY_NUMBER),
             (true, None) => head.file_name(name, ANY_NUMBER.into()),
         };
-        let digits = ANY_NUMBER.to_string();
-        match of_any.rsplit_once(&digits) {
+        // In the layout of DECTRIS files are counted from 1, with six digits.
+        let (first, digits) = if head.names == FileNames::Dectris { (1, 6) } else { (0, 8) };
+        match of_any.rsplit_once(&(ANY_NUMBER + first).to_string()) {
             Some((before, behind)) => {
-                LaneNames::Numbered(NumberedNames { before: before.into(), behind: behind.into() })
+                LaneNames::Numbered(NumberedNames { before: before.into(), behind: behind.into(), digits })
             }
             None => LaneNames::Single(of_any),
         }
@@ -252,11 +254,11 @@ impl LaneNames {
     fn has(&self, name: &str) -> bool {
         match self {
             LaneNames::Single(own) => own == name,
-            LaneNames::Numbered(NumberedNames { before, behind }) => {
+            LaneNames::Numbered(NumberedNames { before, behind, digits: fewest }) => {
                 let number =
                     name.strip_prefix(before.as_str()).and_then(|rest| rest.strip_suffix(behind.as_str()));
                 number.is_some_and(|digits| {
-                    digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_digit())
+                    digits.len() >= *fewest && digits.bytes().all(|byte| byte.is_ascii_digit())
                 })
             }
         }
@@ -289,6 +291,7 @@ mod tests {
             frames_per_file: 7,
             storing,
             format,
+            names: FileNames::default(),
         }
     }
 
@@ -317,6 +320,11 @@ mod tests {
         for own in ["scan.00000000.h5", "scan.00000012.h5", "scan.100000000.h5"] {
             assert!(names.has(own), "{own}");
         }
+        let dectris = Head { names: FileNames::Dectris, ..head(Storing::Positions, Format::Hdf5, 1) };
+        let names_of_dectris = LaneNames::of("scan", &dectris);
+        assert!(names_of_dectris.has("scan_data_000001.h5") && !names_of_dectris.has("scan_master.h5"));
+        let lane = NamedLane { directory: "/data".into(), names: names_of_dectris, is_mounted: true };
+        assert_eq!(lane.pattern().as_deref(), Some("/data/scan_data_%06d.h5"));
         for other in ["scan.1.journal", "scan_master.h5", "scan.h5", "scan.0000000.h5", "scan.summary.json"] {
             assert!(!names.has(other), "{other}");
         }

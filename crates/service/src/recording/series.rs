@@ -126,7 +126,9 @@ impl RecordingSettings {
         let values = joining.as_ref().map(|joining| joining.values.clone());
         let feed = Feed::Series(SeriesFeed { receiver, storage, values });
         let slots = plan.slots();
-        let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory };
+        let SeriesStart { images, channels, .. } = &series.start;
+        let frames_due = images.saturating_mul(channels.len() as u64);
+        let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory, frames_due };
         let prepared = self.prepare_recorder(arranged, name, feed, log)?;
         let series_id = Some(series.start.series.number);
         Ok(PreparedRecording { from: source.text(), series_id, ..prepared }.joining(joining))
@@ -290,6 +292,7 @@ impl SeriesSource {
             compression: Some(self.compression),
             scan: self.scan,
             chunk: self.chunk,
+            layout: self.layout.clone(),
             // Whole images.
             frames_per_file: self
                 .frames_per_file

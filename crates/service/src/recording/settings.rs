@@ -1,9 +1,6 @@
 //! The settings of a recording. All look-ups and checks that are possible before anything is made have passed.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
-};
+use std::{net::Ipv4Addr, sync::Arc};
 
 use nilometer_acquisition::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 use nilometer_hdf5_recording::UserLayout;
@@ -17,11 +14,11 @@ use nilometer_storage::Calendar;
 use nilometer_wire::WireFormat;
 
 use super::{
-    addresses::ListenAddress,
+    addresses::PacketPlace,
     memory::MemoryWishes,
     options::RecordOptions,
     place::{KEPT, check_align, check_mounted, check_name, check_place, check_slots},
-    source::{PacketSource, RecordedSource},
+    source::RecordedSource,
 };
 use crate::error::{ServiceError, require};
 
@@ -155,10 +152,11 @@ impl RecordingSettings {
         match &self.source {
             RecordedSource::Packets(source) => {
                 let usual = || format!("udp://{}:{}", Ipv4Addr::LOCALHOST, source.packets.port);
-                match (&self.wishes.listen, source.part) {
-                    (Some(listen), PacketPartKind::All) => listen.to_string(),
-                    (Some(listen), part) => format!("{listen}, its ports for {part}"),
-                    (None, _) => usual(),
+                let named: Vec<_> = self.wishes.listen.iter().map(ToString::to_string).collect();
+                match (named.is_empty(), source.part) {
+                    (true, _) => usual(),
+                    (false, PacketPartKind::All) => named.join(", "),
+                    (false, part) => format!("{}, its ports for {part}", named.join(", ")),
                 }
             }
             RecordedSource::Series(source) => source.text(),
@@ -314,34 +312,11 @@ impl RecordingSettings {
         Ok(plan)
     }
 
-    /// The resolved address at which this instrument's packets arrive.
-    pub(super) fn address_of(&self, source: &PacketSource) -> Result<SocketAddr, ServiceError> {
-        match &self.wishes.listen {
-            Some(ListenAddress::Packets(address)) => {
-                let first = address.resolve().map_err(ServiceError::asked_wrongly)?;
-                require(first.port() > 0 || source.part == PacketPartKind::All, || {
-                    format!("--listen {address}: name a port: the processes count theirs from it")
-                })?;
-                let own = first.port().checked_add(source.ports_before);
-                let why = || {
-                    ServiceError::AskedWrongly(format!(
-                        "--listen {address}: the instrument has more ports than there are behind it; write a lower one"
-                    ))
-                };
-                // The zone of an IPv6 address stays.
-                let mut at = first;
-                at.set_port(own.ok_or_else(why)?);
-                Ok(at)
-            }
-            _ => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, source.packets.port))),
-        }
-    }
-
-    /// The resolved address at which packets arrive; `None` if frames come over TCP.
-    pub(crate) fn address(&self) -> Result<Option<SocketAddr>, ServiceError> {
+    /// The resolved addresses at which packets arrive; none if frames come over TCP.
+    pub(crate) fn addresses(&self) -> Result<Vec<PacketPlace>, ServiceError> {
         match &self.source {
-            RecordedSource::Packets(source) => self.address_of(source).map(Some),
-            RecordedSource::Series(_) => Ok(None),
+            RecordedSource::Packets(source) => source.places(&self.wishes.listen),
+            RecordedSource::Series(_) => Ok(Vec::new()),
         }
     }
 

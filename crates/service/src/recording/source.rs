@@ -1,11 +1,15 @@
 //! The source of a recording: an instrument that sends packets, or a series of frames over TCP.
 
-use std::{path::PathBuf, sync::OnceLock};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use nilometer_hdf5_recording::{check_compression, settle_instrument};
 use nilometer_intake::{joined::MetadataSource, series::SeriesUntil, transport::zeromq::ZmqEndpoint};
 use nilometer_model::{
-    ChunkShape, Format, FrameCompression, Instrument, ScanShape, Storing,
+    ChunkShape, DECTRIS_FRAMES_PER_FILE, DECTRIS_LAYOUT, Format, FrameCompression, Instrument, ScanShape,
+    Storing,
     packets::{PacketPart, PacketPartKind, PacketShare, Packets},
 };
 use nilometer_storage::user_file;
@@ -45,7 +49,7 @@ pub(super) struct SeriesSource {
     /// The compression of its frames in the recording.
     pub(super) compression: FrameCompression,
     pub(super) frames_per_file: Option<u64>,
-    /// The layout of its files, if the options name one.
+    /// The layout of its files, if the options or the instrument name one.
     pub(super) layout: Option<PathBuf>,
     pub(super) scan: Option<ScanShape>,
     pub(super) chunk: Option<ChunkShape>,
@@ -92,6 +96,7 @@ impl RecordedSource {
         if wishes.layout.is_some() {
             instrument.recording.layout.clone_from(&wishes.layout);
         }
+        instrument.recording.fill_files();
         instrument.recording.scan = wishes.scan.or(instrument.recording.scan);
         check_scan(wishes, instrument.recording.scan)?;
         require(wishes.align.is_none() || instrument.recording.format == Format::Hdf5, || {
@@ -176,7 +181,7 @@ impl SeriesEnd {
     /// Returns true if these options name this end.
     pub(super) fn is_of(&self, wishes: &RecordOptions) -> bool {
         if self.binds {
-            return wishes.listen == Some(ListenAddress::Frames(self.address.clone()));
+            return wishes.listen.contains(&ListenAddress::Frames(self.address.clone()));
         }
         wishes.from.contains(&self.address)
     }
@@ -218,7 +223,9 @@ impl SeriesSource {
         // The usual compression of detectors that send this stream.
         let compression = compression.unwrap_or(FrameCompression::Bslz4);
         check_compression(compression).map_err(ServiceError::AskedWrongly)?;
-        let layout = wishes.layout.clone();
+        let layout = wishes.layout.clone().or(of_instrument.layout);
+        let is_dectris = layout.as_deref().is_some_and(|layout| layout == Path::new(DECTRIS_LAYOUT));
+        let frames_per_file = frames_per_file.or(is_dectris.then_some(DECTRIS_FRAMES_PER_FILE));
         let scan = wishes.scan.or(of_instrument.scan);
         check_scan(wishes, scan)?;
         let chunk = wishes.chunk.or(of_instrument.chunk);
@@ -231,6 +238,11 @@ impl SeriesSource {
             })?;
         }
         Ok(SeriesSource { instrument, compression, frames_per_file, layout, scan, chunk, ends })
+    }
+
+    /// Returns true for the layout of DECTRIS.
+    pub(super) fn is_dectris(&self) -> bool {
+        self.layout.as_deref().is_some_and(|layout| layout == Path::new(DECTRIS_LAYOUT))
     }
 
     /// The resolved ends of its connections.
@@ -276,7 +288,7 @@ pub(super) fn until(wishes: &RecordOptions) -> SeriesUntil {
 
 /// The first option given that holds for packets only.
 fn of_packets(wishes: &RecordOptions) -> Option<&'static str> {
-    let packets = matches!(wishes.listen, Some(ListenAddress::Packets(_)));
+    let packets = wishes.listen.iter().any(|listen| matches!(listen, ListenAddress::Packets(_)));
     let options = [
         ("--mode", wishes.mode.is_some()),
         ("--listen udp://", packets),

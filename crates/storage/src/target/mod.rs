@@ -96,6 +96,14 @@ pub trait KeptDirectory: Target {
     /// never replaces an existing entry.
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
+    /// Does the same, and replaces a plain file of this name at once: readers find the old file or the new one.
+    ///
+    /// # Errors
+    /// The storage refuses, or it has no file systems' names.
+    fn replace(&self, name: &str, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("{name}: files here can't be replaced")))
+    }
+
     /// Removes the directory and plain files of these names, which the caller made in it, if nothing else is
     /// there. Call it for a directory that turned out not to be needed.
     fn remove_unused(&self, names: &[String]) -> Result<(), TargetError>;

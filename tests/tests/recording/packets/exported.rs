@@ -6,7 +6,7 @@ use nilometer_intake::transport::faults::Faults;
 use nilometer_tests::{Ended, address, await_packets, run};
 use rustix::process::Signal;
 
-use super::lab::{FRAMES_OF_BLOCK, LIMIT, Lab, open};
+use super::lab::{FRAME, FRAMES_OF_BLOCK, LIMIT, Lab, open};
 
 /// A command about the recording.
 pub(crate) fn about(lab: &Lab, command: &str, more: &[&str]) -> Ended {
@@ -106,4 +106,28 @@ fn a_directory_that_is_gone_is_named_and_marked() {
     assert!(blocks > 0 && invalid.len().is_multiple_of(FRAMES_OF_BLOCK), "{} frames", invalid.len());
     assert!(verified.stdout.contains(&format!("missing     {blocks} blocks")), "{verified:?}");
     lab.assert_baseband_finds(&path, frames, invalid.len() as u64);
+}
+
+#[test]
+fn a_part_begins_and_ends_at_the_times_in_the_headers() {
+    let (lab, frames) = (Lab::new(2000, 2), 6001);
+    lab.recorded(frames);
+    let sent = lab.sent(frames);
+    let path = lab.path().join("part.vdif");
+    let to = ["--to", path.to_str().expect("plain names"), "--verify"];
+    // The stream begins at 2025-05-08T06:13:20, which is day 128, with 2000 frames a second.
+    for (limits, part) in [
+        (["--begin", "2025-05-08T06:13:21", "--end", "2025y128d06h13m22.5s"], 2000..5000),
+        (["--begin", "2025-05-08T06:13:21.0001Z", "--end", "+2s"], 2001..4000),
+        (["--begin", "packet:77", "--end", "78"], 77..78),
+    ] {
+        let ended = about(&lab, "export", &[&to[..], &limits].concat());
+        assert!(ended.code == Some(0) && ended.stdout.contains("its checksum is the same"), "{ended:?}");
+        let expected = &sent[part.start * FRAME..part.end * FRAME];
+        assert!(fs::read(&path).expect("it was written") == expected, "{limits:?} {ended:?}");
+        fs::remove_file(&path).expect("it is ours");
+    }
+    let early = about(&lab, "export", &[&to[..], &["--begin", "2025-05-08T06:13:19"]].concat());
+    let range = "it has frames 0 to 6000, from 2025-05-08T06:13:20Z to 2025-05-08T06:13:23.0005Z";
+    assert_refused(&early, range);
 }

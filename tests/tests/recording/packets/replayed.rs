@@ -68,21 +68,28 @@ fn it_goes_on_while_the_recording_does() {
     other.assert_sent(open(&other.lanes()[0].join("scan.vdif")), frames);
 }
 
-#[test]
-fn over_tcp_go_the_bytes_of_the_file() {
-    let (lab, frames) = (Lab::new(2000, 2), 2000);
-    lab.recorded(frames);
+/// The bytes that a replay with these options sends over TCP.
+fn over_tcp(lab: &Lab, more: &[&str]) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let to = format!("tcp://{}", listener.local_addr().expect("it is bound"));
     let taking = thread::spawn(move || {
         let mut all = Vec::new();
         listener.accept().and_then(|(mut stream, _)| stream.read_to_end(&mut all)).map(|_| all)
     });
-    let replayed = replay(&lab.lanes(), &to, &["--rate", "200 MB/s"]);
+    let replayed = replay(&lab.lanes(), &to, &[&["--rate", "200 MB/s"], more].concat());
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
-    let taken = taking.join().expect("it does not panic").expect("it comes");
+    taking.join().expect("it does not panic").expect("it comes")
+}
+
+#[test]
+fn over_tcp_go_the_bytes_of_the_file() {
+    let (lab, frames) = (Lab::new(2000, 2), 2000);
+    lab.recorded(frames);
+    let taken = over_tcp(&lab, &[]);
     assert_eq!(taken.len(), frames as usize * FRAME);
     assert!(taken == lab.sent(frames));
+    let part = over_tcp(&lab, &["--begin", "2025-05-08T06:13:20.25", "--end", "1777"]);
+    assert!(part == taken[500 * FRAME..1777 * FRAME], "{} bytes", part.len());
 }
 
 #[test]

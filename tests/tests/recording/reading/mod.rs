@@ -1,8 +1,10 @@
 //! Recordings that are read back with the program: broken ones, hostile ones, ones of somebody else, and copies of them.
 
+mod copied;
 mod exported;
 mod foreign;
 mod many;
+mod part;
 mod shown;
 mod told_as_json;
 

@@ -1,5 +1,6 @@
 //! `nilometer record` with real packets over loopback: what a network does to them, and what becomes of the recording.
 
+mod addresses;
 mod faults;
 mod forged;
 mod killed;

@@ -2,8 +2,11 @@
 //! connects to whom; what does not come is blank and says so; what is wrong costs itself.
 
 mod aborted;
+mod dectris;
 pub(crate) mod detector;
 pub(crate) mod lab;
+mod library;
+mod pictures;
 mod sending;
 mod strangers;
 

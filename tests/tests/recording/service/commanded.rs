@@ -167,8 +167,21 @@ fn a_recording_is_commanded_over_http() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// Asserts that promtool reads a page of metrics and has nothing to say against the names.
+fn promtool_reads(page: &str) {
+    let Some(mut promtool) = nilometer_tests::tool("promtool") else { return };
+    let piped = std::process::Stdio::piped;
+    let mut child =
+        promtool.args(["check", "metrics"]).stdin(piped()).stderr(piped()).spawn().expect("it starts");
+    child.stdin.take().expect("piped").write_all(page.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}{page}");
+}
+
 /// Read by the client library of Prometheus where it is there, otherwise by the form of the lines.
 pub(crate) fn metrics_are_those_of(page: &str, packets: f64) {
+    promtool_reads(page);
     let script = "import sys\nfrom prometheus_client.parser import text_string_to_metric_families as read\n\
                   for family in read(sys.stdin.read()):\n for sample in family.samples: print(sample.name, sample.value)";
     let read = nilometer_tests::python(&["prometheus_client.parser"]).map(|mut python| {

@@ -7,6 +7,7 @@ mod described;
 mod doctor;
 mod every_series;
 mod page;
+mod prometheus;
 mod scheduled;
 mod secured;
 mod sender;

@@ -230,6 +230,36 @@ fn a_service_that_waits_says_so_and_what_it_recorded_last() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// Seconds of room that the page shows before anything is recorded; null if it shows none.
+const ROOM: &str = "document.getElementById(\"before\").hidden ? null : Number(document.getElementById(\"before-room\").dataset.raw)";
+
+#[test]
+fn the_page_shows_the_room_before_a_recording_is_armed() {
+    let Some(mut browser) = Browser::start() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let below = directory.path();
+    let instrument = instrument(below, Sender::new().port());
+    let service = Service::start(below, &format!("instrument = \"{instrument}\"\n"));
+    let page = browser.open(&format!("http://{}/", service.http), 390, true);
+    let shown = browser.await_value(&page, ROOM);
+    let (_, told) = ask(service.http, "GET", "/status", "");
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    let configuration = &told["configuration"];
+    assert_eq!(shown.as_f64(), configuration["room_seconds"].as_f64(), "{configuration}");
+    assert!(configuration["usable_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{configuration}");
+    let said = browser.evaluate(&page, "document.getElementById(\"before\").innerText");
+    let said = said.as_str().expect("a text");
+    assert!(said.contains("at the instrument's rate") && said.contains("beyond the reserve"), "{said}");
+    fits(&mut browser, &page, 390);
+    service.json(200, "POST", "/arm", "{\"name\": \"scan\"}");
+    browser.await_value(&page, "document.getElementById(\"before\").hidden");
+    let (_, armed) = ask(service.http, "GET", "/status", "");
+    let armed: Value = serde_json::from_str(&armed).expect("JSON");
+    assert!(armed["configuration"]["room_seconds"].is_null(), "a recording has figures of its own: {armed}");
+    assert_eq!(browser.complaints(&page), [""; 0]);
+    assert_eq!(service.end(), Some(0));
+}
+
 #[test]
 fn the_page_takes_nothing_but_get_and_lets_nothing_else_in() {
     let directory = tempfile::tempdir().expect("a temporary directory");

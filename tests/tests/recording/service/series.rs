@@ -233,3 +233,32 @@ fn values_of_the_users_are_joined_to_the_frames_of_each_series() {
     }
     assert_eq!(service.end(), Some(0));
 }
+
+#[test]
+fn a_series_is_recorded_in_the_layout_of_dectris() {
+    let (directory, from) = lab();
+    let below = directory.path();
+    let service = Service::start(below, "");
+    let wished = format!("{{\"from\": \"{from}\", \"layout\": \"dectris\", \"frames_per_file\": 16}}");
+    service.json(200, "POST", "/configure", &wished);
+    let armed = service.json(200, "POST", "/arm", "{\"name\": \"one\"}");
+    assert_eq!(armed["state"], "waiting", "{armed}");
+    let sent = detector(below, &from, &[]).end(LIMIT);
+    assert!(sent.has_sent_all(), "{sent:?}");
+    let status = ended(&service, 1);
+    assert_eq!(
+        (&status["last"]["packets"], &status["last"]["fault"]),
+        (&40.into(), &Value::Null),
+        "{status}"
+    );
+    let recording = Path::new(status["last"]["paths"][0].as_str().expect("a path")).to_owned();
+    let master = ReadFile::open(&recording.join("one_master.h5")).expect("it is there");
+    let frames = |path: &str| master.dataset(path).expect("it is there").dimensions()[0];
+    assert_eq!(frames("/entry/data/data"), 40);
+    for (file, count) in [("000001", 16), ("000002", 16), ("000003", 8)] {
+        assert_eq!(frames(&format!("/entry/data/data_{file}")), count);
+        assert!(recording.join(format!("one_data_{file}.h5")).exists());
+    }
+    let layout = service.json(400, "POST", "/configure", "{\"layout\": \"/etc/passwd\"}");
+    assert!(layout["error"].as_str().is_some_and(|error| error.starts_with("layout: ")), "{layout}");
+}

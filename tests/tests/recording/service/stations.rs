@@ -237,6 +237,8 @@ fn what_is_not_there_is_answered_as_documented() {
     assert_replies(
         &mut station,
         &[
+            ("net_port = 4601 : 4602 ;", "!net_port= 0 ;"),
+            ("net_port?", "!net_port? 0 : 4601 : 4602 ;"),
             ("datastream = clear ;", "!datastream= 0 ;"),
             ("datastream?", "!datastream? 0 : 0 ;"),
             ("bank_set?", "!bank_set? 0 : - :  : - :  ;"),
@@ -247,7 +249,6 @@ fn what_is_not_there_is_answered_as_documented() {
     );
     for (command, code) in [
         ("datastream = add : ds{thread} : *", "!datastream= 2 : "),
-        ("net_port = 4601 : 4602", "!net_port= 2 : "),
         ("vsn?", "!vsn? 6 : "),
         ("get_stats?", "!get_stats? 6 : "),
         ("SS_rev?", "!ss_rev? 2 : "),

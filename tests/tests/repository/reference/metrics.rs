@@ -1,4 +1,5 @@
-//! The page of metrics, from the calls that write them in `crates/service/src/metrics.rs`.
+//! The page of metrics, from the calls that write them in `crates/service/src/metrics.rs` and in
+//! `crates/report/src/evaluation_metrics.rs`, and from the script of the weekly check.
 //!
 //! The walk knows the texts of literals, of variables with a literal or a `format!` of known texts, and of loops over
 //! local lists of tuples. It stops at a metric whose name, type or help it can't know.
@@ -15,6 +16,11 @@ use super::{
 
 const HEAD: &str = "# Metrics
 
+Nilometer has metrics of a recorder, of an evaluation, and of the weekly check. [Monitoring](../monitoring.md) shows how to \
+collect them.
+
+## Recorder
+
 `GET /metrics` of `nilometer serve` and of `nilometer record --http` has these metrics in Prometheus' text format 0.0.4. \
 [The recorder as a service](../service.md) explains the counters.
 
@@ -24,6 +30,21 @@ const HEAD: &str = "# Metrics
 - For a series of frames over TCP, `packets` in a name is `frames`, as in `nilometer_lost_frames_total`.
 - Only such a series has `nilometer_refused_connections_total`.
 - If the recorder does not know a value, its line is missing.
+
+";
+
+const EVALUATION_HEAD: &str = "## Evaluation
+
+`nilometer report RECORD --format prometheus` writes these metrics of a record, for the textfile collector of node_exporter.
+
+- `title` is the title of the plan, `target` the path of the target.
+- Values are those of the [report](../report.md). If the record has no such value, its line is missing.
+
+";
+
+const CHECK_HEAD: &str = "## Weekly check
+
+The script of the [weekly check](../monitoring.md#a-weekly-check) writes these metrics. `check` is the name of the check.
 
 ";
 
@@ -120,7 +141,8 @@ impl MetricWalk {
     /// Adds the metric of a call such as `page.gauge("name", "help", value)`, or the labels of `page.value`.
     fn call(&mut self, call: &ExprMethodCall) {
         let arguments: Vec<&Expr> = call.args.iter().collect();
-        let name = self.known(arguments[0]);
+        // The end of the page has none.
+        let Some(name) = arguments.first().map(|name| self.known(name)) else { return };
         match call.method.to_string().as_str() {
             "value" => self.add_labels(&name, arguments[1]),
             "head" | "one" => self.add(&name, &self.known(arguments[1]), &self.known(arguments[2])),
@@ -217,11 +239,39 @@ impl MetricEntry {
     }
 }
 
+/// The metrics in the lines `# HELP` and `# TYPE` of a script. Their labels are those of the first value.
+fn metrics_of_script(script: &str) -> Vec<MetricEntry> {
+    let mut entries = Vec::new();
+    for line in script.lines() {
+        let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')) else {
+            continue;
+        };
+        let after = |start: &str| {
+            let mut lines = script.lines().filter_map(|line| line.split_once(start));
+            lines.next().unwrap_or_else(|| panic!("{name}: no line with {start}")).1
+        };
+        let kind = after(&format!("# TYPE {name} ")).to_owned();
+        let labels = after(&format!("{name}{{")).split_once('}').map_or("", |(labels, _)| labels);
+        let labels =
+            labels.split(',').filter_map(|label| label.split('=').next()).map(str::to_owned).collect();
+        let (name, help) = (name.to_owned(), help.to_owned());
+        entries.push(MetricEntry { name, kind, help, labels, values: Vec::new() });
+    }
+    entries
+}
+
+fn rows(metrics: &[MetricEntry]) -> String {
+    table(["name", "type", "labels", "meaning"], metrics.iter().map(MetricEntry::row))
+}
+
 pub(super) fn page() -> String {
-    let metrics = metrics(&read(&root().join("crates/service/src/metrics.rs")));
-    assert!(metrics.len() > 50, "only {} metrics found", metrics.len());
-    let rows = metrics.iter().map(MetricEntry::row);
-    format!("{HEAD}{}", table(["name", "type", "labels", "meaning"], rows))
+    let [recorder, evaluation] = ["crates/service/src/metrics.rs", "crates/report/src/evaluation_metrics.rs"]
+        .map(|source| metrics(&read(&root().join(source))));
+    let check = metrics_of_script(&read(&root().join("contrib/weekly/nilometer-weekly")));
+    for (found, least) in [(&recorder, 50), (&evaluation, 20), (&check, 3)] {
+        assert!(found.len() >= least, "only {} metrics found", found.len());
+    }
+    format!("{HEAD}{}{EVALUATION_HEAD}{}{CHECK_HEAD}{}", rows(&recorder), rows(&evaluation), rows(&check))
 }
 
 #[test]
@@ -239,4 +289,11 @@ fn metrics_are_read_from_calls_and_from_loops_over_lists() {
         "`nilometer_d_total` counter `cause`: `k`, `l` D.",
     ];
     assert_eq!(rows, expected);
+}
+
+#[test]
+fn metrics_of_a_script_are_read_from_their_heads() {
+    let script = "cat <<E\n# HELP nilometer_a_b Seconds.\n# TYPE nilometer_a_b gauge\nnilometer_a_b{check=\"$c\",step=\"d\"} $v\nE\n";
+    let rows: Vec<_> = metrics_of_script(script).iter().map(|metric| metric.row().join(" ")).collect();
+    assert_eq!(rows, ["`nilometer_a_b` gauge `check`, `step` Seconds."]);
 }

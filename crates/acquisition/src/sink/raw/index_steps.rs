@@ -19,7 +19,10 @@ impl LaneFiles {
     pub(super) fn step_of_index(&mut self, step: FileStep) -> Result<(), Errno> {
         let Some(index) = &mut self.index else { return Ok(()) };
         match step {
-            FileStep::BeginIndex(file) => index.begin(file)?,
+            FileStep::BeginIndex(file) => {
+                let position = self.chunks.as_ref().and_then(|chunks| chunks.number(file));
+                index.begin(file, position)?;
+            }
             FileStep::FlushIndex(file) => index.flush(file)?,
             FileStep::SealIndex(file) => index.seal(file)?,
             FileStep::Indexed(file) => {

@@ -256,7 +256,8 @@ impl RawLayout {
         let numbered = (0..ahead).filter_map(|number| u32::try_from(number).ok());
         let chunks = numbered.map(|number| self.head.chunk_name(&self.name, number));
         let files = (0..OPEN).map(|file| self.file_name(file));
-        std::iter::once(self.journal_name()).chain(files).chain(chunks).collect()
+        let master = self.head.growing_master_name(&self.name);
+        std::iter::once(self.journal_name()).chain(files).chain(chunks).chain(master).collect()
     }
 
     /// The extent of a frame that was written at `begin` with `written` bytes.
@@ -309,6 +310,8 @@ impl RawLayout {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::FileNames;
+
     use super::*;
     use nilometer_storage::{
         Target,
@@ -373,6 +376,16 @@ mod tests {
     fn head(storing: Storing, frame_size: u64, frames_per_file: u64) -> Head {
         let Spacing { stride, .. } = suited(frame_size, storing, Format::Raw);
         let format = Format::Raw;
-        Head { recording: 1, lane: 0, lanes: 1, frame_size, stride, frames_per_file, storing, format }
+        Head {
+            recording: 1,
+            lane: 0,
+            lanes: 1,
+            frame_size,
+            stride,
+            frames_per_file,
+            storing,
+            format,
+            names: FileNames::default(),
+        }
     }
 }

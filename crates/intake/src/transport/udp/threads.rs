@@ -91,21 +91,14 @@ struct Shared {
 }
 
 impl UdpThreads {
-    /// Opens `threads` sockets at one port, each emptied by its own thread.
+    /// Opens `threads` sockets at each address, each emptied by its own thread.
     ///
     /// The threads run on `cpus` in turn, if any are given. It learns no senders: if the user named none, it
     /// hears everybody.
-    pub fn open(listening: &Listening, threads: usize, cpus: Vec<usize>) -> io::Result<Self> {
-        let allowed = match &listening.allowed {
-            Allowed::First => Allowed::Any,
-            allowed => allowed.clone(),
-        };
-        let listening = Listening { allowed, ..listening.clone() };
-        let first = UdpInlet::over(shared_port(listening.at)?, &listening)?;
-        let listening = Listening { at: first.address()?, ..listening };
-        let mut ready = vec![first];
-        for _ in 1..threads {
-            ready.push(UdpInlet::over(shared_port(listening.at)?, &listening)?);
+    pub fn open(addresses: &[Listening], threads: usize, cpus: Vec<usize>) -> io::Result<Self> {
+        let mut ready = Vec::new();
+        for listening in addresses {
+            ready.extend(sockets_at(listening, threads)?);
         }
         let room = ready.iter().map(UdpInlet::room).min().unwrap_or(0);
         Ok(UdpThreads { ready, cpus, room, running: None, taken: Taken::default(), next: None })
@@ -140,6 +133,22 @@ impl UdpThreads {
             Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("all threads that receive ended")),
         }
     }
+}
+
+/// Opens `count` sockets at one address.
+fn sockets_at(listening: &Listening, count: usize) -> io::Result<Vec<UdpInlet>> {
+    let allowed = match &listening.allowed {
+        Allowed::First => Allowed::Any,
+        allowed => allowed.clone(),
+    };
+    let listening = Listening { allowed, ..listening.clone() };
+    let first = UdpInlet::over(shared_port(listening.at)?, &listening)?;
+    let listening = Listening { at: first.address()?, ..listening };
+    let mut sockets = vec![first];
+    for _ in 1..count {
+        sockets.push(UdpInlet::over(shared_port(listening.at)?, &listening)?);
+    }
+    Ok(sockets)
 }
 
 /// A socket at a port that it shares with other sockets.
@@ -308,7 +317,7 @@ mod tests {
     fn they_are_a_proper_transport() {
         crate::conformance::transport_suite(&mut || {
             let listening = Listening::at((Ipv4Addr::LOCALHOST, 0).into());
-            let inlet = UdpThreads::open(&listening, 3, Vec::new()).expect("a port is free");
+            let inlet = UdpThreads::open(&[listening], 3, Vec::new()).expect("a port is free");
             let at = inlet.ready[0].address().expect("it is bound");
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
             let send =
@@ -320,7 +329,7 @@ mod tests {
     #[test]
     fn packets_of_many_senders_come_by_several_threads_each_once_and_in_the_order_of_its_sender() {
         let listening = Listening::at((Ipv4Addr::LOCALHOST, 0).into());
-        let mut inlet = UdpThreads::open(&listening, 3, Vec::new()).expect("a port is free");
+        let mut inlet = UdpThreads::open(&[listening], 3, Vec::new()).expect("a port is free");
         let at = inlet.ready[0].address().expect("it is bound");
         let send = |from: u8, to: u8| {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");

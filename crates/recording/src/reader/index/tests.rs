@@ -1,6 +1,6 @@
 //! Tests the index with journal entries in orders that occur, and in some that should not.
 
-use nilometer_model::{Format, Storing};
+use nilometer_model::{FileNames, Format, Storing};
 
 use super::*;
 use crate::{Due, journal::RECORD};
@@ -15,6 +15,7 @@ fn head(lane: u32) -> Head {
         frames_per_file: 2,
         storing: Storing::Files,
         format: Format::Raw,
+        names: FileNames::default(),
     }
 }
 

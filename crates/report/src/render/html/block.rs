@@ -8,16 +8,17 @@ use crate::{
     document::{Answer, Arrangement, Aside, Block, Fold, Glance, GlanceRate, KeyEntry, Sentence, Tone},
 };
 
-pub(super) fn write(page: &mut String, block: &Block) -> fmt::Result {
+/// Writes a block of the section with this heading.
+pub(super) fn write(page: &mut String, block: &Block, heading: &str) -> fmt::Result {
     match block {
         Block::Paragraph(sentence) => write_paragraph(page, sentence),
         Block::List(sentences) => write_list(page, sentences),
         Block::Table(of) if of.rows.is_empty() => Ok(()),
-        Block::Table(of) => table::write(page, of),
+        Block::Table(of) => table::write(page, of, heading),
         Block::Charts(all, arrangement) => charts(page, all, *arrangement),
         Block::Key(entries) => write_key(page, entries),
         Block::Glance(rows) => rows.iter().try_for_each(|row| write_glance(page, row)),
-        Block::Fold(fold) => write_fold(page, fold),
+        Block::Fold(fold) => write_fold(page, fold, heading),
         Block::Code(text) => write!(page, "<pre>{}</pre>", Escaped(text)),
         Block::Answer(answer) => write_answer(page, answer),
         Block::Aside(aside) => write_aside(page, aside),
@@ -112,10 +113,12 @@ fn write_key(page: &mut String, entries: &[KeyEntry]) -> fmt::Result {
     Ok(())
 }
 
-fn write_fold(page: &mut String, Fold { summary, is_open, blocks }: &Fold) -> fmt::Result {
+fn write_fold(page: &mut String, fold: &Fold, heading: &str) -> fmt::Result {
+    let Fold { summary, is_open, blocks } = fold;
     let open = if *is_open { " open=\"\"" } else { "" };
     write!(page, "<details{open}><summary>{}</summary>", Escaped(summary))?;
-    blocks.iter().try_for_each(|block| write(page, block))?;
+    let caption = format!("{heading}: {summary}");
+    blocks.iter().try_for_each(|block| write(page, block, &caption))?;
     page.push_str("</details>");
     Ok(())
 }
@@ -151,7 +154,12 @@ fn write_glance(page: &mut String, glance: &Glance) -> fmt::Result {
 }
 
 fn write_rate(page: &mut String, GlanceRate { target, share, cell }: &GlanceRate) -> fmt::Result {
-    let class = if cell.tone == Tone::Bad { "bad" } else { "" };
+    let class = match cell.tone {
+        Tone::Bad => "bad",
+        Tone::Doubtful => "few",
+        _ => "",
+    };
+    let lines: Vec<String> = cell.lines.iter().map(|line| Escaped(line).to_string()).collect();
     write!(
         page,
         "<div class=\"rate s{}\" title=\"{}\"><b>{}</b><i style=\"width:{:.1}%\"></i><em class=\"{class}\">{}</em></div>",
@@ -159,14 +167,14 @@ fn write_rate(page: &mut String, GlanceRate { target, share, cell }: &GlanceRate
         Escaped(&cell.origin),
         nilometer_analysis::letter(*target),
         100.0 * share,
-        Escaped(&cell.lines.join(" "))
+        lines.join("<br/>")
     )
 }
 
 fn write_answer(page: &mut String, Answer { tone, reply, sentence }: &Answer) -> fmt::Result {
     write!(
         page,
-        "<div class=\"answer {}\"><p class=\"reply\">{}{}</p><div><p class=\"claim\"><b>{}</b>{}</p>",
+        "<div class=\"answer {}\"><h2 class=\"reply\">{}{}</h2><div><p class=\"claim\"><b>{}</b>{}</p>",
         class(*tone),
         sign_of(*tone),
         Escaped(reply),
@@ -179,7 +187,7 @@ fn write_answer(page: &mut String, Answer { tone, reply, sentence }: &Answer) ->
 }
 
 fn write_aside(page: &mut String, Aside { heading, sentences, more }: &Aside) -> fmt::Result {
-    write!(page, "<div class=\"mind\"><b>{}</b><ul>", Escaped(heading))?;
+    write!(page, "<div class=\"mind\"><h2>{}</h2><ul>", Escaped(heading))?;
     for sentence in sentences {
         write!(page, "<li>{}</li>", Escaped(sentence))?;
     }

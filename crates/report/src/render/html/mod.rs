@@ -21,8 +21,9 @@ pub(crate) fn html_text(document: &Document) -> String {
 
 fn write_page(page: &mut String, document: &Document) -> fmt::Result {
     write_head(page, &document.title)?;
+    page.push_str("<a class=\"skip\" href=\"#main\">Skip to the answer</a>");
     write_header(page, document)?;
-    page.push_str("<main>");
+    page.push_str("<main id=\"main\" tabindex=\"-1\">");
     // The answers stand above the list of contents.
     let first = document.sections.iter().take_while(|section| section.heading.label.is_empty()).count();
     write_sections(page, &document.sections[..first])?;
@@ -102,7 +103,8 @@ fn write_part(page: &mut String, part: &Section) -> fmt::Result {
     let is_screen = part.medium == Medium::Screen;
     page.push_str(if is_screen { "<div class=\"screen\">" } else { "" });
     write!(page, "<h3>{}{}</h3>", Escaped(&part.heading.label), Escaped(&part.heading.rest))?;
-    part.blocks.iter().try_for_each(|block| block::write(page, block))?;
+    let heading = heading_text(part);
+    part.blocks.iter().try_for_each(|block| block::write(page, block, &heading))?;
     page.push_str(if is_screen { "</div>" } else { "" });
     Ok(())
 }
@@ -123,7 +125,12 @@ fn write_card(page: &mut String, section: &Section) -> fmt::Result {
     if !section.heading.label.is_empty() {
         write!(page, "<h2>{}{}</h2>", Escaped(&section.heading.label), Escaped(&section.heading.rest))?;
     }
-    section.blocks.iter().try_for_each(|block| block::write(page, block))
+    let heading = heading_text(section);
+    section.blocks.iter().try_for_each(|block| block::write(page, block, &heading))
+}
+
+fn heading_text(section: &Section) -> String {
+    format!("{}{}", section.heading.label, section.heading.rest)
 }
 
 /// Returns the class that colours a text; empty for plain text.

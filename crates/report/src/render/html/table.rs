@@ -8,16 +8,18 @@ use crate::{
     document::{Cell, Column, Role, Row, Table, Tone},
 };
 
-/// Writes a table in its own box that scrolls, because it may be wider than a phone.
-pub(super) fn write(page: &mut String, table: &Table) -> fmt::Result {
+/// Writes a table in its own box that scrolls, because it may be wider than a phone. Screen readers list tables by
+/// their captions.
+pub(super) fn write(page: &mut String, table: &Table, caption: &str) -> fmt::Result {
     let is_named = table.columns.iter().any(|column| !column.heading.is_empty());
     let table_class = if is_named { "" } else { " class=\"facts\"" };
     let has_notes = table.rows.iter().any(|row| !row.notes.is_empty());
     write!(page, "<div class=\"scroll\"><table{table_class}>")?;
+    write!(page, "<caption class=\"unseen\">{}</caption>", Escaped(caption))?;
     if is_named {
         page.push_str("<thead><tr>");
         table.columns.iter().try_for_each(|column| write_heading(page, column))?;
-        page.push_str(if has_notes { "<th></th></tr></thead>" } else { "</tr></thead>" });
+        page.push_str(if has_notes { "<th scope=\"col\">notes</th></tr></thead>" } else { "</tr></thead>" });
     }
     page.push_str("<tbody>");
     for row in &table.rows {
@@ -28,7 +30,11 @@ pub(super) fn write(page: &mut String, table: &Table) -> fmt::Result {
 }
 
 fn write_heading(page: &mut String, column: &Column) -> fmt::Result {
-    write!(page, "<th{}>{}</th>", alignment(column), Escaped(&column.heading))
+    let heading = match column.role {
+        Role::Mark if column.heading.is_empty() => "<span class=\"unseen\">valid</span>".to_owned(),
+        _ => Escaped(&column.heading).to_string(),
+    };
+    write!(page, "<th scope=\"col\"{}>{heading}</th>", alignment(column))
 }
 
 const fn alignment(column: &Column) -> &'static str {
@@ -43,8 +49,9 @@ const fn alignment(column: &Column) -> &'static str {
 /// Notes follow the last cell.
 fn write_row(page: &mut String, columns: &[Column], row: &Row, has_notes: bool) -> fmt::Result {
     page.push_str("<tr>");
-    for (column, cell) in columns.iter().zip(&row.cells) {
-        write_cell(page, column, cell)?;
+    let header = columns.iter().position(|column| names_row(column.role));
+    for (place, (column, cell)) in columns.iter().zip(&row.cells).enumerate() {
+        write_cell(page, column, cell, header == Some(place))?;
     }
     if has_notes {
         let notes: Vec<&str> = row.notes.iter().map(|note| note.text.as_str()).collect();
@@ -54,15 +61,22 @@ fn write_row(page: &mut String, columns: &[Column], row: &Row, has_notes: bool) 
     Ok(())
 }
 
-fn write_cell(page: &mut String, column: &Column, cell: &Cell) -> fmt::Result {
-    write!(page, "<td{}", alignment(column))?;
+/// Returns true if such a cell is the header of its row.
+const fn names_row(role: Role) -> bool {
+    matches!(role, Role::Label | Role::Group | Role::Name)
+}
+
+fn write_cell(page: &mut String, column: &Column, cell: &Cell, is_header: bool) -> fmt::Result {
+    let tag = if is_header { "th" } else { "td" };
+    let scope = if is_header { " scope=\"row\"" } else { "" };
+    write!(page, "<{tag}{scope}{}", alignment(column))?;
     if !cell.origin.is_empty() {
         write!(page, " title=\"{}\"", Escaped(&cell.origin))?;
     }
     let lines: Vec<String> = cell.lines.iter().map(|line| Escaped(line).to_string()).collect();
     let text = lines.join("<br/>");
     match cell.tone {
-        Tone::Plain => write!(page, ">{text}</td>"),
-        tone => write!(page, "><span class=\"toned {}\">{text}</span></td>", class(tone)),
+        Tone::Plain => write!(page, ">{text}</{tag}>"),
+        tone => write!(page, "><span class=\"toned {}\">{text}</span></{tag}>", class(tone)),
     }
 }

@@ -6,8 +6,8 @@ use nilometer_plan::{Measured, TargetEntry};
 
 use nilometer_analysis::{Study, letter};
 
-use super::super::latency::{Distribution, Extent, extent, quantiles};
-use crate::chart::Chart;
+use super::super::latency::{DelayAxes, Distribution, Extent, extent, quantiles};
+use crate::chart::{Chart, clipped};
 
 /// First colour after those of the targets, because a line here is a kind and not a target.
 const FIRST_SERIES: usize = 4;
@@ -25,8 +25,24 @@ pub(super) fn charts(study: &Study<'_>, samples: &[&Measured]) -> Vec<Chart> {
 fn chart(measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Option<Chart> {
     let ingest = measured.sample.ingest.as_ref()?;
     let buffer = Nanos(ingest.slots * ingest.period.0);
-    let title = format!("{}: delay of frames, from due until", letter(measured.key.target));
-    quantiles(&title, "frames", kinds, Some(buffer), extent)
+    let title = format!("{}: delay of frames", letter(measured.key.target));
+    let delay = format!("delay from due until {}", ends(kinds));
+    let axes = DelayAxes { what: "frames", delay: &clipped(&delay, AXIS_LETTERS) };
+    quantiles(&title, axes, kinds, Some(buffer), extent)
+}
+
+/// Number of letters that fit above a chart as the name of its axis.
+const AXIS_LETTERS: usize = 62;
+
+/// The events at which the delays end: `slot free, readable, durable or read`.
+fn ends(kinds: &[Distribution<'_>]) -> String {
+    // "synced, in memory" is explained at its line.
+    let names = kinds.iter().map(|kind| kind.name.split(',').next().unwrap_or_default());
+    match names.collect::<Vec<_>>().split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// Returns the delays measured in a recording.

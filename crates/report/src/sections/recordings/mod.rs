@@ -149,7 +149,8 @@ fn badness(measured: &Measured, goal: Goal) -> (f64, f64) {
 const PACED: &str = "Rate: data that the storage acknowledged; dashed, data that the instrument delivers. \
                      Buffer: frames that wait in memory; dashed, its size; a mark at the top shows lost \
                      frames. Delay: percentiles over frames; dashed, the longest stall that the buffer can \
-                     bridge. Shaded: stalls, in which frames waited and the storage acknowledged none.";
+                     bridge. Strip below the rate: stalls, in which frames waited and the storage acknowledged \
+                     none. Drawn: of each target, the recording that decides.";
 
 fn paced_charts(
     study: &Study<'_>,
@@ -183,7 +184,8 @@ fn unpaced(recording: &StudyRecording<'_>, rate: ByteRate) -> Option<Section> {
     if charts.is_empty() {
         return None;
     }
-    let note = format!("Dashed: the instrument's rate. Shaded: stalls.{note}");
+    let drawn = "Drawn: of each target, the slowest pass.";
+    let note = format!("Dashed: the instrument's rate. Strip below: stalls. {drawn}{note}");
     let heading = Heading::with("Full speed", beside);
     Some(Section::part(heading, vec![Block::charts(charts), Block::soft(note)]))
 }

@@ -5,8 +5,8 @@ use nilometer_plan::Measured;
 
 use nilometer_analysis::{Quantity, letter};
 
-use super::super::latency::{BINS_LEAST, POINTS_MOST, reference, timeline};
-use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, Style, Unit, WIDTH, clipped};
+use super::super::latency::{BINS_LEAST, POINTS_MOST, reference, time_axis, timeline};
+use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, SpanPlace, Style, Unit, WIDTH, clipped};
 
 /// Draws the rate of each recording with its stalls. `level` is a reference line.
 pub(super) fn rate(title: &str, samples: &[&Measured], level: ByteRate) -> Option<Chart> {
@@ -23,6 +23,7 @@ fn stalls(measured: &Measured) -> impl Iterator<Item = Span> + '_ {
         from: at.0 as f64,
         to: (at.0 + length.0) as f64,
         title: format!("a stall of {length} after {at}"),
+        place: SpanPlace::Strip("stalls"),
     })
 }
 
@@ -44,8 +45,7 @@ pub(super) fn ring(title: &str, samples: &[&Measured]) -> Option<Chart> {
     let mut lines: Vec<Line> =
         rings.iter().flat_map(|(target, slots, levels)| lines(*target, *slots, levels)).collect();
     lines.extend(sizes.into_iter().map(|slots| reference(slots as f64, end)));
-    let mut x = Axis::from_zero(Unit::Time, end);
-    x.until(end);
+    let x = time_axis(end);
     let y = Axis::from_zero(Unit::Count("frames in the buffer"), most as f64);
     let description = format!("{title}: the most frames in the buffer at once");
     Some(Chart::Plot(Plot {

@@ -9,8 +9,8 @@ use nilometer_plan::{
 
 use super::Setting;
 use crate::{
-    document::{Block, Cell, Column, Heading, Role, Row, Section, Table, Tone},
-    words::{NONE, percent},
+    document::{Block, Cell, Column, Heading, Role, Row, Section, Sentence, Table, Tone},
+    words::{self, NONE, percent},
 };
 
 const FIGURES: [&str; 11] = [
@@ -32,13 +32,15 @@ pub(super) fn table(recording: &StudyRecording<'_>) -> Section {
     let made =
         recording.samples.iter().filter_map(|&measured| Some((measured, measured.sample.ingest.as_ref()?)));
     let (trials, others): (Vec<_>, Vec<_>) = made.partition(|(_, ingest)| ingest.goal.searches());
-    let names = ["target", "pace"].map(|name| Column::new(Role::Name, name));
-    let mut columns: Vec<Column> = names.into();
-    columns.push(Column::new(Role::Sentence, "meanwhile"));
+    let has_marks = others.iter().any(|(measured, _)| measured.sample.invalid.is_some());
+    let mut columns = Vec::new();
+    columns.extend(has_marks.then(|| Column::new(Role::Mark, "")));
+    columns.extend(["target", "pace", "meanwhile"].map(|name| Column::new(Role::Name, name)));
     columns.extend(FIGURES.map(Column::figure));
-    columns.push(Column::new(Role::Sentence, ""));
-    let rows = others.into_iter().map(|(measured, ingest)| row(measured, ingest));
+    let rows = others.iter().map(|(measured, ingest)| row(measured, ingest, has_marks));
     let mut blocks = vec![Block::Table(Table { columns, rows: rows.collect() })];
+    let reasons = others.iter().filter_map(|(measured, _)| reason(measured));
+    blocks.extend(has_marks.then(|| Block::List(distinct(reasons))));
     blocks.extend((!trials.is_empty()).then(|| {
         Block::closed(
             format!("{} trials of searches", trials.len()),
@@ -48,17 +50,37 @@ pub(super) fn table(recording: &StudyRecording<'_>) -> Section {
     Section::part(Heading::of("All recordings"), blocks).on_screen()
 }
 
-fn row(measured: &Measured, ingest: &Ingest) -> Row {
+fn row(measured: &Measured, ingest: &Ingest, has_marks: bool) -> Row {
     let sample = &measured.sample;
     let is_paced = ingest.goal == Goal::Pace;
     let named = [
         letter(measured.key.target),
-        if is_paced { "its own" } else { "as taken" }.to_owned(),
+        if is_paced { "its own" } else { "full speed" }.to_owned(),
         Setting::of(ingest).to_string(),
     ];
-    let invalid = sample.invalid.as_ref().map(|why| format!("INVALID: {why}")).unwrap_or_default();
-    let cells = named.into_iter().chain(figures(measured, ingest, is_paced)).map(Cell::new);
-    Row::of(cells.chain([Cell::toned(Tone::Bad, invalid)]))
+    let mark = has_marks.then(|| words::marked(sample.invalid.as_ref().map(|_| "INVALID".to_owned())));
+    // Figures that must not be used are not in the colour of figures.
+    let tone = if sample.invalid.is_some() { Tone::Soft } else { Tone::Plain };
+    let figures = figures(measured, ingest, is_paced).map(|figure| Cell::toned(tone, figure));
+    Row::of(mark.into_iter().chain(named.map(Cell::new)).chain(figures))
+}
+
+/// The reason why a recording must not be used: `A: INVALID: the tool waited for a processor`.
+fn reason(measured: &Measured) -> Option<Sentence> {
+    let why = measured.sample.invalid.as_ref()?;
+    let text = format!("{}: INVALID: {why}", letter(measured.key.target));
+    Some(Sentence::toned(Tone::Bad, text))
+}
+
+/// Each sentence once.
+fn distinct(sentences: impl Iterator<Item = Sentence>) -> Vec<Sentence> {
+    let mut all: Vec<Sentence> = Vec::new();
+    for sentence in sentences {
+        if !all.contains(&sentence) {
+            all.push(sentence);
+        }
+    }
+    all
 }
 
 /// Returns the figures in the order of [`FIGURES`].
@@ -83,21 +105,25 @@ fn figures(measured: &Measured, ingest: &Ingest, is_paced: bool) -> [String; 11]
 
 fn trial_table(trials: &[(&Measured, &Ingest)]) -> Table {
     let names = ["target", "searched for"].map(|name| Column::new(Role::Name, name));
+    let has_marks = trials.iter().any(|(measured, _)| measured.sample.invalid.is_some());
+    let mark = has_marks.then(|| Column::new(Role::Mark, ""));
     let figures = ["rate", "slots", "most in use", "frames due", "lost"].map(Column::figure);
     let ended = Column::new(Role::Sentence, "ended");
-    let columns = names.into_iter().chain(figures).chain([ended]).collect();
-    let row = |(measured, ingest): &(&Measured, &Ingest)| trial_row(measured, ingest);
+    let columns = mark.into_iter().chain(names).chain(figures).chain([ended]).collect();
+    let row = |(measured, ingest): &(&Measured, &Ingest)| trial_row(measured, ingest, has_marks);
     Table { columns, rows: trials.iter().filter_map(row).collect() }
 }
 
-fn trial_row(measured: &Measured, ingest: &Ingest) -> Option<Row> {
+fn trial_row(measured: &Measured, ingest: &Ingest, has_marks: bool) -> Option<Row> {
     let trial = Trial::of(&measured.sample)?;
-    let why = measured.sample.invalid.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let invalid = measured.sample.invalid.as_ref();
+    let mark = has_marks.then(|| words::marked(invalid.map(|_| "INVALID".to_owned())));
+    let why = invalid.map(|why| format!(": {why}")).unwrap_or_default();
     let ended = match trial.ended {
         SearchEnd::Carried => "carried",
         SearchEnd::Lost if ingest.lost == 0 => "lost: the ring was still filling",
         SearchEnd::Lost => "lost",
-        SearchEnd::Invalid => "INVALID",
+        SearchEnd::Invalid => "invalid",
     };
     let cells = [
         letter(measured.key.target),
@@ -109,5 +135,5 @@ fn trial_row(measured: &Measured, ingest: &Ingest) -> Option<Row> {
         ingest.lost.to_string(),
         format!("{ended}{why}"),
     ];
-    Some(Row::of(cells.map(Cell::new)))
+    Some(Row::of(mark.into_iter().chain(cells.map(Cell::new))))
 }

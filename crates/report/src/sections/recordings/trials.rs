@@ -74,7 +74,7 @@ fn chart(samples: &[&Measured], limit: Option<RateLimit>) -> Chart {
     let mut lines: Vec<Line> =
         ENDS.into_iter().map(|(ended, series, word)| signs(&trials, ended, series, word)).collect();
     let end = trials.len() as f64 + 1.0;
-    let mut x = Axis::from_zero(Unit::Count("trial"), end);
+    let mut x = Axis::from_zero(Unit::Count("number of the trial"), end);
     x.until(end);
     let ends = limit.iter().flat_map(|limit| [limit.carried, limit.lost]).flatten();
     lines.extend(ends.map(|rate| reference(rate.0, end)));
@@ -84,7 +84,7 @@ fn chart(samples: &[&Measured], limit: Option<RateLimit>) -> Chart {
         description: format!("{title}, by how it ended"),
         title,
         x,
-        y: Axis::from_zero(Unit::ByteRate, most),
+        y: Axis::from_zero(Unit::ByteRate, most).named("rate tried"),
         lines,
         spans: Vec::new(),
         width: WIDE,

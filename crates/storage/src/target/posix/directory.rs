@@ -85,6 +85,18 @@ impl KeptDirectory for Directory {
         file.finish(0o666)
     }
 
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let new = format!(".{name}.new");
+        // A replacement that was killed may have left it.
+        match fs::unlinkat(&self.root, new.as_str(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.put(&new, bytes)?;
+        fs::renameat(&self.root, new.as_str(), &self.root, name)?;
+        Ok(fs::fsync(&self.root)?)
+    }
+
     /// Does not touch another entry that has the directory's path by now.
     fn remove_unused(&self, names: &[String]) -> Result<(), TargetError> {
         for name in names {

@@ -143,6 +143,24 @@ fn eight_boards_are_recorded() {
 }
 
 #[test]
+fn boards_that_send_to_ports_of_their_own_are_one_recording() {
+    let lab = Lab::new();
+    let other = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
+    let [first, second] = [lab.port, other.port()].map(|port| format!("udp://127.0.0.1:{port}"));
+    let running = lab.record(&["--listen", &first, "--listen", &second]);
+    let board = |at: u8| Board { address: 2 + at, first: 7000 * u64::from(at), thread: u16::from(at) };
+    let mut boards = boards(&lab, &[board(0), board(1)]);
+    boards[1].to.1 = other.port();
+    send(&mut boards, 0..1500, |at, number| at == 1 && (700..705).contains(&number));
+    let ended = ended_after(running, 2 * 1500 - 5);
+    assert_eq!(ended.code, Some(1), "five are missing: {ended:?}");
+    let said = line(&ended, &format!("sender      {}", boards[1].name()));
+    assert!(said.contains("5 missing in 1 gaps"), "{ended:?}");
+    assert_eq!(frames(&lab.file()), BTreeMap::from([(0, [1500, 0]), (1, [1495, 5])]), "{ended:?}");
+    assert_eq!(lab.verify().code, Some(0));
+}
+
+#[test]
 fn a_board_that_stops_is_silent_and_the_recording_does_not_end_well() {
     let lab = Lab::new();
     let running = lab.record(&[]);

@@ -192,7 +192,7 @@ fn plain(rules: Rules) -> Box<dyn Placement> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::Format;
+    use nilometer_model::{FileNames, Format};
 
     use super::*;
 
@@ -206,6 +206,7 @@ mod tests {
             frames_per_file: 4,
             storing,
             format: Format::Raw,
+            names: FileNames::default(),
         };
         let suited = RawLayout::suited("n".into(), head, true);
         RawLayout { keep, durability: Durability::EachFile, ..suited }

@@ -6,12 +6,14 @@ mod tests;
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr, UdpSocket},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     ops::Range,
     os::fd::AsFd,
 };
 
-use nilometer_datagram::{self as datagram, DatagramBatch, DatagramMessage, MESSAGES_AT_ONCE};
+use nilometer_datagram::{
+    self as datagram, DatagramBatch, DatagramMessage, GroupMembership, MESSAGES_AT_ONCE,
+};
 use nilometer_model::{Bytes, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -28,9 +30,11 @@ pub const ROOM: Bytes = Bytes(256 << 20);
 /// Configuration of a listening socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
-    /// Address and port. If it is the address of a group, the socket joins the group.
+    /// Address and port.
     pub at: SocketAddr,
-    /// Address of the interface by which to join a group.
+    /// The groups that the socket joins. It takes the packets of no other groups.
+    pub groups: Vec<GroupMembership>,
+    /// Address of the interface by which to join the groups.
     pub interface: Option<IpAddr>,
     /// Size of the receive buffer in the kernel.
     pub room: Bytes,
@@ -42,9 +46,23 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Listens at an address, with the usual buffer, to the first senders.
+    /// Listens at an address of this machine or of a group, with the usual buffer, to the first senders.
     pub fn at(at: SocketAddr) -> Self {
-        Listening { at, interface: None, room: ROOM, allowed: Allowed::First, busy_poll: 0 }
+        let group = GroupMembership { group: at, source: None };
+        let groups = if at.ip().is_multicast() { vec![group] } else { Vec::new() };
+        Listening { at, groups, interface: None, room: ROOM, allowed: Allowed::First, busy_poll: 0 }
+    }
+
+    /// Listens to one group or more that share a port. One socket takes the packets of all, in their order.
+    ///
+    /// # Panics
+    /// There is no group.
+    pub fn to_groups(groups: Vec<GroupMembership>) -> Self {
+        let first = groups[0].group;
+        let any: IpAddr =
+            if first.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let at = if groups.len() == 1 { first } else { SocketAddr::new(any, first.port()) };
+        Listening { groups, ..Listening::at(at) }
     }
 }
 
@@ -83,7 +101,12 @@ impl UdpInlet {
     /// Uses a socket that is already bound.
     pub(super) fn over(socket: UdpSocket, listening: &Listening) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        datagram::join_group(&socket, listening.at, listening.interface)?;
+        if !listening.groups.is_empty() {
+            datagram::only_own_groups(&socket, listening.at)?;
+        }
+        for group in &listening.groups {
+            datagram::join_group(&socket, group, listening.interface)?;
+        }
         let room = datagram::receive_room(&socket, listening.room.0)?;
         datagram::count_drops(&socket)?;
         datagram::join_segments(&socket);
@@ -342,15 +365,7 @@ impl Transport for UdpInlet {
     }
 
     fn wait(&mut self, at_most: Nanos) -> io::Result<()> {
-        let timeout = Timespec {
-            tv_sec: (at_most.0 / 1_000_000_000).cast_signed(),
-            tv_nsec: (at_most.0 % 1_000_000_000).cast_signed(),
-        };
-        let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+        wait_for_any(&[&*self], at_most)
     }
 
     fn room(&self) -> u64 {
@@ -359,5 +374,19 @@ impl Transport for UdpInlet {
 
     fn counted(&self) -> TransportCounts {
         TransportCounts { senders: self.heard.summary(), ..self.counted }
+    }
+}
+
+/// Waits until a packet arrives at one of these, or this time has passed.
+pub(super) fn wait_for_any(inlets: &[&UdpInlet], at_most: Nanos) -> io::Result<()> {
+    let timeout = Timespec {
+        tv_sec: (at_most.0 / 1_000_000_000).cast_signed(),
+        tv_nsec: (at_most.0 % 1_000_000_000).cast_signed(),
+    };
+    let sockets = inlets.iter().map(|inlet| inlet.socket.as_fd());
+    let mut fds: Vec<_> = sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)).collect();
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
     }
 }

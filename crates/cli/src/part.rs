@@ -1,0 +1,49 @@
+//! The options that choose a part of a recording: `--begin` and `--end`.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use clap::Args;
+use nilometer_recording::view::{Limit, LimitError, Limits, RecordingView};
+
+/// The part of a recording that a command takes.
+#[derive(Debug, Args)]
+pub(crate) struct PartOptions {
+    /// Begin with the first frame at or after this: a time in UTC (2026-11-28T18:00:00 or 2026y332d18h00m00s), a
+    /// time after the first frame (+30s), or the number of a frame (1200) or packet (packet:1200)
+    #[arg(long, value_name = "TIME|NUMBER")]
+    begin: Option<Limit>,
+    /// End before the first frame at or after this, written as for --begin
+    #[arg(long, value_name = "TIME|NUMBER")]
+    end: Option<Limit>,
+}
+
+impl PartOptions {
+    /// The limits as the user gave them.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { begin: self.begin, end: self.end }
+    }
+
+    /// Limits a view to the part.
+    pub(crate) fn of(&self, whole: RecordingView) -> Result<Arc<RecordingView>, LimitError> {
+        whole.limited(&self.limits()).map(Arc::new)
+    }
+
+    /// Refuses a part, for this reason.
+    pub(crate) fn refuse(&self, why: &str) -> anyhow::Result<()> {
+        ensure!(self.begin.is_none() && self.end.is_none(), "--begin, --end: {why}");
+        Ok(())
+    }
+}
+
+/// A line about the part that a view shows. `None` if it shows the whole recording.
+pub(crate) fn part_line(whole: &RecordingView) -> Option<String> {
+    if !whole.is_part() {
+        return None;
+    }
+    let frames = whole.shown_frames();
+    let rate = whole.survey().frames_per_second;
+    let from = whole.first_stamp().and_then(|frame| whole.stamp(frame));
+    let from = from.map_or_else(String::new, |stamp| format!(", from {}", stamp.moment(rate)));
+    Some(format!("frames {} to {}{from}", frames.start, frames.end - 1))
+}

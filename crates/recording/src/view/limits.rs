@@ -1,0 +1,408 @@
+//! Limits of a part of a recording, by time or by number.
+//!
+//! ```text
+//! --begin, --end -> Limit -> frame in the view -> bytes that the view shows
+//! ```
+//!
+//! Times of the calendar are those in the headers of VDIF and Mark5B frames. Other frames have no such times; the
+//! journal has the time at which each was due, on the clock of its recording. A time after the first frame
+//! therefore works for all recordings.
+
+use std::{fmt, str::FromStr};
+
+use nilometer_model::{Moment, Nanos};
+use nilometer_wire::Stamp;
+
+use super::{RecordingView, scan::last_stamp};
+
+/// A position in a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// A time of the calendar, by the headers of frames.
+    Time(Moment),
+    /// A time after the first frame.
+    After(Nanos),
+    /// The number of a frame, as `scan` and `verify` count them.
+    Frame(u64),
+    /// The number of a packet.
+    Packet(u64),
+}
+
+/// The begin and the end of a part. `None` is that of the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// The part begins with the first frame at or after this position.
+    pub begin: Option<Limit>,
+    /// The part ends before the first frame at or after this position.
+    pub end: Option<Limit>,
+}
+
+/// Why a limit selects no part.
+#[derive(Debug, thiserror::Error)]
+pub enum LimitError {
+    /// The text is no limit.
+    #[error(
+        "`{0}`: write a time in UTC such as 2026-11-28T18:00:00 or 2026y332d18h00m00s, a time after the first \
+         frame such as +30s, the number of a frame such as 1200, or packet:1200"
+    )]
+    Text(String),
+    /// The frames have no times of the calendar.
+    #[error(
+        "{limit}: frames of {name} have no times of the calendar; write a time after its first frame, such as +30s, or a number; {range}"
+    )]
+    NoTimes {
+        /// The limit as the user wrote it.
+        limit: Limit,
+        /// The recording.
+        name: String,
+        /// The range of the recording.
+        range: String,
+    },
+    /// The limit lies outside the recording.
+    #[error("{limit} lies outside {name}; {range}")]
+    Outside {
+        /// The limit as the user wrote it.
+        limit: Limit,
+        /// The recording.
+        name: String,
+        /// The range of the recording.
+        range: String,
+    },
+    /// No frame lies between the limits.
+    #[error("no frame of {name} lies between the two limits; {range}")]
+    NoFrame {
+        /// The recording.
+        name: String,
+        /// The range of the recording.
+        range: String,
+    },
+    /// A journal can't be read.
+    #[error("can't read the times in a journal of {name}: {source}")]
+    Journal {
+        /// The recording.
+        name: String,
+        /// The error of the storage.
+        source: std::io::Error,
+    },
+}
+
+impl FromStr for Limit {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let wrong = || LimitError::Text(text.into());
+        let number = |digits: &str| digits.parse().map_err(|_| wrong());
+        if let Some(packet) = text.strip_prefix("packet:") {
+            return Ok(Limit::Packet(number(packet)?));
+        }
+        if let Some(duration) = text.strip_prefix('+') {
+            return duration.parse().map(Limit::After).map_err(|_| wrong());
+        }
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Ok(Limit::Frame(number(text)?));
+        }
+        // The times here are always in UTC, so its letter may be left out.
+        let time = text.parse().or_else(|_| format!("{text}Z").parse());
+        time.map(Limit::Time).map_err(|_| wrong())
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Time(time) => time.fmt(f),
+            Limit::After(wait) => write!(f, "+{wait}"),
+            Limit::Frame(number) => write!(f, "frame {number}"),
+            Limit::Packet(number) => write!(f, "packet {number}"),
+        }
+    }
+}
+
+impl RecordingView {
+    /// Shows only the part between these limits. It has whole frames.
+    ///
+    /// # Errors
+    /// A limit lies outside the recording, or needs times that the recording does not have; or no frame lies
+    /// between them.
+    pub fn limited(mut self, limits: &Limits) -> Result<Self, LimitError> {
+        let Limits { begin, end } = *limits;
+        if begin.is_none() && end.is_none() {
+            return Ok(self);
+        }
+        let survey = self.survey();
+        let first = begin.map_or(Ok(0), |limit| self.frame_at(limit, u64::div_euclid))?;
+        let last = end.map(|limit| self.frame_at(limit, u64::div_ceil)).transpose()?;
+        if first >= last.unwrap_or_else(|| self.frames()) {
+            return Err(LimitError::NoFrame { name: self.name.clone(), range: self.range_text() });
+        }
+        // The part may be too short to find the rate in it.
+        *self.survey.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(survey);
+        let size = self.frame_size;
+        self.part = first * size..last.map_or(u64::MAX, |last| last * size);
+        Ok(self)
+    }
+
+    /// The numbers of the frames that it shows.
+    pub fn shown_frames(&self) -> std::ops::Range<u64> {
+        let first = self.first_number() + self.part.start / self.frame_size;
+        first..first + self.frames()
+    }
+
+    /// The number of the first frame of the recording.
+    fn first_number(&self) -> u64 {
+        self.state().blocks.first().saturating_mul(self.frames_of_block())
+    }
+
+    /// Returns the first frame at or after a limit. `share` turns packets into frames.
+    fn frame_at(&self, limit: Limit, share: fn(u64, u64) -> u64) -> Result<u64, LimitError> {
+        match limit {
+            Limit::Time(time) => self.frame_at_time(limit, time),
+            Limit::After(wait) => match self.first_time() {
+                Some(first) => self.frame_at_time(limit, Moment(first.0 + wait)),
+                None => self.frame_due(limit, wait),
+            },
+            Limit::Frame(number) => self.frame_of_number(limit, number),
+            Limit::Packet(number) => self.frame_of_number(limit, share(number, self.packets_of_frame())),
+        }
+    }
+
+    fn frame_of_number(&self, limit: Limit, number: u64) -> Result<u64, LimitError> {
+        let frame = number.checked_sub(self.first_number());
+        frame.filter(|frame| *frame <= self.frames()).ok_or_else(|| self.outside(limit))
+    }
+
+    /// The time in the first readable header.
+    fn first_time(&self) -> Option<Moment> {
+        let stamp = self.stamp(self.first_stamp()?)?;
+        Some(stamp.moment(self.survey().frames_per_second))
+    }
+
+    /// The time at which the frame after the last one would begin.
+    fn end_time(&self) -> Option<Moment> {
+        let rate = self.survey().frames_per_second;
+        let (_, last) = last_stamp(self)?;
+        let frame = Nanos::from_seconds(1.0 / rate.unwrap_or(1) as f64);
+        Some(Moment(last.moment(rate).0 + frame))
+    }
+
+    /// Returns the first frame at or after a time, by the headers.
+    fn frame_at_time(&self, limit: Limit, time: Moment) -> Result<u64, LimitError> {
+        let Some((first, end)) = self.first_time().zip(self.end_time()) else {
+            return Err(LimitError::NoTimes { limit, name: self.name.clone(), range: self.range_text() });
+        };
+        if time < first || time > end {
+            return Err(self.outside(limit));
+        }
+        Ok(self.bisect(time))
+    }
+
+    /// Finds the first frame at or after a time by bisection. Times of frames never decrease, except of those
+    /// marked as invalid, which it skips.
+    fn bisect(&self, time: Moment) -> u64 {
+        let rate = self.survey().frames_per_second;
+        let mut below = 0;
+        let mut end = self.frames();
+        // The frame before `below`, and the first one with a header from `below` on.
+        let mut before: Option<Stamp> = None;
+        let mut behind = end;
+        while below < end {
+            let middle = below.midpoint(end);
+            match self.next_stamp(middle, end) {
+                Some((frame, stamp)) if stamp.moment(rate) < time => {
+                    below = frame + 1;
+                    before = Some(stamp);
+                }
+                Some((frame, _)) => {
+                    end = middle;
+                    behind = frame;
+                }
+                None => end = middle,
+            }
+        }
+        // Frames without a header fill the gap from `below` on.
+        let Some((before, rate)) = before.zip(rate) else { return below };
+        let lanes = self.survey().lanes.len().max(1) as u64;
+        let each = 1.0 / rate as f64;
+        let ahead = time.0.since(before.moment(Some(rate)).0).seconds() / each;
+        // Rounding of times must not skip a frame.
+        let frames = ((ahead - 0.01).ceil() as u64).saturating_sub(1) * lanes;
+        (below + frames).min(behind)
+    }
+
+    /// Returns the first frame with a valid header among some frames.
+    fn next_stamp(&self, from: u64, end: u64) -> Option<(u64, Stamp)> {
+        let mut frame = from;
+        while frame < end {
+            let (block, ..) = self.piece(frame * self.frame_size);
+            if self.next_there(block) != Some(block) {
+                let next = self.next_there(block)?;
+                frame = self.range_of(next).start.div_ceil(self.frame_size);
+                continue;
+            }
+            let found = self.stamp(frame).filter(|stamp| !stamp.invalid);
+            if let Some(stamp) = found {
+                return Some((frame, stamp));
+            }
+            frame += 1;
+        }
+        None
+    }
+
+    /// Returns the first frame that was due some time after the first one, by the journals.
+    fn frame_due(&self, limit: Limit, wait: Nanos) -> Result<u64, LimitError> {
+        let mut records = self.recording(crate::reader::Recording::checksums);
+        let mut block = self.first_block();
+        let mut first = None;
+        while let Some(number) = self.next_there(block) {
+            let place = self.places(number).into_iter().next();
+            let due = place.map(|place| records.record_of(number, place)).transpose();
+            let due = due.map_err(|source| LimitError::Journal { name: self.name.clone(), source })?;
+            if let Some(due) = due.map(|record| record.due)
+                && due.since(*first.get_or_insert(due)) >= wait
+            {
+                return Ok(self.range_of(number).start / self.frame_size);
+            }
+            block = number + 1;
+        }
+        Err(self.outside(limit))
+    }
+
+    fn outside(&self, limit: Limit) -> LimitError {
+        LimitError::Outside { limit, name: self.name.clone(), range: self.range_text() }
+    }
+
+    /// The range of the recording, for messages.
+    fn range_text(&self) -> String {
+        let first = self.first_number();
+        let mut text = format!("it has frames {first} to {}", first + self.frames().saturating_sub(1));
+        if let Some((begin, end)) = self.first_time().zip(self.end_time()) {
+            text += &format!(", from {begin} to {end}");
+        } else if let Some([(_, begin), (_, end)]) = self.recording(|recording| recording.index.recent_span())
+        {
+            text += &format!(", received within {}", end.since(begin));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nilometer_model::Storing;
+
+    use super::*;
+    use crate::view::{
+        Extent, ReadAhead,
+        laid_out::{LaidOut, PACKET_CASES, PacketCase, laid_out},
+    };
+
+    /// Nine blocks in two lanes, of which three are missing.
+    fn with_holes(course: PacketCase) -> (LaidOut, Vec<u8>) {
+        let there = [Some(0), Some(1), None, Some(0), Some(1), Some(1), None, None, Some(0)];
+        laid_out(course, Storing::Files, 2, &there, 3)
+    }
+
+    fn part(lanes: &LaidOut, begin: Option<Limit>, end: Option<Limit>) -> Result<RecordingView, LimitError> {
+        lanes.whole(Extent::All).limited(&Limits { begin, end })
+    }
+
+    #[test]
+    fn a_part_has_the_bytes_between_its_limits() {
+        for course in PACKET_CASES {
+            let (lanes, reference) = with_holes(course);
+            let size = lanes.whole(Extent::All).frame_size();
+            let frames = reference.len() as u64 / size;
+            for (begin, end) in
+                [(0, 1), (3, 9), (5, 6), (8, 12), (9, frames), (0, frames), (frames - 1, frames)]
+            {
+                let whole = part(&lanes, Some(Limit::Frame(begin)), Some(Limit::Frame(end)));
+                let whole = Arc::new(whole.expect("it lies in the recording"));
+                let expected = &reference[(begin * size) as usize..(end * size) as usize];
+                let mut read = vec![0; expected.len() + 100];
+                assert_eq!(whole.read_at(0, &mut read), expected.len());
+                assert!(read[..expected.len()] == *expected, "{course:?} {begin} {end}");
+                let count = ReadAhead::small(whole.clone()).read_at(0, &mut read);
+                assert!(read[..count] == *expected, "{course:?} {begin} {end}, read ahead");
+                assert_eq!((whole.shown_frames(), whole.is_complete()), (begin..end, true));
+                assert!(whole.only_file().is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_knows_its_own_missing_blocks_and_hidden_bytes() {
+        let (lanes, reference) = with_holes(PACKET_CASES[4]);
+        let whole = part(&lanes, Some(Limit::Frame(6)), Some(Limit::Frame(26))).expect("it is there");
+        assert_eq!((whole.shown_blocks(), whole.due_blocks()), (1..7, 6));
+        assert_eq!(whole.missing_blocks(), [(2, 1), (6, 1)]);
+        let size = whole.frame_size();
+        assert_eq!(whole.filled(0..u64::MAX), [2 * size..6 * size, 18 * size..20 * size]);
+        let [before, after] = whole.hidden_of(1).expect("it can be read");
+        assert!(before == reference[4 * size as usize..6 * size as usize] && after.is_empty());
+        assert_eq!(whole.range_of(1), 0..2 * size);
+    }
+
+    #[test]
+    fn a_time_is_that_of_the_first_frame_from_it_on() {
+        let whole = [Some(0), Some(1), Some(1), Some(0), Some(0)];
+        let cases = PACKET_CASES[..4].iter().map(|course| laid_out(*course, Storing::Files, 2, &whole, 4));
+        // Frames of one thread have known times in gaps too.
+        let cases = cases.chain(PACKET_CASES[2..4].iter().map(|course| with_holes(*course)));
+        for (lanes, reference) in cases {
+            let view = lanes.whole(Extent::All);
+            let rate = view.survey().frames_per_second;
+            assert!(rate.is_some());
+            let headers = reference.chunks(view.frame_size() as usize);
+            let times = headers.map(|frame| view.read_stamp(frame).expect("a header").moment(rate));
+            let times: Vec<Moment> = times.collect();
+            for time in times.iter().skip(1) {
+                let expected = times.iter().position(|other| other >= time).expect("itself") as u64;
+                let found = part(&lanes, Some(Limit::Time(*time)), None).expect("it is in the recording");
+                assert_eq!(found.shown_frames(), expected..times.len() as u64, "{time} of {times:?}");
+                let since = Limit::After(time.0.since(times[0].0));
+                let found = part(&lanes, Some(since), None).expect("it is in the recording");
+                assert_eq!(found.shown_frames().start, expected, "{since}");
+            }
+        }
+    }
+
+    #[test]
+    fn limits_outside_the_recording_are_refused_with_its_range() {
+        let (lanes, _) = with_holes(PACKET_CASES[2]);
+        let early = "2000-01-01T00:00:00".parse().expect("a time");
+        let late = "2100y001d00h00m00s".parse().expect("a time");
+        for limit in
+            [early, late, Limit::Frame(36), Limit::Packet(1000), Limit::After(Nanos::from_seconds(1e6))]
+        {
+            for (begin, end) in [(Some(limit), None), (None, Some(limit))] {
+                let why = part(&lanes, begin, end).expect_err("it lies outside").to_string();
+                assert!(why.contains("it has frames 0 to 34, from 20"), "{why}");
+            }
+        }
+        for (begin, end) in [(5, 5), (7, 6), (35, 35)] {
+            let why = part(&lanes, Some(Limit::Frame(begin)), Some(Limit::Frame(end)));
+            assert!(matches!(why, Err(LimitError::NoFrame { .. })), "{why:?}");
+        }
+        let (raw, _) = with_holes(PACKET_CASES[4]);
+        let why = part(&raw, Some(early), None).expect_err("it has no headers").to_string();
+        assert!(why.contains("have no times of the calendar"), "{why}");
+    }
+
+    #[test]
+    fn limits_are_read_as_stations_write_them() {
+        let time = "2026-11-28T18:00:00Z".parse().map(Limit::Time).expect("a time");
+        for text in ["2026-11-28T18:00:00", "2026-11-28T18:00:00Z", "2026y332d18h00m00s"] {
+            assert_eq!(text.parse::<Limit>().expect(text), time);
+        }
+        assert_eq!("+30s".parse::<Limit>().expect("a time"), Limit::After(Nanos::from_millis(30_000)));
+        assert_eq!("1200".parse::<Limit>().expect("a number"), Limit::Frame(1200));
+        assert_eq!("packet:7".parse::<Limit>().expect("a number"), Limit::Packet(7));
+        for wrong in
+            ["", "x", "+", "-5", "packet:", "packet:x", "2026-13-01T00:00:00", "99999999999999999999"]
+        {
+            let why = wrong.parse::<Limit>().expect_err(wrong).to_string();
+            assert!(why.contains("2026y332d18h00m00s"), "{why}");
+        }
+    }
+}
