@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     answers::{AnswerStatus, ErrorAnswer, JSON, STATUSES},
-    route::{AnswerContent, ContentSchema, HttpMethod, Route, RouteBody, schema_of},
+    route::{AnswerContent, ContentSchema, RouteBody, RouteMethod, ServiceRoute, schema_of},
 };
 use crate::recording::options::RecordOptions;
 
@@ -16,7 +16,7 @@ const ABOUT: &str =
     "The recorder as a service. If the service has a file of tokens, each request needs one; otherwise none.";
 
 /// The description of these routes, as a text.
-pub(super) fn document(routes: &[Route]) -> String {
+pub(super) fn document(routes: &[ServiceRoute]) -> String {
     let mut schemas = DocumentSchemas::new();
     let mut paths = Map::new();
     for route in routes {
@@ -64,7 +64,7 @@ impl DocumentSchemas {
         all
     }
 
-    fn operation(&mut self, route: &Route) -> Value {
+    fn operation(&mut self, route: &ServiceRoute) -> Value {
         let mut answers = Map::new();
         for status in STATUSES.iter().filter(|status| has_status(route, status.code)) {
             answers.insert(status.code.to_string(), self.answer(route, status));
@@ -81,7 +81,7 @@ impl DocumentSchemas {
         operation
     }
 
-    fn answer(&mut self, route: &Route, status: &AnswerStatus) -> Value {
+    fn answer(&mut self, route: &ServiceRoute, status: &AnswerStatus) -> Value {
         let error = AnswerContent { media: JSON, schema: ContentSchema::Json(schema_of::<ErrorAnswer>) };
         let errors = [error];
         let contents = if status.code < 300 { route.contents } else { &errors };
@@ -138,8 +138,8 @@ fn arm_body(generator: &SchemaGenerator) -> Value {
 }
 
 /// Returns true if this route may answer with this status.
-fn has_status(route: &Route, code: u16) -> bool {
-    let is_order = route.method == HttpMethod::Post;
+fn has_status(route: &ServiceRoute, code: u16) -> bool {
+    let is_order = route.method == RouteMethod::Post;
     code == 200 || code == 202 && is_order || COMMON_ERRORS.contains(&code) || route.errors.contains(&code)
 }
 
