@@ -1,6 +1,6 @@
-//! The files of a recording, as a control system needs them to read the data: their paths, the dataset, and the
-//! shape and type of a frame. All of it is known before the first frame. Only the list of complete files is read from
-//! the directories, when the recording is over.
+//! The files of a recording, with their dataset and the shape and type of a frame. A control system needs these to
+//! read the data. The recorder knows all of it before the first frame, except the list of complete files. It reads
+//! that list from the directories when the recording is over.
 
 use std::path::{Path, PathBuf};
 
