@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     answers::{AnswerStatus, ErrorAnswer, JSON, STATUSES},
-    route::{AnswerContent, ContentSchema, HttpMethod, Route, RouteBody, schema_of},
+    route::{AnswerContent, ContentSchema, RouteBody, RouteMethod, ServiceRoute, schema_of},
 };
 use crate::recording::options::RecordOptions;
 
@@ -16,7 +16,7 @@ const ABOUT: &str =
     "The recorder as a service. If the service has a file of tokens, each request needs one; otherwise none.";
 
 /// The description of these routes, as a text.
-pub(super) fn document(routes: &[Route]) -> String {
+pub(super) fn document(routes: &[ServiceRoute]) -> String {
     let mut schemas = DocumentSchemas::new();
     let mut paths = Map::new();
     for route in routes {
@@ -51,12 +51,6 @@ struct DocumentSchemas {
 
 impl DocumentSchemas {
     fn new() -> Self {
-        let settings = || {
-            let mut settings = SchemaSettings::draft2020_12();
-            settings.definitions_path = "/components/schemas".into();
-            settings.meta_schema = None;
-            settings
-        };
         DocumentSchemas {
             written: settings().for_serialize().into_generator(),
             read: settings().for_deserialize().into_generator(),
@@ -70,7 +64,7 @@ impl DocumentSchemas {
         all
     }
 
-    fn operation(&mut self, route: &Route) -> Value {
+    fn operation(&mut self, route: &ServiceRoute) -> Value {
         let mut answers = Map::new();
         for status in STATUSES.iter().filter(|status| has_status(route, status.code)) {
             answers.insert(status.code.to_string(), self.answer(route, status));
@@ -87,7 +81,7 @@ impl DocumentSchemas {
         operation
     }
 
-    fn answer(&mut self, route: &Route, status: &AnswerStatus) -> Value {
+    fn answer(&mut self, route: &ServiceRoute, status: &AnswerStatus) -> Value {
         let error = AnswerContent { media: JSON, schema: ContentSchema::Json(schema_of::<ErrorAnswer>) };
         let errors = [error];
         let contents = if status.code < 300 { route.contents } else { &errors };
@@ -122,6 +116,14 @@ impl DocumentSchemas {
     }
 }
 
+/// Schemas as a document of OpenAPI has them.
+fn settings() -> SchemaSettings {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    settings
+}
+
 /// The options of one recording. Their key `metadata` is an object of the user.
 fn arm_body(generator: &SchemaGenerator) -> Value {
     let mut settings = generator.settings().clone();
@@ -136,8 +138,8 @@ fn arm_body(generator: &SchemaGenerator) -> Value {
 }
 
 /// Returns true if this route may answer with this status.
-fn has_status(route: &Route, code: u16) -> bool {
-    let is_order = route.method == HttpMethod::Post;
+fn has_status(route: &ServiceRoute, code: u16) -> bool {
+    let is_order = route.method == RouteMethod::Post;
     code == 200 || code == 202 && is_order || COMMON_ERRORS.contains(&code) || route.errors.contains(&code)
 }
 

@@ -7,8 +7,8 @@ use crate::console::Console;
 
 /// A request of the server, with everything that its description needs.
 #[derive(Debug)]
-pub(super) struct Route {
-    pub(super) method: HttpMethod,
+pub(super) struct ServiceRoute {
+    pub(super) method: RouteMethod,
     pub(super) path: &'static str,
     /// The name for programs that are generated from the description.
     pub(super) name: &'static str,
@@ -23,16 +23,16 @@ pub(super) struct Route {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HttpMethod {
+pub(super) enum RouteMethod {
     Get,
     Post,
 }
 
-impl HttpMethod {
+impl RouteMethod {
     pub(super) const fn name(self) -> &'static str {
         match self {
-            HttpMethod::Get => "GET",
-            HttpMethod::Post => "POST",
+            RouteMethod::Get => "GET",
+            RouteMethod::Post => "POST",
         }
     }
 }

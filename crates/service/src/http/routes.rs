@@ -9,8 +9,8 @@ use super::{
     page,
     request::BadRequest,
     route::{
-        AnswerContent, ContentSchema, EventSchema, HttpMethod, Route, RouteAnswer, RouteBody, RoutedRequest,
-        schema_of,
+        AnswerContent, ContentSchema, EventSchema, RouteAnswer, RouteBody, RouteMethod, RoutedRequest,
+        ServiceRoute, schema_of,
     },
 };
 use crate::{
@@ -30,20 +30,20 @@ const EVENT_SCHEMAS: &[EventSchema] = &[
 const ORDER_ERRORS: &[u16] = &[409, 500, 503];
 
 /// All routes.
-pub(super) static ROUTES: [Route; 11] = [
-    Route {
+pub(super) static ROUTES: [ServiceRoute; 11] = [
+    ServiceRoute {
         name: "page",
         summary: "The page of the recorder for browsers",
         contents: &[AnswerContent { media: HTML, schema: ContentSchema::Text }],
         ..get("/", |asked| HttpResponse(200, HTML, page::page(asked.nonce).into()))
     },
-    Route {
+    ServiceRoute {
         name: "status",
         summary: "The state, the figures and files of the recording, and the recording that ended last",
         contents: &[STATE],
         ..get("/status", |asked| report(200, &asked.console.report()))
     },
-    Route {
+    ServiceRoute {
         name: "events",
         summary: "Server-sent events: the state at once and at each change, and recordings that ended",
         contents: &[AnswerContent { media: EVENTS, schema: ContentSchema::Events(EVENT_SCHEMAS) }],
@@ -51,13 +51,13 @@ pub(super) static ROUTES: [Route; 11] = [
         answer: RouteAnswer::Events,
         ..get("/events", |asked| report(200, &asked.console.report()))
     },
-    Route {
+    ServiceRoute {
         name: "live",
         summary: "The data of the page: the state, the last five minutes, and the recordings that ended last",
         contents: &[AnswerContent { media: JSON, schema: ContentSchema::Json(schema_of::<LivePage>) }],
         ..get("/live", |asked| live(asked.console.live()))
     },
-    Route {
+    ServiceRoute {
         name: "latest_frame",
         summary: "The latest frame: a line of JSON and a byte a pixel, or JSON with the reason why there is none",
         contents: &[
@@ -66,13 +66,13 @@ pub(super) static ROUTES: [Route; 11] = [
         ],
         ..get("/latest-frame", |asked| latest_frame(asked.console.latest_frame()))
     },
-    Route {
+    ServiceRoute {
         name: "metrics",
         summary: "The figures in the text format of Prometheus",
         contents: &[AnswerContent { media: TEXT, schema: ContentSchema::Text }],
         ..get("/metrics", |asked| HttpResponse(200, TEXT, metrics(&asked.console.report()).into()))
     },
-    Route {
+    ServiceRoute {
         name: "openapi",
         summary: "This description, in OpenAPI 3.1",
         contents: &[AnswerContent {
@@ -81,24 +81,24 @@ pub(super) static ROUTES: [Route; 11] = [
         }],
         ..get("/openapi.json", |_| HttpResponse(200, JSON, openapi_document().into()))
     },
-    Route {
+    ServiceRoute {
         name: "configure",
         summary: "Use these options over those in the service's file",
         body: Some(RouteBody::Options),
         ..post("/configure", |asked| ordered(asked.console, wishes(asked.body).map(RecorderOrder::Configure)))
     },
-    Route {
+    ServiceRoute {
         name: "arm",
         summary: "Prepare a recording with these options, or wait for a series over TCP",
         body: Some(RouteBody::Arm),
         ..post("/arm", |asked| ordered(asked.console, arm(asked.body)))
     },
-    Route {
+    ServiceRoute {
         name: "start",
         summary: "Begin the armed recording",
         ..post("/start", |asked| ordered(asked.console, Ok(RecorderOrder::Start)))
     },
-    Route {
+    ServiceRoute {
         name: "stop",
         summary: "End the recording, and wait until all is stored",
         ..post("/stop", |asked| ordered(asked.console, Ok(RecorderOrder::Stop)))
@@ -106,9 +106,9 @@ pub(super) static ROUTES: [Route; 11] = [
 ];
 
 /// A question.
-const fn get(path: &'static str, answer: fn(&RoutedRequest<'_>) -> HttpResponse) -> Route {
-    Route {
-        method: HttpMethod::Get,
+const fn get(path: &'static str, answer: fn(&RoutedRequest<'_>) -> HttpResponse) -> ServiceRoute {
+    ServiceRoute {
+        method: RouteMethod::Get,
         path,
         name: "",
         summary: "",
@@ -120,17 +120,17 @@ const fn get(path: &'static str, answer: fn(&RoutedRequest<'_>) -> HttpResponse)
 }
 
 /// An order: its answer is the state.
-const fn post(path: &'static str, answer: fn(&RoutedRequest<'_>) -> HttpResponse) -> Route {
-    Route { method: HttpMethod::Post, contents: &[STATE], errors: ORDER_ERRORS, ..get(path, answer) }
+const fn post(path: &'static str, answer: fn(&RoutedRequest<'_>) -> HttpResponse) -> ServiceRoute {
+    ServiceRoute { method: RouteMethod::Post, contents: &[STATE], errors: ORDER_ERRORS, ..get(path, answer) }
 }
 
 /// The route of a request.
-pub(super) fn find(method: &str, path: &str) -> Result<&'static Route, BadRequest> {
+pub(super) fn find(method: &str, path: &str) -> Result<&'static ServiceRoute, BadRequest> {
     let of_path = ROUTES.iter().find(|route| route.path == path);
     match of_path {
         Some(route) if route.method.name() == method => Ok(route),
-        Some(Route { method: HttpMethod::Get, .. }) => Err(BadRequest(405, "use GET")),
-        Some(Route { method: HttpMethod::Post, .. }) => Err(BadRequest(405, "use POST")),
+        Some(ServiceRoute { method: RouteMethod::Get, .. }) => Err(BadRequest(405, "use GET")),
+        Some(ServiceRoute { method: RouteMethod::Post, .. }) => Err(BadRequest(405, "use POST")),
         None => Err(BadRequest(404, NO_PATH)),
     }
 }

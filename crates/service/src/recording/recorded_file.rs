@@ -1,11 +1,8 @@
-//! The files of a recording, as a control system needs them to read the data: their paths, the dataset, and the
-//! shape and type of a frame. All of it is known before the first frame. Only the list of complete files is read from
-//! the directories, when the recording is over.
+//! The files of a recording, with their dataset and the shape and type of a frame. A control system needs these to
+//! read the data. The recorder knows all of it before the first frame, except the list of complete files. It reads
+//! that list from the directories when the recording is over.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use nilometer_acquisition::Status;
 use nilometer_hdf5_recording::FramesInFile;
@@ -201,6 +198,13 @@ impl CompleteFiles {
 }
 
 impl NamedLane {
+    fn new(prepared: &PreparedRecording, lane: u32, target: &dyn KeptDirectory) -> Self {
+        let head = Head { lane, ..prepared.layout.head };
+        let is_mounted = target.description().address.url().is_none();
+        let directory = if is_mounted { absolute(target.path()) } else { target.path().to_owned() };
+        NamedLane { directory, names: LaneNames::of(&prepared.name, &head), is_mounted }
+    }
+
     fn single(&self) -> Option<PathBuf> {
         match &self.names {
             LaneNames::Single(name) => Some(self.directory.join(name)),
@@ -263,13 +267,8 @@ impl LaneNames {
 
 /// The directories of a recording, with the names of the files in each.
 fn lanes_of(prepared: &PreparedRecording) -> Vec<NamedLane> {
-    let named = |(lane, target): (u32, &Arc<dyn KeptDirectory>)| {
-        let head = Head { lane, ..prepared.layout.head };
-        let is_mounted = target.description().address.url().is_none();
-        let directory = if is_mounted { absolute(target.path()) } else { target.path().to_owned() };
-        NamedLane { directory, names: LaneNames::of(&prepared.name, &head), is_mounted }
-    };
-    (0..).zip(&prepared.targets).map(named).collect()
+    let lanes = (0..).zip(&prepared.targets);
+    lanes.map(|(lane, target)| NamedLane::new(prepared, lane, target.as_ref())).collect()
 }
 
 /// The absolute path, without a look at the storage.

@@ -145,6 +145,17 @@ fn several_files_have_a_pattern_and_then_a_list_and_a_master_file() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// Sends frames of two packets each.
+fn send_frames(sender: &Sender, frames: u64) {
+    for frame in 0..frames {
+        for packet in 0..2_u32 {
+            let header = [&frame.to_le_bytes()[..], &packet.to_le_bytes(), &[0; 4]].concat();
+            sender.send_one(&[&header[..], &[7; 500]].concat());
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+}
+
 #[test]
 fn packets_go_into_files_that_are_named_when_the_recorder_is_armed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -152,7 +163,9 @@ fn packets_go_into_files_that_are_named_when_the_recorder_is_armed() {
     let detector = below.join("camera.toml");
     let text = format!(
         "name = \"camera\"\ntitle = \"t\"\nsource = \"t\"\nshape = [20, 25]\npixel = \"uint16\"\n\
-         frame_rate = \"1 kHz\"\n[packets]\nport = {}\n[packets.format.raw]\npayload = \"1000 B\"\n",
+         frame_rate = \"1 kHz\"\ndata = \"diffraction\"\n[packets]\nport = {}\n[packets.format.described]\n\
+         header = \"16 B\"\nframe = {{ offset = 0, bytes = 8 }}\npacket = {{ offset = 8, bytes = 4 }}\n\
+         modules = 1\npackets = 2\npayload = \"500 B\"\n",
         sender.port()
     );
     fs::write(&detector, text).expect("space");
@@ -167,8 +180,8 @@ fn packets_go_into_files_that_are_named_when_the_recorder_is_armed() {
         assert_eq!((&file["shape"], &file["dtype"]), (&json!([20, 25]), &json!("<u2")), "{file}");
         assert_eq!((&file["series_id"], &file["frames_acknowledged"]), (&Value::Null, &0.into()), "{file}");
         service.json(200, "POST", "/start", "");
-        sender.send(0..300);
-        service.await_packets(300);
+        send_frames(&sender, 300);
+        service.await_packets(600);
         let stopped = service.json(200, "POST", "/stop", "");
         let file = &stopped["last"]["file"];
         assert_eq!(
