@@ -17,7 +17,7 @@ use nilometer_mount::{MountReaders, Mounted};
 use nilometer_recording::{
     instrument::{Content, Pattern},
     journal::Head,
-    view::Limits,
+    view::PartLimits,
 };
 use nilometer_ring::{Delivery, Pace};
 use nilometer_storage::{
@@ -129,7 +129,8 @@ impl Recorded {
 
     fn mounted(&self) -> anyhow::Result<Vec<Cost>> {
         let directories: Vec<_> = self.lanes.iter().map(|lane| lane.directory().to_owned()).collect();
-        let mounted = Mounted::new(&directories, Limits::default(), self.point.path(), MountReaders::Owner)?;
+        let mounted =
+            Mounted::new(&directories, PartLimits::default(), self.point.path(), MountReaders::Owner)?;
         let name = mounted.names().pop().context("it shows the recording")?;
         let costs = self.read_twice(&[self.point.path().join(name)]);
         mounted.unmount()?;

@@ -5,7 +5,7 @@ use nilometer_codec::byte_offset;
 use nilometer_hdf5::{
     Hdf5Error, ReadDataset, ReadFile,
     nexus::{FRAMES_PATH, GoniometerAxis},
-    tree::{DatasetContent, NumberType, TreeDataset, TreeNode, TreeValue},
+    tree::{DatasetContent, NumberType, TreeGroup, TreeNode, TreeValue},
 };
 use nilometer_model::{BeamPixel, CbfHeader, Format, Length, Nanos, Picture, RotationAngle, Storing};
 use nilometer_recording::{cbf, reader::Recording};
@@ -154,18 +154,21 @@ fn count_of(element: NumberType, bytes: &[u8]) -> i32 {
     }
 }
 
+/// A text of the detector's group.
+fn text_of(tree: &TreeGroup, name: &str) -> Option<String> {
+    let Some(TreeNode::Dataset(dataset)) = tree.find(&format!("{DETECTOR}/{name}")) else { return None };
+    match &dataset.content {
+        DatasetContent::Value(TreeValue::Text(text), _) => Some(text.clone()),
+        _ => None,
+    }
+}
+
 /// The detector, as the recording's journal describes it, or the name of the recording. The header has a remark a line.
 fn detector_of(recording: &Recording) -> String {
     let tree = tree_of(recording).unwrap_or_default();
-    let text = |name: &str| match tree.find(&format!("{DETECTOR}/{name}")) {
-        Some(TreeNode::Dataset(TreeDataset {
-            content: DatasetContent::Value(TreeValue::Text(text), _),
-            ..
-        })) => Some(text.clone()),
-        _ => None,
-    };
-    let said = text("description").or_else(|| text("local_name")).unwrap_or_else(|| recording.name().into());
-    said.chars().filter(|letter| letter.is_ascii_graphic() || *letter == ' ').take(DETECTOR_MAX).collect()
+    let stated = text_of(&tree, "description").or_else(|| text_of(&tree, "local_name"));
+    let name = stated.unwrap_or_else(|| recording.name().into());
+    name.chars().filter(|letter| letter.is_ascii_graphic() || *letter == ' ').take(DETECTOR_MAX).collect()
 }
 
 /// An axis of the goniometer, with its angle in frame 0.

@@ -77,7 +77,7 @@ pub struct UseValues {
 /// The use of a machine's resources between its looks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UseSeries {
-    /// From one look to the next, by the clock of the machine that measured, as far as it is known.
+    /// From one look to the next, by the clock of the machine that measured.
     pub spans: Vec<ObservedRange>,
     /// Values in the order of their keys.
     pub uses: Vec<UseValues>,

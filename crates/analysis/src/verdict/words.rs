@@ -81,7 +81,7 @@ impl Verdict {
         }
     }
 
-    /// `room for 23 min at this rate (11.7 GB)`; `None` if the room is not known.
+    /// `room for 23 min at this rate (11.7 GB)`; `None` without a known room.
     pub(crate) fn room_words(&self) -> Option<String> {
         let room = self.room?;
         Some(format!("room for {} at this rate ({})", rounded_down(room.seconds()?), decimal(room.usable)))

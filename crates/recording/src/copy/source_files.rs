@@ -72,10 +72,9 @@ fn files_beside(recording: &Recording, lane: usize) -> Result<Vec<PathBuf>, Copy
     let directory = recording.directory(lane);
     let name = recording.name();
     let mut paths = Vec::new();
+    let is_taken = |other: &str, kind: FileType| kind.is_file() && is_beside(name, other);
     let mut take = |other: &str, kind: FileType| {
-        if kind.is_file() && is_beside(name, other) {
-            paths.push(directory.join(other));
-        }
+        paths.extend(is_taken(other, kind).then(|| directory.join(other)));
     };
     let listed = recording.storage().each_name(directory, &mut take);
     listed.map_err(|source| CopyError::Storage { path: directory.to_owned(), source })?;

@@ -96,14 +96,10 @@ const SUM: &str = "sha256";
 
 fn write_proof(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) -> std::fmt::Result {
     page.push_str("<section class=\"card\"><h2>Evidence</h2><div class=\"scroll\"><table class=\"facts\"><caption class=\"unseen\">Evidence</caption>");
-    let mut row = |name: &str, value: &str| {
-        write!(
-            page,
-            "<tr><th scope=\"row\">{}</th><td><code>{}</code></td></tr>",
-            Escaped(name),
-            Escaped(value)
-        )
-    };
+    const ROW: [&str; 3] = ["<tr><th scope=\"row\">", "</th><td><code>", "</code></td></tr>"];
+    let [begin, between, end] = ROW;
+    let mut row =
+        |name: &str, value: &str| write!(page, "{begin}{}{between}{}{end}", Escaped(name), Escaped(value));
     row(&format!("record {}, sha256", proof.name), &proof.record)?;
     for (key, value) in study.results.environment.iter().filter(|(key, _)| key.ends_with(SUM)) {
         row(key, value)?;

@@ -297,14 +297,12 @@ impl RecordingSettings {
         }
         let room = self.socket_buffer(self.sockets(source)?);
         let allowed = self.wishes.allowed()?;
-        let with_options = |socket: Listening| Listening {
-            interface: *interface,
-            room,
-            allowed: allowed.clone(),
-            busy_poll: busy_poll.unwrap_or(0),
-            ..socket
-        };
-        Ok(source.sockets(&places).into_iter().map(with_options).collect())
+        let mut sockets = source.sockets(&places);
+        for socket in &mut sockets {
+            (socket.interface, socket.room) = (*interface, room);
+            (socket.allowed, socket.busy_poll) = (allowed.clone(), busy_poll.unwrap_or(0));
+        }
+        Ok(sockets)
     }
 
     /// The addresses at which packets arrive, resolved, as text.

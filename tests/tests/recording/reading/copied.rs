@@ -120,7 +120,10 @@ fn lanes_become_one_directory_or_several() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let copies: Vec<PathBuf> = to.iter().map(|to| to.path().join("scan")).collect();
         let verified = about("verify", &copies, &[]);
-        assert!(verified.code == Some(0) && verified.stdout.contains("right       60 frames"), "{verified:?}");
+        assert!(
+            verified.code == Some(0) && verified.stdout.contains("right       60 frames"),
+            "{verified:?}"
+        );
         let exported = to[0].path().join("all");
         let ended = about("export", &copies, &["--to", text(&exported), "--verify"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
