@@ -95,7 +95,7 @@ fn highest(points: &[Point]) -> f64 {
 }
 
 /// The positions of runs on an axis.
-struct RunPlaces {
+struct RunPositions {
     /// One for each point: days, or numbers of runs.
     at: Vec<f64>,
     /// The name of the axis.
@@ -108,7 +108,7 @@ struct RunPlaces {
 const NEAREST: f64 = 0.02;
 
 /// Places runs by their days if each has a day of its own and no two would coincide, else by their order.
-fn places(compared: &RecordsCompared<'_>, history: &TargetHistory, sequence: &RunSequence) -> RunPlaces {
+fn places(compared: &RecordsCompared<'_>, history: &TargetHistory, sequence: &RunSequence) -> RunPositions {
     let time = |point: &RunPoint| {
         let moment: Moment = compared.results(point.subject).started.parse().ok()?;
         Some(moment.0.seconds() / 86_400.0)
@@ -117,14 +117,14 @@ fn places(compared: &RecordsCompared<'_>, history: &TargetHistory, sequence: &Ru
     let mut pairs = sequence.points.windows(2);
     let have_days = pairs.all(|pair| compared.day(pair[0].subject) != compared.day(pair[1].subject));
     if let Some(at) = times.filter(|times| have_days && are_apart(times)) {
-        return RunPlaces { at, name: "day of the run", is_time: true };
+        return RunPositions { at, name: "day of the run", is_time: true };
     }
     let number = |point: &RunPoint| {
         let number = history.runs.iter().position(|run| *run == point.subject);
         number.unwrap_or(0) as f64
     };
     let at = sequence.points.iter().map(number).collect();
-    RunPlaces { at, name: "runs in the order of time", is_time: false }
+    RunPositions { at, name: "runs in the order of time", is_time: false }
 }
 
 fn are_apart(days: &[f64]) -> bool {
@@ -133,7 +133,11 @@ fn are_apart(days: &[f64]) -> bool {
 }
 
 /// The day of each run, or its letter on an axis of runs.
-fn ticks(compared: &RecordsCompared<'_>, sequence: &RunSequence, places: &RunPlaces) -> Vec<(f64, String)> {
+fn ticks(
+    compared: &RecordsCompared<'_>,
+    sequence: &RunSequence,
+    places: &RunPositions,
+) -> Vec<(f64, String)> {
     let name = |point: &RunPoint| match compared.day(point.subject) {
         Some(day) if places.is_time => words::day(day, false),
         _ => letter(point.subject),

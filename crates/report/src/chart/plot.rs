@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     axis::Axis,
-    strip::{self, PlotEdges, Stretch, StripRow},
+    strip::{self, PlotEdges, StripRow, StripStretch},
     svg::{Anchor, Position, Svg, xy},
 };
 
@@ -195,9 +195,9 @@ fn axes(svg: &mut Svg, plot: &Plot, area: &Area) {
 /// Least width of a span, so that it stays visible.
 const SPAN_LEAST: f64 = 1.6;
 
-fn stretch<'a>(plot: &Plot, area: &Area, span: &'a Span) -> Stretch<'a> {
+fn stretch<'a>(plot: &Plot, area: &Area, span: &'a Span) -> StripStretch<'a> {
     let [from, to] = [span.from, span.to].map(|x| area.place(plot, x, 0.0).x);
-    Stretch { left: from, width: (to - from).max(SPAN_LEAST), title: &span.title }
+    StripStretch { left: from, width: (to - from).max(SPAN_LEAST), title: &span.title }
 }
 
 /// The series with a row in the strip, in their order.

@@ -9,11 +9,11 @@ pub(super) struct StripRow<'a> {
     pub(super) name: &'static str,
     /// The name of the series.
     pub(super) series_name: &'a str,
-    pub(super) stretches: Vec<Stretch<'a>>,
+    pub(super) stretches: Vec<StripStretch<'a>>,
 }
 
 /// A stretch of the horizontal axis, in pixels.
-pub(super) struct Stretch<'a> {
+pub(super) struct StripStretch<'a> {
     pub(super) left: f64,
     pub(super) width: f64,
     /// The tooltip.
