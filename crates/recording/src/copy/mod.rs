@@ -358,7 +358,7 @@ impl Copying<'_> {
         }
         self.looked = Some(self.clock.now());
         if waits {
-            self.result.waited = self.result.waited + self.clock.now().since(begun);
+            self.result.waited += self.clock.now().since(begun);
             self.news(CopyNews::GoesOn)?;
         }
         Ok(())

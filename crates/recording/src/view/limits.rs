@@ -225,7 +225,8 @@ impl RecordingView {
         let each = 1.0 / rate as f64;
         let ahead = time.0.since(before.moment(Some(rate)).0).seconds() / each;
         // Rounding of times must not skip a frame.
-        let frames = ((ahead - 0.01).ceil() as u64).saturating_sub(1) * lanes;
+        #[expect(clippy::cast_sign_loss, reason = "the maximum with 0 is not negative")]
+        let frames = ((ahead - 0.01).ceil().max(0.0) as u64).saturating_sub(1) * lanes;
         (below + frames).min(behind)
     }
 
@@ -274,14 +275,14 @@ impl RecordingView {
     /// The range of the recording, for messages.
     fn range_text(&self) -> String {
         let first = self.first_number();
-        let mut text = format!("it has frames {first} to {}", first + self.frames().saturating_sub(1));
+        let frames = format!("it has frames {first} to {}", first + self.frames().saturating_sub(1));
         if let Some((begin, end)) = self.first_time().zip(self.end_time()) {
-            text += &format!(", from {begin} to {end}");
-        } else if let Some([(_, begin), (_, end)]) = self.recording(|recording| recording.index.recent_span())
-        {
-            text += &format!(", received within {}", end.since(begin));
+            return format!("{frames}, from {begin} to {end}");
         }
-        text
+        match self.recording(|recording| recording.index.recent_span()) {
+            Some([(_, begin), (_, end)]) => format!("{frames}, received within {}", end.since(begin)),
+            None => frames,
+        }
     }
 }
 
