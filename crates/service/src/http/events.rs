@@ -60,14 +60,12 @@ impl Drop for StreamPlace {
     }
 }
 
-impl StreamPlace {
+impl<'a> EventQueue<'a> {
     /// The events of this recorder from now on.
-    pub(super) fn events<'a>(&self, console: &'a Console) -> EventQueue<'a> {
+    pub(super) fn new(console: &'a Console) -> Self {
         EventQueue { console, seen: None }
     }
-}
 
-impl EventQueue<'_> {
     /// The text of the next events. It waits for a change, at most five seconds.
     pub(super) fn next(&mut self) -> String {
         let Some(news) = self.console.await_news(self.seen, PACE) else { return KEEP_ALIVE.into() };
@@ -90,7 +88,7 @@ mod tests {
     #[test]
     fn a_client_gets_the_status_at_once_and_each_end_before_the_new_status() {
         let (console, publisher) = Console::without_orders();
-        let mut events = EventStreams::default().enter().expect("a place").events(&console);
+        let mut events = EventQueue::new(&console);
         let first = events.next();
         assert!(first.starts_with("event: status\ndata: {") && first.ends_with("}\n\n"), "{first}");
         publisher.changing().end(EndedScan { name: "scan\n1".into(), ..EndedScan::default() });

@@ -36,7 +36,7 @@ pub(super) fn live(live: LiveReport) -> HttpResponse {
 pub(super) fn latest_frame(answer: FrameAnswer) -> HttpResponse {
     let frame = match answer {
         Ok(frame) => frame,
-        Err(why) => return json_answer(200, &NoPicture { none: why.to_string() }),
+        Err(why) => return json_answer(200, &NoPicture { none: why }),
     };
     let head = json!(&*frame).to_string() + "\n";
     HttpResponse(200, BYTES, [head.as_bytes(), frame.codes()].concat())

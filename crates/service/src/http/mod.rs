@@ -25,7 +25,7 @@ use crate::{
     listener::ServiceListener,
 };
 use answers::{EVENTS, HttpResponse, reason, refusal};
-use events::{EventStreams, StreamPlace};
+use events::{EventQueue, EventStreams, StreamPlace};
 use request::{BODY_MAX, BadRequest, HEAD_MAX, HttpRequest};
 use route::{RouteAnswer, RoutedRequest};
 
@@ -68,7 +68,9 @@ fn answer(connection: &mut Connection, parts: &ServedParts) -> io::Result<()> {
             let response = match answer {
                 ServedAnswer::Whole(response) => response,
                 ServedAnswer::Events(place) => {
-                    return send_events(connection, &request, parts, &nonce, &place);
+                    let sent = send_events(connection, &request, parts, &nonce);
+                    drop(place);
+                    return sent;
                 }
             };
             if request.method != "GET" {
@@ -104,10 +106,9 @@ fn send_events(
     request: &HttpRequest,
     parts: &ServedParts,
     nonce: &str,
-    place: &StreamPlace,
 ) -> io::Result<()> {
     connection.stream.write_all(head(200, EVENTS, None, nonce).as_bytes())?;
-    let mut events = place.events(&parts.console);
+    let mut events = EventQueue::new(&parts.console);
     loop {
         let text = events.next();
         if refuse_without_token(connection, request, &parts.secrets).is_some() {

@@ -199,7 +199,7 @@ impl RecordingSettings {
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
         let from = self.listens_at_resolved(source)?;
         let room = Some(room);
-        let prepared = PreparedRecording { from, room, number_bits, whole, frame_bytes, ..prepared };
+        let prepared = PreparedRecording { from, room, number_bits, frame_bytes, whole, ..prepared };
         Ok(prepared.joining(joining))
     }
 
