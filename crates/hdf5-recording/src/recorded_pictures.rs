@@ -77,8 +77,8 @@ impl RecordedPictures {
             angle_increment: rotation.map(|rotation| rotation.increment),
             ..values.header()
         };
-        let count_cutoff =
-            values.number("saturation_value").map_or(i32::MAX.unsigned_abs(), |most| most as u32);
+        let most = values.number("saturation_value").and_then(|most| u32::try_from(most as i64).ok());
+        let count_cutoff = most.unwrap_or(i32::MAX.unsigned_abs());
         let pixels = (rows * columns) as usize;
         let mask = values.mask().filter(|mask| mask.len() == pixels).unwrap_or_default();
         Ok(RecordedPictures {

@@ -20,6 +20,7 @@ pub struct UserLayout {
 
 /// The kinds of files requested that some layouts do not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct AskedFiles {
     /// Number of lanes that write at the same time.
     pub writers: usize,

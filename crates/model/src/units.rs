@@ -278,7 +278,7 @@ impl Length {
     pub fn from_metres(metres: f64) -> Option<Self> {
         let femtometres = (metres * 1e15).round();
         #[expect(clippy::cast_sign_loss, reason = "it is at least 1")]
-        (femtometres >= 1.0 && femtometres < 1e18).then_some(Length(femtometres as u64))
+        (1.0..1e18).contains(&femtometres).then_some(Length(femtometres as u64))
     }
 
     /// In metres.

@@ -7,7 +7,7 @@
 use std::{
     sync::{
         Arc,
-        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
     time::Duration,
@@ -43,7 +43,7 @@ pub struct GrowthTerms {
 /// A master file that a thread keeps up to date until [`GrowingMaster::end`].
 #[derive(Debug)]
 pub struct GrowingMaster {
-    stop: Sender<()>,
+    stop: SyncSender<()>,
     /// Disconnected as soon as the thread is over.
     over: Receiver<()>,
     terms: GrowthTerms,
@@ -65,8 +65,8 @@ impl GrowingMaster {
         let files = terms.frames_due.div_ceil(terms.head.frames_per_file).max(1);
         let mut links = FileLinks { contents: contents.clone(), directory: directory.clone(), terms, files };
         links.write()?;
-        let (stop, stopped) = channel();
-        let (alive, over) = channel();
+        let (stop, stopped) = sync_channel(0);
+        let (alive, over) = sync_channel(0);
         let terms = links.terms.clone();
         thread::Builder::new().name("master".into()).spawn(move || links.keep(&stopped, alive))?;
         Ok(GrowingMaster { stop, over, terms })
@@ -99,7 +99,7 @@ struct FileLinks {
 
 impl FileLinks {
     /// Looks for files without a link until the other end of `stopped` is gone. Holds `_alive` as long.
-    fn keep(&mut self, stopped: &Receiver<()>, _alive: Sender<()>) {
+    fn keep(&mut self, stopped: &Receiver<()>, _alive: SyncSender<()>) {
         while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             let before = self.files;
             while self.files < LINKS_MAX as u64 && self.is_there(self.files) {

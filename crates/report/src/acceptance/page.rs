@@ -94,9 +94,11 @@ fn write_target(page: &mut String, study: &Study<'_>, verdict: &AcceptanceVerdic
 /// Suffix of the names of facts that appear on the page.
 const SUM: &str = "sha256";
 
+/// The parts of a row around its name and its value.
+const ROW: [&str; 3] = ["<tr><th scope=\"row\">", "</th><td><code>", "</code></td></tr>"];
+
 fn write_proof(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) -> std::fmt::Result {
     page.push_str("<section class=\"card\"><h2>Evidence</h2><div class=\"scroll\"><table class=\"facts\"><caption class=\"unseen\">Evidence</caption>");
-    const ROW: [&str; 3] = ["<tr><th scope=\"row\">", "</th><td><code>", "</code></td></tr>"];
     let [begin, between, end] = ROW;
     let mut row =
         |name: &str, value: &str| write!(page, "{begin}{}{between}{}{end}", Escaped(name), Escaped(value));

@@ -15,7 +15,7 @@ fn tags<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
 fn assert_tables_are_named(name: &str, page: &str) {
     for table in page.split("<table").skip(1) {
         let (_, inner) = table.split_once('>').expect("its end");
-        assert!(inner.starts_with("<caption"), "{name}: a table without a caption: {:.200}", inner);
+        assert!(inner.starts_with("<caption"), "{name}: a table without a caption: {inner:.200}");
     }
     let bare: Vec<&str> = tags(page, "th").into_iter().filter(|tag| !tag.contains("scope=")).collect();
     assert_eq!(bare, [""; 0], "{name}: headers must say what they head");
@@ -38,7 +38,7 @@ fn answers_are_headings_and_the_first_link_skips_to_them() {
     for (results, answer) in [(recorded, "✗ No</h2>"), (alone, " MB/s</h2>")] {
         let page = html(&studied(&results));
         let body = page.split("<body>").nth(1).expect("a body");
-        assert!(body.starts_with("<a class=\"skip\" href=\"#main\">"), "{:.100}", body);
+        assert!(body.starts_with("<a class=\"skip\" href=\"#main\">"), "{body:.100}");
         assert_eq!([tags(&page, "h1").len(), tags(&page, "main").len()], [1, 1]);
         assert!(page.contains("<main id=\"main\""), "the link leads somewhere");
         assert!(page.contains(answer), "{answer} is no heading");

@@ -114,7 +114,7 @@ impl Transport for UdpTogether {
 
     fn counted(&self) -> TransportCounts {
         let counted = self.inlets.iter().map(UdpInlet::counted);
-        let all = counted.fold(TransportCounts::default(), |all, one| all.and(one));
+        let all = counted.fold(TransportCounts::default(), TransportCounts::and);
         TransportCounts { senders: self.heard.summary(), ..all }
     }
 }
