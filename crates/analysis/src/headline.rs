@@ -1,5 +1,5 @@
-//! The answer of a campaign that recorded no instrument: the best figure of each target, and the largest instrument of
-//! the catalogue that it would carry.
+//! The answer of a campaign that recorded no instrument. It is the best figure of each target, and the largest
+//! instrument of the catalogue that it would carry.
 
 use nilometer_model::Phase;
 

@@ -289,7 +289,7 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
         short.contains("(xfs): 940 MB/s is the highest write rate measured, one (±3 %, 6 of 6 repeats)"),
         "{short}"
     );
-    assert!(short.contains(", 200 MB/s, 4.6 times - That is a prediction from 911 MB/s written"), "{short}");
+    assert!(short.contains(", 200 MB/s, 4.6 times - Predicted from 911 MB/s written"), "{short}");
     for text in [end.to_owned(), html(&study), markdown(&study, Detail::Full)] {
         let text = text.replace(['\n', '\\'], " ").replace("   ", " ");
         for part in ["Predicted, not recorded", "written (one, ", "A prediction ignores stalls", "no: 0.00 x"]

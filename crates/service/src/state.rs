@@ -270,7 +270,7 @@ impl ServiceConfiguration {
         }
     }
 
-    /// Adds the room that the directories have now. Storage that does not answer has none that is known.
+    /// Adds the room that the directories have now. Storage that does not answer gets none.
     pub(crate) fn with_room(self, settings: &RecordingSettings) -> Self {
         let wishes = settings.wishes();
         let to = wishes.to.clone();

@@ -239,7 +239,7 @@ proptest! {
     }
 
     /// With one element of the limiting stage fewer, and the headroom used up, it is too much. If one recorder of many
-    /// has a few per cent too much, its memory takes minutes to fill. So the test repeats such a trial for longer.
+    /// has a few per cent too much, its memory takes minutes to fill. The test then repeats the trial for longer.
     #[test]
     fn one_element_fewer_is_too_few(drawn in drawn()) {
         let (demand, less) = (drawn.demand(), drawn.limits.without_headroom());

@@ -42,8 +42,8 @@ pub struct PartLimits {
 pub enum PartLimitError {
     /// The text is no limit.
     #[error(
-        "`{0}`: write a time in UTC such as 2026-11-28T18:00:00 or 2026y332d18h00m00s, a time after the first \
-         frame such as +30s, the number of a frame such as 1200, or packet:1200"
+        "`{0}`: write 2026-11-28T18:00:00 or 2026y332d18h00m00s in UTC, +30s after the first frame, a frame's \
+         number such as 1200, or packet:1200"
     )]
     Text(String),
     /// The frames have no times of the calendar.

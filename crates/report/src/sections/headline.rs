@@ -1,5 +1,5 @@
-//! The first screen of an evaluation without an instrument: the best figure of each target, and the largest instrument
-//! of the catalogue that it would carry.
+//! The first screen of an evaluation without an instrument. It has the best figure of each target, and the largest
+//! instrument of the catalogue that it would carry.
 
 use nilometer_analysis::{CarriedInstrument, Headline, NoInstrument, Quantity, Study, headlines, letter};
 
@@ -74,7 +74,7 @@ fn instrument(CarriedInstrument { row, margin, limit }: &CarriedInstrument) -> V
             prospects::rate(row)
         ),
         format!(
-            "That is a prediction from {}, without stalls: --for {} records it",
+            "Predicted from {}, without stalls: --for {} records it",
             prospects::limit(limit),
             row.instrument
         ),

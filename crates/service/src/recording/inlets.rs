@@ -53,8 +53,8 @@ impl InletThreads<'_> {
     }
 }
 
-/// Listens with these sockets. A single one stands for `ports` neighbouring ports. Of several, each is at one of
-/// the instrument's ports, or all of them together are its only port.
+/// Listens with these sockets. A single one stands for `ports` neighbouring ports. Several
+/// are an address for each port of the instrument, or all addresses of its only port.
 pub(super) fn inlets(
     sockets: &[Listening],
     ports: u16,

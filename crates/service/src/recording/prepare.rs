@@ -299,8 +299,10 @@ impl RecordingSettings {
         let allowed = self.wishes.allowed()?;
         let mut sockets = source.sockets(&places);
         for socket in &mut sockets {
-            (socket.interface, socket.room) = (*interface, room);
-            (socket.allowed, socket.busy_poll) = (allowed.clone(), busy_poll.unwrap_or(0));
+            socket.interface = *interface;
+            socket.room = room;
+            socket.allowed = allowed.clone();
+            socket.busy_poll = busy_poll.unwrap_or(0);
         }
         Ok(sockets)
     }

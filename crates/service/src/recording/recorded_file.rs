@@ -21,7 +21,8 @@ pub(crate) struct RecordedFile {
     /// the recording has several directories.
     pub(crate) path: OneOrManyPaths,
     /// The HDF5 file that shows the frames of all files as one dataset. The recorder writes it when the recording has
-    /// ended. In the layout of DECTRIS a first one is there before the first frame. `null` if the recording has a single file, or is not in HDF5.
+    /// ended. In the layout of DECTRIS a first one is there before the first frame. `null` if the recording has a
+    /// single file, or is not in HDF5.
     pub(crate) master: Option<PathBuf>,
     /// The path of the frames in each HDF5 file. If there are several, the one for frames that name none. `null` if
     /// the recording is not in HDF5.
