@@ -18,6 +18,8 @@ fn the_client_of_python_passes_its_own_tests() {
     let options = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "--numprocesses", AT_ONCE];
     python.args(options).arg("--basetemp").arg(work.path().join("tests"));
     python.current_dir(root().join("python"));
+    // Notebooks and programs that the tests start find the package too.
+    python.env("PYTHONPATH", root().join("python/src"));
     python.env("NILOMETER_PROGRAM", nilometer()).env("PYTHONDONTWRITEBYTECODE", "1");
     let ended = Running::of(python).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);

@@ -151,7 +151,7 @@ fn boards_that_send_to_ports_of_their_own_are_one_recording() {
     let board = |at: u8| Board { address: 2 + at, first: 7000 * u64::from(at), thread: u16::from(at) };
     let mut boards = boards(&lab, &[board(0), board(1)]);
     boards[1].to.1 = other.port();
-    send(&mut boards, 0..1500, |at, number| at == 1 && (700..705).contains(&number));
+    send(&mut boards, 0..1500, |at, number| at == 1 && (1000..1005).contains(&number));
     let ended = ended_after(running, 2 * 1500 - 5);
     assert_eq!(ended.code, Some(1), "five are missing: {ended:?}");
     let said = line(&ended, &format!("sender      {}", boards[1].name()));
