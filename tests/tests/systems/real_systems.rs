@@ -132,7 +132,7 @@ fn one_campaign_knows_each_of_the_systems_that_it_measures() {
     testbed.must("harm", &["moosefs", "unmount"]);
     let below = testbed.folder().join("moosefs/mount");
     let refused = run(&["describe".as_ref(), "--expect".as_ref(), "moosefs".as_ref(), below.as_os_str()]);
-    assert!(refused.code == Some(2) && refused.stderr.contains("not on moosefs"), "{refused:?}");
+    assert!(refused.code == Some(2) && refused.stderr.contains("not on the expected moosefs"), "{refused:?}");
 }
 
 /// Records onto a mount until it is stopped.

@@ -111,7 +111,7 @@ fn a_path_on_another_file_system_than_expected_is_refused() {
     for arguments in commands {
         let refused = run(arguments);
         assert_eq!(refused.code, Some(2), "{arguments:?}: {refused:?}");
-        for part in [&format!("is on {is}"), "not on lustre", "mount it", "moosefs"] {
+        for part in [&format!("is on {is}"), "not on the expected lustre", "mount it", "moosefs"] {
             assert!(refused.stderr.contains(part), "{arguments:?}: {part} in {}", refused.stderr);
         }
     }

@@ -99,7 +99,7 @@ fn what_a_name_node_refuses_is_told() {
         (&["evaluate", &format!("{url}/none")], "there is no such directory"),
         (&["evaluate", &format!("{url}?replication=1")], "set copies and the size of blocks in a plan"),
         (&["evaluate", &somebody], "somebody"),
-        (&["describe", "--expect", "nfs", &url], "not on nfs"),
+        (&["describe", "--expect", "nfs", &url], "not on the expected nfs"),
         (&["evaluate", &url, "--for", "dune-readout-unit", "--plan", "none"], "writing at any offset"),
     ] {
         let ended = program(&testbed, arguments);

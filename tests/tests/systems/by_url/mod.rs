@@ -206,7 +206,7 @@ fn what_can_not_be_reached_is_refused() {
     for (arguments, part) in [
         (&["evaluate", &refused_port][..], "does the server run"),
         (&["evaluate", &format!("{url}/none")], "there is no such directory"),
-        (&["describe", "--expect", "nfs", &url], "not on nfs"),
+        (&["describe", "--expect", "nfs", &url], "not on the expected nfs"),
         (&["verify", &format!("{url}/none")], "no such directory"),
         (&["evaluate", "gsiftp://server/x"], "mount it, and name the directory"),
         (&["mount", &url, "--at", "/mnt"], "a directory that is mounted"),
