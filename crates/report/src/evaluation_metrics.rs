@@ -64,6 +64,22 @@ impl LabelTexts {
     fn cell(&self, index: usize) -> &str {
         self.cells.get(index).map_or("", String::as_str)
     }
+
+    /// The labels of a figure in a stage.
+    fn of_figure<'a>(&'a self, stage: &'a str, of: &CellOutcome<'_>) -> [(&'static str, &'a str); 5] {
+        [
+            ("title", &self.title),
+            ("stage", stage),
+            ("cell", self.cell(of.cell)),
+            ("phase", of.phase.name()),
+            ("target", self.target(of.target)),
+        ]
+    }
+
+    /// The labels of a verdict on an instrument.
+    fn of_verdict<'a>(&'a self, instrument: &'a str, verdict: &Verdict) -> [(&'static str, &'a str); 3] {
+        [("title", &self.title), ("instrument", instrument), ("target", self.target(verdict.target))]
+    }
 }
 
 /// Returns the texts, with their number behind those that were in the same group before: `a`, `a (2)`.
@@ -108,7 +124,6 @@ fn flag(holds: bool) -> f64 {
 type FigureValue = fn(&CellOutcome<'_>) -> Option<f64>;
 
 fn figures(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
-    let title = names.title.as_str();
     let figures: [(&str, &str, FigureValue); 6] = [
         ("evaluation_repeats", "Repeats of a figure, with those that are INVALID.", |of| {
             Some(of.samples.len() as f64)
@@ -132,22 +147,14 @@ fn figures(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
     for (name, help, value) in figures {
         page.head(name, "gauge", help);
         for (stage, of) in outcomes(study) {
-            let labels = [
-                ("title", title),
-                ("stage", &stage),
-                ("cell", names.cell(of.cell)),
-                ("phase", of.phase.name()),
-                ("target", names.target(of.target)),
-            ];
             if let Some(value) = value(of) {
-                page.value(name, &labels, value);
+                page.value(name, &names.of_figure(&stage, of), value);
             }
         }
     }
 }
 
 fn latencies(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
-    let title = names.title.as_str();
     page.head(
         "evaluation_latency_seconds",
         "gauge",
@@ -155,14 +162,8 @@ fn latencies(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
     );
     for (stage, of) in outcomes(study) {
         for (percentile, share) in PERCENTILES {
-            let labels = [
-                ("title", title),
-                ("stage", &stage),
-                ("cell", names.cell(of.cell)),
-                ("phase", of.phase.name()),
-                ("target", names.target(of.target)),
-                ("percentile", percentile),
-            ];
+            let figure = names.of_figure(&stage, of);
+            let labels = [&figure[..], &[("percentile", percentile)]].concat();
             if let Some(latency) = of.quantile(share).map(Nanos::seconds) {
                 page.value("evaluation_latency_seconds", &labels, latency);
             }
@@ -184,7 +185,6 @@ fn half_width(summary: Option<Summary>) -> Option<f64> {
 }
 
 fn verdicts(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
-    let title = names.title.as_str();
     page.head(
         "evaluation_verdict",
         "gauge",
@@ -192,12 +192,8 @@ fn verdicts(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
     );
     for (verdict, instrument) in study.verdicts.iter().zip(&names.instruments) {
         for decision in DECISIONS {
-            let labels = [
-                ("title", title),
-                ("instrument", instrument),
-                ("target", names.target(verdict.target)),
-                ("decision", decision.name()),
-            ];
+            let of_verdict = names.of_verdict(instrument, verdict);
+            let labels = [&of_verdict[..], &[("decision", decision.name())]].concat();
             page.value("evaluation_verdict", &labels, flag(verdict.decision() == decision));
         }
     }
@@ -207,7 +203,6 @@ fn verdicts(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
 type VerdictValue = fn(&Verdict) -> Option<f64>;
 
 fn recordings(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
-    let title = names.title.as_str();
     let recordings: [(&str, &str, VerdictValue); 10] = [
         ("evaluation_instrument_bytes_per_second", "Rate of the instrument.", |of| Some(of.rate.0)),
         ("evaluation_sustained_bytes_per_second", "Rate that the target sustains behind its caches.", |of| {
@@ -245,10 +240,8 @@ fn recordings(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
     for (name, help, value) in recordings {
         page.head(name, "gauge", help);
         for (verdict, instrument) in study.verdicts.iter().zip(&names.instruments) {
-            let labels =
-                [("title", title), ("instrument", instrument), ("target", names.target(verdict.target))];
             if let Some(value) = value(verdict) {
-                page.value(name, &labels, value);
+                page.value(name, &names.of_verdict(instrument, verdict), value);
             }
         }
     }

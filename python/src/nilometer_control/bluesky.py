@@ -213,8 +213,7 @@ class NilometerDataLogic(DetectorDataLogic):
         recording = status.recording
         if recording is None or not self._is_of_this(status):
             return
-        self._file = recording.file or self._by_convention()
-        file = self._file
+        file = self._file = recording.file
         if file and file.shape and self._expected and (self.frame_type() != self._expected):
             shape, dtype = self.frame_type()
             wanted, of = self._expected
@@ -222,15 +221,6 @@ class NilometerDataLogic(DetectorDataLogic):
                 f"frames of {self._name} have shape {shape} of {dtype}, and the plan expects {wanted} of {of}"
             )
         self._set_written(file.frames_acknowledged if file else recording.acknowledged)
-
-    def _by_convention(self) -> FrameFile | None:
-        """Return the file that docs/hdf5.md describes, for services that do not state it."""
-        if self._place is None or self._expected is None:
-            return None
-        shape, dtype = self._expected
-        path = Path(self._place.directory_path) / self._name / f"{self._name}.h5"
-        count = self._last.recording.acknowledged if self._last and self._last.recording else 0
-        return FrameFile((path,), None, "/entry/data/data", (), shape, dtype, (1, *shape), None, count, 0, (path,))
 
     def _check_end(self, ended: EndedRecording | None) -> None:
         count = self._count()

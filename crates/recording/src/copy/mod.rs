@@ -5,8 +5,9 @@
 //! journals last: until then nothing takes the copy for a recording
 //! ```
 //!
-//! A copy that was killed goes on at the byte where it was. It first reads the bytes that it finds back, and keeps
-//! those that are right by their checksums. Without checksums it compares them with the source.
+//! A copy that was killed goes on at the byte where it was. It first reads the bytes that it finds back, also those
+//! of files that were whole, and keeps those that are right by their checksums. Without checksums it compares them
+//! with the source. So the result counts every block, whichever run copied it.
 
 mod destination;
 mod partial_copy;
@@ -31,7 +32,7 @@ use crate::{
     recording_storage::{RecordingStorage, StoredFile},
 };
 use destination::CopyDirectory;
-use partial_copy::PartialCopy;
+use partial_copy::{PartialCopy, reopen};
 use recorder_locks::{DeviceNumber, RecorderLock, recorder_locks};
 use source_files::{SourceFile, check_names, source_files};
 use stretches::{AT_ONCE, BlockInFile, BlockState, Stretch, stretches};
@@ -169,8 +170,14 @@ pub fn copy(
         tell,
         result: CopyResult { directories, ..CopyResult::default() },
     };
+    let directory_of = |file: &SourceFile| to[file.lane % to.len()].path.as_path();
+    // The journals are last in the list, and the first to lose their names: no file is missing beside them.
+    for file in files.iter().rev() {
+        let path = directory_of(file).join(&file.name);
+        reopen(&path).map_err(|source| CopyError::Storage { path, source })?;
+    }
     for file in &files {
-        copying.file(file, &to[file.lane % to.len()].path)?;
+        copying.file(file, directory_of(file))?;
     }
     if copying.result.unreadable.is_empty() {
         for directory in &to {
@@ -221,16 +228,10 @@ struct Copying<'a> {
 }
 
 impl Copying<'_> {
-    /// Copies a file, unless an earlier copy did, or an earlier lane has the same file beside its frames.
+    /// Copies a file, unless an earlier lane has the same file beside its frames.
     fn file(&mut self, source: &SourceFile, directory: &Path) -> Result<(), CopyError> {
         let path = directory.join(&source.name);
         if !self.names.insert(path.clone()) {
-            return Ok(());
-        }
-        if let Ok(status) = path.symlink_metadata() {
-            self.result.bytes += status.len();
-            self.result.found += status.len();
-            self.done += status.len();
             return Ok(());
         }
         let opened = match self.open(source) {

@@ -18,7 +18,7 @@ pub(super) struct PartialCopy {
     temporary: PathBuf,
     path: PathBuf,
     /// Bytes of an earlier copy.
-    pub(super) found: u64,
+    found: u64,
     /// Bytes written since the last sync.
     unsynced: u64,
 }
@@ -29,13 +29,14 @@ const SYNC: u64 = 64 << 20;
 impl PartialCopy {
     /// Opens the file for a copy to this path, with the bytes of an earlier one.
     pub(super) fn open(directory: &Path, name: &str) -> io::Result<Self> {
-        let temporary = directory.join(format!(".{name}.copying"));
+        let path = directory.join(name);
+        let temporary = temporary_of(&path);
         let mut options = OpenOptions::new();
         let nofollow = OFlags::NOFOLLOW.bits().cast_signed();
         options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(nofollow);
         let file = options.open(&temporary)?;
         let found = file.metadata()?.len();
-        Ok(PartialCopy { file, temporary, path: directory.join(name), found, unsynced: 0 })
+        Ok(PartialCopy { file, temporary, path, found, unsynced: 0 })
     }
 
     /// Reads bytes of an earlier copy. Returns false if it has fewer.
@@ -68,6 +69,19 @@ impl PartialCopy {
         }
         fs::rename(&self.temporary, &self.path)?;
         sync_directory_of(&self.path)
+    }
+}
+
+fn temporary_of(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.copying"))
+}
+
+/// Gives the file of an earlier copy its temporary name again, so that this copy checks it.
+pub(super) fn reopen(path: &Path) -> io::Result<()> {
+    match fs::rename(path, temporary_of(path)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        renamed => renamed.and_then(|()| sync_directory_of(path)),
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct InletThreads<'a> {
     pub(super) cpus: &'a [usize],
 }
 
-/// The most threads at a port.
+/// The most threads at a port, or at all addresses of one.
 const MOST: usize = 64;
 
 impl InletThreads<'_> {
@@ -35,6 +35,13 @@ impl InletThreads<'_> {
         let each = self.each;
         require((1..=MOST).contains(&each), || {
             format!("--receive-threads {each}: write a number from 1 to {MOST}")
+        })?;
+        let all = each.saturating_mul(sockets.len());
+        require(all <= MOST, || {
+            format!(
+                "--receive-threads {each}: {} addresses make {all} threads, and {MOST} is the most",
+                sockets.len()
+            )
         })?;
         let group = sockets.iter().find_map(|socket| socket.groups.first());
         group.filter(|_| each > 1).map_or(Ok(()), |group| {
@@ -53,10 +60,11 @@ impl InletThreads<'_> {
     }
 }
 
-/// Listens with these sockets. A single one stands for `ports` neighbouring ports. Several
+/// Listens with these sockets, whose addresses are `at`. A single one stands for `ports` neighbouring ports. Several
 /// are an address for each port of the instrument, or all addresses of its only port.
 pub(super) fn inlets(
     sockets: &[Listening],
+    at: &str,
     ports: u16,
     threads: InletThreads<'_>,
 ) -> Result<Vec<Box<dyn Transport>>, ServiceError> {
@@ -72,9 +80,7 @@ pub(super) fn inlets(
         _ => UdpThreads::open(sockets, threads.each, threads.others()).map(|threads| boxed(vec![threads])),
     };
     opened.map_err(|error| {
-        let named: Vec<_> = sockets.iter().map(|socket| format!("udp://{}", socket.at)).collect();
-        let text =
-            format!("can't listen at {}: name an address of this machine and a free port", named.join(", "));
+        let text = format!("can't listen at {at}: name an address of this machine and a free port");
         ServiceError::AskedWrongly(caused(&text, &error))
     })
 }
@@ -108,6 +114,9 @@ mod tests {
         assert!(refused("127.0.0.1:5", 1, &[4000]).starts_with("--cpus 4000: this program may run on "));
         assert!(refused("127.0.0.1:5", 0, &[]).contains("from 1 to 64"));
         assert!(refused("239.1.2.3:5", 2, &[]).contains("is a group"));
+        let two = ["127.0.0.1:5", "127.0.0.1:6"].map(|at| Listening::at(at.parse().expect("an address")));
+        let error = InletThreads { each: 33, cpus: &[] }.check(&two).expect_err("too many").to_string();
+        assert!(error.contains("2 addresses make 66 threads, and 64 is the most"), "{error}");
         let (at, cpus) = (Listening::at("127.0.0.1:5".parse().expect("an address")), processors());
         InletThreads { each: 2, cpus: &cpus }.check(&[at]).expect("these are there");
     }

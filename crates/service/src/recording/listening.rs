@@ -99,11 +99,16 @@ impl PacketSource {
         sockets
     }
 
-    /// The number of sockets for packets, if each is emptied by one thread.
-    pub(super) fn socket_count(&self, listen: &[ListenAddress]) -> Result<u64, ServiceError> {
-        let ports = u64::from(self.packets.ports());
-        Ok(ports.max(self.sockets(&self.places(listen)?).len() as u64))
+    /// The number of ports at which these sockets listen.
+    pub(super) fn ports_at(&self, sockets: &[Listening]) -> u64 {
+        u64::from(self.packets.ports()).max(sockets.len() as u64)
     }
+}
+
+/// The addresses as text.
+pub(super) fn texts(places: &[PacketPlace]) -> String {
+    let texts: Vec<_> = places.iter().map(|place| format!("udp://{}", place.at)).collect();
+    texts.join(", ")
 }
 
 /// Returns true if a socket listens to groups of this group's family at its port.

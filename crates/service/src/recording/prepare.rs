@@ -37,9 +37,11 @@ use nilometer_storage::{
 use nilometer_wire::{Known, WireFormat};
 
 use super::{
+    addresses::PacketPlace,
     inlets::{InletThreads, inlets},
     joining::{JoiningValues, tell_left_out},
     kept_connections::KeptConnections,
+    listening::texts,
     needed_memory::RecordingNeeds,
     options::RecordOptions,
     place::{discard_unused, make},
@@ -153,6 +155,8 @@ impl RecordingSettings {
         let formats = formats(source).map_err(ServiceError::AskedWrongly)?;
         let format = formats[0].as_ref();
         let described = self.described()?;
+        let places = source.places(&self.wishes.listen)?;
+        let sockets = self.listening(source, &places)?;
         let geometry = format.geometry();
         let blocks = stored(source, geometry.frame_size());
         let id = run_id().0;
@@ -163,15 +167,15 @@ impl RecordingSettings {
             described: &described,
             instrument,
             contents: planned.as_ref(),
-            source: self.packet_memory(source)?,
+            source: self.packet_memory(source, &sockets),
             candidates: CANDIDATES_LEAST * geometry.packet_size() as u64,
             frames_due: self.frames_due(instrument),
         };
         let least = self.least_buffer(blocks, format);
         let check = |buffer| self.check_memory(blocks, format, buffer);
         let (plan, memory) = self.settled_plan(&needs, &name, least, check)?;
-        let sockets = self.listening(source)?;
-        let inlets = inlets(&sockets, packets.ports(), self.threads())?;
+        let from = texts(&places);
+        let inlets = inlets(&sockets, &from, packets.ports(), self.threads())?;
         let joining = self.joining()?;
         let room = Bytes(inlets.iter().map(|inlet| inlet.room()).min().unwrap_or(0));
         let targets = make(described, &name)?;
@@ -197,7 +201,6 @@ impl RecordingSettings {
         // Nobody announces how many frames come in packets.
         let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory, frames_due: 0 };
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
-        let from = self.listens_at_resolved(source)?;
         let room = Some(room);
         let prepared = PreparedRecording { from, room, number_bits, frame_bytes, whole, ..prepared };
         Ok(prepared.joining(joining))
@@ -282,22 +285,23 @@ impl RecordingSettings {
         Ok(described)
     }
 
-    /// The sockets for this source's packets.
-    fn listening(&self, source: &PacketSource) -> Result<Vec<Listening>, ServiceError> {
+    /// The sockets for packets at these places.
+    fn listening(
+        &self,
+        source: &PacketSource,
+        places: &[PacketPlace],
+    ) -> Result<Vec<Listening>, ServiceError> {
         let RecordOptions { interface, busy_poll, .. } = &self.wishes;
-        let places = source.places(&self.wishes.listen)?;
-        if let (Some(interface), Some(single)) =
-            (interface, places.iter().find(|place| !place.at.ip().is_multicast()))
+        if let Some(interface) = interface
+            && let Some(PacketPlace { at, .. }) = places.iter().find(|place| !place.at.ip().is_multicast())
         {
-            let hint = "leave --interface out, or --listen to a group";
-            let at = single.at;
             return Err(ServiceError::AskedWrongly(format!(
-                "--interface {interface}: udp://{at} is no group; {hint}"
+                "--interface {interface}: udp://{at} is no group; leave --interface out, or --listen to a group"
             )));
         }
-        let room = self.socket_buffer(self.sockets(source)?);
+        let mut sockets = source.sockets(places);
+        let room = self.socket_buffer(self.socket_count(source, &sockets));
         let allowed = self.wishes.allowed()?;
-        let mut sockets = source.sockets(&places);
         for socket in &mut sockets {
             socket.interface = *interface;
             socket.room = room;
@@ -307,27 +311,18 @@ impl RecordingSettings {
         Ok(sockets)
     }
 
-    /// The addresses at which packets arrive, resolved, as text.
-    fn listens_at_resolved(&self, source: &PacketSource) -> Result<String, ServiceError> {
-        let places = source.places(&self.wishes.listen)?;
-        let texts: Vec<_> = places.iter().map(|place| format!("udp://{}", place.at)).collect();
-        Ok(texts.join(", "))
-    }
-
     /// The number of sockets for packets: each thread that receives has one at each port.
-    fn sockets(&self, source: &PacketSource) -> Result<u64, ServiceError> {
-        let sockets = source.socket_count(&self.wishes.listen)?;
-        Ok(sockets.saturating_mul(self.threads().each as u64))
+    fn socket_count(&self, source: &PacketSource, sockets: &[Listening]) -> u64 {
+        source.ports_at(sockets).saturating_mul(self.threads().each as u64)
     }
 
     /// The memory for receiving packets, apart from the ring.
-    fn packet_memory(&self, source: &PacketSource) -> Result<MemoryPlan, ServiceError> {
-        let sockets = self.sockets(source)?;
-        let room = self.socket_buffer(sockets);
-        let received = received_memory(self.threads().each);
-        let waiting = source.socket_count(&self.wishes.listen)?.saturating_mul(received);
-        let plan = MemoryPlan::default().with(MemoryPart::SocketBuffers, sockets.saturating_mul(room.0));
-        Ok(plan.with(MemoryPart::ReorderWindows, waiting))
+    fn packet_memory(&self, source: &PacketSource, sockets: &[Listening]) -> MemoryPlan {
+        let count = self.socket_count(source, sockets);
+        let room = self.socket_buffer(count);
+        let waiting = source.ports_at(sockets).saturating_mul(received_memory(self.threads().each));
+        let plan = MemoryPlan::default().with(MemoryPart::SocketBuffers, count.saturating_mul(room.0));
+        plan.with(MemoryPart::ReorderWindows, waiting)
     }
 
     /// The number of frames in the duration option; 0 without that.

@@ -8,6 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nilometer_model::ByteRate;
+use nilometer_recording::{
+    copy::{CopyError, CopySettings, copy},
+    reader::{Recording, Trust},
+};
 use nilometer_tests::{Running, await_some, start};
 use rustix::process::Signal;
 
@@ -150,6 +155,45 @@ fn damaged_blocks_are_named() {
     let to = temporary();
     let ended = about("copy", &lanes, &[&["--to", text(to.path())], &FAST[..]].concat());
     assert!(ended.code == Some(5) && ended.stderr.contains("4 blocks are damaged"), "{ended:?}");
+}
+
+/// Copies the lanes into one directory until the first file has its own name.
+fn interrupted(lanes: &[PathBuf], to: &Path) {
+    let recording = Recording::open(lanes, Trust::Acknowledged).expect("a recording");
+    let first = to.join("scan").join(frames_in(&lanes[0]).file_name().expect("a file"));
+    let settings = CopySettings { to: vec![to.to_owned()], at_most: Some(ByteRate(1e10)) };
+    let stopped = copy(&recording, &settings, &mut |_| !first.exists());
+    assert!(matches!(stopped, Err(CopyError::Interrupted)), "{stopped:?}");
+    assert!(first.exists(), "{first:?}");
+}
+
+#[test]
+fn damage_in_a_file_that_an_interrupted_copy_had_finished_is_named() {
+    let disks = [(); 2].map(|()| temporary());
+    let lanes = recorded(&[disks[0].path(), disks[1].path()], 8, &[]);
+    let file = File::options().write(true).open(frames_in(&lanes[0])).expect("it is ours");
+    file.write_all_at(&[0x55; 8], STRIDE + 5000).expect("space");
+    let to = temporary();
+    interrupted(&lanes, to.path());
+    let ended = about("copy", &lanes, &[&["--to", text(to.path())], &FAST[..]].concat());
+    assert!(ended.code == Some(5) && ended.stderr.contains("1 blocks are damaged"), "{ended:?}");
+    assert!(ended.stdout.contains("blocks      7 are right"), "{ended:?}");
+    assert!(ended.stdout.contains("of it by an earlier copy"), "{ended:?}");
+}
+
+#[test]
+fn a_finished_file_that_lost_bytes_is_copied_anew() {
+    let disks = [(); 2].map(|()| temporary());
+    let lanes = recorded(&[disks[0].path(), disks[1].path()], 8, &[]);
+    let to = temporary();
+    interrupted(&lanes, to.path());
+    let finished = to.path().join("scan").join(frames_in(&lanes[0]).file_name().expect("a file"));
+    let file = File::options().write(true).open(finished).expect("it is ours");
+    file.write_all_at(&[0x55; 8], STRIDE + 5000).expect("space");
+    let ended = about("copy", &lanes, &[&["--to", text(to.path())], &FAST[..]].concat());
+    assert!(ended.code == Some(0) && ended.stdout.contains("blocks      8 are right"), "{ended:?}");
+    let verified = about("verify", &[to.path().join("scan")], &[]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
 }
 
 #[test]
