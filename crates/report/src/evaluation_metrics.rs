@@ -64,22 +64,6 @@ impl LabelTexts {
     fn cell(&self, index: usize) -> &str {
         self.cells.get(index).map_or("", String::as_str)
     }
-
-    /// The labels of a figure in a stage.
-    fn of_figure<'a>(&'a self, stage: &'a str, of: &CellOutcome<'_>) -> [(&'static str, &'a str); 5] {
-        [
-            ("title", &self.title),
-            ("stage", stage),
-            ("cell", self.cell(of.cell)),
-            ("phase", of.phase.name()),
-            ("target", self.target(of.target)),
-        ]
-    }
-
-    /// The labels of a verdict on an instrument.
-    fn of_verdict<'a>(&'a self, instrument: &'a str, verdict: &Verdict) -> [(&'static str, &'a str); 3] {
-        [("title", &self.title), ("instrument", instrument), ("target", self.target(verdict.target))]
-    }
 }
 
 /// Returns the texts, with their number behind those that were in the same group before: `a`, `a (2)`.
@@ -124,6 +108,7 @@ fn flag(holds: bool) -> f64 {
 type FigureValue = fn(&CellOutcome<'_>) -> Option<f64>;
 
 fn figures(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
+    let title = names.title.as_str();
     let figures: [(&str, &str, FigureValue); 6] = [
         ("evaluation_repeats", "Repeats of a figure, with those that are INVALID.", |of| {
             Some(of.samples.len() as f64)
@@ -147,14 +132,22 @@ fn figures(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
     for (name, help, value) in figures {
         page.head(name, "gauge", help);
         for (stage, of) in outcomes(study) {
+            let labels = [
+                ("title", title),
+                ("stage", &stage),
+                ("cell", names.cell(of.cell)),
+                ("phase", of.phase.name()),
+                ("target", names.target(of.target)),
+            ];
             if let Some(value) = value(of) {
-                page.value(name, &names.of_figure(&stage, of), value);
+                page.value(name, &labels, value);
             }
         }
     }
 }
 
 fn latencies(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
+    let title = names.title.as_str();
     page.head(
         "evaluation_latency_seconds",
         "gauge",
@@ -162,8 +155,14 @@ fn latencies(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
     );
     for (stage, of) in outcomes(study) {
         for (percentile, share) in PERCENTILES {
-            let figure = names.of_figure(&stage, of);
-            let labels = [&figure[..], &[("percentile", percentile)]].concat();
+            let labels = [
+                ("title", title),
+                ("stage", &stage),
+                ("cell", names.cell(of.cell)),
+                ("phase", of.phase.name()),
+                ("target", names.target(of.target)),
+                ("percentile", percentile),
+            ];
             if let Some(latency) = of.quantile(share).map(Nanos::seconds) {
                 page.value("evaluation_latency_seconds", &labels, latency);
             }
@@ -185,6 +184,7 @@ fn half_width(summary: Option<Summary>) -> Option<f64> {
 }
 
 fn verdicts(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
+    let title = names.title.as_str();
     page.head(
         "evaluation_verdict",
         "gauge",
@@ -192,8 +192,12 @@ fn verdicts(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
     );
     for (verdict, instrument) in study.verdicts.iter().zip(&names.instruments) {
         for decision in DECISIONS {
-            let of_verdict = names.of_verdict(instrument, verdict);
-            let labels = [&of_verdict[..], &[("decision", decision.name())]].concat();
+            let labels = [
+                ("title", title),
+                ("instrument", instrument),
+                ("target", names.target(verdict.target)),
+                ("decision", decision.name()),
+            ];
             page.value("evaluation_verdict", &labels, flag(verdict.decision() == decision));
         }
     }
@@ -203,6 +207,7 @@ fn verdicts(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
 type VerdictValue = fn(&Verdict) -> Option<f64>;
 
 fn recordings(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
+    let title = names.title.as_str();
     let recordings: [(&str, &str, VerdictValue); 10] = [
         ("evaluation_instrument_bytes_per_second", "Rate of the instrument.", |of| Some(of.rate.0)),
         ("evaluation_sustained_bytes_per_second", "Rate that the target sustains behind its caches.", |of| {
@@ -240,8 +245,10 @@ fn recordings(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
     for (name, help, value) in recordings {
         page.head(name, "gauge", help);
         for (verdict, instrument) in study.verdicts.iter().zip(&names.instruments) {
+            let labels =
+                [("title", title), ("instrument", instrument), ("target", names.target(verdict.target))];
             if let Some(value) = value(verdict) {
-                page.value(name, &names.of_verdict(instrument, verdict), value);
+                page.value(name, &labels, value);
             }
         }
     }

@@ -122,7 +122,8 @@ fn packets_of(run: &Run, cell: &RecordingRun, seed: Seed, stop: &Arc<AtomicBool>
     // Another machine does not signal that it has sent all.
     let pause = cell.instrument.burst.map_or(Nanos(0), |burst| burst.pause);
     let silence = SILENCE + pause + cell.recorded().period();
-    let ends = Until { silence, duration: cell.duration + silence + SILENCE, ..Until::default() };
+    let duration = cell.duration + silence + SILENCE;
+    let ends = Until { silence, duration, silence_at_start: duration, ..Until::default() };
     let until = if is_own { Until::default() } else { ends };
     let incoming = incoming(&cell.instrument, cell.duration, seed, address, until)?;
     let Incoming { network, stream, expected, shape, awaited } = incoming;

@@ -19,7 +19,7 @@ use crate::{
 /// When a recording of packets ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Until {
-    /// Duration after the first packet, or after the beginning if none arrives.
+    /// Duration after the first packet.
     pub duration: Nanos,
     /// Number of packets in the recording. It may hold a few more that arrived together with the last.
     pub packets: u64,
@@ -116,7 +116,6 @@ pub struct Receiver {
     until: Until,
     /// Size of the kernel's buffer at each port, in bytes of packets: the smallest one.
     room: u64,
-    begun: Option<Nanos>,
     /// When the first and the last packet of the stream arrived.
     first: Option<Nanos>,
     last: Nanos,
@@ -171,7 +170,6 @@ impl Receiver {
             streams: SenderStreams::new(assembly),
             until,
             room,
-            begun: None,
             first: None,
             last: Nanos(0),
             silent: Nanos(0),
@@ -284,9 +282,8 @@ impl Receiver {
 
     /// Returns true if the recording ends by itself now, also because no storage is left.
     pub fn is_over(&mut self, now: Nanos) -> bool {
-        let begun = *self.begun.get_or_insert(now);
         let silence = if self.first.is_some() { self.until.silence } else { self.until.silence_at_start };
-        now.since(self.first.unwrap_or(begun)) >= self.until.duration
+        self.first.is_some_and(|first| now.since(first) >= self.until.duration)
             || self.has_all()
             || self.streams.is_abandoned()
             || self.silent >= silence

@@ -7,7 +7,7 @@
 //!
 //! A copy that was killed goes on at the byte where it was. It first reads the bytes that it finds back, also those
 //! of files that were whole, and keeps those that are right by their checksums. Without checksums it compares them
-//! with the source. So the result counts every block, whichever run copied it.
+//! with the source. The result counts every block, whichever run copied it.
 
 mod destination;
 mod partial_copy;

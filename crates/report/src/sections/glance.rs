@@ -19,7 +19,7 @@ pub(super) fn glance(study: &Study<'_>) -> Vec<Section> {
     let compared = study.stages.iter().flat_map(|stage| &stage.questions).any(|q| !q.comparisons.is_empty());
     let title = if compared { "How they compare" } else { "At a glance" };
     let several = study.stages.iter().any(|stage| stage.cells.len() > 1);
-    let best = if several { "If a stage has several cells, its bar shows the fastest. " } else { "" };
+    let best = if several { "If a stage has several cells, its row shows the fastest. " } else { "" };
     let note = if compared { words::margin_note(study.results) } else { String::new() };
     let rows = study.stages.iter().enumerate().flat_map(|(number, stage)| rows(study, number, stage));
     let outcomes = study.stages.iter().flat_map(|stage| &stage.outcomes);

@@ -144,7 +144,8 @@ pub struct RecordOptions {
     #[arg(long, value_name = "TIME", help_heading = "When")]
     #[schemars(with = "Option<String>")]
     pub stop: Option<Moment>,
-    /// End at this time after the first packet or frame
+    /// End at this time after the first packet or frame. If no packet comes at all, end after the same time from
+    /// the start, at least 5 s
     #[arg(long, help_heading = "When")]
     #[schemars(with = "Option<String>")]
     pub duration: Option<Nanos>,

@@ -344,11 +344,12 @@ impl RecordingSettings {
         InletThreads { each: self.wishes.receive_threads.unwrap_or(1), cpus: &self.wishes.cpus }
     }
 
-    /// The time to wait for a first packet, if the recording ends with a silence. A sender takes seconds to
-    /// begin, and users choose short silences for the time behind the last packet.
+    /// The time to wait for a first packet, if the recording ends with a silence or after a duration. A sender
+    /// takes seconds to begin, and users choose short times for what follows the first packet.
     fn silence_at_start(&self) -> Option<Nanos> {
         const LEAST: Nanos = Nanos::from_millis(5000);
-        self.wishes.silence.map(|silence| silence.max(LEAST))
+        let given = [self.wishes.silence, self.wishes.duration].into_iter().flatten();
+        given.min().map(|time| time.max(LEAST))
     }
 
     fn network(
