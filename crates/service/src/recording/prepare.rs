@@ -345,7 +345,7 @@ impl RecordingSettings {
     }
 
     /// The time to wait for a first packet, if the recording ends with a silence or after a duration. A sender
-    /// takes seconds to begin, and users choose short times for what follows the first packet.
+    /// takes seconds to begin, and users choose short times for the packets behind the first one.
     fn silence_at_start(&self) -> Option<Nanos> {
         const LEAST: Nanos = Nanos::from_millis(5000);
         let given = [self.wishes.silence, self.wishes.duration].into_iter().flatten();
