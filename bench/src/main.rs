@@ -34,6 +34,7 @@ mod ranks;
 mod read_sync;
 mod read_uring;
 mod receiving;
+mod receiving_ports;
 mod recorder;
 mod records;
 mod report;
@@ -59,7 +60,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 67] = [
+const COMPARISONS: [Comparison; 68] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -81,6 +82,7 @@ const COMPARISONS: [Comparison; 67] = [
     Comparison { name: "sending", run: sending::run },
     Comparison { name: "receiving-joined", run: receiving::joined },
     Comparison { name: "receiving-single", run: receiving::single },
+    Comparison { name: "receiving-ports", run: receiving_ports::run },
     Comparison { name: "messages", run: messages::run },
     Comparison { name: "packets", run: packets::run },
     Comparison { name: "packets-lasting", run: packets::lasting },

@@ -18,7 +18,7 @@ use nilometer_intake::{
     Receiver, Until,
     assembly::{Assembly, ReorderWindow},
     transport::{
-        Flow, SendPace, Sender, SendingStation, StreamCourse,
+        Flow, SendPace, Sender, SendingStation, StreamCourse, Transport,
         faults::Faults,
         udp::{Listening, ROOM, Sending, UdpInlet, UdpOutlet},
     },
@@ -100,12 +100,22 @@ fn run(stop: &Stop, load: Load) -> anyhow::Result<Outcome> {
 
 /// Sends all packets; the thread that waits for them is heard afterwards.
 pub(crate) fn send(noise: &Content, load: Load, to: SocketAddr) -> anyhow::Result<()> {
-    let outlet = UdpOutlet::connect(to, &Sending { segments: load.segments, ..Sending::default() })?;
-    let flow = Flow::new(Box::new(Serial::new()), noise.clone(), StreamCourse::default(), 64);
-    let station = SendingStation::new(flow, Faults::default(), SEED, vec![Box::new(outlet)], None);
-    let left = Sender::new(vec![station], SendPace::new(load.rate), load.packets)
+    send_evenly(noise, load, &[to])
+}
+
+/// The same, by a sender with numbers of its own for each address, which sends its share of the packets.
+pub(crate) fn send_evenly(noise: &Content, load: Load, to: &[SocketAddr]) -> anyhow::Result<()> {
+    let stations = (0..).zip(to).map(|(number, to)| {
+        let outlet = UdpOutlet::connect(*to, &Sending { segments: load.segments, ..Sending::default() })?;
+        let format = Box::new(Serial::of_station(number));
+        let flow = Flow::new(format, noise.clone(), StreamCourse::default(), 64);
+        Ok(SendingStation::new(flow, Faults::default(), SEED, vec![Box::new(outlet)], None))
+    });
+    let stations = stations.collect::<anyhow::Result<Vec<_>>>()?;
+    let (rate, packets) = (load.rate.0 / to.len() as f64, load.packets / to.len() as u64);
+    let left = Sender::new(stations, SendPace::new(Frequency(rate)), packets)
         .run(Clock::start(), &AtomicBool::new(false))?;
-    anyhow::ensure!(left.sent[0].packets == load.packets, "{:?}", left.sent[0]);
+    anyhow::ensure!(left.sent.iter().all(|sent| sent.packets == packets), "{:?}", left.sent);
     Ok(())
 }
 
@@ -155,6 +165,15 @@ const STEPS: u32 = 20;
 fn ours(noise: &Content, load: Load) -> anyhow::Result<Vec<Cost>> {
     let inlet = UdpInlet::open(&Listening::at("127.0.0.1:0".parse()?))?;
     let address = inlet.address()?;
+    ours_from(Box::new(inlet), load, || send(noise, load, address))
+}
+
+/// What receiving from this transport costs while all packets are sent.
+pub(crate) fn ours_from(
+    transport: Box<dyn Transport>,
+    load: Load,
+    send: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<Cost>> {
     let frames = frames_of_block(BODY, 4096).context("such frames fill pages")?;
     let (clock, size) = (Clock::start(), frames as usize * BODY);
     let mut slots = Arena::shared_out(SLOTS, size).1;
@@ -166,19 +185,19 @@ fn ours(noise: &Content, load: Load) -> anyhow::Result<Vec<Cost>> {
         let ring = ring.clone();
         move || write(ring, clock)
     });
-    let receiving = thread::spawn(move || receive(inlet, &ring, frames, clock));
-    send(noise, load, address)?;
+    let receiving = thread::spawn(move || receive(transport, &ring, frames, clock));
+    send()?;
     let (packets, received) = receiving.join().ok().context("the receiver panicked")?;
     let written = writing.join().ok().context("the writer panicked")?;
     Ok(vec![whole(cost(packets, received.and(written), clock.now()), load)?])
 }
 
-fn receive(inlet: UdpInlet, ring: &Arc<Ring>, frames: u64, clock: Clock) -> (u64, Usage) {
+fn receive(transport: Box<dyn Transport>, ring: &Arc<Ring>, frames: u64, clock: Clock) -> (u64, Usage) {
     let format = Box::new(Serial::new());
     let assembly =
         Assembly::new(vec![format], ring.clone(), frames, ReorderWindow::default(), Missing::Filled);
     let until = Until { silence: Nanos(SILENCE.as_nanos() as u64), ..Until::default() };
-    let mut receiver = Receiver::new(vec![Box::new(inlet)], assembly, until);
+    let mut receiver = Receiver::new(vec![transport], assembly, until);
     let live = receiver.live();
     // The thread does nothing before, but waits for the first packet.
     ring.close(receiver.run(clock, &AtomicBool::new(false)));

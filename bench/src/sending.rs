@@ -40,6 +40,8 @@ use crate::{
 pub(crate) const PREFIX: usize = 8;
 const HEADER: usize = 32;
 pub(crate) const BODY: usize = HEADER + 8000;
+/// Where the station begins in a word of the header.
+const STATION_BITS: u32 = 28;
 /// Packets of a call, and of a round.
 const BURST: usize = 8;
 const PACKETS: u64 = 400_000;
@@ -133,17 +135,27 @@ impl Outlet for Nowhere {
 
 /// A serial number in front of a frame with a header, as FILA10G sends VDIF.
 #[derive(Debug)]
-pub(crate) struct Serial(Geometry);
+pub(crate) struct Serial {
+    geometry: Geometry,
+    /// Stands in the headers of frames, so that two senders never send the same bytes.
+    station: u32,
+}
 
 impl Serial {
     pub(crate) fn new() -> Self {
-        Serial(Geometry { prefix: PREFIX, parts: vec![BODY], number_bits: 64, behind: Vec::new() })
+        Serial::of_station(0)
+    }
+
+    /// One of several senders.
+    pub(crate) fn of_station(station: u32) -> Self {
+        let geometry = Geometry { prefix: PREFIX, parts: vec![BODY], number_bits: 64, behind: Vec::new() };
+        Serial { geometry, station }
     }
 }
 
 impl WireFormat for Serial {
     fn geometry(&self) -> &Geometry {
-        &self.0
+        &self.geometry
     }
 
     fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
@@ -158,8 +170,12 @@ impl WireFormat for Serial {
     fn make(&self, number: u64, _part: usize, prefix: &mut [u8], body: &mut [u8]) {
         prefix.copy_from_slice(&number.to_le_bytes());
         for word in body[..HEADER].as_chunks_mut::<4>().0 {
-            *word = (number as u32).to_le_bytes();
+            *word = (number as u32 ^ self.station << STATION_BITS).to_le_bytes();
         }
+    }
+
+    fn of_another_sender(&self) -> Option<Box<dyn WireFormat>> {
+        Some(Box::new(Serial::new()))
     }
 }
 

@@ -145,6 +145,9 @@ const HALT: Nanos = Nanos(3 * LOOK.0);
 /// this long, and no longer than it takes to fill this part of the kernel's buffer.
 const NAP: Nanos = Nanos(500_000);
 const NAP_SHARE: u64 = 16;
+/// With several sockets it sleeps longer, up to this many times as long: a look then brings as many packets of
+/// a socket as with one.
+const NAPS_MOST: u64 = 4;
 /// Maximum number of looks that empty the kernel's buffer after a stop.
 const DRAIN: u32 = 10_000;
 /// At the end, blocks of several merged streams wait for slots of the ring: this many times, and this long
@@ -224,7 +227,7 @@ impl Receiver {
                 received.more = true;
                 continue;
             }
-            let mut spots = self.streams.spots(now, port, most);
+            let mut spots = self.streams.spots(now, port, most, transport.next_sender());
             let came = transport.receive(&mut spots)?;
             take(&mut self.streams, now, port, transport.as_ref(), came);
             self.streams.looked(now, port);
@@ -239,7 +242,7 @@ impl Receiver {
         }
         // Foreign packets neither begin a recording nor keep it from ending.
         if of_stream > before {
-            let bytes = self.counted().bytes;
+            let bytes = self.received_bytes();
             if self.first.is_none() {
                 self.first = Some(now);
                 self.bytes[0] = bytes;
@@ -256,6 +259,10 @@ impl Receiver {
             self.tell(now, None);
         }
         Ok(received)
+    }
+
+    fn received_bytes(&self) -> u64 {
+        self.transports.iter().map(|transport| transport.bytes()).sum()
     }
 
     /// The counters of all transports.
@@ -350,10 +357,12 @@ impl Receiver {
 
     /// How long packets may be left in the kernel at their mean rate.
     fn nap(&self, now: Nanos) -> Nanos {
-        let bytes = self.counted().bytes.max(1);
+        let bytes = self.received_bytes().max(1);
         let time = now.since(self.first.unwrap_or(now)).0;
         let share = u128::from(self.room / NAP_SHARE) * u128::from(time) / u128::from(bytes);
-        Nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(NAP)
+        let sockets = self.transports.iter().map(|transport| transport.sockets()).max().unwrap_or(1);
+        let most = Nanos(NAP.0 * sockets.min(NAPS_MOST));
+        Nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(most)
     }
 }
 

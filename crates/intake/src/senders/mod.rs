@@ -81,6 +81,8 @@ pub struct SenderStreams {
     /// True if it distinguishes senders.
     separates: bool,
     merger: Option<BlockMerger>,
+    /// The stream whose spots the next packets may lie in.
+    offered: Option<usize>,
     rings: RingBudget,
     /// Threads that the user named.
     named: Vec<StreamThread>,
@@ -102,6 +104,7 @@ impl SenderStreams {
             undecided_most,
             separates,
             merger: None,
+            offered: None,
             rings,
             named,
             silence: SilenceWatch::default(),
@@ -112,9 +115,17 @@ impl SenderStreams {
         &self.streams[0].assembly
     }
 
-    /// Gives out [`Assembly::spots`]. There are none with several streams, since the next packet may be of any of them.
-    pub fn spots(&mut self, now: Nanos, port: usize, most: usize) -> Vec<Spot<'_>> {
-        if self.merger.is_some() { Vec::new() } else { self.streams[0].assembly.spots(now, port, most) }
+    /// Gives out [`Assembly::spots`] of the stream of this sender. If there are several streams and the sender is
+    /// not known, there are none: the next packet may be of any stream.
+    pub fn spots(&mut self, now: Nanos, port: usize, most: usize, sender: Option<SenderId>) -> Vec<Spot<'_>> {
+        self.offered = if self.merger.is_none() { Some(0) } else { sender.and_then(|it| self.stream_of(it)) };
+        self.offered.map_or_else(Vec::new, |at| self.streams[at].assembly.spots(now, port, most))
+    }
+
+    /// The stream to which the packets of a sender belong.
+    fn stream_of(&self, sender: SenderId) -> Option<usize> {
+        let SenderRoute::Stream(at) = self.routes.get(usize::from(sender.0))? else { return None };
+        Some(*at)
     }
 
     /// Records the address of a new sender.
@@ -130,12 +141,11 @@ impl SenderStreams {
 
     /// Takes the packets in the first spots of a port. `senders` has the sender of each.
     pub fn came(&mut self, now: Nanos, port: usize, spots: usize, senders: &[SenderId]) {
-        if self.merger.is_some() {
-            return;
-        }
-        let own = (0..spots).take_while(|at| self.is_of_first(sender_of(senders, *at))).count();
-        let others = self.first().lift_spots(port, own..spots);
-        self.streams[0].assembly.came(now, port, own);
+        let Some(stream) = self.offered.take() else { return };
+        let own = (0..spots).take_while(|at| self.is_of(stream, sender_of(senders, *at))).count();
+        let others = self.streams[stream].assembly.lift_spots(port, own..spots);
+        self.streams[stream].assembly.came(now, port, own);
+        self.pass_on(now, stream);
         for (packet, at) in others.iter().zip(own..spots) {
             self.aside(now, port, sender_of(senders, at), packet);
         }
@@ -155,16 +165,15 @@ impl SenderStreams {
         }
     }
 
-    /// Returns true if packets of a sender belong to the first stream.
-    fn is_of_first(&mut self, sender: SenderId) -> bool {
+    /// Returns true if packets of a sender belong to this stream.
+    fn is_of(&mut self, stream: usize, sender: SenderId) -> bool {
         if !self.separates {
             return true;
         }
-        if let Some(SenderRoute::Stream(at)) = self.routes.get(usize::from(sender.0)) {
-            return *at == 0;
+        if self.stream_of(sender).is_none() {
+            self.find_route(sender);
         }
-        self.find_route(sender);
-        matches!(self.routes[usize::from(sender.0)], SenderRoute::Stream(0))
+        self.stream_of(sender) == Some(stream)
     }
 
     /// Begins to examine a new sender, if there is room for one more.

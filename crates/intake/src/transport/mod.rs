@@ -50,6 +50,10 @@ pub trait Transport: fmt::Debug + Send {
     /// Each packet goes into the next spot of exactly its length. Starting with the first packet that does
     /// not fit, all further packets lie aside. A transport that receives elsewhere puts all packets aside.
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received>;
+    /// The likely sender of the packets of the next look. `None` if several may come.
+    fn next_sender(&self) -> Option<SenderId> {
+        None
+    }
     /// Limits a look without spots to about this many packets from now on.
     fn take_at_most(&mut self, _packets: usize) {}
     /// Reports how many packets of the last look belong to the stream. Their senders may be the stream's
@@ -77,6 +81,14 @@ pub trait Transport: fmt::Debug + Send {
     fn room(&self) -> u64;
     /// The counts so far.
     fn counted(&self) -> TransportCounts;
+    /// The bytes among the counts, which the receiver needs after each look.
+    fn bytes(&self) -> u64 {
+        self.counted().bytes
+    }
+    /// Number of sockets that take turns. Each has its own buffer in the kernel.
+    fn sockets(&self) -> u64 {
+        1
+    }
 }
 
 /// The result of one look at a transport.

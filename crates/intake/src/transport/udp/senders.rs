@@ -143,6 +143,11 @@ impl HeardSenders {
         self.senders.iter().map(|(address, _)| *address)
     }
 
+    /// The sender of all packets so far. `None` if there are several, or none.
+    pub(super) fn sole(&self) -> Option<SenderId> {
+        (self.senders.len() == 1).then_some(SenderId(0))
+    }
+
     /// Returns the two that sent most, and the number of senders with at least [`ENOUGH`] packets.
     pub(super) fn summary(&self) -> PortSenders {
         let mut most: Vec<_> = self.senders.iter().filter(|(_, count)| *count >= ENOUGH).collect();

@@ -4,6 +4,9 @@
 //! A look takes the packets of one socket, and the next look begins with the next socket. A sender keeps its
 //! number at all of them, so a stream that a sender spreads over several addresses stays one stream. Its
 //! packets leave their order by as much as one look brings; looks are short for this reason.
+//!
+//! Boards often send to a port each. While a socket has heard only one sender, the receiver prepares spots in
+//! the stream of that sender, and the kernel writes the packets of the next look there.
 
 use std::{io, net::SocketAddr};
 
@@ -25,6 +28,10 @@ pub struct UdpTogether {
     inlets: Vec<UdpInlet>,
     /// The socket of the last look.
     last: usize,
+    /// The sender of all packets of each socket so far. `None` if there are several, or none.
+    sole: Vec<Option<SenderId>>,
+    /// The sockets that may still have packets in this round, which ends when none has.
+    waiting: Vec<bool>,
     /// The senders at all sockets.
     heard: HeardSenders,
     /// The senders of the packets of the last look.
@@ -46,7 +53,31 @@ impl UdpTogether {
         for inlet in &mut inlets {
             inlet.take_at_most(LOOK);
         }
-        Ok(UdpTogether { inlets, last: 0, heard: HeardSenders::default(), from: Vec::new() })
+        let waiting = vec![true; inlets.len()];
+        let sole = vec![None; inlets.len()];
+        Ok(UdpTogether { inlets, last: 0, sole, waiting, heard: HeardSenders::default(), from: Vec::new() })
+    }
+
+    /// The addresses at which it listens.
+    ///
+    /// # Errors
+    /// The kernel does not know the address of a socket.
+    pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.inlets.iter().map(UdpInlet::address).collect()
+    }
+
+    /// The socket of the next look. It begins a round if no socket has packets.
+    fn next(&self) -> usize {
+        let after = (self.last + 1..).take(self.inlets.len()).map(|socket| socket % self.inlets.len());
+        let first = (self.last + 1) % self.inlets.len();
+        after.into_iter().find(|socket| self.waiting[*socket]).unwrap_or(first)
+    }
+
+    /// Takes packets of one socket.
+    fn look(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received> {
+        let received = self.inlets[self.last].receive(spots)?;
+        self.waiting[self.last] = received.more;
+        Ok(Received { more: self.waiting.contains(&true), ..received })
     }
 
     /// Gives the senders of the last look their numbers among the senders at all sockets.
@@ -57,23 +88,33 @@ impl UdpTogether {
             let sender = self.heard.count(inlet.sender(run[0]), run.len() as u64);
             self.from.extend(std::iter::repeat_n(sender, run.len()));
         }
+        self.sole[self.last] = inlet.next_sender().and(self.from.first().copied());
     }
 }
 
 impl Transport for UdpTogether {
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received> {
-        for _ in 0..self.inlets.len() {
-            self.last = (self.last + 1) % self.inlets.len();
-            let look = spots.len().min(LOOK);
-            let received = self.inlets[self.last].receive(&mut spots[..look])?;
+        let most = spots.len().min(LOOK);
+        let expected = self.next_sender();
+        if !self.waiting.contains(&true) {
+            self.waiting.fill(true);
+        }
+        while self.waiting.contains(&true) {
+            self.last = self.next();
+            // The spots belong to the stream of the expected sender.
+            let is_expected = self.sole[self.last] == expected;
+            let received = self.look(if is_expected { &mut spots[..most] } else { &mut [] })?;
             if received.packets() > 0 || received.dropped > 0 {
                 self.number_senders();
-                // The other sockets may have packets too.
-                return Ok(Received { more: true, ..received });
+                return Ok(received);
             }
         }
         self.from.clear();
         Ok(Received::default())
+    }
+
+    fn next_sender(&self) -> Option<SenderId> {
+        self.sole[self.next()]
     }
 
     fn take_at_most(&mut self, packets: usize) {
@@ -100,6 +141,7 @@ impl Transport for UdpTogether {
 
     fn discard(&mut self) -> io::Result<()> {
         self.heard = HeardSenders::default();
+        self.sole.fill(None);
         self.inlets.iter_mut().try_for_each(UdpInlet::discard)
     }
 
@@ -117,6 +159,14 @@ impl Transport for UdpTogether {
         let all = counted.fold(TransportCounts::default(), TransportCounts::and);
         TransportCounts { senders: self.heard.summary(), ..all }
     }
+
+    fn bytes(&self) -> u64 {
+        self.inlets.iter().map(UdpInlet::bytes).sum()
+    }
+
+    fn sockets(&self) -> u64 {
+        self.inlets.len() as u64
+    }
 }
 
 #[cfg(test)]
@@ -130,7 +180,7 @@ mod tests {
     fn opened(count: usize) -> (UdpTogether, Vec<SocketAddr>) {
         let any = Listening::at((Ipv4Addr::LOCALHOST, 0).into());
         let together = UdpTogether::open(&vec![any; count]).expect("ports are free");
-        let places = together.inlets.iter().map(|inlet| inlet.address().expect("it is bound")).collect();
+        let places = together.addresses().expect("all are bound");
         (together, places)
     }
 
@@ -148,6 +198,69 @@ mod tests {
             };
             (Box::new(inlet), Box::new(send))
         });
+    }
+
+    /// The next look that brings a packet, with one spot of this length. Returns true if the packet lies there.
+    fn lies_in_spot(inlet: &mut UdpTogether, length: usize) -> bool {
+        loop {
+            let mut body = vec![0; length];
+            let received = inlet.receive(&mut [Spot { prefix: &mut [], body: &mut body }]).expect("it looks");
+            if received.packets() > 0 {
+                return received.spots == 1;
+            }
+            inlet.wait(WAIT).expect("it waits");
+        }
+    }
+
+    #[test]
+    fn spots_are_for_the_sender_that_is_expected() {
+        let (mut inlet, places) = opened(2);
+        inlet.discard().expect("nothing waits");
+        let senders = [sender(), sender()];
+        assert_eq!(inlet.next_sender(), None, "nobody was heard");
+        for (socket, place) in senders.iter().zip(&places) {
+            socket.send_to(&[1], place).expect("sent");
+            assert!(lies_in_spot(&mut inlet, 1), "spots are for all as long as nobody was heard there");
+        }
+        while inlet.receive(&mut []).expect("it looks").more {}
+        let expected = inlet.next_sender().expect("one sender was heard at each socket");
+        let is_first = inlet.sender(expected) == Some(senders[0].local_addr().expect("it is bound"));
+        let other = usize::from(is_first);
+        senders[other].send_to(&[2], places[other]).expect("sent");
+        assert!(!lies_in_spot(&mut inlet, 1), "the spot is for the other sender");
+        assert_eq!(inlet.aside(0), [2]);
+        senders[other].send_to(&[3], places[1 - other]).expect("sent");
+        lies_in_spot(&mut inlet, 1);
+        while inlet.receive(&mut []).expect("it looks").more {}
+        let expected: Vec<_> = (0..2).map(|socket| inlet.sole[socket]).collect();
+        assert_eq!(
+            expected.iter().flatten().count(),
+            1,
+            "two senders were heard at one socket: {expected:?}"
+        );
+    }
+
+    #[test]
+    fn a_round_ends_when_no_socket_has_packets() {
+        let (mut inlet, places) = opened(3);
+        inlet.discard().expect("nothing waits");
+        let socket = sender();
+        for round in 0..3_u8 {
+            for place in &places {
+                socket.send_to(&[round], place).expect("sent");
+            }
+            let mut came = 0;
+            while came < places.len() {
+                inlet.wait(WAIT).expect("it waits");
+                let received = inlet.receive(&mut []).expect("it looks");
+                came += received.packets();
+            }
+            let mut looks = 0;
+            while inlet.receive(&mut []).expect("it looks").more {
+                looks += 1;
+            }
+            assert!(looks <= places.len(), "{looks} looks in vain");
+        }
     }
 
     #[test]

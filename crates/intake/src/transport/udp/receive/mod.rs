@@ -329,6 +329,10 @@ impl Transport for UdpInlet {
         Ok(Received { spots: filled, aside: self.packets.len(), more, dropped })
     }
 
+    fn next_sender(&self) -> Option<SenderId> {
+        self.heard.sole()
+    }
+
     fn take_at_most(&mut self, packets: usize) {
         self.most = packets;
     }
@@ -374,6 +378,10 @@ impl Transport for UdpInlet {
 
     fn counted(&self) -> TransportCounts {
         TransportCounts { senders: self.heard.summary(), ..self.counted }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.counted.bytes
     }
 }
 
