@@ -86,8 +86,8 @@ impl Seen {
         self.planned.map(|planned| planned.class)
     }
 
-    /// True if a spoilt turn of this kind is measured again: a search goes on instead.
-    fn is_repeated(&self) -> bool {
+    /// True if the campaign measures a spoilt turn of this kind again: a search goes on instead.
+    fn may_repeat(&self) -> bool {
         !matches!(self.class(), Some(TurnClass::Recording(Goal::Search | Goal::Buffer)))
     }
 
@@ -152,7 +152,7 @@ impl Remaining {
         let mut of_running = 0.0;
         for (of, seen) in self.kinds.iter().filter(|(_, seen)| seen.left > 0) {
             let each = self.each(of, seen)?;
-            let repeats = if seen.is_repeated() { share } else { 0.0 };
+            let repeats = if seen.may_repeat() { share } else { 0.0 };
             seconds += each * (1.0 + repeats) * seen.left as f64;
             if Some(of) == running.as_ref() {
                 of_running = each;
@@ -164,7 +164,7 @@ impl Remaining {
     /// The time of repetitions so far, as a share of the time of the turns that may be repeated.
     fn repeated_share(&self) -> f64 {
         let took: f64 =
-            self.kinds.values().filter(|seen| seen.is_repeated()).map(|seen| seen.took.seconds()).sum();
+            self.kinds.values().filter(|seen| seen.may_repeat()).map(|seen| seen.took.seconds()).sum();
         if took > 0.0 { self.again.seconds() / took } else { 0.0 }
     }
 
@@ -350,10 +350,10 @@ mod tests {
     }
 
     proptest! {
-        /// Each cell was measured once after the first round. The estimate then follows from the storage and not from
-        /// the plan. Repetitions come by chance, so that their share is known less well than the rest.
+        /// After two rounds the estimate follows from the storage and not from the plan. Repetitions come by chance: a
+        /// few of them show their share less well than the rest.
         #[test]
-        fn the_time_left_is_right_after_the_first_round(storage in storage()) {
+        fn the_time_left_is_right_after_two_rounds(storage in storage()) {
             let told = campaign(&storage);
             for (number, (left, truth)) in told.iter().enumerate().skip(2 * storage.cells.len()) {
                 let all = told[0].1;

@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// No valid TOML, or not of this shape; the source shows line, word and choices.
-    #[error("{file}: {source}")]
+    #[error("{file}: {}", with_hint(source))]
     Written {
         /// The file as the user named it.
         file: String,
@@ -49,4 +49,15 @@ pub enum PlanError {
         /// The file as the user named it.
         file: String,
     },
+}
+
+/// The error with its place. If a key is missing, it names the list of needed keys: serde stops at the first one.
+fn with_hint(source: &toml::de::Error) -> String {
+    let text = source.to_string();
+    let text = text.trim_end();
+    if source.message().starts_with("missing field") {
+        format!("{text}\n`nilometer plan keys` shows all keys that the table needs")
+    } else {
+        text.to_owned()
+    }
 }

@@ -67,7 +67,7 @@ fn a_recorder_that_was_hardly_busy_did_not_use_zero_cores() {
         paced.sample.user = Nanos::from_millis(millis);
         sentence(vec![measured(0, false, 240_000_000, 0), paced]).0
     };
-    // Of 60 s: a hundredth of a core is 600 ms.
+    // A hundredth of a core over 60 s is 600 ms.
     assert!(used(620).contains("; the recorder used 0.01 cores"), "{}", used(620));
     assert!(used(300).contains("; the recorder used less than 0.01 cores"), "{}", used(300));
     assert!(!used(0).contains("cores"), "nobody measured it: {}", used(0));

@@ -118,7 +118,7 @@ mod tests {
         let text = "DISK FAILED /b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %, at most 50 %; room for 83 s (1 GB)";
         assert_eq!(line(&status), text);
         status.lanes[1].path = "/srv/recordings/of/the/station/b".into();
-        let text = "DISK FAILED ...of/the/station/b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %,";
+        let text = "DISK FAILED .../of/the/station/b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %";
         assert_eq!(fitting_line(&status, 80), text);
         assert_eq!(fitting_line(&status, 200), line(&status), "a wide terminal shows all");
         assert_eq!(line(&Status::default()), "no packet yet");

@@ -4,6 +4,7 @@
 
 mod environment;
 mod exit_codes;
+mod json;
 mod key_values;
 mod keys;
 mod markdown;
@@ -78,6 +79,7 @@ Lists of everything that you can write, read or set, each complete.
 | [Keys of an instrument](instrument-keys.md) | The file that describes a detector or a telescope. |
 | [Keys of a facility](facility-keys.md) | The file that names several instruments at one storage system. |
 | [Keys of the recorder's configuration](service-keys.md) | The file for `record --config` and `serve --config`. |
+| [JSON documents](json.md) | Keys of reports, comparisons and sizings for programs. |
 | [Metrics](metrics.md) | Names, types and labels of `GET /metrics`. |
 | [Requests of the service](openapi.json) | Requests, bodies and answers of the service over HTTP, in OpenAPI 3.1. |
 | [Tables of a record](record-schema.md) | The SQLite file in which a campaign keeps its results. |
@@ -102,6 +104,7 @@ fn pages() -> Vec<ReferencePage> {
         ReferencePage::made("exit-codes.md", &exit_codes::page()),
         ReferencePage::made("facility-keys.md", &key_page(&FACILITY)),
         ReferencePage::made("instrument-keys.md", &key_page(&INSTRUMENT)),
+        ReferencePage::made("json.md", &json::page()),
         ReferencePage::made("metrics.md", &metrics::page()),
         ReferencePage { file: "openapi.json", text: nilometer_service::openapi_document() },
         ReferencePage::made("record-schema.md", &record_schema::page()),
