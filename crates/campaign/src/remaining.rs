@@ -144,7 +144,7 @@ impl Remaining {
 
     /// The time that all remaining turns will take, the running one included, which has run for the time
     /// `passed`. If it takes longer than expected, the turns after it take no less. `running` is `None` between
-    /// turns and in a repetition. `None` if nothing is known of a turn.
+    /// turns and in a repetition. The result is `None` if it knows nothing of a turn.
     pub(crate) fn time(&self, running: Option<&ScheduledRepeat>, passed: Nanos) -> Option<Nanos> {
         let running = running.map(kind);
         let share = self.repeated_share();

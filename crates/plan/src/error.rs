@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// No valid TOML, or not of this shape; the source shows line, word and choices.
-    #[error("{file}: {}", with_hint(source))]
+    #[error("{file}: {}{source}", hint(source))]
     Written {
         /// The file as the user named it.
         file: String,
@@ -51,13 +51,8 @@ pub enum PlanError {
     },
 }
 
-/// The error with its place. If a key is missing, it names the list of needed keys: serde stops at the first one.
-fn with_hint(source: &toml::de::Error) -> String {
-    let text = source.to_string();
-    let text = text.trim_end();
-    if source.message().starts_with("missing field") {
-        format!("{text}\n`nilometer plan keys` shows all keys that the table needs")
-    } else {
-        text.to_owned()
-    }
+/// The list of needed keys, if one is missing: serde names the first one only.
+fn hint(source: &toml::de::Error) -> &'static str {
+    let is_missing = source.message().starts_with("missing field");
+    if is_missing { "a key is missing (`nilometer plan keys` shows all that a table needs): " } else { "" }
 }

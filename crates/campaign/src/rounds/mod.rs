@@ -409,7 +409,7 @@ impl State<'_> {
         })
     }
 
-    /// The expected time for the rest of the campaign; `None` if nothing is known of a turn.
+    /// The expected time for the rest of the campaign; `None` if it knows nothing of a turn.
     fn left(&self) -> Option<Nanos> {
         self.remaining.time(self.turn.as_ref(), self.run.clock.now().since(self.turn_begun))
     }

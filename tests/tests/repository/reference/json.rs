@@ -1,6 +1,6 @@
 //! The page of JSON documents, from the structs that serde writes into them.
 
-use syn::{Field, Type};
+use syn::{Attribute, Field, Type};
 
 use super::{
     key_values::inner_of,
@@ -100,7 +100,7 @@ impl JsonWalk {
             return;
         }
         let of = self.types.structure(name).unwrap_or_else(|| panic!("{place}: no struct {name}")).clone();
-        let meaning = sentence(&doc(&of.item.attrs).replace('\n', " "));
+        let meaning = meaning(&of.item.attrs);
         let at = self.objects.len();
         let places = vec![place.to_owned()];
         self.objects.push(JsonObject { structure: name.to_owned(), places, meaning, rows: Vec::new() });
@@ -112,7 +112,7 @@ impl JsonWalk {
         let mut rows = Vec::new();
         for field in fields {
             if has_serde(&field.attrs, "flatten") {
-                rows.extend(self.flattened(&field.ty, place));
+                rows.extend(self.flattened(field, place));
                 continue;
             }
             let key = key_of(field);
@@ -120,14 +120,17 @@ impl JsonWalk {
             let value = self.value(&field.ty, &below);
             let may_lack = has_serde(&field.attrs, "skip_serializing_if");
             let value = if may_lack { value.replace(OR_NULL, ", or no key") } else { value };
-            rows.push([code(&key), value, sentence(&doc(&field.attrs).replace('\n', " "))]);
+            rows.push([code(&key), value, meaning(&field.attrs)]);
         }
         rows
     }
 
-    /// The rows of a struct whose keys stand beside those of the struct around it.
-    fn flattened(&mut self, of: &Type, place: &str) -> Vec<[String; 3]> {
-        let name = type_name(inner_of(of, "Option").unwrap_or(of)).expect("a struct");
+    /// The rows of a field whose keys stand beside those of the struct around it.
+    fn flattened(&mut self, field: &Field, place: &str) -> Vec<[String; 3]> {
+        let name = type_name(inner_of(&field.ty, "Option").unwrap_or(&field.ty)).expect("a struct or a map");
+        if name == MAP {
+            return vec![["further keys".to_owned(), "any value".to_owned(), meaning(&field.attrs)]];
+        }
         let of = self.types.structure(&name).unwrap_or_else(|| panic!("{place}: no struct {name}")).clone();
         self.rows(of.item.fields.iter(), place)
     }
@@ -158,7 +161,7 @@ impl JsonWalk {
             "bool" => "true or false",
             "f64" => "a number",
             "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
-            "BTreeMap" => "an object with a value for each name",
+            MAP => "an object with a value for each name",
             "Json" => "any value",
             _ => {
                 self.add(name, place);
@@ -169,6 +172,8 @@ impl JsonWalk {
     }
 }
 
+/// The type of a map from names to values.
+const MAP: &str = "BTreeMap";
 /// The end of the words for a value that may be null.
 const OR_NULL: &str = ", or null";
 
@@ -184,6 +189,11 @@ impl JsonObject {
         let text = if text.is_empty() { String::new() } else { format!("{}\n\n", text.join(" ")) };
         format!("### {title}\n\n{text}{}", table(["key", "value", "meaning"], rows.iter().cloned()))
     }
+}
+
+/// The documentation of an item on one line.
+fn meaning(attributes: &[Attribute]) -> String {
+    sentence(&doc(attributes).replace('\n', " "))
 }
 
 /// The words for several values, from those for one: `whole numbers, or null`.
