@@ -306,8 +306,8 @@ mod tests {
         );
     }
 
-    /// A campaign on storage that nobody knows: each cell takes its own multiple of the planned time, every turn
-    /// takes a little more or less, and a busy machine spoils one turn in `spoilt`.
+    /// A campaign on unknown storage. Each cell takes its own multiple of the planned time, and every turn a little
+    /// more or less. A busy machine spoils one turn in `spoilt`.
     #[derive(Debug, Clone)]
     struct StrangeStorage {
         /// Planned seconds of each cell, and the ratio of the actual time.

@@ -19,8 +19,7 @@ use crate::{
     Blame, Outcome, commands_page::commands_page, completion_values::with_values, help, tell, version,
 };
 
-/// Write man pages, or completions for bash, zsh and fish, into a directory; or the page of commands, or the
-/// adapter to MPI, in C, to stdout
+/// Write man pages or completions into a directory, or the page of commands or the adapter to MPI to stdout
 #[derive(Debug, Args)]
 #[command(hide = true)]
 pub(crate) struct Generate {

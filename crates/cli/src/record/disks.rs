@@ -39,7 +39,7 @@ pub(super) fn failures(lanes: &[LaneStatus]) -> Vec<DiskFailure<'_>> {
     failed.map(|lane| DiskFailure { lane }).collect()
 }
 
-/// Each of them in a few words. Of a longer path only the last `path_width` letters are left.
+/// Each of them in a few words. A longer path keeps its last `path_width` letters only.
 pub(super) fn failed_disks(lanes: &[LaneStatus], path_width: usize) -> Vec<String> {
     let short = |failure: DiskFailure<'_>| {
         let path = failure.lane.path.display().to_string();
