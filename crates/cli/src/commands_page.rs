@@ -35,8 +35,7 @@ fn section(command: &Command) -> String {
     let usage = usage.trim_start_matches("Usage:").trim().to_owned();
     let mut text = format!("### `{name}`\n\n{about}\n\n```text\n{usage}\n```\n\n");
     for (title, arguments) in headings(command) {
-        let rows: String = arguments.into_iter().map(row).collect();
-        text += &format!("| {title} | | default |\n|---|---|---|\n{rows}\n");
+        text += &table(title, arguments);
     }
     text += &examples(command);
     let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
@@ -58,6 +57,12 @@ fn headings(command: &Command) -> Vec<(&str, Vec<&Arg>)> {
         }
     }
     headings
+}
+
+/// The table of the arguments under a heading.
+fn table(title: &str, arguments: Vec<&Arg>) -> String {
+    let rows: String = arguments.into_iter().map(row).collect();
+    format!("| {title} | | default |\n|---|---|---|\n{rows}\n")
 }
 
 /// The line of an argument in its table.
@@ -115,8 +120,7 @@ fn examples(command: &Command) -> String {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let Some(examples) = help.strip_prefix(help::EXAMPLES_HEADING) else { return String::new() };
     let lines = examples.lines().skip(1).take_while(|line| !line.is_empty());
-    let lines: String = lines.map(|line| format!("{}\n", line.trim())).collect();
-    format!("```sh\n{lines}```\n\n")
+    format!("```sh\n{}\n```\n\n", lines.map(str::trim).collect::<Vec<_>>().join("\n"))
 }
 
 /// Texts with an empty line between them, each on one line.

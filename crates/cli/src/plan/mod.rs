@@ -3,8 +3,6 @@
 mod keys;
 mod schema;
 
-use std::fmt;
-
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use nilometer_model::{Phase, catalogue::BuiltIn, statistics::detectable};
@@ -191,7 +189,7 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     } else {
         rows.push((
             "measures",
-            format!("{} in {}", number_of(workloads, "cell"), number_of(plan.repeats, "round")),
+            format!("{} in {}", number_of(workloads, "cell"), number_of(plan.repeats as usize, "round")),
         ));
         rows.extend(by_layout(plan).map(|words| ("", words)));
         if !plan.merged.is_empty() {
@@ -215,11 +213,11 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     if recordings > 0 {
         let limits =
             if searches > 0 { format!(", and {searches} searches for limits") } else { String::new() };
-        rows.push(("records", format!("{} a target{limits}", number_of(recordings, "recording"))));
+        rows.push(("records", format!("{} a target{limits}", number_of(recordings as usize, "recording"))));
     }
     rows.extend(shows_nothing(plan).into_iter().flatten().map(|words| ("", words)));
     if plan.warm_up > 0 {
-        rows.push(("warm-up", format!("{} without results", number_of(plan.warm_up, "round"))));
+        rows.push(("warm-up", format!("{} without results", number_of(plan.warm_up as usize, "round"))));
     }
     if let Some(source) = plan.source.as_ref().filter(|_| needs_source(plan)) {
         rows.push(("copies", format!("come from {source}, or from --source")));
@@ -230,8 +228,8 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
 }
 
 /// `1 cell`, or `2 cells`.
-fn number_of<N: fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
-    let ending = if count == N::from(1) { "" } else { "s" };
+fn number_of(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }
 
