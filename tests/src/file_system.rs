@@ -115,6 +115,11 @@ impl FileSystem {
         must(Command::new("mount").args(["-o", "loop"]).arg(image).arg(&self.point));
     }
 
+    /// Gives a tmpfs another size, in MiB.
+    pub fn resize(&self, mebibytes: u64) {
+        must(Command::new("mount").args(["-o", &format!("remount,size={mebibytes}m")]).arg(&self.point));
+    }
+
     /// Makes every later write fail.
     pub fn make_read_only(&self) {
         must(Command::new("mount").args(["-o", "remount,bind,ro"]).arg(&self.point));

@@ -127,7 +127,7 @@ fn evidence(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
 
 /// The evidence for the instrument alone.
 fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
-    let TrialVerdict { duration, longest_stall, cores, .. } = trial;
+    let TrialVerdict { duration, longest_stall, .. } = trial;
     let size = |bytes: Bytes| ByteRate(bytes.0 as f64).to_string().replace("/s", "");
     let mut evidence = vec![format!("Tested for {duration} at {}", verdict.rate)];
     match (&verdict.finding, verdict.decision_alone()) {
@@ -148,7 +148,7 @@ fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
         _ => String::new(),
     };
     evidence.push(format!("The longest stall was {longest_stall}{covered}"));
-    evidence.push(format!("The recorder used {cores:.2} cores"));
+    evidence.extend(trial.cores_words().map(|cores| format!("The recorder used {cores}")));
     evidence.extend(verdict.room_words().map(|room| room.replacen("room", "Room", 1)));
     evidence
 }

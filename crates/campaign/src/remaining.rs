@@ -23,10 +23,21 @@ struct Seen {
     planned: Option<Planned>,
 }
 
-/// The expected time of a recording, before one like it was made.
+/// Turns whose times compare: they take about the same ratio of their planned times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TurnClass {
+    /// A workload on a target.
+    Workload,
+    /// A workload on the target that keeps nothing.
+    Ceiling,
+    /// Recordings for a goal.
+    Recording(Goal),
+}
+
+/// The expected time of a turn, before one like it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Planned {
-    goal: Goal,
+    class: TurnClass,
     pub(crate) time: Nanos,
 }
 
@@ -46,7 +57,13 @@ const RATE_TRIALS: f64 = 43.0;
 const BUFFER_TRIALS: f64 = 8.0;
 
 impl Planned {
-    pub(crate) fn of(cell: &RecordingRun) -> Self {
+    /// The time of a workload that takes this time by the plan.
+    pub(crate) fn workload(time: Nanos, is_ceiling: bool) -> Self {
+        Planned { class: if is_ceiling { TurnClass::Ceiling } else { TurnClass::Workload }, time }
+    }
+
+    /// The time of a recording with all that it takes.
+    pub(crate) fn recording(cell: &RecordingRun) -> Self {
         let duration = cell.duration.seconds();
         let prepared = cell.buffer.0 as f64 * f64::from(cell.count) / PREPARED;
         let read_on = if cell.readers.none() { 0.0 } else { READ_ON };
@@ -60,11 +77,20 @@ impl Planned {
             Goal::Search => RATE_TRIALS * (once + duration),
             Goal::Buffer => BUFFER_TRIALS * (once + duration),
         };
-        Planned { goal: cell.goal, time: Nanos::from_seconds(seconds) }
+        Planned { class: TurnClass::Recording(cell.goal), time: Nanos::from_seconds(seconds) }
     }
 }
 
 impl Seen {
+    fn class(&self) -> Option<TurnClass> {
+        self.planned.map(|planned| planned.class)
+    }
+
+    /// True if the campaign measures a spoilt turn of this kind again: a search goes on instead.
+    fn may_repeat(&self) -> bool {
+        !matches!(self.class(), Some(TurnClass::Recording(Goal::Search | Goal::Buffer)))
+    }
+
     fn mean(&self) -> Option<f64> {
         (self.done > 0).then(|| self.took.seconds() / self.done as f64)
     }
@@ -72,7 +98,11 @@ impl Seen {
 
 /// The rest of a campaign.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Remaining(BTreeMap<Kind, Seen>);
+pub(crate) struct Remaining {
+    kinds: BTreeMap<Kind, Seen>,
+    /// The time that repetitions of spoilt turns took.
+    again: Nanos,
+}
 
 impl Remaining {
     /// All these turns are left. `planned` returns the expected time of a turn, if there is one.
@@ -82,16 +112,24 @@ impl Remaining {
     ) -> Self {
         let mut remaining = Remaining::default();
         for turn in turns {
-            let seen = remaining.0.entry(kind(turn)).or_default();
-            seen.left += 1;
-            seen.planned = planned(turn);
+            remaining.add(turn);
+            remaining.seen(turn).planned = planned(turn);
         }
         remaining
     }
 
+    /// Adds a turn that is left.
+    pub(crate) fn add(&mut self, turn: &ScheduledRepeat) {
+        self.seen(turn).left += 1;
+    }
+
+    fn seen(&mut self, turn: &ScheduledRepeat) -> &mut Seen {
+        self.kinds.entry(kind(turn)).or_default()
+    }
+
     /// Records that a turn is over; `took` is `None` if it was left out.
     pub(crate) fn done(&mut self, turn: &ScheduledRepeat, took: Option<Nanos>) {
-        let seen = self.0.entry(kind(turn)).or_default();
+        let seen = self.seen(turn);
         seen.left = seen.left.saturating_sub(1);
         if let Some(took) = took {
             seen.done += 1;
@@ -99,36 +137,53 @@ impl Remaining {
         }
     }
 
+    /// Records that a repetition of a spoilt turn took this time.
+    pub(crate) fn repeated(&mut self, took: Nanos) {
+        self.again += took;
+    }
+
     /// The time that all remaining turns will take, the running one included, which has run for the time
-    /// `passed`. If it takes longer than expected, the turns after it take no less. `None` before anything was
-    /// measured.
-    pub(crate) fn time(&self, running: &ScheduledRepeat, passed: Nanos) -> Option<Nanos> {
-        let (mut seconds, mut of_running) = (0.0, 0.0);
-        for (of, seen) in self.0.iter().filter(|(_, seen)| seen.left > 0) {
+    /// `passed`. If it takes longer than expected, the turns after it take no less. `running` is `None` between
+    /// turns and in a repetition. The result is `None` if it knows nothing of a turn.
+    pub(crate) fn time(&self, running: Option<&ScheduledRepeat>, passed: Nanos) -> Option<Nanos> {
+        let running = running.map(kind);
+        let share = self.repeated_share();
+        let mut seconds = 0.0;
+        let mut of_running = 0.0;
+        for (of, seen) in self.kinds.iter().filter(|(_, seen)| seen.left > 0) {
             let each = self.each(of, seen)?;
-            seconds += each * seen.left as f64;
-            if *of == kind(running) {
+            let repeats = if seen.may_repeat() { share } else { 0.0 };
+            seconds += each * (1.0 + repeats) * seen.left as f64;
+            if Some(of) == running.as_ref() {
                 of_running = each;
             }
         }
         Some(Nanos::from_seconds(seconds - passed.seconds().min(of_running)))
     }
 
-    /// The expected time of a turn of a kind. It is the mean of this cell on the same targets, else on others.
-    /// Otherwise it is the planned time, scaled by the ratio that others for the same goal took; else the mean
-    /// of all.
-    fn each(&self, of: &Kind, seen: &Seen) -> Option<f64> {
-        let elsewhere = || mean(self.0.iter().filter(|(kind, _)| kind.cell == of.cell).map(|(_, seen)| seen));
-        let planned = || seen.planned.map(|planned| planned.time.seconds() * self.times(planned.goal));
-        let others = || mean(self.0.values().filter(|seen| seen.planned.is_none()));
-        seen.mean().or_else(elsewhere).or_else(planned).or_else(others)
+    /// The time of repetitions so far, as a share of the time of the turns that may be repeated.
+    fn repeated_share(&self) -> f64 {
+        let took: f64 =
+            self.kinds.values().filter(|seen| seen.may_repeat()).map(|seen| seen.took.seconds()).sum();
+        if took > 0.0 { self.again.seconds() / took } else { 0.0 }
     }
 
-    /// The ratio of the actual to the planned time of the recordings for a goal so far.
-    fn times(&self, goal: Goal) -> f64 {
-        let (mut planned, mut took) = (0.0, 0.0);
-        for seen in self.0.values() {
-            if let Some(plan) = seen.planned.filter(|plan| plan.goal == goal) {
+    /// The expected time of a turn of a kind. It is the mean of this cell on the same targets, else on others.
+    /// Otherwise it is the planned time, scaled by the ratio that others of its class took; else the mean
+    /// of all.
+    fn each(&self, of: &Kind, seen: &Seen) -> Option<f64> {
+        let is_alike = |kind: &Kind, other: &Seen| kind.cell == of.cell && other.class() == seen.class();
+        let alike = self.kinds.iter().filter(|(kind, other)| is_alike(kind, other)).map(|(_, other)| other);
+        let planned = || seen.planned.map(|planned| planned.time.seconds() * self.ratio(planned.class));
+        seen.mean().or_else(|| mean(alike)).or_else(planned).or_else(|| mean(self.kinds.values()))
+    }
+
+    /// The ratio of the actual to the planned time of the turns of a class so far.
+    fn ratio(&self, class: TurnClass) -> f64 {
+        let mut planned = 0.0;
+        let mut took = 0.0;
+        for seen in self.kinds.values() {
+            if let Some(plan) = seen.planned.filter(|plan| plan.class == class) {
                 planned += plan.time.seconds() * seen.done as f64;
                 took += seen.took.seconds();
             }
@@ -150,6 +205,8 @@ fn kind(turn: &ScheduledRepeat) -> Kind {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn turn(cell: usize, target: usize) -> ScheduledRepeat {
@@ -162,30 +219,63 @@ mod tests {
         Nanos(count * SECOND.0)
     }
 
+    fn planned(class: TurnClass, time: u64) -> Planned {
+        Planned { class, time: seconds(time) }
+    }
+
+    const PACE: TurnClass = TurnClass::Recording(Goal::Pace);
+
     #[test]
     fn what_is_known_best_counts() {
         let turns = [turn(0, 0), turn(0, 0), turn(0, 1), turn(1, 0), turn(2, 0)];
-        let planned = Planned { goal: Goal::Pace, time: seconds(40) };
-        let mut remaining = Remaining::new(&turns, |turn| (turn.cell == 2).then_some(planned));
-        let left = |remaining: &Remaining| remaining.time(&turn(9, 9), Nanos(0));
-        assert_eq!(left(&remaining), None, "nothing is known of two cells");
+        let plan = |turn: &ScheduledRepeat| match turn.cell {
+            0 => Some(planned(TurnClass::Workload, 1)),
+            1 => Some(planned(TurnClass::Workload, 5)),
+            _ => Some(planned(PACE, 40)),
+        };
+        let mut remaining = Remaining::new(&turns, plan);
+        let left = |remaining: &Remaining| remaining.time(None, Nanos(0));
+        assert_eq!(left(&remaining), Some(seconds(3 + 5 + 40)), "the plan alone");
         remaining.done(&turns[0], Some(seconds(2)));
-        // The same cell on both targets, then a cell that has only the mean, and the recording.
-        assert_eq!(left(&remaining), Some(seconds(2 + 2 + 2 + 40)));
+        // The same cell on both targets, then a cell that takes twice its planned time, too, and the recording.
+        assert_eq!(left(&remaining), Some(seconds(2 + 2 + 10 + 40)));
         remaining.done(&turns[3], Some(seconds(8)));
         assert_eq!(left(&remaining), Some(seconds(2 + 2 + 40)));
         remaining.done(&turns[1], None);
         remaining.done(&turns[2], Some(seconds(1)));
         remaining.done(&turns[4], Some(seconds(1)));
         assert_eq!(left(&remaining), Some(seconds(0)));
+        remaining.add(&turns[2]);
+        assert_eq!(left(&remaining), Some(seconds(1)), "one more, for precision");
+    }
+
+    #[test]
+    fn a_ceiling_says_nothing_of_the_time_on_storage() {
+        let turns = [turn(0, 1), turn(0, 0)];
+        let plan = |turn: &ScheduledRepeat| Some(Planned::workload(seconds(10), turn.targets == [1]));
+        let mut remaining = Remaining::new(&turns, plan);
+        remaining.done(&turns[0], Some(SECOND));
+        assert_eq!(remaining.time(None, Nanos(0)), Some(seconds(10)));
+    }
+
+    #[test]
+    fn repetitions_so_far_are_expected_of_the_rest_but_not_of_searches() {
+        let turns = [turn(0, 0), turn(0, 0), turn(1, 0)];
+        let search = planned(TurnClass::Recording(Goal::Search), 100);
+        let plan = |turn: &ScheduledRepeat| {
+            Some(if turn.cell == 1 { search } else { planned(TurnClass::Workload, 10) })
+        };
+        let mut remaining = Remaining::new(&turns, plan);
+        remaining.done(&turns[0], Some(seconds(20)));
+        remaining.repeated(seconds(5));
+        assert_eq!(remaining.time(None, Nanos(0)), Some(seconds(25 + 100)));
     }
 
     #[test]
     fn what_runs_longer_than_expected_takes_nothing_from_what_comes_behind() {
         let turns = [turn(0, 0), turn(1, 0)];
-        let planned = Planned { goal: Goal::Pace, time: seconds(40) };
-        let remaining = Remaining::new(&turns, |_| Some(planned));
-        let left = |passed| remaining.time(&turns[0], seconds(passed));
+        let remaining = Remaining::new(&turns, |_| Some(planned(PACE, 40)));
+        let left = |passed| remaining.time(Some(&turns[0]), seconds(passed));
         assert_eq!([left(0), left(30), left(500)], [80, 50, 40].map(|count| Some(seconds(count))));
     }
 
@@ -201,7 +291,7 @@ mod tests {
             ..RecordingRun::new(nilometer_model::Instrument::parse(camera, "camera").expect("valid"))
         };
         let [pace, limit, search] =
-            [Goal::Pace, Goal::Limit, Goal::Search].map(|goal| Planned::of(&cell(goal)));
+            [Goal::Pace, Goal::Limit, Goal::Search].map(|goal| Planned::recording(&cell(goal)));
         // Settling, memory, frames, and 1 GB to read back; a pass at full speed may end before its time is up.
         assert_eq!([pace, limit].map(|planned| planned.time), [24, 23].map(seconds));
         assert_eq!(search.time, seconds(43 * 23), "a median search, trial by trial");
@@ -210,9 +300,67 @@ mod tests {
         let mut remaining = Remaining::new(&turns, plan);
         remaining.done(&turns[0], Some(seconds(48)));
         assert_eq!(
-            remaining.time(&turn(9, 9), Nanos(0)),
+            remaining.time(None, Nanos(0)),
             Some(seconds(48 + 23)),
             "twice as long as planned, at this goal"
         );
+    }
+
+    /// A campaign on unknown storage. Each cell takes its own multiple of the planned time, and every turn a little
+    /// more or less. A busy machine spoils one turn in `spoilt`.
+    #[derive(Debug, Clone)]
+    struct StrangeStorage {
+        /// Planned seconds of each cell, and the ratio of the actual time.
+        cells: Vec<(u64, f64)>,
+        rounds: u32,
+        spoilt: usize,
+    }
+
+    fn storage() -> impl Strategy<Value = StrangeStorage> {
+        let cells = prop::collection::vec((1..30_u64, 0.2..8.0_f64), 2..15);
+        (cells, 4..7_u32, 3..9_usize).prop_map(|(cells, rounds, spoilt)| StrangeStorage {
+            cells,
+            rounds,
+            spoilt,
+        })
+    }
+
+    /// Runs all turns. Returns the estimate before each turn, with the time that was really left.
+    fn campaign(storage: &StrangeStorage) -> Vec<(f64, f64)> {
+        let StrangeStorage { cells, rounds, spoilt } = storage;
+        let turns: Vec<_> = (0..*rounds).flat_map(|_| (0..cells.len()).map(|cell| turn(cell, 0))).collect();
+        let plan = |turn: &ScheduledRepeat| Some(planned(TurnClass::Workload, cells[turn.cell].0));
+        let mut remaining = Remaining::new(&turns, plan);
+        let mut now = 0.0;
+        let mut told = Vec::new();
+        for (number, turn) in turns.iter().enumerate() {
+            let left = remaining.time(Some(turn), Nanos(0)).expect("the plan knows all turns");
+            told.push((now, left.seconds()));
+            let (expected, ratio) = cells[turn.cell];
+            let noise = 0.95 + 0.1 * ((number * 7) % 11) as f64 / 10.0;
+            let took = expected as f64 * ratio * noise;
+            remaining.done(turn, Some(Nanos::from_seconds(took)));
+            now += took;
+            if number % spoilt == 0 {
+                remaining.repeated(Nanos::from_seconds(took));
+                now += took;
+            }
+        }
+        told.into_iter().map(|(at, left)| (left, now - at)).collect()
+    }
+
+    proptest! {
+        /// After two rounds the estimate follows from the storage and not from the plan. Repetitions come by chance: a
+        /// few of them show their share less well than the rest.
+        #[test]
+        fn the_time_left_is_right_after_two_rounds(storage in storage()) {
+            let told = campaign(&storage);
+            for (number, (left, truth)) in told.iter().enumerate().skip(2 * storage.cells.len()) {
+                let all = told[0].1;
+                prop_assert!((left - truth).abs() < 0.25 * all, "turn {number}: {left} and not {truth} of {all}");
+            }
+            let half = told.iter().find(|(_, truth)| *truth < told[0].1 / 2.0).expect("a campaign has an end");
+            prop_assert!(half.0 < 0.75 * told[0].1, "half of it is over: {half:?} of {}", told[0].1);
+        }
     }
 }

@@ -64,10 +64,10 @@ fn program_sum() -> Result<String> {
     file_digest(Path::new(program)).with_context(|| format!("can't read the program itself at {program}"))
 }
 
-/// Turns PASS, FAIL and INVALID into an exit code.
+/// Turns PASS, FAIL and NOT DECIDED into an exit code.
 pub(crate) fn outcome(study: &Study<'_>) -> Outcome {
     let failed = said(study, AcceptanceAnswer::Fail).map(Failure::NotCarried);
-    let open = || said(study, AcceptanceAnswer::Invalid).map(Failure::NotDecided);
+    let open = || said(study, AcceptanceAnswer::NotDecided).map(Failure::NotDecided);
     failed.or_else(open).map_or(Ok(()), Err)
 }
 

@@ -1,6 +1,11 @@
 //! `nilometer copy`: copies a recording to another place.
 
-use std::{fmt::Display, path::PathBuf, sync::atomic::Ordering};
+use std::{
+    fmt::Display,
+    io::{self, ErrorKind},
+    path::PathBuf,
+    sync::atomic::Ordering,
+};
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
@@ -50,13 +55,18 @@ impl CopyCommand {
         let recording = Recording::open(&self.directories, Trust::Acknowledged).input()?;
         let stop = stop_on_signal().run()?;
         let settings = CopySettings { to: self.to.clone(), at_most: self.rate };
-        let mut share = Share::new("copied", length_of(&recording));
+        let length = length_of(&recording);
+        let mut share = Share::new("copied", length);
+        let mut done = Bytes(0);
         let copied = copy(&recording, &settings, &mut |news| {
+            if let CopyNews::Done(bytes) = news {
+                done = Bytes(bytes);
+            }
             report(news, &mut share);
             !stop.load(Ordering::Relaxed)
         });
         share.clear();
-        let copied = copied.map_err(blame)?;
+        let copied = copied.map_err(|error| blame(error, done))?;
         tell::result(tell::visible(&summary(&recording, &copied)));
         went_well(&recording, &copied)
     }
@@ -85,12 +95,25 @@ fn report(news: CopyNews, share: &mut Share) {
     }
 }
 
-/// Tells wrong input from failures of the run.
-fn blame(error: CopyError) -> Failure {
-    match error {
+/// Tells wrong input from failures of the run. After `done` bytes a failure says how to go on.
+fn blame(error: CopyError, done: Bytes) -> Failure {
+    match &error {
+        CopyError::Storage { source, .. } if done > Bytes(0) => {
+            let hint = way_on(source, done);
+            Failure::Run(anyhow!("{error}; {hint}"))
+        }
         CopyError::Storage { .. } | CopyError::Interrupted => Failure::Run(error.into()),
         _ => Failure::Input(error.into()),
     }
+}
+
+/// How to go on after the storage of the copy failed behind `done` bytes.
+fn way_on(fault: &io::Error, done: Bytes) -> String {
+    let first = match fault.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room there",
+        _ => "mend the storage",
+    };
+    format!("the copy keeps the {done} that it has: {first}, then the same command goes on with it")
 }
 
 fn summary(recording: &Recording, copied: &CopyResult) -> String {

@@ -10,9 +10,6 @@ use crate::{plan, tell};
 /// Lists the actions of a campaign, and its targets.
 pub(crate) fn dry_run(resolved: &PlannedCampaign, record: &Path) -> String {
     let mut lines = vec!["nothing is started (--dry-run)".to_owned()];
-    let on = |target: &TargetDescription| {
-        format!("on        {} ({}), {} free", target.address, target.file_system, target.space.free)
-    };
     lines.extend(resolved.targets.iter().map(on));
     lines.extend(rooms(resolved));
     lines.push(format!("record    {}", record.display()));
@@ -20,6 +17,15 @@ pub(crate) fn dry_run(resolved: &PlannedCampaign, record: &Path) -> String {
     lines.extend(commands(resolved).iter().map(|command| format!("runs      {}", command.escape_debug())));
     let shown = lines.join("\n");
     tell::visible(&format!("{shown}\n\n{}\n", plan::shown(&resolved.plan)))
+}
+
+/// The line of a target with its free space. A target that keeps nothing has none.
+fn on(target: &TargetDescription) -> String {
+    let TargetDescription { address, file_system, space, .. } = target;
+    if target.keeps() {
+        return format!("on        {address} ({file_system}), {} free", space.free);
+    }
+    format!("on        {address} discards all data, and shows the limit of the program itself")
 }
 
 /// The commands of conditions and settings, each once.

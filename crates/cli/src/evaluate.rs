@@ -111,7 +111,7 @@ Exit codes:
   1  a fault: a failure, hang or interruption of the storage or the campaign prevented an answer
   2  wrong input: nothing was started
   3  not carried: a target lost frames of an instrument, even if something else failed; with [accept] in the plan: FAIL
-  4  not decided: the data don't show whether an instrument is carried; without --for: every figure of a stage is INVALID; with [accept] in the plan: INVALID";
+  4  not decided: the data don't show whether an instrument is carried; without --for: every figure of a stage is INVALID; with [accept] in the plan: NOT DECIDED";
 
 /// A campaign that can run.
 #[derive(Debug)]

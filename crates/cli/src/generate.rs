@@ -1,5 +1,6 @@
-//! `nilometer generate`: writes man pages and shell completions from the definition of the arguments, for
-//! packages. It also writes the adapter to MPI, for runs on several machines. No help lists it.
+//! `nilometer generate`: writes man pages, shell completions and the page of commands from the definition of the
+//! arguments, for packages and for the documentation. It also writes the adapter to MPI, for runs on several
+//! machines. No help lists it.
 
 use std::{
     fs::{self, File},
@@ -14,10 +15,11 @@ use clap_mangen::Man;
 
 use nilometer_cluster::ADAPTER_SOURCE;
 
-use crate::{Blame, Outcome, completion_values::with_values, help, tell, version};
+use crate::{
+    Blame, Outcome, commands_page::commands_page, completion_values::with_values, help, tell, version,
+};
 
-/// Write man pages, or completions for bash, zsh and fish, into a directory; or the adapter to MPI, in C, to
-/// stdout
+/// Write man pages or completions into a directory, or the page of commands or the adapter to MPI to stdout
 #[derive(Debug, Args)]
 #[command(hide = true)]
 pub(crate) struct Generate {
@@ -34,6 +36,8 @@ enum Generated {
     Man,
     /// A file for each shell
     Completions,
+    /// The page of the documentation with all commands and their options, in Markdown
+    Commands,
     /// The adapter between the program and MPI, as source, to be compiled:
     /// `nilometer generate mpi | mpicc -O2 -shared -fPIC -x c - -o libnilometer_mpi.so`
     Mpi,
@@ -41,19 +45,20 @@ enum Generated {
 
 impl Generate {
     pub(crate) fn execute(&self) -> Outcome {
-        if let Generated::Mpi = self.what {
-            tell::result(ADAPTER_SOURCE);
-            return Ok(());
+        match self.what {
+            Generated::Man => return self.files(|to| man(&definition(), to)),
+            Generated::Completions => return self.files(completions),
+            Generated::Commands => tell::result(commands_page()),
+            Generated::Mpi => tell::result(ADAPTER_SOURCE),
         }
+        Ok(())
+    }
+
+    /// Writes files into the directory.
+    fn files(&self, write: impl FnOnce(&Path) -> io::Result<()>) -> Outcome {
         let to = &self.to;
-        let place = || format!("can't write into {}", to.display());
-        fs::create_dir_all(to).with_context(place).run()?;
-        let written = match self.what {
-            Generated::Man => man(&definition(), to),
-            Generated::Completions => completions(to),
-            Generated::Mpi => Ok(()),
-        };
-        written.with_context(place).run()
+        let written = fs::create_dir_all(to).and_then(|()| write(to));
+        written.with_context(|| format!("can't write into {}", to.display())).run()
     }
 }
 

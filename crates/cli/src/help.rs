@@ -8,7 +8,7 @@ use clap::{Command, CommandFactory};
 use crate::Arguments;
 
 /// Commands by purpose, in the order in which you would use them.
-const GROUPS: [(&str, &[&str]); 3] = [
+pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
     (
         "Evaluate storage",
         &[
@@ -22,6 +22,9 @@ const GROUPS: [(&str, &[&str]); 3] = [
     ),
     ("Read recordings", &["verify", "repair", "scan", "mount", "export", "replay", "copy"]),
 ];
+
+/// The line in front of the examples.
+pub(crate) const EXAMPLES_HEADING: &str = "Examples:";
 
 /// Three examples of each command, from the usual to the special. The program accepts each of them.
 const EXAMPLES: [(&str, [&str; 3]); 27] = [
@@ -217,7 +220,7 @@ pub(crate) fn command() -> Command {
     for (name, examples) in EXAMPLES {
         command = command.mut_subcommand(name, |sub| {
             let codes = sub.get_after_help().map(|help| format!("\n\n{help}")).unwrap_or_default();
-            sub.after_help(format!("Examples:\n  {}{codes}", examples.join("\n  ")))
+            sub.after_help(format!("{EXAMPLES_HEADING}\n  {}{codes}", examples.join("\n  ")))
         });
     }
     let groups = groups(&command);

@@ -8,6 +8,7 @@ mod acceptance;
 mod advise;
 mod check;
 mod clean;
+mod commands_page;
 mod compare;
 mod completion_values;
 mod copy;
@@ -88,7 +89,7 @@ Exit codes:
   1  a fault; frames missing or damaged (verify); wrong setting (doctor)
   2  wrong input: nothing was started
   3  not carried, or FAIL (evaluate); changed (check); got worse (compare)
-  4  not decided, or INVALID (evaluate); no seal (check); nothing to compare
+  4  not decided, or all INVALID (evaluate); no seal (check); nothing to compare
   5  incomplete: the copy lacks a part of the recording (export --verify, copy)";
 
 #[derive(Debug, Subcommand)]

@@ -61,7 +61,7 @@ pub(crate) struct Recordings {
     /// docs/cluster.md)
     #[arg(long, requires = "instruments", conflicts_with = "in_place")]
     over_network: bool,
-    /// Use this network, such as 10.1.0.0/16 [default: that of each machine's first address]
+    /// Use this network, such as 10.1.0.0/16 [default: the network of each machine's first address]
     #[arg(long, value_name = "SUBNET", requires = "over_network")]
     network: Option<Subnet>,
     /// Record an instrument on the first N machines together. Several numbers, such as 1,2,4, run one after

@@ -114,6 +114,9 @@ fn unknown_argument(named: &str, command: &str) -> Option<String> {
         return (command == "evaluate")
             .then(|| "name the directory without an option: `nilometer evaluate /data`".into());
     }
+    if !named.starts_with('-') && ["record", "simulate"].contains(&command) {
+        return Some(format!("write each directory behind an option of its own: `--to A --to {named}`"));
+    }
     if command == "explain" {
         return None;
     }
@@ -189,6 +192,7 @@ mod tests {
             ("nilometer evaluate --runtime=60 /data", "--time-limit"),
             ("nilometer evaluate --directory /data", "without an option"),
             ("nilometer record fila10g-4g /data", "--to /data"),
+            ("nilometer record fila10g-4g --to disk1 disk2", "`--to A --to disk2`"),
             ("nilometer run /data", "nilometer evaluate /data"),
             ("nilometer /data", "nilometer evaluate /data"),
         ] {

@@ -32,7 +32,7 @@ impl Access {
         match self {
             Access::Buffered => "buffered",
             Access::Direct => "direct",
-            Access::Best => "direct if real",
+            Access::Best => "O_DIRECT if supported",
         }
     }
 }

@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// No valid TOML, or not of this shape; the source shows line, word and choices.
-    #[error("{file}: {source}")]
+    #[error("{file}: {}{source}", hint(source))]
     Written {
         /// The file as the user named it.
         file: String,
@@ -49,4 +49,10 @@ pub enum PlanError {
         /// The file as the user named it.
         file: String,
     },
+}
+
+/// The list of needed keys, if one is missing: serde names the first one only.
+fn hint(source: &toml::de::Error) -> &'static str {
+    let is_missing = source.message().starts_with("missing field");
+    if is_missing { "a key is missing (`nilometer plan keys` shows all that a table needs): " } else { "" }
 }

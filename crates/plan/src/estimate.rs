@@ -41,6 +41,8 @@ pub struct Estimate {
     pub written: Bytes,
 }
 
+/// A longer time can't be counted, in seconds.
+const LONGEST: f64 = 9e9;
 /// Threads, settling and clearing of a phase.
 const OVERHEAD: f64 = 0.02;
 
@@ -54,7 +56,7 @@ impl ResolvedPlan {
         for (_, _, cell) in self.workloads().filter(|(index, ..)| self.is_measured_on(*index, targets)) {
             let times = if cell.volumes == Volumes::Alone { targets as f64 } else { 1.0 };
             let processes = self.processes_of(cell);
-            seconds += rounds * times * cell.seconds(speed, processes);
+            seconds += rounds * times * self.time_of(cell, speed).seconds();
             let often = u64::from(self.warm_up + self.repeats);
             written = written.saturating_add(cell.written(processes).saturating_mul(often));
             let Footprint { bytes, entries } = cell.footprint(processes);
@@ -66,8 +68,13 @@ impl ResolvedPlan {
             seconds += f64::from(recording.repeats) * times as f64 * recording.duration.seconds();
         }
         seconds += self.network_time().seconds();
-        // A plan that is longer than time can be counted is too long in any case.
-        Estimate { time: Nanos::from_seconds(seconds.min(9e9)), space, written: Bytes(written) }
+        // A plan of the longest time is too long in any case.
+        Estimate { time: Nanos::from_seconds(seconds.min(LONGEST)), space, written: Bytes(written) }
+    }
+
+    /// The time of all phases of a cell, once, on storage of such a speed.
+    pub fn time_of(&self, cell: &WorkloadRun, speed: EstimatedSpeed) -> Nanos {
+        Nanos::from_seconds(cell.seconds(speed, self.processes_of(cell)).min(LONGEST))
     }
 }
 

@@ -161,7 +161,10 @@ fn trees_that_make_no_sense_are_refused_with_what_would_do() {
         ("walk]\ntotal_files = 7\n".to_owned(), &["my.toml:3", "write directories too"][..]),
         ("walk]\ndirectories = 7\n".to_owned(), &["my.toml:3", "files = 0: write at least 1"]),
         ("walk]\nfiles = 7\ncommand = \"find\"\n".to_owned(), &["`find`", "`ls`", "`du`"]),
-        ("unpack]\nfiles = 7\nsize = \"1 MB\"\n".to_owned(), &["missing field `directories`"]),
+        (
+            "unpack]\nfiles = 7\nsize = \"1 MB\"\n".to_owned(),
+            &["missing field `directories`", "`nilometer plan keys` shows all"],
+        ),
         (format!("unpack]\n{}", TREE.replace("100", "40000000")), &["my.toml:3", "entries: at most"]),
         (format!("build]\n{TREE}units = 46\n"), &["my.toml:3", "units = 46: write 1 to 45"]),
         (format!("open_files]\n{TREE}operations = 0\n"), &["my.toml:3", "write at least 1"]),

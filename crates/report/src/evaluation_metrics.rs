@@ -10,7 +10,7 @@ use super::render::printable;
 
 const DECISIONS: [Decision; 3] = [Decision::Carries, Decision::DoesNotCarry, Decision::NotDecided];
 const ANSWERS: [AcceptanceAnswer; 3] =
-    [AcceptanceAnswer::Pass, AcceptanceAnswer::Fail, AcceptanceAnswer::Invalid];
+    [AcceptanceAnswer::Pass, AcceptanceAnswer::Fail, AcceptanceAnswer::NotDecided];
 /// Percentiles of latencies, with the share of operations that are at most as long.
 const PERCENTILES: [(&str, f64); 4] = [("50", 0.5), ("99", 0.99), ("99.9", 0.999), ("100", 1.0)];
 

@@ -52,7 +52,7 @@ pub enum AcceptanceAnswer {
     /// A criterion is violated.
     Fail,
     /// No criterion is violated, but one is undecided.
-    Invalid,
+    NotDecided,
 }
 
 impl AcceptanceAnswer {
@@ -61,7 +61,7 @@ impl AcceptanceAnswer {
         match self {
             AcceptanceAnswer::Pass => "PASS",
             AcceptanceAnswer::Fail => "FAIL",
-            AcceptanceAnswer::Invalid => "INVALID",
+            AcceptanceAnswer::NotDecided => "NOT DECIDED",
         }
     }
 }
@@ -82,7 +82,7 @@ impl AcceptanceVerdict {
     pub fn answer(&self) -> AcceptanceAnswer {
         match self.criteria.iter().map(|judged| judged.answer).max() {
             Some(CriterionAnswer::Violated) => AcceptanceAnswer::Fail,
-            Some(CriterionAnswer::Undecided) | None => AcceptanceAnswer::Invalid,
+            Some(CriterionAnswer::Undecided) | None => AcceptanceAnswer::NotDecided,
             Some(CriterionAnswer::Met) => AcceptanceAnswer::Pass,
         }
     }

@@ -126,7 +126,7 @@ fn all_criteria_that_are_met_are_a_pass_with_what_was_found() {
     let recorded = "met: camera for 10 s: ";
     assert_eq!(told[3], format!("{recorded}nothing is lost: none of 1000 frames in 10 s"));
     assert_eq!(told[4], format!("{recorded}no stall longer than 500 ms: the longest was 80 ms"));
-    assert!(told[6].ends_with("at most 1 cores of this program: 0.30 cores"), "{}", told[6]);
+    assert!(told[6].ends_with("at most 1 core of this program: 0.30 cores"), "{}", told[6]);
     assert!(told[7].ends_with("at least 12 flushes at the device"), "{}", told[7]);
     assert!(acceptance(&Results::default()).is_empty(), "nothing is demanded of other records");
 }
@@ -158,7 +158,7 @@ fn one_criterion_that_is_not_met_is_a_fail_with_its_reason() {
     let (answer, found) = judged(&left_out);
     assert!(answer == AcceptanceAnswer::Fail && found.contains("/offer was left out: it hung"), "{found}");
     left_out.targets[0].left_out = Some("setting `mode` on /offer: undone not: `x` failed".into());
-    assert_eq!(judged(&left_out).0, AcceptanceAnswer::Invalid, "that was the user's own command");
+    assert_eq!(judged(&left_out).0, AcceptanceAnswer::NotDecided, "that was the user's own command");
 }
 
 #[test]
@@ -177,11 +177,14 @@ fn where_nothing_follows_it_is_invalid_unless_something_else_fails() {
         ),
     ] {
         let (answer, found) = judged(&results);
-        assert!(answer == AcceptanceAnswer::Invalid && found.contains(part), "{answer:?}: {found}");
+        assert!(answer == AcceptanceAnswer::NotDecided && found.contains(part), "{answer:?}: {found}");
     }
     let mut unfinished = results(PLAN);
     unfinished.samples.retain(|measured| measured.sample.ingest.is_none());
-    assert_eq!(judged(&unfinished), (AcceptanceAnswer::Invalid, "1 of 1 repeats were not measured".into()));
+    assert_eq!(
+        judged(&unfinished),
+        (AcceptanceAnswer::NotDecided, "1 of 1 repeats were not measured".into())
+    );
     let mut slow = changed(|sample| sample.device = None);
     let (slow_one, rest) = (Phase::Write, 100_000_000);
     for measured in
@@ -201,7 +204,7 @@ fn an_interval_on_both_sides_of_what_is_demanded_decides_nothing() {
         measured.sample.bytes = if measured.key.repeat % 2 == 0 { 150_000_000 } else { 260_000_000 };
     }
     let (answer, found) = judged(&results);
-    assert!(answer == AcceptanceAnswer::Invalid && found.contains("205 MB/s ("), "{found}");
+    assert!(answer == AcceptanceAnswer::NotDecided && found.contains("205 MB/s ("), "{found}");
     // A repeat disturbed by the tool does not count, but the others do.
     let mut spoilt = self::results(PLAN);
     spoilt.samples[0].sample.invalid = Some(Invalid::Starved(None));
@@ -224,7 +227,7 @@ fn a_rate_in_the_long_run_and_losses_in_a_time_have_intervals() {
         recording.expect("one was made").lost = lost;
     };
     // None in 10 s means at most 3.0, or 18 per minute; one means at most 4.7, or 28; nine mean at least 4.7, or 28.
-    for (lost, expected) in [(1, AcceptanceAnswer::Invalid), (9, AcceptanceAnswer::Fail)] {
+    for (lost, expected) in [(1, AcceptanceAnswer::NotDecided), (9, AcceptanceAnswer::Fail)] {
         lose(&mut lossy, lost);
         assert_eq!(judged(&lossy).0, expected, "{lost}");
     }

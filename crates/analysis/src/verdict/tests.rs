@@ -54,9 +54,23 @@ fn no_loss_is_carried_with_its_uncertainty() {
         "proving fewer than one a day takes 72 h",
         "310 ms",
         "50 MB covers",
+        "the recorder used 0.02 cores",
     ] {
         assert!(text.contains(part), "{part} is missing in: {text}");
     }
+}
+
+#[test]
+fn a_recorder_that_was_hardly_busy_did_not_use_zero_cores() {
+    let used = |millis: u64| {
+        let mut paced = measured(1, true, 100_000_000, 0);
+        paced.sample.user = Nanos::from_millis(millis);
+        sentence(vec![measured(0, false, 240_000_000, 0), paced]).0
+    };
+    // A hundredth of a core over 60 s is 600 ms.
+    assert!(used(620).contains("; the recorder used 0.01 cores"), "{}", used(620));
+    assert!(used(300).contains("; the recorder used less than 0.01 cores"), "{}", used(300));
+    assert!(!used(0).contains("cores"), "nobody measured it: {}", used(0));
 }
 
 #[test]

@@ -143,18 +143,22 @@ impl Verdict {
 
     /// The evidence of a recording without loss.
     fn shown(&self, f: &mut fmt::Formatter<'_>, trial: &TrialVerdict) -> fmt::Result {
-        let TrialVerdict { duration, longest_stall, cores, .. } = trial;
+        let TrialVerdict { duration, longest_stall, .. } = trial;
         write!(
             f,
-            "no {} lost in {duration}{}; the longest stall was {longest_stall}, which a buffer of {} covers; the recorder \
-             used {cores:.2} cores",
+            "no {} lost in {duration}{}; the longest stall was {longest_stall}, which a buffer of {} covers",
             trial.smallest(),
             trial.proof(),
             decimal(trial.covering(self.rate))
         )?;
-        let Some(packets) = &trial.packets else { return Ok(()) };
-        let each = Nanos::from_seconds(cores * duration.seconds() / packets.stored.max(1) as f64);
-        write!(f, ", {each} a packet of {} B", packets.size.0)?;
+        if let Some(cores) = trial.cores_words() {
+            write!(f, "; the recorder used {cores}")?;
+            let of_packet = |packets: &PacketTotals| trial.packet_words(packets);
+            f.write_str(&trial.packets.as_ref().map(of_packet).unwrap_or_default())?;
+        }
+        if trial.packets.is_none() {
+            return Ok(());
+        }
         match self.margins() {
             Some(margin) if margin.low >= 1.0 => write!(f, "; the storage by itself takes {}", self.times()),
             _ => Ok(()),
@@ -327,6 +331,21 @@ impl TrialVerdict {
         if self.filling { String::new() } else { format!(": {}", fewer_losses(self.duration).join("; ")) }
     }
 
+    /// `0.25 cores`; `None` if nobody measured the recorder's processor time, as in virtual time.
+    pub(crate) fn cores_words(&self) -> Option<String> {
+        match self.cores {
+            none if none <= 0.0 => None,
+            few if few < FEWEST_CORES => Some(format!("less than {FEWEST_CORES} cores")),
+            cores => Some(format!("{cores:.2} cores")),
+        }
+    }
+
+    /// `, 310 ns a packet of 8032 B`: the processor time of a packet.
+    fn packet_words(&self, packets: &PacketTotals) -> String {
+        let each = Nanos::from_seconds(self.cores * self.duration.seconds() / packets.stored.max(1) as f64);
+        format!(", {each} a packet of {} B", packets.size.0)
+    }
+
     /// The unit of losses.
     pub(crate) fn smallest(&self) -> &'static str {
         if self.packets.is_some() { "packet" } else { "frame" }
@@ -337,6 +356,9 @@ impl TrialVerdict {
         if self.packets.is_some() { "block" } else { "frame" }
     }
 }
+
+/// Fewer processor cores are not counted: two digits would show none.
+const FEWEST_CORES: f64 = 0.01;
 
 /// `393 MB/s (380 MB/s to 405 MB/s)`.
 fn between(limit: &SustainedRate) -> String {

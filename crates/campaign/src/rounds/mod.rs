@@ -96,8 +96,8 @@ struct State<'a> {
     remaining: Remaining,
     /// The time that repetitions of spoilt turns may take.
     budget: Budget,
-    /// The turn that runs.
-    turn: ScheduledRepeat,
+    /// The turn that runs; `None` between turns, and while a spoilt one is repeated.
+    turn: Option<ScheduledRepeat>,
     /// The time at which the turn began.
     turn_begun: Nanos,
     /// The number of turns done, this one included, and the number of all.
@@ -176,13 +176,14 @@ impl Campaign {
             }
             let before = turns.element_offset(planned).unwrap_or(turns.len() - 1);
             state.place = (before + 1, turns.len());
-            state.turn = planned.clone();
+            state.turn = Some(planned.clone());
             state.turn_begun = state.run.clock.now();
             let turn = ScheduledRepeat { targets: state.in_use(&planned.targets), ..planned.clone() };
             let left_out = turn.targets.is_empty();
             self.take(state, &turn)?;
             let took = state.run.clock.now().since(state.turn_begun);
             state.remaining.done(planned, (!left_out).then_some(took));
+            state.turn = None;
             let spoilt = spoilt::spoilt(&turn, &self.resolved.plan, &self.done).is_some();
             state.budget.plan(turn.cell, took, spoilt);
             taken.push(Taken { turn, took });
@@ -201,10 +202,6 @@ impl Campaign {
         };
         let left: Vec<ScheduledRepeat> =
             turns.iter().filter(|turn| !turn.is_done(plan, &self.done, &self.trials)).cloned().collect();
-        let recording = |turn: &ScheduledRepeat| {
-            let members = turns::company(plan, turn.cell).into_iter();
-            members.map(|(_, run)| Planned::of(run)).max_by_key(|planned| planned.time)
-        };
         let expected = plan.estimate(self.resolved.targets.len(), EstimatedSpeed::ASSUMED).time;
         State {
             run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit, usual: Baseline::now() },
@@ -215,14 +212,31 @@ impl Campaign {
             ),
             calendar: Watched::begin(),
             left_out: self.targets.iter().map(Option::is_none).collect(),
-            remaining: Remaining::new(&left, recording),
+            remaining: Remaining::new(&left, |turn| self.planned(turn)),
             budget: Budget::default(),
-            turn: ScheduledRepeat { targets: Vec::new(), cell: 0, repeat: 0 },
+            turn: None,
             turn_begun: clock.now(),
             place: (0, turns.len()),
             noted: Vec::new(),
             attempts: 0,
             tell,
+        }
+    }
+
+    /// The expected time of a turn by the plan.
+    fn planned(&self, turn: &ScheduledRepeat) -> Option<Planned> {
+        let plan = &self.resolved.plan;
+        match &plan.cells[turn.cell].measurement {
+            Measurement::Workload(run) => {
+                let is_ceiling = turns::is_ceiling(&self.resolved, turn);
+                let speed = if is_ceiling { EstimatedSpeed::UTMOST } else { EstimatedSpeed::ASSUMED };
+                Some(Planned::workload(plan.time_of(run, speed), is_ceiling))
+            }
+            Measurement::Recording(_) => {
+                let members = turns::company(plan, turn.cell).into_iter();
+                members.map(|(_, run)| Planned::recording(run)).max_by_key(|planned| planned.time)
+            }
+            Measurement::Imported(_) => None,
         }
     }
 
@@ -389,15 +403,15 @@ impl State<'_> {
     fn measure(&mut self, turn: &ScheduledRepeat, task: &Task<'_>, loads: &mut Loads) -> Option<Vec<Sample>> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
         let (done, of) = *place;
-        let left = || remaining.time(running, run.clock.now().since(*turn_begun));
+        let left = || remaining.time(running.as_ref(), run.clock.now().since(*turn_begun));
         run_phase(run, surroundings, task, loads, &mut |so_far| {
             tell(now(turn, task.phase, so_far, done, of, left()));
         })
     }
 
-    /// The expected time for the rest of the campaign; `None` before enough was measured.
+    /// The expected time for the rest of the campaign; `None` if it knows nothing of a turn.
     fn left(&self) -> Option<Nanos> {
-        self.remaining.time(&self.turn, self.run.clock.now().since(self.turn_begun))
+        self.remaining.time(self.turn.as_ref(), self.run.clock.now().since(self.turn_begun))
     }
 }
 

@@ -20,6 +20,9 @@ impl Campaign {
                 break;
             }
             let before = self.done.len();
+            for turn in &wide {
+                state.remaining.add(turn);
+            }
             let taken = self.take_round(state, turns, &wide)?;
             self.take_again(state, &taken)?;
             rounds += u32::from(self.done.len() > before);

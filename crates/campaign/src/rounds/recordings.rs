@@ -200,7 +200,7 @@ impl State<'_> {
     fn record(&mut self, turn: &ScheduledRepeat, job: &Job<'_>, loads: &mut Loads) -> Option<Vec<Sample>> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
         let (done, of) = *place;
-        let left = || remaining.time(running, run.clock.now().since(*turn_begun));
+        let left = || remaining.time(running.as_ref(), run.clock.now().since(*turn_begun));
         job.together.cluster.broadcast(Some(ClusterDecision::Record {
             cells: job.cells.to_vec(),
             attempt: job.together.attempt,

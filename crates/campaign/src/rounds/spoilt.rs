@@ -131,6 +131,7 @@ impl Campaign {
         let took = state.run.clock.now().since(state.turn_begun);
         let again = spoilt(turn, &self.resolved.plan, &self.done).is_some();
         state.budget.spend(turn.cell, took, again);
+        state.remaining.repeated(took);
         Ok(())
     }
 

@@ -127,7 +127,7 @@ impl Doctor {
         if bad == 0 {
             return Ok(());
         }
-        Err(Failure::Run(anyhow!("{bad} of {} are not enough for this rate", findings.len())))
+        Err(Failure::Run(anyhow!("{bad} of {} checks found too little for this rate", findings.len())))
     }
 
     fn interfaces(&self) -> anyhow::Result<Vec<String>> {

@@ -53,11 +53,11 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Into HDF5")]
 pub(super) struct Hdf5Options {
-    /// Compress frames this way [default: as in the recording, or as the instrument's]
+    /// Compress frames this way [default: the recording's, or the instrument's]
     #[arg(long, value_name = "COMPRESSION", value_parser = compression_parser())]
     compression: Option<FrameCompression>,
     /// Cut frames into chunks of this many pixels, slowest dimension first. A chunk of 256x256 is a tile of
-    /// one frame, one of 64x512x512 spans 64 frames [default: as in the recording, else a frame]
+    /// one frame, one of 64x512x512 spans 64 frames [default: the recording's, else a frame]
     #[arg(long, value_name = "FRAMESxROWSxCOLUMNS")]
     chunk: Option<ChunkShape>,
     /// Describe the frames by this instrument: a name of the catalogue, or the path of a .toml file. It adds

@@ -187,7 +187,10 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     } else if workloads == 0 {
         rows.push(("takes", format!("{time} a target")));
     } else {
-        rows.push(("measures", format!("{workloads} cells in {} rounds", plan.repeats)));
+        rows.push((
+            "measures",
+            format!("{} in {}", number_of(workloads, "cell"), number_of(plan.repeats as usize, "round")),
+        ));
         rows.extend(by_layout(plan).map(|words| ("", words)));
         if !plan.merged.is_empty() {
             rows.push((
@@ -208,14 +211,13 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     let recordings: u32 =
         plan.recordings().filter(|(_, run)| !run.goal.searches()).map(|(_, run)| run.repeats).sum();
     if recordings > 0 {
-        let plural = if recordings == 1 { "" } else { "s" };
         let limits =
             if searches > 0 { format!(", and {searches} searches for limits") } else { String::new() };
-        rows.push(("records", format!("{recordings} recording{plural} a target{limits}")));
+        rows.push(("records", format!("{} a target{limits}", number_of(recordings as usize, "recording"))));
     }
     rows.extend(shows_nothing(plan).into_iter().flatten().map(|words| ("", words)));
     if plan.warm_up > 0 {
-        rows.push(("warm-up", format!("{} rounds that count for nothing", plan.warm_up)));
+        rows.push(("warm-up", format!("{} without results", number_of(plan.warm_up as usize, "round"))));
     }
     if let Some(source) = plan.source.as_ref().filter(|_| needs_source(plan)) {
         rows.push(("copies", format!("come from {source}, or from --source")));
@@ -223,6 +225,12 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     rows.push(("ends", format!("after {} at the latest", plan.time_limit)));
     rows.extend(sees(plan));
     rows.iter().map(|(key, value)| format!("{key:<9} {value}")).collect()
+}
+
+/// `1 cell`, or `2 cells`.
+fn number_of(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
 /// Names the recordings that are too short to prove storage too slow, and the least duration.

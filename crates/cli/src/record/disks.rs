@@ -39,11 +39,26 @@ pub(super) fn failures(lanes: &[LaneStatus]) -> Vec<DiskFailure<'_>> {
     failed.map(|lane| DiskFailure { lane }).collect()
 }
 
-/// Each of them in a few words.
-pub(super) fn failed_disks(lanes: &[LaneStatus]) -> Vec<String> {
-    let short = |failure: DiskFailure<'_>| format!("{} {}", failure.kind(), failure.lane.path.display());
+/// Each of them in a few words. A longer path keeps its last `path_width` letters only.
+pub(super) fn failed_disks(lanes: &[LaneStatus], path_width: usize) -> Vec<String> {
+    let short = |failure: DiskFailure<'_>| {
+        let path = failure.lane.path.display().to_string();
+        format!("{} {}", failure.kind(), path_end(&path, path_width))
+    };
     failures(lanes).into_iter().map(short).collect()
 }
+
+/// The end of a path, with dots for its beginning if it is longer than `width` letters.
+fn path_end(path: &str, width: usize) -> String {
+    let surplus = path.chars().count().saturating_sub(width);
+    if surplus == 0 {
+        return path.into();
+    }
+    let end: String = path.chars().skip(surplus + DOTS.len()).collect();
+    format!("{DOTS}{end}")
+}
+
+const DOTS: &str = "...";
 
 #[cfg(test)]
 mod tests {
@@ -73,6 +88,8 @@ mod tests {
                 "DISK HANGS /disk4: it does not answer"
             ]
         );
-        assert_eq!(failed_disks(&lanes), ["DISK FAILED /disk2", "DISK FULL /disk3", "DISK HANGS /disk4"]);
+        let short = ["DISK FAILED /disk2", "DISK FULL /disk3", "DISK HANGS /disk4"];
+        assert_eq!(failed_disks(&lanes, 6), short);
+        assert_eq!(failed_disks(&lanes, 5), ["DISK FAILED ...k2", "DISK FULL ...k3", "DISK HANGS ...k4"]);
     }
 }

@@ -10,21 +10,37 @@ const LONGEST_SECONDS: f64 = 1e8;
 
 /// The line of the progress. The most important part comes first: a narrow terminal shows the beginning.
 pub(super) fn line(status: &Status) -> String {
-    if status.came.packets == 0 { nothing_yet(status) } else { parts(status).join("; ") }
+    line_with(status, usize::MAX)
+}
+
+/// The line in at most `width` columns. If it is too wide, the paths of failed directories lose their beginnings, so
+/// that losses stay visible behind them.
+pub(super) fn fitting_line(status: &Status, width: usize) -> String {
+    let whole = line(status);
+    let fits = whole.chars().count() <= width;
+    let line = if fits { whole } else { line_with(status, PATH_WIDTH) };
+    line.chars().take(width).collect()
+}
+
+/// The width of the path of a failed directory in a line that is too wide.
+const PATH_WIDTH: usize = 20;
+
+fn line_with(status: &Status, path_width: usize) -> String {
+    if status.came.packets == 0 { nothing_yet(status) } else { parts(status, path_width).join("; ") }
 }
 
 fn nothing_yet(status: &Status) -> String {
     if status.counted_in == "frames" { "no frame yet".into() } else { "no packet yet".into() }
 }
 
-/// The figures of this moment, the most important ones first.
-pub(super) fn parts(status: &Status) -> Vec<String> {
+/// The figures of this moment, the most important ones first, with paths of at most `path_width` letters.
+pub(super) fn parts(status: &Status, path_width: usize) -> Vec<String> {
     let Status { came, lost, ring, lanes, .. } = status;
     let rate = ByteRate(came.bytes_per_second).bits();
     let missing = lost.all().max(lost.kernel_dropped);
     let lost = if missing == 0 { "none missing".into() } else { format!("{missing} MISSING") };
     let full = |slots: usize| 100 * slots / ring.slots.max(1);
-    let mut parts = failed_disks(lanes);
+    let mut parts = failed_disks(lanes, path_width);
     parts.extend([
         format!("{rate}, {} in {:.0} s", Bytes(came.bytes), status.seconds),
         lost,
@@ -101,6 +117,10 @@ mod tests {
         status.room_seconds = Some(83.9);
         let text = "DISK FAILED /b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %, at most 50 %; room for 83 s (1 GB)";
         assert_eq!(line(&status), text);
+        status.lanes[1].path = "/srv/recordings/of/the/station/b".into();
+        let text = "DISK FAILED .../of/the/station/b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %";
+        assert_eq!(fitting_line(&status, 80), text);
+        assert_eq!(fitting_line(&status, 200), line(&status), "a wide terminal shows all");
         assert_eq!(line(&Status::default()), "no packet yet");
         let status = Status {
             came: Came { packets: 1, ..Came::default() },

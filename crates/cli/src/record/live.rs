@@ -1,13 +1,13 @@
 //! The progress of a recording, on stderr: on a terminal a line that is rewritten every second, elsewhere a
 //! line every ten seconds.
 
-use nilometer_acquisition::Status;
+use nilometer_acquisition::{LaneStatus, Status};
 use nilometer_model::{Moment, Nanos};
 use nilometer_storage::Calendar;
 
 use super::{
     disks::failures,
-    figures::{line, silent},
+    figures::{fitting_line, line, silent},
     recording_screen::RecordingScreen,
 };
 use crate::{screen::Screen, status_line::StatusLine, tell};
@@ -83,8 +83,7 @@ impl Live {
             }
             self.line.clear();
             let time = Moment(Calendar::now().time).time_of_day();
-            let going_on = status.lanes.iter().filter(|lane| lane.state == "writing").count();
-            tell::note(format_args!("{time} {text}, {going_on} of {} go on", status.lanes.len()));
+            tell::note(format_args!("{time} {text}, {}", going_on(&status.lanes)));
             self.reported.push(text);
         }
     }
@@ -98,11 +97,10 @@ impl Live {
             screen.show(&status);
             return;
         }
-        let text = line(&status);
         if StatusLine::is_possible() {
-            self.line.rewrite(|width| text.chars().take(width).collect());
+            self.line.rewrite(|width| fitting_line(&status, width));
         } else {
-            tell::note(text);
+            tell::note(line(&status));
         }
     }
 
@@ -111,5 +109,32 @@ impl Live {
         self.screen = None;
         self.line.clear();
         self.report_failures(status);
+    }
+}
+
+/// `3 of 4 go on`: the directories that still take data.
+fn going_on(lanes: &[LaneStatus]) -> String {
+    let writing = lanes.iter().filter(|lane| lane.state == "writing").count();
+    match (writing, lanes.len()) {
+        (0, 1) => "and no other directory takes its place".into(),
+        (0, all) => format!("none of {all} goes on"),
+        (1, all) => format!("1 of {all} goes on"),
+        (some, all) => format!("{some} of {all} go on"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directories_that_go_on_are_counted_in_plain_words() {
+        let lane = |state| LaneStatus { state, ..LaneStatus::default() };
+        let told =
+            |states: &[&'static str]| going_on(&states.iter().map(|state| lane(state)).collect::<Vec<_>>());
+        assert_eq!(told(&["full"]), "and no other directory takes its place");
+        assert_eq!(told(&["full", "failed"]), "none of 2 goes on");
+        assert_eq!(told(&["full", "writing"]), "1 of 2 goes on");
+        assert_eq!(told(&["writing", "failed", "writing"]), "2 of 3 go on");
     }
 }

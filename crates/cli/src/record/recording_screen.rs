@@ -34,7 +34,7 @@ fn content(title: &str, status: &Status) -> ScreenContent {
     ScreenContent {
         title: title.into(),
         gauge: Some((share, format!("buffer {:.0} %, at most {most} %", 100.0 * share))),
-        figures: parts(status),
+        figures: parts(status, usize::MAX),
         is_alarm,
         curve: Some(("bytes a second".into(), rate)),
         list: status.lanes.iter().map(lane_line).collect(),

@@ -39,7 +39,7 @@ pub(super) struct Stream {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=64))]
     channels: Option<u64>,
     /// Let this many images wait for a receiver. A further image that is due is dropped, as a detector does
-    /// [default: those of 5 s, at most 1 GiB]
+    /// [default: the images of 5 s, at most 1 GiB]
     #[arg(long, value_name = "IMAGES", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     queue: Option<u64>,
     /// Wait for a slower receiver instead of dropping images: nothing is lost, and the receiver sets the rate

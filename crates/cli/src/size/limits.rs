@@ -43,7 +43,7 @@ pub(crate) struct Options {
     /// Links of a recorder over which instruments deliver [default: 1]
     #[arg(long, value_name = "NUMBER")]
     links: Option<u64>,
-    /// Processor cores of a recorder [default: of the record's machine, else of this one]
+    /// Processor cores of a recorder [default: the number of the record's machine, else of this one]
     #[arg(long, value_name = "NUMBER")]
     cores: Option<f64>,
     /// Processor cores that recording 1 GB/s of frames keeps busy, such as 0.2. Default: as measured with the
@@ -54,7 +54,7 @@ pub(crate) struct Options {
     /// machine, else of this one]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
-    /// Longest time in which the storage takes no data [default: as measured, else 1 s]
+    /// Longest time in which the storage takes no data [default: the measured one, else 1 s]
     #[arg(long, value_name = "TIME")]
     stall: Option<Nanos>,
 }

@@ -221,7 +221,10 @@ impl fmt::Display for Requirement {
             Requirement::Latency { share, most } => {
                 write!(f, "{} % of operations within {most}", percent(*share))
             }
-            Requirement::Cores { of, most } => write!(f, "at most {most} cores of {}", of.words()),
+            Requirement::Cores { of, most } => {
+                let cores = if (*most - 1.0).abs() < f64::EPSILON { "core" } else { "cores" };
+                write!(f, "at most {most} {cores} of {}", of.words())
+            }
             Requirement::SyncFlushes => f.write_str("the device flushes synced data"),
         }
     }

@@ -22,7 +22,7 @@ pub(super) fn offer(study: &Study<'_>, verdict: &AcceptanceVerdict) -> String {
 pub(super) struct AcceptedTarget<'a> {
     target: String,
     price: Option<&'a str>,
-    /// `PASS`, `FAIL` or `INVALID`.
+    /// `PASS`, `FAIL` or `NOT DECIDED`.
     answer: &'static str,
     criteria: Vec<FoundCriterion<'a>>,
 }

@@ -51,7 +51,7 @@ const fn class_of(answer: AcceptanceAnswer) -> &'static str {
     match answer {
         AcceptanceAnswer::Pass => "yes",
         AcceptanceAnswer::Fail => "no",
-        AcceptanceAnswer::Invalid => "maybe",
+        AcceptanceAnswer::NotDecided => "maybe",
     }
 }
 

@@ -17,7 +17,7 @@ fn of_target(study: &Study<'_>, verdict: &AcceptanceVerdict) -> Section {
     let tone = match verdict.answer() {
         AcceptanceAnswer::Pass => Tone::Good,
         AcceptanceAnswer::Fail => Tone::Bad,
-        AcceptanceAnswer::Invalid => Tone::Doubtful,
+        AcceptanceAnswer::NotDecided => Tone::Doubtful,
     };
     let mut criteria: Vec<_> = verdict.criteria.iter().collect();
     criteria.sort_by_key(|judged| Reverse(judged.answer));

@@ -113,7 +113,7 @@ pub(crate) fn ratio(name: &str, value: &MetadataValue) -> Result<TimeRatio, Seri
         _ => &[],
     };
     let [numerator, denominator] = parts else {
-        return Err(SeriesError::field(name, "[numerator, denominator] is wanted"));
+        return Err(SeriesError::field(name, "must be [numerator, denominator]"));
     };
     let ratio =
         TimeRatio { numerator: unsigned(name, numerator)?, denominator: unsigned(name, denominator)? };
@@ -126,7 +126,7 @@ pub(crate) fn ratio(name: &str, value: &MetadataValue) -> Result<TimeRatio, Seri
 pub(crate) fn text(name: &str, value: &MetadataValue) -> Result<String, SeriesError> {
     match value {
         MetadataValue::Text(text) => Ok(text.clone()),
-        _ => Err(SeriesError::field(name, "a text is wanted")),
+        _ => Err(SeriesError::field(name, "must be a text")),
     }
 }
 
@@ -162,13 +162,13 @@ pub(crate) fn unsigned(name: &str, value: &MetadataValue) -> Result<u64, SeriesE
         MetadataValue::Text(digits) => digits.parse().ok(),
         _ => None,
     };
-    number.ok_or_else(|| SeriesError::field(name, "a whole number from 0 is wanted"))
+    number.ok_or_else(|| SeriesError::field(name, "must be a whole number from 0"))
 }
 
 /// Reads an integer above 0.
 pub(crate) fn positive(name: &str, value: &MetadataValue) -> Result<u64, SeriesError> {
     match unsigned(name, value)? {
-        0 => Err(SeriesError::field(name, "a number above 0 is wanted")),
+        0 => Err(SeriesError::field(name, "must be a number above 0")),
         number => Ok(number),
     }
 }

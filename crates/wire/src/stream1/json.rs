@@ -23,7 +23,7 @@ pub(super) fn json(
     }
     match value_of(part.bytes).map_err(|error| wrong(error.to_string()))? {
         MetadataValue::Map(fields) => Ok(Fields::new(message, fields)),
-        _ => Err(wrong("an object is wanted".to_owned())),
+        _ => Err(wrong("it must be an object".to_owned())),
     }
 }
 

@@ -119,7 +119,7 @@ fn element_of_bits(field: &str, value: &MetadataValue) -> Result<ElementType, Se
         8 => Ok(ElementType::Uint8),
         16 => Ok(ElementType::Uint16),
         32 => Ok(ElementType::Uint32),
-        _ => Err(SeriesError::field(field, "8, 16 or 32 is wanted")),
+        _ => Err(SeriesError::field(field, "must be 8, 16 or 32")),
     }
 }
 
@@ -188,7 +188,7 @@ fn image(mut first: Fields, parts: &[MessageBytes<'_>]) -> Result<SeriesMessage,
 
 /// Returns rows and columns, which the message states in the other order.
 fn shape(value: &MetadataValue) -> Result<Vec<u64>, SeriesError> {
-    let wanted = || SeriesError::field("shape", "[columns, rows] is wanted");
+    let wanted = || SeriesError::field("shape", "must be [columns, rows]");
     let MetadataValue::List(list) = value else { return Err(wanted()) };
     let [MetadataValue::Integer(columns), MetadataValue::Integer(rows)] = &list[..] else {
         return Err(wanted());

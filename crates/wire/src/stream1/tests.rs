@@ -68,7 +68,7 @@ fn what_is_said_is_read() {
 fn what_is_missing_or_wrong_is_named() {
     let said = |parts: &[Vec<u8>]| read(parts).expect_err("it is refused").to_string();
     assert_eq!(said(&[]), "the message has no part 0");
-    assert_eq!(said(&[b"{\"htype\": 3}".to_vec()]), "htype: a text is wanted");
+    assert_eq!(said(&[b"{\"htype\": 3}".to_vec()]), "htype: must be a text");
     assert!(said(&[b"{\"htype\"".to_vec()]).starts_with("part 0: EOF while parsing"));
     assert!(said(&image(Packing::Plain, &[9; 11])).starts_with("shape: the pixels have 11 B"));
     let parts = image(Packing::Plain, &[9; 12]);

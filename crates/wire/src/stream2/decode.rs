@@ -92,7 +92,7 @@ fn channel_names(field: &str, value: &MetadataValue) -> Result<Vec<String>, Seri
     let wanted = || SeriesError::field(field, "names of channels are wanted, each once");
     let MetadataValue::List(list) = value else { return Err(wanted()) };
     if list.is_empty() || list.len() > CHANNELS_MAX {
-        return Err(SeriesError::field(field, format!("1 to {CHANNELS_MAX} are wanted")));
+        return Err(SeriesError::field(field, format!("must be 1 to {CHANNELS_MAX}")));
     }
     let mut names = Vec::new();
     for value in list {
@@ -128,10 +128,10 @@ fn image(mut fields: Fields) -> Result<SeriesMessage, SeriesError> {
 /// readable.
 fn channels(data: MetadataValue, unread: &mut Vec<SeriesError>) -> Result<Vec<ChannelData>, SeriesError> {
     let MetadataValue::Map(fields) = data else {
-        return Err(SeriesError::field("data", "a map from channels to arrays is wanted"));
+        return Err(SeriesError::field("data", "must be a map from channels to arrays"));
     };
     if fields.is_empty() || fields.len() > CHANNELS_MAX {
-        return Err(SeriesError::field("data", format!("1 to {CHANNELS_MAX} channels are wanted")));
+        return Err(SeriesError::field("data", format!("must have 1 to {CHANNELS_MAX} channels")));
     }
     let mut channels: Vec<ChannelData> = Vec::new();
     for MetadataField { name: channel, value } in fields {
@@ -143,7 +143,7 @@ fn channels(data: MetadataValue, unread: &mut Vec<SeriesError>) -> Result<Vec<Ch
             _ => {
                 unread.push(SeriesError::field(
                     "data",
-                    "an array of numbers is wanted (tag 40 of a typed array)",
+                    "must be an array of numbers (tag 40 of a typed array)",
                 ));
             }
         }

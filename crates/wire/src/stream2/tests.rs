@@ -135,7 +135,7 @@ fn what_is_missing_or_wrong_is_named() {
     message[at + 2] = 4;
     let Ok(SeriesMessage::Image(image)) = read(&message) else { panic!("one channel is whole") };
     let said_of_channel: Vec<String> = image.unread_channels.iter().map(ToString::to_string).collect();
-    assert_eq!(said_of_channel, ["data: an array of numbers is wanted (tag 40 of a typed array)"]);
+    assert_eq!(said_of_channel, ["data: must be an array of numbers (tag 40 of a typed array)"]);
     // Huge numbers are valid numbers.
     for length in ["\u{9b}", "\u{bb}"] {
         let mut message = vec![length.chars().map(|byte| byte as u8).next().expect("one")];

@@ -67,7 +67,7 @@ pub enum ZmtpError {
         at: usize,
     },
     /// The other end has an older version.
-    #[error("the other end speaks ZMTP {major}; 3.0 or later is wanted")]
+    #[error("the other end speaks ZMTP {major}; it must speak 3.0 or later")]
     Old {
         /// Major version of the other end.
         major: u8,
@@ -79,7 +79,7 @@ pub enum ZmtpError {
         mechanism: String,
     },
     /// The other end has the wrong socket type.
-    #[error("the other end is a socket of type {is:?}; {wanted} is wanted")]
+    #[error("the other end is a socket of type {is:?}; it must be {wanted}")]
     Socket {
         /// Type of the other end.
         is: String,

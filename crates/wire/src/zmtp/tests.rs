@@ -73,14 +73,14 @@ fn what_makes_a_connection_useless_is_said() {
     assert_eq!(said(b"GET / HTTP/1.1"), "the other end does not speak ZMTP (byte 0 of its greeting)");
     let mut old = greeting();
     old[10] = 1;
-    assert_eq!(said(&old[..11]), "the other end speaks ZMTP 1; 3.0 or later is wanted");
+    assert_eq!(said(&old[..11]), "the other end speaks ZMTP 1; it must speak 3.0 or later");
     let mut curve = greeting();
     curve[12..17].copy_from_slice(b"CURVE");
     assert_eq!(said(&curve), "the other end wants the mechanism \"CURVE\"; NULL is spoken here");
     let with = |frame: &[u8]| [&greeting()[..], frame].concat();
     assert_eq!(
         said(&with(&ready(ZmtpSocket::Pull))),
-        "the other end is a socket of type \"PULL\"; PUSH is wanted"
+        "the other end is a socket of type \"PULL\"; it must be PUSH"
     );
     assert_eq!(said(&with(b"\x04\x0c\x05ERROR\x05sorry")), "the other end refuses: \"sorry\"");
     assert_eq!(said(&with(b"\x04\x06\x05READY")), "a READY command without a Socket-Type");

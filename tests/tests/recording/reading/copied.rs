@@ -13,7 +13,7 @@ use nilometer_recording::{
     copy::{CopyError, CopySettings, copy},
     reader::{Recording, Trust},
 };
-use nilometer_tests::{Running, await_some, start};
+use nilometer_tests::{FileSystem, Running, await_some, may_mount, start};
 use rustix::process::Signal;
 
 use super::{LIMIT, about, frames_in, names, recorded, text};
@@ -111,6 +111,24 @@ fn a_copy_that_is_asked_to_end_goes_on_too_and_two_never_write_the_same() {
     let ended = running.end(LIMIT);
     assert!(ended.code == Some(1) && ended.stderr.contains("the same command goes on"), "{ended:?}");
     completed(&lanes[0], to.path());
+}
+
+#[test]
+fn a_full_disk_ends_a_copy_with_the_way_on_and_the_same_command_goes_on_after_it() {
+    if !may_mount() {
+        return;
+    }
+    let disk = temporary();
+    let lanes = recorded(&[disk.path()], FRAMES, &["--storing", "growing", "--checksums"]);
+    // All frames take 19 MB.
+    let small = FileSystem::tmpfs("size=8m");
+    let ended = about("copy", &lanes, &[&["--to", text(small.path())], &FAST[..]].concat());
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let hint = "that it has: make room there, then the same command goes on with it";
+    assert!(ended.stderr.contains("No space left") && ended.stderr.contains(hint), "{ended:?}");
+    small.resize(64);
+    let ended = completed(&lanes[0], small.path());
+    assert!(ended.stdout.contains("of it by an earlier copy"), "{ended:?}");
 }
 
 #[test]

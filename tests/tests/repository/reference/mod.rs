@@ -1,8 +1,10 @@
 //! The pages in `docs/reference`, made from the sources that the program itself uses: structs that read TOML files,
-//! calls that write metrics, the schema of records. A page that differs from its source fails a test.
+//! calls that write metrics, the schema of records. The program prints the page of commands itself. A page that
+//! differs from its source fails a test.
 
 mod environment;
 mod exit_codes;
+mod json;
 mod key_values;
 mod keys;
 mod markdown;
@@ -13,7 +15,7 @@ mod source_types;
 use std::fs;
 
 use keys::{KeyPage, key_page};
-use nilometer_tests::{assert_none, read, root};
+use nilometer_tests::{assert_none, read, root, run};
 
 /// A page of the reference.
 struct ReferencePage {
@@ -72,10 +74,12 @@ Lists of everything that you can write, read or set, each complete.
 | page | |
 |---|---|
 | [Commands by example](../commands.md) | The commands, each with a typical line. |
+| [Commands](commands.md) | All options of all commands, with their values and defaults. |
 | [Keys of a plan](../plan-keys.md) | The file for `nilometer evaluate --plan`. |
 | [Keys of an instrument](instrument-keys.md) | The file that describes a detector or a telescope. |
 | [Keys of a facility](facility-keys.md) | The file that names several instruments at one storage system. |
 | [Keys of the recorder's configuration](service-keys.md) | The file for `record --config` and `serve --config`. |
+| [JSON documents](json.md) | Keys of reports, comparisons and sizings for programs. |
 | [Metrics](metrics.md) | Names, types and labels of `GET /metrics`. |
 | [Requests of the service](openapi.json) | Requests, bodies and answers of the service over HTTP, in OpenAPI 3.1. |
 | [Tables of a record](record-schema.md) | The SQLite file in which a campaign keeps its results. |
@@ -85,13 +89,22 @@ Lists of everything that you can write, read or set, each complete.
 `nilometer COMMAND --help` lists the options of a command, with their defaults.
 ";
 
+/// The page of commands, as the program prints it.
+fn commands_page() -> String {
+    let ended = run(&["generate", "commands"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout
+}
+
 fn pages() -> Vec<ReferencePage> {
     vec![
         ReferencePage::made("README.md", README),
+        ReferencePage::made("commands.md", &commands_page()),
         ReferencePage::made("environment.md", &environment::page()),
         ReferencePage::made("exit-codes.md", &exit_codes::page()),
         ReferencePage::made("facility-keys.md", &key_page(&FACILITY)),
         ReferencePage::made("instrument-keys.md", &key_page(&INSTRUMENT)),
+        ReferencePage::made("json.md", &json::page()),
         ReferencePage::made("metrics.md", &metrics::page()),
         ReferencePage { file: "openapi.json", text: nilometer_service::openapi_document() },
         ReferencePage::made("record-schema.md", &record_schema::page()),

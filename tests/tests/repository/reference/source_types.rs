@@ -59,7 +59,7 @@ impl SourceTypes {
         types
     }
 
-    fn add(&mut self, path: &Path, text: &str) {
+    pub(super) fn add(&mut self, path: &Path, text: &str) {
         let file = syn::parse_file(text).expect("rustc reads it");
         for item in file.items {
             match item {

@@ -283,7 +283,7 @@ fn what_is_beyond_the_limits_or_broken_costs_itself() {
     // Others than those that send messages.
     for (bytes, fault) in [
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "does not speak ZMTP"),
-        ([&zmtp::greeting()[..], &zmtp::ready(zmtp::ZmtpSocket::Pull)].concat(), "PUSH is wanted"),
+        ([&zmtp::greeting()[..], &zmtp::ready(zmtp::ZmtpSocket::Pull)].concat(), "it must be PUSH"),
     ] {
         let mut stream = TcpStream::connect(address).expect("it is there");
         stream.write_all(&bytes).expect("it is taken");
