@@ -13,7 +13,8 @@ use crate::{
 /// Show each recording as one plain file, even while it grows. Runs until ctrl-C or SIGTERM
 #[derive(Debug, Args)]
 pub(crate) struct Mount {
-    /// The directories of recordings, or those above them. Mount joins all lanes that it finds there
+    /// The directories of recordings, or those above them. Mount joins all lanes that it finds there. Also
+    /// recordings of other programs, as for scan
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Mount on this empty directory
