@@ -34,7 +34,9 @@ fn stored(recording: &Recording, ForeignFacts { kind, files, .. }: &ForeignFacts
     let first = recording.foreign_files(0).first().map_or_else(String::new, |path| in_line(path.display()));
     match files {
         1 => format!("stored      {kind} without a journal: {first}"),
-        _ => format!("stored      {kind} without a journal: {files} files in {lanes} directories, first {first}"),
+        _ => format!(
+            "stored      {kind} without a journal: {files} files in {lanes} directories, first {first}"
+        ),
     }
 }
 
@@ -70,7 +72,10 @@ pub(crate) fn walked_lines(walked: &Walked, frame_size: u64, rate: Option<u64>) 
         lines.push("rate        not known: a gap at the end of a second can't be seen".into());
     }
     let fill = walked.first_fill.map(|first| {
-        format!("fill        {} frames replace missing ones, without a time: the first at byte {first}", walked.fill)
+        format!(
+            "fill        {} frames replace missing ones, without a time: the first at byte {first}",
+            walked.fill
+        )
     });
     lines.extend(fill);
     let odd = walked.first_other_sizes.iter().take(SHOWN);
@@ -80,7 +85,11 @@ pub(crate) fn walked_lines(walked: &Walked, frame_size: u64, rate: Option<u64>) 
     lines.extend(more(walked.strange, walked.first_strange.len(), "no frame"));
     lines.extend(walked.cut.as_ref().map(|cut| {
         let there = Bytes(cut.end - cut.start);
-        format!("cut         the last frame has {there} of {}: it begins at byte {}", Bytes(frame_size), cut.start)
+        format!(
+            "cut         the last frame has {there} of {}: it begins at byte {}",
+            Bytes(frame_size),
+            cut.start
+        )
     }));
     lines
 }
@@ -102,7 +111,11 @@ pub(crate) fn not_known() -> String {
 }
 
 /// The reasons why a recording without a journal is not whole. `missing_frames` are those in absent blocks.
-pub(crate) fn foreign_faults(facts: &ForeignFacts, missing_frames: u64, walked: Option<&Walked>) -> Vec<String> {
+pub(crate) fn foreign_faults(
+    facts: &ForeignFacts,
+    missing_frames: u64,
+    walked: Option<&Walked>,
+) -> Vec<String> {
     let mut faults = facts.faults.clone();
     let mut fault = |count: u64, text: &str| faults.extend((count > 0).then(|| format!("{count} {text}")));
     fault(missing_frames, "frames are in files or blocks that are not here");
@@ -117,16 +130,16 @@ pub(crate) fn foreign_faults(facts: &ForeignFacts, missing_frames: u64, walked: 
 
 /// The kind of a recording without a journal and the findings of opening it, as JSON. Null with a journal.
 pub(crate) fn foreign_value(recording: &Recording) -> Value {
-    let Some(ForeignFacts { kind, files, faults, notes, .. }) = recording.foreign() else { return Value::Null };
+    let Some(ForeignFacts { kind, files, faults, notes, .. }) = recording.foreign() else {
+        return Value::Null;
+    };
     json!({ "kind": kind.name(), "files": files, "faults": faults, "notes": notes })
 }
 
 /// The findings of a walk over all headers, as JSON.
 pub(crate) fn walked_value(walked: &Walked) -> Value {
     let odd = |(at, size): &(u64, u64)| json!({ "offset": at, "bytes": size });
-    let strange = |run: &StrangeBytes| {
-        json!({ "offset": run.range.start, "bytes": run.range.end - run.range.start, "zero": run.is_zero })
-    };
+    let strange = |run: &StrangeBytes| json!({ "offset": run.range.start, "bytes": run.range.end - run.range.start, "zero": run.is_zero });
     json!({
         "frames": walked.frames, "invalid": walked.continuity.invalid, "jumps": walked.continuity.jumps,
         "fill_frames": walked.fill, "other_sizes": walked.other_sizes, "strange_runs": walked.strange,

@@ -111,7 +111,7 @@ fn read_of(walked: &Walked) -> Read {
 #[derive(Debug)]
 struct ScannedRecording {
     scan: Scanned,
-    /// Those from all headers, if it has no journal and the user wants all read.
+    /// The findings from all headers, if it has no journal and the user wants all read.
     walked: Option<Walked>,
 }
 
@@ -187,7 +187,12 @@ fn text(whole: &RecordingView, scanned: &ScannedRecording) -> String {
     let foreign = whole.recording(foreign_lines);
     let is_foreign = !foreign.is_empty();
     lines.extend(if is_foreign { foreign } else { vec![lanes(whole)] });
-    lines.push(format!("frames      {} of {}, {} in all", scan.frames, Bytes(whole.frame_size()), Bytes(scan.bytes)));
+    lines.push(format!(
+        "frames      {} of {}, {} in all",
+        scan.frames,
+        Bytes(whole.frame_size()),
+        Bytes(scan.bytes)
+    ));
     lines.extend(times(scan));
     lines.push(match is_foreign {
         true => format!("missing     {}", foreign_missing(scan.missing_frames, walked.as_ref())),

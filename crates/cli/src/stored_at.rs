@@ -74,7 +74,10 @@ impl StoredAt {
         trust: Trust,
     ) -> Result<(Box<dyn ExactSizeIterator<Item = Recording>>, Unreadable), OpenError> {
         if self.are_files() {
-            let each = foreign_sources(&self.directories)?.iter().map(ForeignSource::open).collect::<Result<Vec<_>, _>>()?;
+            let each = foreign_sources(&self.directories)?
+                .iter()
+                .map(ForeignSource::open)
+                .collect::<Result<Vec<_>, _>>()?;
             return Ok((Box::new(each.into_iter()), Unreadable::new()));
         }
         match self.open(trust) {

@@ -65,7 +65,9 @@ pub(crate) fn refuse_parts(paths: &[PathBuf]) -> anyhow::Result<()> {
 fn is_of_lane(file: &Path, journal: &str) -> bool {
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return false };
     let Some((recording, lane)) = journal.rsplit_once('.') else { return false };
-    let Some(rest) = name.strip_prefix(recording).and_then(|rest| rest.strip_prefix('.')) else { return false };
+    let Some(rest) = name.strip_prefix(recording).and_then(|rest| rest.strip_prefix('.')) else {
+        return false;
+    };
     let is_number = |text: &str| text.len() == 8 && text.bytes().all(|digit| digit.is_ascii_digit());
     rest.strip_prefix(lane).is_some_and(|suffix| suffix.starts_with('.')) || is_number(rest)
 }
@@ -216,7 +218,8 @@ fn journal_beside(path: &Path) -> Option<PathBuf> {
 /// The journals in the directory of a file, as `NAME.LANE`.
 fn journals_beside(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory_of(path)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-    let names = entries.unwrap_or_default().into_iter().filter_map(|entry| entry.file_name().into_string().ok());
+    let names =
+        entries.unwrap_or_default().into_iter().filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| Some(name.strip_suffix(".journal")?.to_owned())).collect()
 }
 

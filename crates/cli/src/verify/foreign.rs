@@ -35,9 +35,8 @@ impl ForeignVerified {
         let walked = read_through(&whole, |done| share.tell(Bytes(done)));
         share.clear();
         let facts = whole.recording(|recording| recording.foreign().cloned());
-        let mut faults = facts.map_or_else(Vec::new, |facts| {
-            foreign_faults(&facts, scan.missing_frames, walked.as_ref())
-        });
+        let mut faults =
+            facts.map_or_else(Vec::new, |facts| foreign_faults(&facts, scan.missing_frames, walked.as_ref()));
         let unread = whole.faults();
         faults.extend(unread.first.map(|why| format!("{} reads failed: {why}", unread.count)));
         if scan.bytes == 0 {
@@ -59,7 +58,11 @@ impl ForeignVerified {
         let mut lines = vec![format!("recording   {}, {}", in_line(whole.name()), whole.format().name())];
         lines.extend(whole.recording(foreign_lines));
         let unread = whole.faults();
-        let readable = if unread.count == 0 { "all of it can be read".into() } else { format!("{} reads failed", unread.count) };
+        let readable = if unread.count == 0 {
+            "all of it can be read".into()
+        } else {
+            format!("{} reads failed", unread.count)
+        };
         lines.push(format!(
             "frames      {} of {}, {} in all: {readable}; there are no checksums to compare them with",
             scan.frames,

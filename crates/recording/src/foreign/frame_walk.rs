@@ -39,7 +39,7 @@ pub struct StrangeBytes {
 pub struct Walked {
     /// Time and threads of the frames with a header of the stream.
     pub continuity: Continuity,
-    /// Number of frames with a header of the stream.
+    /// Number of whole frames with a header of the stream.
     pub frames: u64,
     /// Number of frames by which a recorder replaced missing ones without their times.
     pub fill: u64,
@@ -75,6 +75,8 @@ pub(super) struct FrameWalk {
     /// Bytes left of the current frame, and its range.
     left: u64,
     current: Range<u64>,
+    /// True if the current frame has a header of the stream.
+    is_counted: bool,
     /// The run of bytes that are no frame, if it goes on.
     lost: Option<StrangeBytes>,
     walked: Walked,
@@ -99,6 +101,7 @@ impl FrameWalk {
             head: Vec::new(),
             left: 0,
             current: 0..0,
+            is_counted: false,
             lost: None,
             walked: Walked { continuity: Continuity::new(frames_per_second), ..Walked::default() },
         }
@@ -191,10 +194,12 @@ impl FrameWalk {
         self.at += length;
         self.left = frames * self.frame_size - behind + self.left.saturating_sub(length);
         self.current = self.at..self.at + self.left;
+        self.is_counted = false;
     }
 
     /// Ends the walk at the end of the stream.
     pub(super) fn end(mut self) -> Walked {
+        self.end_short_frames();
         if let Some(run) = &mut self.lost {
             // No header follows any more.
             run.is_zero &= self.head.iter().all(|byte| *byte == 0);
@@ -203,8 +208,20 @@ impl FrameWalk {
             self.walked.cut = Some(self.at - self.head.len() as u64..self.at);
         } else if self.left > 0 {
             self.walked.cut = Some(self.current.start..self.at);
+            self.walked.frames -= u64::from(self.is_counted);
         }
         self.walked
+    }
+
+    /// Counts the last frames, if they are shorter than the bytes kept for a header.
+    fn end_short_frames(&mut self) {
+        while self.lost.is_none() && self.left == 0 && self.head.len() as u64 >= self.frame_size {
+            let found = self.header(&self.head);
+            if matches!(found, Header::Strange) {
+                return;
+            }
+            self.frame(self.at - self.head.len() as u64, &found);
+        }
     }
 
     /// Decides by a whole header what begins here.
@@ -249,8 +266,9 @@ impl FrameWalk {
             }
         }
         self.current = begin..begin + size;
+        self.is_counted = matches!(found, Header::Frame(_));
         // A frame may be shorter than the bytes kept for its header.
-        let known = (HEAD as u64).min(size);
+        let known = (self.head.len() as u64).min(size);
         self.left = size - known;
         self.head.drain(..known as usize);
     }
@@ -262,7 +280,7 @@ impl FrameWalk {
         let length = range.end - range.start;
         self.walked.strange += 1;
         self.walked.strange_bytes += length;
-        // As many frames as fit may have been there.
+        // Frames may have been there, at most as many as fit.
         self.walked.continuity.left_out(length / self.frame_size);
         if self.walked.first_strange.len() < LISTED_MAX {
             self.walked.first_strange.push(StrangeBytes { range, is_zero });
@@ -288,33 +306,32 @@ impl FrameWalk {
         let stamp = self.stamps.read(head, self.frame_size);
         match stamp {
             // The reference recorder replaces missing frames by ones without a time, a thread and a station.
-            Some(_) if is_timeless(&header) && self.last.is_some_and(|last| !is_timeless(&last)) => Header::Fill,
+            Some(_) if is_timeless(&header) && self.last.is_some_and(|last| !is_timeless(&last)) => {
+                Header::Fill
+            }
             Some(stamp) if self.is_of_stream(&header) => Header::Frame(stamp),
             None if self.lost.is_none() && self.is_other(&header) => Header::OtherSize(header.length as u64),
             _ => Header::Strange,
         }
     }
 
-    /// Returns true if the fields that no frame of a stream changes agree with the last frame.
+    /// Returns true if a frame of the right length belongs to the stream. Behind bytes that are no frame, its
+    /// time must be near.
     fn is_of_stream(&self, header: &VdifHeader) -> bool {
-        let Some(last) = self.last else { return true };
-        let is_alike = |header: &VdifHeader| (header.epoch, header.version, header.extended.is_some());
-        let near = self.lost.is_none() || last.second.abs_diff(header.second) <= DAY;
-        // An invalid frame may have any time.
-        header.invalid && self.lost.is_none() || is_alike(header) == is_alike(&last) && near
+        let Some(last) = self.last.filter(|_| self.lost.is_some()) else { return true };
+        let is_alike = header.version == last.version && header.extended.is_some() == last.extended.is_some();
+        is_alike && header.elapsed().abs_diff(last.elapsed()) <= DAY
     }
 
     /// Returns true if the header is that of a frame of another size, recorded at the same time.
     fn is_other(&self, header: &VdifHeader) -> bool {
-        let is_near = |last: VdifHeader| {
-            last.epoch == header.epoch && last.second.abs_diff(header.second) <= 1
-        };
+        let is_near = |last: VdifHeader| header.elapsed().abs_diff(last.elapsed()) <= 1;
         header.length > header.size() && header.version <= 1 && self.last.is_some_and(is_near)
     }
 }
 
 /// Longest time that bytes without frames may take in a stream, in seconds.
-const DAY: u32 = 86_400;
+const DAY: u64 = 86_400;
 
 fn is_timeless(header: &VdifHeader) -> bool {
     let VdifHeader { second, frame, thread, station, .. } = *header;
@@ -375,8 +392,15 @@ mod tests {
         bytes.extend(frame(7));
         bytes.extend(0x1122_3344_u32.to_le_bytes().repeat(SIZE / 4));
         let mut timeless = frame(9);
-        VdifHeader { second: 0, frame: 0, epoch: 0, thread: 0, station: 0, ..VdifHeader::parse(&timeless).expect("whole") }
-            .write(&mut timeless);
+        VdifHeader {
+            second: 0,
+            frame: 0,
+            epoch: 0,
+            thread: 0,
+            station: 0,
+            ..VdifHeader::parse(&timeless).expect("whole")
+        }
+        .write(&mut timeless);
         bytes.extend(timeless);
         bytes.extend(frame(10));
         bytes.extend(&frame(11)[..100]);
@@ -388,7 +412,7 @@ mod tests {
             StrangeBytes { range: 5 * size + 501..7 * size + 501, is_zero: true },
         ];
         assert_eq!(walked.first_strange, strange);
-        assert_eq!((walked.frames, walked.fill, walked.first_fill), (6, 2, Some(8 * size + 501)));
+        assert_eq!((walked.frames, walked.fill, walked.first_fill), (7, 2, Some(8 * size + 501)));
         assert_eq!(walked.continuity.jumps, 0, "the bytes explain the gaps");
         assert_eq!(walked.cut, Some(11 * size + 501..11 * size + 601));
     }
@@ -411,6 +435,13 @@ mod tests {
         let walked = walk.end();
         assert_eq!((walked.frames, walked.continuity.jumps, walked.strange), (6, 0, 0));
         assert_eq!(walked.absent_bytes, 3 * SIZE as u64 - 30);
+    }
+
+    #[test]
+    fn frames_shorter_than_a_header_that_is_kept_are_counted_to_the_last() {
+        let bytes: Vec<u8> = (0..7).flat_map(|number| vdif_frame(number, 0, 24, true)).collect();
+        let walked = walk(Stamps::Vdif, 24, &bytes, 10);
+        assert_eq!((walked.frames, walked.cut), (7, None));
     }
 
     #[test]

@@ -42,7 +42,8 @@ pub(super) fn block_size(frame: u64, chunk: u64) -> u64 {
         return most * frame;
     }
     let frames = chunk / frame;
-    let is_share = |count: &u64| frames.is_multiple_of(*count) && (count * frame >= BLOCK_MIN || *count == frames);
+    let is_share =
+        |count: &u64| frames.is_multiple_of(*count) && (count * frame >= BLOCK_MIN || *count == frames);
     match (1..=most).rev().find(is_share) {
         Some(count) => count * frame,
         None if chunk <= CHUNK_MAX => chunk,

@@ -68,10 +68,12 @@ impl FileBlocks {
         let mut header = [0; BLOCK_HEADER];
         let there = read_up_to(file, &mut header, at)?;
         let [number, size] = words::<2>(&header);
-        let is_header = there == BLOCK_HEADER && number <= i32::MAX as u32 && size > BLOCK_HEADER as u32 && size <= most;
+        let is_header =
+            there == BLOCK_HEADER && number <= i32::MAX as u32 && size > BLOCK_HEADER as u32 && size <= most;
         if !is_header {
             let left = Bytes(length - at);
-            self.fault = Some(format!("no header of a block is at byte {at}: {left} from there on are not read"));
+            self.fault =
+                Some(format!("no header of a block is at byte {at}: {left} from there on are not read"));
             return Ok(length);
         }
         let begin = at + BLOCK_HEADER as u64;
@@ -120,7 +122,8 @@ pub(super) fn open(name: &str, files: &[PathBuf]) -> io::Result<Recording> {
     let notes = shape.map_or_else(|| vec![NOT_RECOGNIZED.into()], |shape| notes_of(&shape, 0));
     let (mut blocks, each) = joined(shape, sources);
     let twice = each.into_iter().filter(|block| !blocks.add(*block)).count();
-    faults.extend((twice > 0).then(|| format!("{twice} blocks are there twice: the first one of each counts")));
+    faults
+        .extend((twice > 0).then(|| format!("{twice} blocks are there twice: the first one of each counts")));
     let files = files.len() as u64;
     let facts = ForeignFacts { kind: ForeignKind::Mark6, files, in_step: true, faults, notes };
     Ok(blocks.recording(name, near, Arc::new(MountedDirectories), facts))
@@ -187,7 +190,10 @@ mod tests {
     #[test]
     fn blocks_are_found_by_their_headers() {
         let found = read(file(&[(3, &[1; 100]), (1, &[2; 50]), (7, &[3; 100])]));
-        assert_eq!(found, FileBlocks { blocks: vec![(3, 28, 100), (1, 136, 50), (7, 194, 100)], fault: None });
+        assert_eq!(
+            found,
+            FileBlocks { blocks: vec![(3, 28, 100), (1, 136, 50), (7, 194, 100)], fault: None }
+        );
     }
 
     #[test]

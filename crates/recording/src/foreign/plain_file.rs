@@ -63,10 +63,13 @@ pub(super) fn of_bytes(
 pub(super) fn notes_of(shape: &StreamShape, begin: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if begin > 0 {
-        notes.push(format!("the first frame begins at byte {begin}: {} before it are left out", Bytes(begin)));
+        notes
+            .push(format!("the first frame begins at byte {begin}: {} before it are left out", Bytes(begin)));
     }
     if shape.format == Format::Mark5b {
-        notes.push("Mark5B counts days up to 1000: the times are those nearest to the time of the file".into());
+        notes.push(
+            "Mark5B counts days up to 1000: the times are those nearest to the time of the file".into(),
+        );
     }
     notes
 }

@@ -36,7 +36,7 @@ const SEARCHED: usize = 1 << 20;
 /// The port of VLBI recorders.
 const PORT: u16 = 46_227;
 /// Longest distance in seconds between two frames that follow each other at the beginning.
-const SECONDS_APART: u32 = 1;
+const SECONDS_APART: u64 = 1;
 
 impl StreamShape {
     /// Looks for the first frame from offset `from` on. Returns the shape and the offset of that frame.
@@ -76,7 +76,7 @@ impl StreamShape {
         }
         Ok(match self.header {
             None => is_mark5b(head) || is_first && is_fill(head),
-            Some(first) => VdifHeader::parse(head).is_some_and(|second| first.goes_on(&second)),
+            Some(first) => VdifHeader::parse(head).is_some_and(|second| goes_on(&first, &second)),
         })
     }
 
@@ -128,18 +128,10 @@ impl StreamShape {
     }
 }
 
-/// Two headers of one stream, one after the other.
-trait GoesOn {
-    fn goes_on(&self, next: &Self) -> bool;
-}
-
-impl GoesOn for VdifHeader {
-    fn goes_on(&self, next: &Self) -> bool {
-        let apart = self.second.abs_diff(next.second);
-        let is_alike = self.length == next.length && self.bits == next.bits;
-        let is_near = self.epoch == next.epoch && apart <= SECONDS_APART;
-        next.length > next.size() && is_near && (is_alike || self.extended.is_some() == next.extended.is_some())
-    }
+/// Returns true if two headers may be those of frames that follow each other. They may have another length.
+fn goes_on(first: &VdifHeader, next: &VdifHeader) -> bool {
+    let is_alike = first.extended.is_some() == next.extended.is_some() && first.version == next.version;
+    is_alike && next.length > next.size() && first.elapsed().abs_diff(next.elapsed()) <= SECONDS_APART
 }
 
 /// Returns true if these bytes may be a VDIF header: a frame has samples, and version and epoch are plausible.
@@ -192,7 +184,11 @@ mod tests {
         let frames = |count: u64| (0..count).flat_map(|number| vdif_frame(number, 0, 1032, false));
         assert_eq!(found(frames(1).collect()), Some((Format::Vdif, 1032, 0)), "one frame alone");
         assert_eq!(found(frames(3).collect()), Some((Format::Vdif, 1032, 0)));
-        assert_eq!(found(frames(9).skip(700).collect()), Some((Format::Vdif, 1032, 332)), "begins in a frame");
+        assert_eq!(
+            found(frames(9).skip(700).collect()),
+            Some((Format::Vdif, 1032, 332)),
+            "begins in a frame"
+        );
         let legacy: Vec<u8> = (0..3).flat_map(|number| vdif_frame(number, 5, 1016, true)).collect();
         assert_eq!(found(legacy), Some((Format::Vdif, 1016, 0)));
         let mark5b: Vec<u8> = (0..3).flat_map(mark5b_frame).collect();
@@ -201,8 +197,26 @@ mod tests {
     }
 
     #[test]
+    fn no_bytes_break_the_search() {
+        let corpus = vec![
+            (0..3).flat_map(|number| vdif_frame(number, 1, 72, false)).collect(),
+            (0..3).flat_map(|number| vdif_frame(number, 1, 40, true)).collect(),
+            mark5b_frame(0),
+        ];
+        nilometer_fuzz::fuzz("search for frames", corpus, |bytes| {
+            let length = bytes.len() as u64;
+            let found = StreamShape::find(&InMemory(bytes.to_vec()), 0).expect("memory can be read");
+            if let Some((shape, at)) = found {
+                assert!(at < length && shape.frame_size > 0);
+                assert_eq!(shape.stream(0).frame_size() as u64, shape.frame_size);
+            }
+        });
+    }
+
+    #[test]
     fn other_bytes_are_not_taken_for_frames() {
-        for bytes in [vec![], vec![0; 50_000], vec![0xff; 50_000], FILL.repeat(20_000), b"text ".repeat(9000)] {
+        for bytes in [vec![], vec![0; 50_000], vec![0xff; 50_000], FILL.repeat(20_000), b"text ".repeat(9000)]
+        {
             assert_eq!(found(bytes), None);
         }
         let frame = vdif_frame(0, 0, 1032, false);

@@ -70,7 +70,9 @@ impl ForeignSource {
     pub fn first_file(&self) -> PathBuf {
         match self {
             ForeignSource::File(path) | ForeignSource::Capture(path) => path.clone(),
-            ForeignSource::Chunks { chunks, .. } => chunks.first().map_or_else(PathBuf::new, |(_, path)| path.clone()),
+            ForeignSource::Chunks { chunks, .. } => {
+                chunks.first().map_or_else(PathBuf::new, |(_, path)| path.clone())
+            }
             ForeignSource::Mark6 { files, .. } => files.first().cloned().unwrap_or_default(),
         }
     }
@@ -86,6 +88,10 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> OpenError + '_ {
 
 fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// Returns true if a file is a recording without a journal by itself, or a part of one.
@@ -157,8 +163,7 @@ impl FoundFiles {
         }
         match kind_of(path).map_err(at(named))? {
             Some(FileContent::Mark6) => {
-                let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-                self.mark6.entry(name).or_default().push(path.clone());
+                self.mark6.entry(file_name(path)).or_default().push(path.clone());
             }
             Some(FileContent::Capture) => self.alone.push(ForeignSource::Capture(path.clone())),
             Some(FileContent::Frames) | None => self.alone.push(ForeignSource::File(path.clone())),
@@ -174,16 +179,16 @@ impl FoundFiles {
                 if !journals.contains(name) {
                     self.chunks.entry(name.to_owned()).or_default().push((number, path));
                 }
-            } else if kind_of_magic(&path) {
-                let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-                self.mark6.entry(name).or_default().push(path);
+            } else if journals.is_empty() && is_mark6(&path) {
+                self.mark6.entry(file_name(&path)).or_default().push(path);
             }
         }
         for below in directories {
             let Ok(Listed { journals, files, .. }) = Listed::of(&below) else { continue };
             for path in files {
                 // Chunks of other names do not belong to the recording of the directory's name.
-                let found = chunk_of(&path).filter(|(name, _)| below.ends_with(name) && !journals.contains(*name));
+                let found =
+                    chunk_of(&path).filter(|(name, _)| below.ends_with(name) && !journals.contains(*name));
                 if let Some((name, number)) = found {
                     self.chunks.entry(name.to_owned()).or_default().push((number, path));
                 }
@@ -205,7 +210,7 @@ impl FoundFiles {
 }
 
 /// Returns true if a file begins as a Mark 6 file.
-fn kind_of_magic(path: &Path) -> bool {
+fn is_mark6(path: &Path) -> bool {
     let read = recording_file::open(path).and_then(|opened| {
         let mut magic = [0; 4];
         super::shape::read_up_to(&opened.file, &mut magic, 0).map(|_| magic)
@@ -227,13 +232,15 @@ impl Listed {
         let mut listed = Listed::default();
         recording_file::each_name(directory, |name, kind| {
             let path = directory.join(name);
-            if let Some((name, _)) = name.strip_suffix(".journal").and_then(|name| name.rsplit_once('.')) {
-                listed.journals.insert(name.to_owned());
-            } else if name == "." || name == ".." {
-            } else if kind == FileType::Directory || kind == FileType::Unknown && path.is_dir() {
-                listed.directories.push(path);
-            } else if kind == FileType::RegularFile || kind == FileType::Unknown {
-                listed.files.push(path);
+            let journal = name.strip_suffix(".journal").and_then(|name| name.rsplit_once('.'));
+            listed.journals.extend(journal.map(|(name, _)| name.to_owned()));
+            let is_here = name == "." || name == "..";
+            // Some file systems don't report the type of an entry.
+            match kind {
+                FileType::Directory if !is_here => listed.directories.push(path),
+                FileType::Unknown if !is_here && path.is_dir() => listed.directories.push(path),
+                FileType::RegularFile | FileType::Unknown if journal.is_none() => listed.files.push(path),
+                _ => {}
             }
         })?;
         listed.files.sort();
@@ -249,7 +256,8 @@ const DIGITS: usize = 8;
 fn chunk_of(path: &Path) -> Option<(&str, u32)> {
     let (name, digits) = path.file_name()?.to_str()?.rsplit_once('.')?;
     let is_number = digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());
-    if !is_number || name.is_empty() {
+    // Other names are pieces of a journal, or files of a recorder that counts them in another way.
+    if !is_number || name.is_empty() || name.contains('.') {
         return None;
     }
     Some((name, digits.parse().ok()?))
@@ -291,8 +299,19 @@ mod tests {
 
     #[test]
     fn chunks_are_known_by_eight_digits() {
-        assert_eq!(chunk_of(Path::new("/d/exp_st_no0001/exp_st_no0001.00000012")), Some(("exp_st_no0001", 12)));
-        for other in ["/d/a.0000012", "/d/a.000000123", "/d/.00000000", "/d/a.0000000x", "/d/a.+0000001", "/"] {
+        assert_eq!(
+            chunk_of(Path::new("/d/exp_st_no0001/exp_st_no0001.00000012")),
+            Some(("exp_st_no0001", 12))
+        );
+        for other in [
+            "/d/a.0.journal.00000001",
+            "/d/a.0000012",
+            "/d/a.000000123",
+            "/d/.00000000",
+            "/d/a.0000000x",
+            "/d/a.+0000001",
+            "/",
+        ] {
             assert_eq!(chunk_of(Path::new(other)), None, "{other}");
         }
     }

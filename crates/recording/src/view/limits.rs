@@ -159,7 +159,9 @@ impl RecordingView {
             PartLimit::Time(time) => self.frame_at_time(limit, time),
             PartLimit::After(wait) => match self.first_time() {
                 Some(first) => self.frame_at_time(limit, Moment(first.0 + wait)),
-                None if self.recording(|recording| recording.foreign().is_some()) => Err(self.no_times(limit)),
+                None if self.recording(|recording| recording.foreign().is_some()) => {
+                    Err(self.no_times(limit))
+                }
                 None => self.frame_due(limit, wait),
             },
             PartLimit::Frame(number) => self.frame_of_number(limit, number),

@@ -13,7 +13,10 @@ fn frames_in_captured_packets_are_a_recording() {
         station.write(&[kind, "all.vdif", &FRAME.to_string(), prefix, "captured"]);
         assert_read_by_all(std::slice::from_ref(&capture), "captured.vdif", &bytes, &station);
         let scanned = json("scan", &[capture], &[]);
-        assert_eq!((&scanned["without_journal"]["kind"], &scanned["frames"]), (&"capture".into(), &600.into()));
+        assert_eq!(
+            (&scanned["without_journal"]["kind"], &scanned["frames"]),
+            (&"capture".into(), &600.into())
+        );
     }
     fs::remove_file(path).expect("it is ours");
 }
@@ -36,6 +39,9 @@ fn a_capture_that_ends_in_a_packet_says_so() {
     let bytes = fs::read(&path).expect("it was written");
     fs::write(&path, &bytes[..bytes.len() - 10]).expect("space");
     let verified = about("verify", &[&path], &[]);
-    assert!(verified.code == Some(1) && verified.stdout.contains("the capture ends in a packet"), "{verified:?}");
+    assert!(
+        verified.code == Some(1) && verified.stdout.contains("the capture ends in a packet"),
+        "{verified:?}"
+    );
     assert!(verified.stdout.contains("frames      49 of"), "{verified:?}");
 }

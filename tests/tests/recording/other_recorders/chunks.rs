@@ -27,7 +27,10 @@ fn chunks_on_several_disks_are_one_recording() {
     let directories = disks.each_ref().map(|disk| disk.join("exp_ef_no0001"));
     let scanned = json("scan", &directories, &["--all"]);
     assert_eq!((&scanned["name"], &scanned["frames"]), (&"exp_ef_no0001".into(), &1000.into()));
-    assert_eq!((&scanned["without_journal"]["kind"], &scanned["without_journal"]["files"]), (&"vbs".into(), &15.into()));
+    assert_eq!(
+        (&scanned["without_journal"]["kind"], &scanned["without_journal"]["files"]),
+        (&"vbs".into(), &15.into())
+    );
     assert_eq!(scanned["frames_per_second"], 50);
 }
 
@@ -41,10 +44,16 @@ fn a_missing_chunk_is_named_and_filled_with_frames_of_its_time() {
     assert_eq!(verified.code, Some(1), "{verified:?}");
     assert!(verified.stdout.contains("fault       chunk 4 is not here"), "{verified:?}");
     assert!(verified.stdout.contains("70 frames are in files or blocks that are not here"), "{verified:?}");
-    assert!(verified.stdout.contains("gaps by numbering: none"), "the missing chunk explains the gap: {verified:?}");
+    assert!(
+        verified.stdout.contains("gaps by numbering: none"),
+        "the missing chunk explains the gap: {verified:?}"
+    );
     let copy = station.path("copy");
     let exported = about("export", &disks, &["--to", text(&copy)]);
-    assert!(exported.code == Some(0) && exported.stdout.contains("are not here and are marked as invalid"), "{exported:?}");
+    assert!(
+        exported.code == Some(0) && exported.stdout.contains("are not here and are marked as invalid"),
+        "{exported:?}"
+    );
     let copy = fs::read(copy).expect("it was written");
     assert_eq!(copy.len(), bytes.len());
     for (number, (frame, sent)) in copy.chunks(FRAME).zip(bytes.chunks(FRAME)).enumerate() {

@@ -27,5 +27,8 @@ fn blocks_on_several_disks_are_one_recording() {
     let cut = fs::metadata(&files[2]).expect("it is there").len() - 100;
     fs::File::options().write(true).open(&files[2]).and_then(|file| file.set_len(cut)).expect("it is ours");
     let verified = about("verify", &disks, &[]);
-    assert!(verified.code == Some(1) && verified.stdout.contains("is cut: 100 B of it are not there"), "{verified:?}");
+    assert!(
+        verified.code == Some(1) && verified.stdout.contains("is cut: 100 B of it are not there"),
+        "{verified:?}"
+    );
 }

@@ -48,7 +48,8 @@ impl Station {
     fn write(&self, arguments: &[&str]) {
         let script = root().join("tests/tests/recording/other_recorders/written.py");
         let mut python = python(&["struct"]).expect("Python is there, as the other tests need it");
-        let output = python.arg(script).args(arguments).current_dir(self.0.path()).output().expect("it can be run");
+        let output =
+            python.arg(script).args(arguments).current_dir(self.0.path()).output().expect("it can be run");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
@@ -76,7 +77,8 @@ fn text(path: &Path) -> &str {
 /// The only element that a command prints as JSON.
 fn json(command: &str, paths: &[PathBuf], more: &[&str]) -> serde_json::Value {
     let ended = about(command, paths, &[&["--json"], more].concat());
-    let mut list: Vec<serde_json::Value> = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
+    let mut list: Vec<serde_json::Value> =
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
     assert_eq!(list.len(), 1, "{ended:?}");
     list.swap_remove(0)
 }
@@ -86,10 +88,16 @@ fn assert_read_by_all(paths: &[PathBuf], name: &str, bytes: &[u8], station: &Sta
     let scan = about("scan", paths, &["--all"]);
     assert_eq!(scan.code, Some(0), "{scan:?}");
     assert!(scan.stdout.contains("missing     gaps by numbering: none"), "{scan:?}");
-    assert!(scan.stdout.contains("without a journal") && !scan.stdout.contains("missing     none"), "{scan:?}");
+    assert!(
+        scan.stdout.contains("without a journal") && !scan.stdout.contains("missing     none"),
+        "{scan:?}"
+    );
     let verified = about("verify", paths, &[]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
-    assert!(verified.stdout.contains("all of it can be read") && verified.stdout.contains("not known "), "{verified:?}");
+    assert!(
+        verified.stdout.contains("all of it can be read") && verified.stdout.contains("not known "),
+        "{verified:?}"
+    );
     let copy = station.path("copy.of");
     let exported = about("export", paths, &["--to", text(&copy), "--verify"]);
     assert_eq!(exported.code, Some(0), "{exported:?}");

@@ -7,9 +7,11 @@ use super::{FRAME, Station, about, assert_read_by_all, json, over_tcp, text};
 #[test]
 fn a_file_of_frames_is_read_by_all_commands() {
     let station = Station::new();
-    for (frames, more, header) in
-        [("1000", &["1"][..], "EDV 0"), ("600", &["4"], "threads 0 1 2 3"), ("500", &["1", "legacy"], "legacy header")]
-    {
+    for (frames, more, header) in [
+        ("1000", &["1"][..], "EDV 0"),
+        ("600", &["4"], "threads 0 1 2 3"),
+        ("500", &["1", "legacy"], "legacy header"),
+    ] {
         let (path, bytes) = station.vdif(frames, more);
         let scan = about("scan", &[&path], &[]);
         assert!(scan.code == Some(0) && scan.stdout.contains(header), "{scan:?}");
@@ -53,8 +55,12 @@ fn a_part_is_taken_by_time_and_by_number() {
         assert_eq!(replayed.code, Some(0), "{replayed:?}");
         assert!(sent == bytes[200 * FRAME..300 * FRAME], "{replayed:?}");
     }
-    let outside = about("export", &[&path], &["--to", text(&station.path("no")), "--begin", "2027-01-01T00:00:00"]);
-    assert!(outside.code == Some(2) && outside.stderr.contains("lies outside all; it has frames 0 to 499"), "{outside:?}");
+    let outside =
+        about("export", &[&path], &["--to", text(&station.path("no")), "--begin", "2027-01-01T00:00:00"]);
+    assert!(
+        outside.code == Some(2) && outside.stderr.contains("lies outside all; it has frames 0 to 499"),
+        "{outside:?}"
+    );
 }
 
 #[test]
@@ -62,7 +68,8 @@ fn everything_that_is_no_frame_is_counted_with_its_place() {
     let station = Station::new();
     let (path, bytes) = station.vdif("100", &[]);
     let frame = |number: usize| &bytes[number * FRAME..][..FRAME];
-    let (other, zeroes, junk) = ([&frame(10)[..8], &[30, 0, 0, 0x20], &frame(10)[12..240]].concat(), [0; 3 * FRAME], [0x55; 77]);
+    let (other, zeroes, junk) =
+        ([&frame(10)[..8], &[30, 0, 0, 0x20], &frame(10)[12..240]].concat(), [0; 3 * FRAME], [0x55; 77]);
     let fill = 0x1122_3344_u32.to_le_bytes().repeat(FRAME / 4);
     let mut damaged = bytes[..10 * FRAME].to_vec();
     damaged.extend(&other);
@@ -84,7 +91,10 @@ fn everything_that_is_no_frame_is_counted_with_its_place() {
         format!("other size  a frame of 240 B at byte {}", 10 * FRAME),
         format!("no frame    3.10 kB from byte {} on, all of them zero", odd(20)),
         format!("no frame    77 B from byte {} on", odd(40)),
-        format!("fill        1 frames replace missing ones, without a time: the first at byte {}", odd(50) + 77),
+        format!(
+            "fill        1 frames replace missing ones, without a time: the first at byte {}",
+            odd(50) + 77
+        ),
         "gaps by numbering: 1 times time does not go on".into(),
         format!("cut         the last frame has 500 B of 1.03 kB: it begins at byte {}", odd(67) + 77),
     ] {
@@ -99,7 +109,10 @@ fn everything_that_is_no_frame_is_counted_with_its_place() {
     assert!(exported.code == Some(0) && exported.stdout.contains("fault       "), "{exported:?}");
     assert!(fs::read(copy).expect("it was written") == damaged);
     let replayed = about("replay", &[&path], &["--to", "udp://127.0.0.1:9"]);
-    assert!(replayed.code == Some(2) && replayed.stderr.contains("not all of its frames have one size"), "{replayed:?}");
+    assert!(
+        replayed.code == Some(2) && replayed.stderr.contains("not all of its frames have one size"),
+        "{replayed:?}"
+    );
 }
 
 #[test]
@@ -129,7 +142,11 @@ fn a_huge_file_is_opened_by_a_few_headers() {
     File::options().write(true).open(&path).and_then(|file| file.set_len(length)).expect("a sparse file");
     let scanned = json("scan", std::slice::from_ref(&path), &[]);
     assert_eq!(scanned["bytes"], length);
-    assert!(scanned["without_journal"]["faults"][0].as_str().is_some_and(|fault| fault.contains("no frame begins at")));
+    assert!(
+        scanned["without_journal"]["faults"][0]
+            .as_str()
+            .is_some_and(|fault| fault.contains("no frame begins at"))
+    );
     let copy = station.path("copy");
     assert_eq!(about("export", &[&path], &["--to", text(&copy), "--end", "100"]).code, Some(0));
     assert!(fs::read(copy).expect("it was written") == bytes);

@@ -30,7 +30,11 @@ fn every_sample_of_vdif_and_mark5b_is_read() {
     ] {
         let path = directory.join(name);
         let scanned = json("scan", std::slice::from_ref(&path), &["--all"]);
-        assert_eq!((&scanned["format"], &scanned["frame_bytes"]), (&format.into(), &frame.into()), "{name} {scanned}");
+        assert_eq!(
+            (&scanned["format"], &scanned["frame_bytes"]),
+            (&format.into(), &frame.into()),
+            "{name} {scanned}"
+        );
         assert_eq!(scanned["threads"].as_array().map(Vec::len), Some(threads), "{name} {scanned}");
         let bytes = fs::read(&path).expect("a sample");
         let copy = station.path("copy");
@@ -40,7 +44,10 @@ fn every_sample_of_vdif_and_mark5b_is_read() {
         fs::remove_file(copy).expect("it is ours");
     }
     let corrupted = about("verify", &[directory.join("sample_drao_corrupted.vdif")], &[]);
-    assert!(corrupted.code == Some(1) && corrupted.stdout.contains("times time does not go on"), "{corrupted:?}");
+    assert!(
+        corrupted.code == Some(1) && corrupted.stdout.contains("times time does not go on"),
+        "{corrupted:?}"
+    );
     let whole = about("verify", &[directory.join("sample.vdif")], &[]);
     assert!(whole.code == Some(0) && whole.stdout.contains("gaps by numbering: none"), "{whole:?}");
 }

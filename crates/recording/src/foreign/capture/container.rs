@@ -57,11 +57,10 @@ impl Order {
     }
 
     fn of(bytes: [u8; 4], is_one: impl Fn(u32) -> bool) -> Option<Self> {
-        match () {
-            () if is_one(u32::from_le_bytes(bytes)) => Some(Order::Little),
-            () if is_one(u32::from_be_bytes(bytes)) => Some(Order::Big),
-            () => None,
+        if is_one(u32::from_le_bytes(bytes)) {
+            return Some(Order::Little);
         }
+        is_one(u32::from_be_bytes(bytes)).then_some(Order::Big)
     }
 
     /// Reads the number of four bytes at an offset. 0 if they are not there.

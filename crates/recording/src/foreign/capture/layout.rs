@@ -143,7 +143,8 @@ impl PayloadTaker {
         match self.layout {
             PayloadLayout::Frame { prefix, shape } => {
                 let found = payload.get(prefix..).and_then(StreamShape::of);
-                let is_alike = |other: StreamShape| other.frame_size == shape.frame_size && other.format == shape.format;
+                let is_alike =
+                    |other: StreamShape| other.frame_size == shape.frame_size && other.format == shape.format;
                 if udp.length as u64 != prefix as u64 + shape.frame_size || !found.is_some_and(is_alike) {
                     return Taken::Other;
                 }

@@ -109,7 +109,8 @@ fn ipv6(packet: &[u8]) -> Result<(usize, u8), NotUdp> {
         match next {
             // Hop by hop, routing, destination: their length is in 8 bytes, without the first 8.
             0 | 43 | 60 => {
-                let [following, length] = *packet.get(at..).and_then(|bytes| bytes.first_chunk()).ok_or(NotUdp::Other)?;
+                let [following, length] =
+                    *packet.get(at..).and_then(|bytes| bytes.first_chunk()).ok_or(NotUdp::Other)?;
                 next = following;
                 at += 8 + 8 * usize::from(length);
             }

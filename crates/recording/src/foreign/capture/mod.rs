@@ -101,7 +101,11 @@ impl CaptureCounts {
 }
 
 /// Finds the payload of all packets of a stream.
-fn taken(file: &dyn StoredFile, length: u64, layout: PayloadLayout) -> io::Result<(PayloadRuns, CaptureCounts)> {
+fn taken(
+    file: &dyn StoredFile,
+    length: u64,
+    layout: PayloadLayout,
+) -> io::Result<(PayloadRuns, CaptureCounts)> {
     let mut counts = CaptureCounts::default();
     let mut taker = layout.taker();
     let fault = each_packet(file, length, &mut |packet: CapturedPacket<'_>| {

@@ -1,11 +1,7 @@
 //! The payload of captured packets as one file. Packets of one size lie at equal distances, so a run of them
 //! takes as little memory as one packet.
 
-use std::{
-    io,
-    path::Path,
-    sync::Arc,
-};
+use std::{io, path::Path, sync::Arc};
 
 use rustix::fs::FileType;
 

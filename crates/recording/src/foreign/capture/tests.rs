@@ -94,8 +94,10 @@ fn frames_are_found_behind_every_link() {
 #[test]
 fn halves_are_joined_and_lone_ones_left_out() {
     let frames: Vec<Vec<u8>> = (0..4).map(mark5b_frame).collect();
-    let halves: Vec<Vec<u8>> = frames.iter().flat_map(|frame| frame.chunks(5008)).map(<[u8]>::to_vec).collect();
-    let packets: Vec<Vec<u8>> = (7..).zip(&halves).map(|(serial, half)| ethernet(&numbered(half, serial), 0)).collect();
+    let halves: Vec<Vec<u8>> =
+        frames.iter().flat_map(|frame| frame.chunks(5008)).map(<[u8]>::to_vec).collect();
+    let packets: Vec<Vec<u8>> =
+        (7..).zip(&halves).map(|(serial, half)| ethernet(&numbered(half, serial), 0)).collect();
     assert_eq!(stream(pcap(1, &packets)), Some((frames.concat(), vec![])));
     let some: Vec<Vec<u8>> = [0, 1, 2, 4, 5, 7].map(|at| packets[at].clone()).to_vec();
     let (bytes, faults) = stream(pcap(1, &some)).expect("it has frames");
@@ -107,12 +109,14 @@ fn halves_are_joined_and_lone_ones_left_out() {
 fn packets_that_are_not_whole_and_fragments_are_counted() {
     let frame = |number| numbered(&vdif_frame(number, 3, 1032, false), number as u32);
     let cut = ethernet(&frame(1), 0)[..900].to_vec();
-    let packets = [ethernet(&frame(0), 0), cut, ethernet(&frame(2), 0x2000), ethernet(b"other", 0), vec![0; 60]];
+    let packets =
+        [ethernet(&frame(0), 0), cut, ethernet(&frame(2), 0x2000), ethernet(b"other", 0), vec![0; 60]];
     let mut file = pcap(1, &packets);
     file.extend([0; 9]);
     let (bytes, faults) = stream(file).expect("it has a frame");
     assert_eq!(bytes, vdif_frame(0, 3, 1032, false));
-    let words = ["1 packets of the stream were captured only in part", "1 fragments", "ends in a packet: 9 B"];
+    let words =
+        ["1 packets of the stream were captured only in part", "1 fragments", "ends in a packet: 9 B"];
     assert!(words.iter().zip(&faults).all(|(word, fault)| fault.contains(word)), "{faults:?}");
 }
 
