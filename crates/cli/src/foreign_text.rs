@@ -1,4 +1,4 @@
-//! Texts about recordings without a journal: what is known of them, and what is not.
+//! Texts about recordings without a journal: the facts that their files show, and those that nobody knows.
 
 use nilometer_model::Bytes;
 use nilometer_recording::{
@@ -14,9 +14,9 @@ use crate::recording_text::in_line;
 /// The most places of one kind in a text.
 const SHOWN: usize = 10;
 
-/// The facts that nobody can know without a journal.
-const NOT_KNOWN: &str = "not known   without a journal: packets lost before the first frame or after the last, frames that their sender \
-                         numbered anew, changed bytes (no checksums), and what survives the loss of power";
+/// The last line about any recording without a journal.
+pub(crate) const NOT_KNOWN: &str = "not known   without a journal: losses before the first frame and after the last, \
+                                    their causes, changed bytes, and survival of a loss of power";
 
 /// The kind of the recording, its files, and the findings of opening it.
 pub(crate) fn foreign_lines(recording: &Recording) -> Vec<String> {
@@ -105,11 +105,6 @@ fn more(count: u64, listed: usize, word: &str) -> Option<String> {
     (unnamed > 0).then(|| format!("{word:<12}and {unnamed} more: --json names the first 100"))
 }
 
-/// The last line about any recording without a journal.
-pub(crate) fn not_known() -> String {
-    NOT_KNOWN.into()
-}
-
 /// The reasons why a recording without a journal is not whole. `missing_frames` are those in absent blocks.
 pub(crate) fn foreign_faults(
     facts: &ForeignFacts,
@@ -139,7 +134,10 @@ pub(crate) fn foreign_value(recording: &Recording) -> Value {
 /// The findings of a walk over all headers, as JSON.
 pub(crate) fn walked_value(walked: &Walked) -> Value {
     let odd = |(at, size): &(u64, u64)| json!({ "offset": at, "bytes": size });
-    let strange = |run: &StrangeBytes| json!({ "offset": run.range.start, "bytes": run.range.end - run.range.start, "zero": run.is_zero });
+    let strange = |StrangeBytes { range, is_zero }: &StrangeBytes| {
+        let length = range.end - range.start;
+        json!({ "offset": range.start, "bytes": length, "zero": is_zero })
+    };
     json!({
         "frames": walked.frames, "invalid": walked.continuity.invalid, "jumps": walked.continuity.jumps,
         "fill_frames": walked.fill, "other_sizes": walked.other_sizes, "strange_runs": walked.strange,

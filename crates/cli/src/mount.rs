@@ -6,7 +6,7 @@ use clap::Args;
 use nilometer_mount::{MountReaders, Mounted};
 
 use crate::{
-    Blame, Outcome, lone_file::refuse_files, part::PartOptions, recording_text::in_line,
+    Blame, Outcome, lone_file::refuse_unknown_files, part::PartOptions, recording_text::in_line,
     signals::stop_on_signal, stored_at::refuse_urls, tell,
 };
 
@@ -35,7 +35,7 @@ const FOR_FILES: &str = "h5py reads an HDF5 file without a journal directly; `ni
 
 impl Mount {
     pub(crate) fn execute(&self) -> Outcome {
-        refuse_files(&self.directories, FOR_FILES).input()?;
+        refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         refuse_urls(&self.directories).input()?;
         let stop = stop_on_signal().run()?;
         let readers = if self.allow_other { MountReaders::All } else { MountReaders::Owner };

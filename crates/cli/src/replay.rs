@@ -20,7 +20,7 @@ use nilometer_storage::Clock;
 
 use crate::{
     Blame, Failure, Outcome,
-    lone_file::refuse_files,
+    lone_file::refuse_unknown_files,
     part::{PartOptions, part_line},
     recording_text::in_line,
     share::Share,
@@ -64,7 +64,7 @@ const FOR_FILES: &str = "an HDF5 file without a journal has no packets to send";
 
 impl Replay {
     pub(crate) fn execute(&self) -> Outcome {
-        refuse_files(&self.directories, FOR_FILES).input()?;
+        refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         check(self.rate).input()?;
         let (is_tcp, address) = self.address().input()?;
         let to = address.resolve().input()?;

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::{
     Blame, Failure, Outcome,
-    foreign_text::{foreign_lines, foreign_missing, foreign_value, not_known, walked_lines, walked_value},
+    foreign_text::{NOT_KNOWN, foreign_lines, foreign_missing, foreign_value, walked_lines, walked_value},
     json_list::JsonList,
-    lone_file::refuse_files,
+    lone_file::refuse_unknown_files,
     recording_text::{gaps, in_line, not_come, sources, unreadable},
     share::Share,
     stored_at::StoredAt,
@@ -45,7 +45,7 @@ const FOR_FILES: &str = "for an HDF5 file without a journal use `nilometer verif
 
 impl Scan {
     pub(crate) fn execute(&self) -> Outcome {
-        refuse_files(&self.directories, FOR_FILES).input()?;
+        refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         let stored = StoredAt::named(&self.directories).input()?;
         let (recordings, mut unread) = stored.open_each(Trust::Acknowledged).input()?;
         if recordings.is_empty() {
@@ -200,7 +200,7 @@ fn text(whole: &RecordingView, scanned: &ScannedRecording) -> String {
     });
     let rate = scan.survey.frames_per_second;
     lines.extend(walked.iter().flat_map(|walked| walked_lines(walked, whole.frame_size(), rate)));
-    lines.extend(is_foreign.then(not_known));
+    lines.extend(is_foreign.then(|| NOT_KNOWN.to_owned()));
     lines.extend(sources(scan));
     lines.extend(gaps(scan, "--json"));
     lines.extend(

@@ -36,19 +36,26 @@ pub(crate) fn named_file(paths: &[PathBuf]) -> Option<&Path> {
     }
 }
 
-/// Refuses a file that is no recording by itself. The message has the advice `instead`.
+/// Refuses a file if a command takes directories of recordings. The message has the advice `instead`.
 pub(crate) fn refuse_files(paths: &[PathBuf], instead: &str) -> anyhow::Result<()> {
-    refuse_parts(paths)?;
-    let unknown = |path: &&PathBuf| path.is_file() && !is_foreign_file(path);
-    let Some(file) = paths.iter().find(unknown) else { return Ok(()) };
+    let Some(file) = paths.iter().find(|path| path.is_file()) else { return Ok(()) };
     if let Some(directory) = journal_beside(file) {
         bail!("{}: a file of a recording: name its directory, {}", file.display(), directory.display());
     }
-    bail!(
-        "{}: a file without frames of VDIF or Mark5B; name such a file, or the directories of a recording; {instead}",
-        file.display()
-    );
+    bail!("{}: a file; name the directories of a recording; {instead}", file.display());
 }
+
+/// Refuses a file that is no recording of another program. The message has the advice `instead`.
+pub(crate) fn refuse_unknown_files(paths: &[PathBuf], instead: &str) -> anyhow::Result<()> {
+    refuse_parts(paths)?;
+    match paths.iter().find(|path| path.is_file() && !is_foreign_file(path)) {
+        Some(unknown) => refuse_files(std::slice::from_ref(unknown), &format!("{FOREIGN_FILES}; {instead}")),
+        None => Ok(()),
+    }
+}
+
+/// Files of other programs that can be read.
+const FOREIGN_FILES: &str = "or a file of VDIF, Mark5B, Mark 6, pcap or pcapng";
 
 /// Refuses a file of a lane: its journal knows more than its headers.
 pub(crate) fn refuse_parts(paths: &[PathBuf]) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::range;
 use crate::{
     foreign_text::{
-        foreign_faults, foreign_lines, foreign_missing, foreign_value, not_known, walked_lines, walked_value,
+        NOT_KNOWN, foreign_faults, foreign_lines, foreign_missing, foreign_value, walked_lines, walked_value,
     },
     recording_text::{in_line, ranges},
     share::Share,
@@ -78,7 +78,7 @@ impl ForeignVerified {
             lines.push(format!("no block    {}", ranges(&scan.missing)));
         }
         lines.extend(walked.iter().flat_map(|walked| walked_lines(walked, frame_size, rate)));
-        lines.push(not_known());
+        lines.push(NOT_KNOWN.to_owned());
         lines.join("\n") + "\n"
     }
 

@@ -62,7 +62,9 @@ impl ForeignSource {
             ForeignSource::Chunks { name, chunks } => {
                 chunks::open(name, chunks).map_err(at(&self.first_file()))
             }
-            ForeignSource::Mark6 { name, files } => mark6::open(name, files).map_err(at(&self.first_file())),
+            ForeignSource::Mark6 { name, files } => {
+                mark6::open(&stem(Path::new(name)), files).map_err(at(&self.first_file()))
+            }
         }
     }
 
@@ -79,8 +81,8 @@ impl ForeignSource {
 }
 
 /// The reason why a file is no recording.
-const UNKNOWN: &str = "it begins with no frames of VDIF or Mark5B, no Mark 6 file header, no pcap or pcapng, and is no HDF5: \
-                       name such a file, or the directories of a recording";
+const UNKNOWN: &str =
+    "neither VDIF, Mark5B, Mark 6, pcap nor pcapng: name such a file, or the directories of a recording";
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> OpenError + '_ {
     |source| OpenError::Directory { path: path.to_owned(), source }

@@ -11,11 +11,11 @@ fn blocks_on_several_disks_are_one_recording() {
     let (path, bytes) = station.vdif("1003", &["2"]);
     let names: Vec<_> = disks.iter().map(|disk| text(disk)).collect();
     let size = (50 * FRAME).to_string();
-    station.write(&[&["mark6", "all.vdif", "exp_ef_no0001.vdif", &size], &names[..]].concat());
+    station.write(&[&["mark6", "all.vdif", "exp_ef_no0001", &size], &names[..]].concat());
     fs::remove_file(path).expect("it is ours");
-    let files = disks.each_ref().map(|disk| disk.join("exp_ef_no0001.vdif"));
+    let files = disks.each_ref().map(|disk| disk.join("exp_ef_no0001"));
     for paths in [&disks, &files] {
-        assert_read_by_all(paths, "exp_ef_no0001.vdif.vdif", &bytes, &station);
+        assert_read_by_all(paths, "exp_ef_no0001.vdif", &bytes, &station);
     }
     let scanned = json("scan", &files, &[]);
     assert_eq!((&scanned["without_journal"]["kind"], &scanned["frames"]), (&"mark6".into(), &1003.into()));

@@ -1,8 +1,8 @@
 //! Captured packets: the payload of UDP packets in a file of pcap or pcapng, as one stream.
 //!
 //! ```text
-//! capture file -> container (where is each packet?) -> link (where is its UDP payload?) -> layout (is it of the stream?)
-//!              -> PayloadRuns -> one stream of frames, in the order of the capture
+//! capture -> container (each packet) -> link (its UDP payload) -> layout (is it of the stream?) -> PayloadRuns
+//! PayloadRuns -> one stream of frames, in the order of the capture
 //! ```
 //!
 //! VDIF and Mark5B are recognized in the payload, behind a prefix of any whole number of words. If no payload has
