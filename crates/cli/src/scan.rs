@@ -1,6 +1,6 @@
 //! `nilometer scan`: summarizes recordings for their operator.
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 use clap::Args;
 use nilometer_model::{ByteRate, Bytes, Format, Nanos, packets::Station};
@@ -57,13 +57,12 @@ impl Scan {
         for recording in recordings {
             // One at a time: memory does not grow with their number, and each summary appears when it is
             // ready.
-            let whole = match recording {
+            let whole = match recording.map_err(unopened) {
                 Ok(recording) => RecordingView::new(recording, Extent::All),
-                Err(OpenError::Directory { path, source }) => {
-                    unread.push((path, source));
+                Err(fault) => {
+                    unread.push(fault);
                     continue;
                 }
-                Err(error) => return Err(error).input(),
             };
             let scan = self.scan(&whole);
             listing.tell(&whole, &scan).run()?;
@@ -92,6 +91,15 @@ impl Scan {
         };
         share.clear();
         scanned
+    }
+}
+
+/// The file of a recording that can't be opened, and the reason.
+fn unopened(error: OpenError) -> (PathBuf, io::Error) {
+    match error {
+        OpenError::Directory { path, source } => (path, source),
+        OpenError::Foreign { path, why } => (path, io::Error::other(why)),
+        other => (PathBuf::new(), io::Error::other(other)),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::recording_file::ReadAccess;
 pub enum ForeignKind {
     /// One file with one frame after the other.
     PlainFile,
-    /// Chunks `NAME.00000000` and on, scattered over directories, as FlexBuff and jive5ab write them.
+    /// Chunks `NAME.00000000` and on, scattered over directories, as `FlexBuff` and jive5ab write them.
     Chunks,
     /// Files with numbered blocks, one on each disk of a Mark 6 group.
     Mark6,

@@ -1,4 +1,4 @@
-//! Chunks as of FlexBuff, which jive5ab writes ("vbs"): `NAME/NAME.00000000` and on, one after the other over
+//! Chunks as of `FlexBuff`, which jive5ab writes ("vbs"): `NAME/NAME.00000000` and on, one after the other over
 //! all disks, without an index. The number after the name is all that orders them (jive5ab, `libvbs.cc`).
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};

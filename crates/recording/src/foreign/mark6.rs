@@ -5,7 +5,7 @@
 //! block: number (4 B), size with these 8 B (4 B), data
 //! ```
 //!
-//! All numbers are little-endian and signed (DiFX, `mark6sg`, and jive5ab, `mk6info.cc`).
+//! All numbers are little-endian and signed (`mark6sg` of `DiFX`, and jive5ab, `mk6info.cc`).
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -68,8 +68,10 @@ impl FileBlocks {
         let mut header = [0; BLOCK_HEADER];
         let there = read_up_to(file, &mut header, at)?;
         let [number, size] = words::<2>(&header);
-        let is_header =
-            there == BLOCK_HEADER && number <= i32::MAX as u32 && size > BLOCK_HEADER as u32 && size <= most;
+        let is_header = there == BLOCK_HEADER
+            && i32::try_from(number).is_ok()
+            && size > BLOCK_HEADER as u32
+            && size <= most;
         if !is_header {
             let left = Bytes(length - at);
             self.fault =

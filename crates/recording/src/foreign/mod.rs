@@ -10,7 +10,7 @@
 //! | kind | read when it is opened |
 //! |---|---|
 //! | plain file | the first headers, and a few in between |
-//! | chunks of FlexBuff | names and lengths of the files, and the first headers |
+//! | chunks of `FlexBuff` | names and lengths of the files, and the first headers |
 //! | Mark 6 | the header of each block |
 //! | capture | the headers of each packet |
 //!

@@ -11,7 +11,6 @@ const AT_ONCE: u64 = 4 << 20;
 pub fn read_through(whole: &RecordingView, mut tell: impl FnMut(u64)) -> Option<Walked> {
     let rate = whole.survey().frames_per_second;
     let mut walk = whole.stamps().map(|stamps| FrameWalk::new(stamps, whole.frame_size(), rate));
-    let absent = |walk: &mut Option<FrameWalk>, length| walk.iter_mut().for_each(|walk| walk.absent(length));
     let mut bytes = vec![0; AT_ONCE as usize];
     let mut next = 0;
     let mut block = whole.first_block();
@@ -26,8 +25,8 @@ pub fn read_through(whole: &RecordingView, mut tell: impl FnMut(u64)) -> Option<
             at += piece.len() as u64;
             if whole.faults().count > faults {
                 absent(&mut walk, piece.len() as u64);
-            } else {
-                walk.iter_mut().for_each(|walk| walk.take(piece));
+            } else if let Some(walk) = &mut walk {
+                walk.take(piece);
             }
             tell(at);
         }
@@ -36,4 +35,11 @@ pub fn read_through(whole: &RecordingView, mut tell: impl FnMut(u64)) -> Option<
     }
     absent(&mut walk, whole.length() - next);
     walk.map(FrameWalk::end)
+}
+
+/// Passes bytes that are not there.
+fn absent(walk: &mut Option<FrameWalk>, length: u64) {
+    if let Some(walk) = walk {
+        walk.absent(length);
+    }
 }

@@ -72,18 +72,12 @@ impl StreamShape {
         let head = &head[..length];
         if length < VdifHeader::LEGACY_SIZE {
             // Nothing confirms a header inside a file that ends before the next one.
-            return Ok(is_first && self.ends_near(file, next)?);
+            return Ok(is_first && has_byte_before(file, next)?);
         }
         Ok(match self.header {
             None => is_mark5b(head) || is_first && is_fill(head),
             Some(first) => VdifHeader::parse(head).is_some_and(|second| goes_on(&first, &second)),
         })
-    }
-
-    /// Returns true if the file ends with the only frame, or soon after it.
-    fn ends_near(&self, file: &dyn StoredFile, next: u64) -> io::Result<bool> {
-        let mut last = [0];
-        Ok(read_up_to(file, &mut last, next.saturating_sub(1))? == 1)
     }
 
     /// The description of the stream, as a recorder would note it. `near` is a time near that of all frames, in
@@ -126,6 +120,12 @@ impl StreamShape {
             complex: header.complex,
         })
     }
+}
+
+/// Returns true if a file has the byte before an offset.
+fn has_byte_before(file: &dyn StoredFile, offset: u64) -> io::Result<bool> {
+    let mut last = [0];
+    Ok(read_up_to(file, &mut last, offset.saturating_sub(1))? == 1)
 }
 
 /// Returns true if two headers may be those of frames that follow each other. They may have another length.
