@@ -3,7 +3,7 @@
 use nilometer_model::Bytes;
 use nilometer_recording::{
     ForeignFacts,
-    foreign::{StrangeBytes, Walked},
+    foreign::{FrameFindings, StrangeBytes},
     reader::Recording,
 };
 use nilometer_wire::Stamp;
@@ -42,7 +42,7 @@ fn stored(recording: &Recording, ForeignFacts { kind, files, .. }: &ForeignFacts
 
 /// The blocks that are not here, and the gaps that the numbering shows. `walked` is `None` if not all headers
 /// were read.
-pub(crate) fn foreign_missing(missing_frames: u64, walked: Option<&Walked>) -> String {
+pub(crate) fn foreign_missing(missing_frames: u64, walked: Option<&FrameFindings>) -> String {
     let mut words = Vec::new();
     if missing_frames > 0 {
         words.push(format!("{missing_frames} frames are in files or blocks that are not here"));
@@ -58,14 +58,15 @@ pub(crate) fn foreign_missing(missing_frames: u64, walked: Option<&Walked>) -> S
 }
 
 /// The findings of a walk over all headers, one line each. `rate` is the number of frames a second, if known.
-pub(crate) fn walked_lines(walked: &Walked, frame_size: u64, rate: Option<u64>) -> Vec<String> {
+pub(crate) fn walked_lines(walked: &FrameFindings, frame_size: u64, rate: Option<u64>) -> Vec<String> {
     let continuity = &walked.continuity;
     let mut lines =
         vec![format!("headers     {} frames; {} are marked as invalid", walked.frames, continuity.invalid)];
     let at = |stamp: Stamp| format!("{} frame {}", stamp.moment(rate), stamp.frame);
     lines.extend(continuity.first_jumps.iter().take(SHOWN).map(|jump| {
         let thread = jump.stamp.thread;
-        let (before, behind) = (at(jump.before), at(jump.stamp));
+        let before = at(jump.before);
+        let behind = at(jump.stamp);
         format!("jump        thread {thread} goes on at {behind} behind {before}: frame {}", jump.frame)
     }));
     if rate.is_none() {
@@ -109,7 +110,7 @@ fn more(count: u64, listed: usize, word: &str) -> Option<String> {
 pub(crate) fn foreign_faults(
     facts: &ForeignFacts,
     missing_frames: u64,
-    walked: Option<&Walked>,
+    walked: Option<&FrameFindings>,
 ) -> Vec<String> {
     let mut faults = facts.faults.clone();
     let mut fault = |count: u64, text: &str| faults.extend((count > 0).then(|| format!("{count} {text}")));
@@ -132,7 +133,7 @@ pub(crate) fn foreign_value(recording: &Recording) -> Value {
 }
 
 /// The findings of a walk over all headers, as JSON.
-pub(crate) fn walked_value(walked: &Walked) -> Value {
+pub(crate) fn walked_value(walked: &FrameFindings) -> Value {
     let odd = |(at, size): &(u64, u64)| json!({ "offset": at, "bytes": size });
     let strange = |StrangeBytes { range, is_zero }: &StrangeBytes| {
         let length = range.end - range.start;

@@ -6,7 +6,7 @@ use clap::Args;
 use nilometer_model::{ByteRate, Bytes, Format, Nanos, packets::Station};
 use nilometer_recording::{
     OVERWRITTEN,
-    foreign::{Walked, read_through},
+    foreign::{FrameFindings, read_through},
     reader::{OpenError, Trust},
     view::{Extent, Hole, Jump, Read, RecordingView, Scan as Scanned, SourceLoss},
 };
@@ -104,7 +104,7 @@ fn unopened(error: OpenError) -> (PathBuf, io::Error) {
 }
 
 /// The findings from all headers, as those from all frames of a recording with a journal.
-fn read_of(walked: &Walked) -> Read {
+fn read_of(walked: &FrameFindings) -> Read {
     let continuity = &walked.continuity;
     Read {
         invalid: continuity.invalid,
@@ -120,7 +120,7 @@ fn read_of(walked: &Walked) -> Read {
 struct ScannedRecording {
     scan: Scanned,
     /// The findings from all headers, if it has no journal and the user wants all read.
-    walked: Option<Walked>,
+    walked: Option<FrameFindings>,
 }
 
 /// Writes each recording as soon as it was scanned: paragraphs, or the elements of one list of JSON.

@@ -2,7 +2,7 @@
 
 use nilometer_model::Bytes;
 use nilometer_recording::{
-    foreign::{Walked, read_through},
+    foreign::{FrameFindings, read_through},
     reader::Recording,
     view::{Extent, RecordingView, Scan},
 };
@@ -18,15 +18,15 @@ use crate::{
 };
 
 /// A recording without a journal, after all of it was read.
-pub(super) struct ForeignVerified {
+pub(super) struct ForeignReading {
     whole: RecordingView,
     scan: Scan,
-    walked: Option<Walked>,
+    walked: Option<FrameFindings>,
     /// The reasons why it is not whole, in words.
     faults: Vec<String>,
 }
 
-impl ForeignVerified {
+impl ForeignReading {
     /// Reads every byte of a recording.
     pub(super) fn of(recording: Recording) -> Self {
         let whole = RecordingView::new(recording, Extent::All);
@@ -42,7 +42,7 @@ impl ForeignVerified {
         if scan.bytes == 0 {
             faults.push("there is nothing in it".into());
         }
-        ForeignVerified { whole, scan, walked, faults }
+        ForeignReading { whole, scan, walked, faults }
     }
 
     /// The reason why it is not whole, if it is not.
@@ -52,7 +52,7 @@ impl ForeignVerified {
 
     /// The state of the recording, one line each.
     pub(super) fn told(&self) -> String {
-        let ForeignVerified { whole, scan, walked, .. } = self;
+        let ForeignReading { whole, scan, walked, .. } = self;
         let frame_size = whole.frame_size();
         let rate = scan.survey.frames_per_second;
         let mut lines = vec![format!("recording   {}, {}", in_line(whole.name()), whole.format().name())];
@@ -84,7 +84,7 @@ impl ForeignVerified {
 
     /// The result as JSON.
     pub(super) fn value(&self) -> Value {
-        let ForeignVerified { whole, scan, walked, faults } = self;
+        let ForeignReading { whole, scan, walked, faults } = self;
         let missing = scan.missing.iter().map(|&(first, count)| range(first, count));
         json!({
             "name": whole.name(), "format": whole.format().name(), "without_journal": whole.recording(foreign_value),

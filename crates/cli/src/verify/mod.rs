@@ -98,7 +98,7 @@ impl Verify {
             let name = in_line(recording.name());
             let faults = match recording.foreign() {
                 Some(_) => self.check_foreign().and_then(|()| {
-                    let read = foreign::ForeignVerified::of(recording);
+                    let read = foreign::ForeignReading::of(recording);
                     list.push(&read.value())?;
                     Ok(read.complaint())
                 }),
@@ -121,7 +121,7 @@ impl Verify {
     fn tell_of(&self, recording: Recording) -> anyhow::Result<Option<String>> {
         if recording.foreign().is_some() {
             self.check_foreign()?;
-            let read = foreign::ForeignVerified::of(recording);
+            let read = foreign::ForeignReading::of(recording);
             tell::result(tell::visible(&read.told()));
             return Ok(read.complaint());
         }

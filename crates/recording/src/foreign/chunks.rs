@@ -9,7 +9,7 @@ use super::{
     joined_blocks::{BlockLayout, JoinedBlocks, PlacedBlock, block_size},
     plain_file::{NOT_RECOGNIZED, notes_of},
     shape::StreamShape,
-    sources::{SourceFile, directory_of, source_file},
+    sources::{ForeignFile, directory_of, source_file},
 };
 use crate::{
     ForeignFacts, ForeignKind, foreign_facts::ForeignLane, reader::Recording,
@@ -18,7 +18,7 @@ use crate::{
 
 /// A chunk with its place among the lanes.
 #[derive(Debug, Clone, Copy)]
-struct PlacedChunk {
+struct NumberedChunk {
     number: u32,
     lane: usize,
     file: usize,
@@ -32,7 +32,7 @@ struct ChunkFiles {
     /// The lane of each directory.
     by_directory: BTreeMap<PathBuf, usize>,
     /// In the order of their numbers.
-    placed: Vec<PlacedChunk>,
+    placed: Vec<NumberedChunk>,
     /// A time near that of the first chunk, in seconds since 2000.
     near: Option<u64>,
     faults: Vec<String>,
@@ -54,7 +54,7 @@ impl ChunkFiles {
         files
     }
 
-    fn add(&mut self, number: u32, SourceFile { path, length, near, opened }: SourceFile) {
+    fn add(&mut self, number: u32, ForeignFile { path, length, near, opened }: ForeignFile) {
         let directory = directory_of(&path);
         let lane = *self.by_directory.entry(directory.clone()).or_insert(self.lanes.len());
         if lane == self.lanes.len() {
@@ -62,7 +62,7 @@ impl ChunkFiles {
         }
         let of = &mut self.lanes[lane];
         of.access = of.access.and(opened.access);
-        self.placed.push(PlacedChunk { number, lane, file: of.files.len(), length });
+        self.placed.push(NumberedChunk { number, lane, file: of.files.len(), length });
         of.files.push(path);
         self.near.get_or_insert(near);
     }
@@ -105,7 +105,7 @@ pub(super) fn open(name: &str, chunks: &[(u32, PathBuf)]) -> io::Result<Recordin
 }
 
 /// Adds the blocks of all chunks in their order. A missing chunk counts as a full one.
-fn join(blocks: &mut JoinedBlocks, placed: &[PlacedChunk], begin: u64, blocks_of_chunk: u64) {
+fn join(blocks: &mut JoinedBlocks, placed: &[NumberedChunk], begin: u64, blocks_of_chunk: u64) {
     let mut next = 0;
     let mut number = 0;
     for chunk in placed {
@@ -115,14 +115,14 @@ fn join(blocks: &mut JoinedBlocks, placed: &[PlacedChunk], begin: u64, blocks_of
         }
         number += u64::from(chunk.number - next) * blocks_of_chunk;
         let offset = if chunk.number == placed[0].number { begin.min(chunk.length) } else { 0 };
-        let PlacedChunk { lane, file, length, .. } = *chunk;
+        let NumberedChunk { lane, file, length, .. } = *chunk;
         number = blocks.add_all(PlacedBlock { number, lane, file, offset, size: length - offset });
         next = chunk.number + 1;
     }
 }
 
 /// The chunks that are not here, in words.
-fn absent(placed: &[PlacedChunk]) -> Vec<String> {
+fn absent(placed: &[NumberedChunk]) -> Vec<String> {
     let mut next = 0;
     let mut absent = Vec::new();
     for chunk in placed {
@@ -137,7 +137,7 @@ fn absent(placed: &[PlacedChunk]) -> Vec<String> {
 }
 
 /// The chunks that are here more than once, in words.
-fn twice(placed: &[PlacedChunk]) -> Vec<String> {
+fn twice(placed: &[NumberedChunk]) -> Vec<String> {
     let pairs = placed.windows(2).filter(|pair| pair[0].number == pair[1].number);
     pairs.map(|pair| format!("chunk {} is here twice: the first one counts", pair[0].number)).collect()
 }

@@ -36,7 +36,7 @@ pub struct StrangeBytes {
 
 /// Findings from the headers of a whole stream.
 #[derive(Debug, Clone, Default)]
-pub struct Walked {
+pub struct FrameFindings {
     /// Time and threads of the frames with a header of the stream.
     pub continuity: Continuity,
     /// Number of whole frames with a header of the stream.
@@ -79,11 +79,11 @@ pub(super) struct FrameWalk {
     is_counted: bool,
     /// The run of bytes that are no frame, if it goes on.
     lost: Option<StrangeBytes>,
-    walked: Walked,
+    walked: FrameFindings,
 }
 
 /// A header as the walk takes it.
-enum Header {
+enum FoundHeader {
     Frame(Stamp),
     OtherSize(u64),
     Fill,
@@ -103,7 +103,10 @@ impl FrameWalk {
             current: 0..0,
             is_counted: false,
             lost: None,
-            walked: Walked { continuity: Continuity::new(frames_per_second), ..Walked::default() },
+            walked: FrameFindings {
+                continuity: Continuity::new(frames_per_second),
+                ..FrameFindings::default()
+            },
         }
     }
 
@@ -144,9 +147,9 @@ impl FrameWalk {
         let found = heads.filter(|(_, head)| self.has_mark(head)).find(|(at, head)| {
             let is_in_step = self.lost.as_ref().is_some_and(|run| self.is_in_step(run, begin + *at as u64));
             match self.header(head) {
-                Header::Strange => false,
-                Header::Fill => is_in_step,
-                Header::Frame(_) | Header::OtherSize(_) => true,
+                FoundHeader::Strange => false,
+                FoundHeader::Fill => is_in_step,
+                FoundHeader::Frame(_) | FoundHeader::OtherSize(_) => true,
             }
         });
         // The last bytes may begin a header.
@@ -198,7 +201,7 @@ impl FrameWalk {
     }
 
     /// Ends the walk at the end of the stream.
-    pub(super) fn end(mut self) -> Walked {
+    pub(super) fn end(mut self) -> FrameFindings {
         self.end_short_frames();
         if let Some(run) = &mut self.lost {
             // No header follows any more.
@@ -217,7 +220,7 @@ impl FrameWalk {
     fn end_short_frames(&mut self) {
         while self.lost.is_none() && self.left == 0 && self.head.len() as u64 >= self.frame_size {
             let found = self.header(&self.head);
-            if matches!(found, Header::Strange) {
+            if matches!(found, FoundHeader::Strange) {
                 return;
             }
             self.frame(self.at - self.head.len() as u64, &found);
@@ -228,7 +231,7 @@ impl FrameWalk {
     fn decide(&mut self) {
         let begin = self.at - HEAD as u64;
         match self.header(&self.head) {
-            Header::Strange => {
+            FoundHeader::Strange => {
                 self.lost = Some(StrangeBytes { range: begin..begin, is_zero: true });
                 let first = self.head.remove(0);
                 self.lost.iter_mut().for_each(|run| run.is_zero = first == 0);
@@ -241,24 +244,24 @@ impl FrameWalk {
     }
 
     /// Counts a frame that begins at this offset, and passes it.
-    fn frame(&mut self, begin: u64, found: &Header) {
+    fn frame(&mut self, begin: u64, found: &FoundHeader) {
         let number = begin / self.frame_size;
         let size = match *found {
-            Header::OtherSize(size) => size,
+            FoundHeader::OtherSize(size) => size,
             _ => self.frame_size,
         };
         match *found {
-            Header::Frame(stamp) => {
+            FoundHeader::Frame(stamp) => {
                 self.walked.frames += 1;
                 self.walked.continuity.frame(number, Some(stamp));
                 self.last = VdifHeader::parse(&self.head);
             }
-            Header::Fill => {
+            FoundHeader::Fill => {
                 self.walked.fill += 1;
                 self.walked.first_fill.get_or_insert(begin);
                 self.walked.continuity.left_out(1);
             }
-            Header::OtherSize(_) | Header::Strange => {
+            FoundHeader::OtherSize(_) | FoundHeader::Strange => {
                 self.walked.other_sizes += 1;
                 if self.walked.first_other_sizes.len() < LISTED_MAX {
                     self.walked.first_other_sizes.push((begin, size));
@@ -266,7 +269,7 @@ impl FrameWalk {
             }
         }
         self.current = begin..begin + size;
-        self.is_counted = matches!(found, Header::Frame(_));
+        self.is_counted = matches!(found, FoundHeader::Frame(_));
         // A frame may be shorter than the bytes kept for its header.
         let known = (self.head.len() as u64).min(size);
         self.left = size - known;
@@ -288,30 +291,32 @@ impl FrameWalk {
     }
 
     /// Reads the first bytes of what may be a frame.
-    fn header(&self, head: &[u8]) -> Header {
+    fn header(&self, head: &[u8]) -> FoundHeader {
         if is_fill(head) {
-            return Header::Fill;
+            return FoundHeader::Fill;
         }
         match self.stamps {
             Stamps::Vdif => self.vdif(head),
             Stamps::Mark5b { .. } => match self.stamps.read(head, self.frame_size) {
-                Some(stamp) => Header::Frame(stamp),
-                None => Header::Strange,
+                Some(stamp) => FoundHeader::Frame(stamp),
+                None => FoundHeader::Strange,
             },
         }
     }
 
-    fn vdif(&self, head: &[u8]) -> Header {
-        let Some(header) = VdifHeader::parse(head) else { return Header::Strange };
+    fn vdif(&self, head: &[u8]) -> FoundHeader {
+        let Some(header) = VdifHeader::parse(head) else { return FoundHeader::Strange };
         let stamp = self.stamps.read(head, self.frame_size);
         match stamp {
             // The reference recorder replaces missing frames by ones without a time, a thread and a station.
             Some(_) if is_timeless(&header) && self.last.is_some_and(|last| !is_timeless(&last)) => {
-                Header::Fill
+                FoundHeader::Fill
             }
-            Some(stamp) if self.is_of_stream(&header) => Header::Frame(stamp),
-            None if self.lost.is_none() && self.is_other(&header) => Header::OtherSize(header.length as u64),
-            _ => Header::Strange,
+            Some(stamp) if self.is_of_stream(&header) => FoundHeader::Frame(stamp),
+            None if self.lost.is_none() && self.is_other(&header) => {
+                FoundHeader::OtherSize(header.length as u64)
+            }
+            _ => FoundHeader::Strange,
         }
     }
 
@@ -338,7 +343,7 @@ fn is_timeless(header: &VdifHeader) -> bool {
     (second, frame, thread, station) == (0, 0, 0, 0)
 }
 
-impl Walked {
+impl FrameFindings {
     /// Returns true if it has bytes that are no frames of the stream's size.
     pub fn has_other_bytes(&self) -> bool {
         self.other_sizes > 0 || self.strange > 0
@@ -355,13 +360,13 @@ mod tests {
 
     const SIZE: usize = 232;
 
-    fn walk(stamps: Stamps, size: u64, bytes: &[u8], at_once: usize) -> Walked {
+    fn walk(stamps: Stamps, size: u64, bytes: &[u8], at_once: usize) -> FrameFindings {
         let mut walk = FrameWalk::new(stamps, size, Some(RATE));
         bytes.chunks(at_once).for_each(|piece| walk.take(piece));
         walk.end()
     }
 
-    fn walked(bytes: &[u8]) -> Walked {
+    fn walked(bytes: &[u8]) -> FrameFindings {
         let all = walk(Stamps::Vdif, SIZE as u64, bytes, usize::MAX);
         for at_once in [1, 63, 64, 65, 1000] {
             let same = walk(Stamps::Vdif, SIZE as u64, bytes, at_once);

@@ -15,7 +15,7 @@ use super::{
     joined_blocks::{BlockLayout, JoinedBlocks, PlacedBlock},
     plain_file::{NOT_RECOGNIZED, notes_of},
     shape::{StreamShape, read_up_to},
-    sources::{SourceFile, lane_of, source_file},
+    sources::{ForeignFile, lane_of, source_file},
 };
 use crate::{
     ForeignFacts, ForeignKind,
@@ -132,7 +132,7 @@ pub(super) fn open(name: &str, files: &[PathBuf]) -> io::Result<Recording> {
 }
 
 /// The file with the block of the lowest number, and the offset of its data.
-fn first_block(sources: &[(SourceFile, FileBlocks)]) -> Option<(&SourceFile, u64)> {
+fn first_block(sources: &[(ForeignFile, FileBlocks)]) -> Option<(&ForeignFile, u64)> {
     let each = sources.iter().flat_map(|(source, of)| of.blocks.iter().map(move |block| (source, block)));
     each.min_by_key(|(_, (number, ..))| *number).map(|(source, (_, at, _))| (source, *at))
 }
@@ -140,7 +140,7 @@ fn first_block(sources: &[(SourceFile, FileBlocks)]) -> Option<(&SourceFile, u64
 /// An empty index for the blocks of these files, and all blocks.
 fn joined(
     shape: Option<StreamShape>,
-    sources: Vec<(SourceFile, FileBlocks)>,
+    sources: Vec<(ForeignFile, FileBlocks)>,
 ) -> (JoinedBlocks, Vec<PlacedBlock>) {
     let sizes = sources.iter().flat_map(|(_, of)| &of.blocks).map(|(_, _, size)| u64::from(*size));
     let block_size = sizes.max().unwrap_or(1);

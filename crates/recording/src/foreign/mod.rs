@@ -28,6 +28,6 @@ mod sources;
 #[cfg(test)]
 mod testing;
 
-pub use frame_walk::{StrangeBytes, Walked};
+pub use frame_walk::{FrameFindings, StrangeBytes};
 pub use read_through::read_through;
 pub use sources::{ForeignSource, foreign_sources, is_foreign_file};

@@ -8,7 +8,7 @@ use nilometer_wire::{Stamps, mark5b::Mark5bHeader};
 use super::{
     joined_blocks::{BlockLayout, JoinedBlocks, PlacedBlock, block_size},
     shape::{StreamShape, is_fill, read_up_to},
-    sources::{SourceFile, lane_of, source_file},
+    sources::{ForeignFile, lane_of, source_file},
 };
 use crate::{
     ForeignFacts, ForeignKind,
@@ -37,7 +37,7 @@ pub(super) fn open(path: &Path, name: &str) -> io::Result<Option<Recording>> {
 
 /// Returns the recording of a file whose frames begin at an offset, one after the other.
 pub(super) fn of_bytes(
-    source: SourceFile,
+    source: ForeignFile,
     name: &str,
     shape: &StreamShape,
     begin: u64,
@@ -52,7 +52,7 @@ pub(super) fn of_bytes(
         blocks_per_file: u64::from(u32::MAX),
         storing: Storing::Files,
     };
-    let SourceFile { length, near, .. } = source;
+    let ForeignFile { length, near, .. } = source;
     let mut blocks = JoinedBlocks::new(layout, vec![lane_of(source)]);
     let size = length.saturating_sub(begin);
     blocks.add_all(PlacedBlock { number: 0, lane: 0, file: 0, offset: begin, size });

@@ -1,6 +1,6 @@
 //! Reads a whole recording without a journal, and checks all that its headers show.
 
-use super::frame_walk::{FrameWalk, Walked};
+use super::frame_walk::{FrameFindings, FrameWalk};
 use crate::view::RecordingView;
 
 /// Bytes per read.
@@ -8,7 +8,7 @@ const AT_ONCE: u64 = 4 << 20;
 
 /// Reads every byte that exists, and passes the number of bytes done to `tell`. `None` if the frames have no
 /// headers: then all bytes that can be read are as good as any others.
-pub fn read_through(whole: &RecordingView, mut tell: impl FnMut(u64)) -> Option<Walked> {
+pub fn read_through(whole: &RecordingView, mut tell: impl FnMut(u64)) -> Option<FrameFindings> {
     let rate = whole.survey().frames_per_second;
     let mut walk = whole.stamps().map(|stamps| FrameWalk::new(stamps, whole.frame_size(), rate));
     let mut bytes = vec![0; AT_ONCE as usize];

@@ -175,7 +175,7 @@ impl FoundFiles {
 
     /// Takes the chunks and the Mark 6 files in a directory, and the chunks in those below it.
     fn take_directory(&mut self, directory: &Path) -> io::Result<()> {
-        let Listed { journals, files, directories } = Listed::of(directory)?;
+        let DirectoryNames { journals, files, directories } = DirectoryNames::of(directory)?;
         for path in files {
             if let Some((name, number)) = chunk_of(&path) {
                 if !journals.contains(name) {
@@ -186,7 +186,7 @@ impl FoundFiles {
             }
         }
         for below in directories {
-            let Ok(Listed { journals, files, .. }) = Listed::of(&below) else { continue };
+            let Ok(DirectoryNames { journals, files, .. }) = DirectoryNames::of(&below) else { continue };
             for path in files {
                 // Chunks of other names do not belong to the recording of the directory's name.
                 let found =
@@ -222,16 +222,16 @@ fn is_mark6(path: &Path) -> bool {
 
 /// The contents of a directory.
 #[derive(Debug, Default)]
-struct Listed {
+struct DirectoryNames {
     /// Names of recordings that have a journal there.
     journals: BTreeSet<String>,
     files: Vec<PathBuf>,
     directories: Vec<PathBuf>,
 }
 
-impl Listed {
+impl DirectoryNames {
     fn of(directory: &Path) -> io::Result<Self> {
-        let mut listed = Listed::default();
+        let mut listed = DirectoryNames::default();
         recording_file::each_name(directory, |name, kind| {
             let path = directory.join(name);
             let journal = name.strip_suffix(".journal").and_then(|name| name.rsplit_once('.'));
@@ -267,7 +267,7 @@ fn chunk_of(path: &Path) -> Option<(&str, u32)> {
 
 /// An open file of a recording without a journal.
 #[derive(Debug)]
-pub(super) struct SourceFile {
+pub(super) struct ForeignFile {
     pub(super) path: PathBuf,
     /// Bytes of the file.
     pub(super) length: u64,
@@ -277,16 +277,16 @@ pub(super) struct SourceFile {
 }
 
 /// Opens a file by the rules of recordings: no link, no device.
-pub(super) fn source_file(path: &Path) -> io::Result<SourceFile> {
+pub(super) fn source_file(path: &Path) -> io::Result<ForeignFile> {
     let opened = recording_file::open(path)?;
     let status = opened.file.metadata()?;
     let since_1970 = status.modified()?.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let near = since_1970.saturating_sub(EPOCH);
-    Ok(SourceFile { path: path.to_owned(), length: status.len(), near, opened: opened.stored() })
+    Ok(ForeignFile { path: path.to_owned(), length: status.len(), near, opened: opened.stored() })
 }
 
 /// The lane of one file.
-pub(super) fn lane_of(SourceFile { path, opened, .. }: SourceFile) -> ForeignLane {
+pub(super) fn lane_of(ForeignFile { path, opened, .. }: ForeignFile) -> ForeignLane {
     ForeignLane { directory: directory_of(&path), access: opened.access, files: vec![path] }
 }
 

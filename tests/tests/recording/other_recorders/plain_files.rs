@@ -77,9 +77,9 @@ fn everything_that_is_no_frame_is_counted_with_its_place() {
     damaged.extend(zeroes);
     damaged.extend(&bytes[23 * FRAME..40 * FRAME]);
     damaged.extend(junk);
-    damaged.extend(&bytes[40 * FRAME..50 * FRAME]);
+    damaged.extend(&bytes[40 * FRAME..55 * FRAME]);
     damaged.extend(&fill);
-    damaged.extend(&bytes[51 * FRAME..60 * FRAME]);
+    damaged.extend(&bytes[56 * FRAME..60 * FRAME]);
     // Three frames are gone.
     damaged.extend(&bytes[63 * FRAME..70 * FRAME]);
     damaged.extend(&frame(70)[..500]);
@@ -89,11 +89,11 @@ fn everything_that_is_no_frame_is_counted_with_its_place() {
     assert_eq!(verified.code, Some(1), "{verified:?}");
     for line in [
         format!("other size  a frame of 240 B at byte {}", 10 * FRAME),
-        format!("no frame    3.10 kB from byte {} on, all of them zero", odd(20)),
+        format!("no frame    3.1 kB from byte {} on, all of them zero", odd(20)),
         format!("no frame    77 B from byte {} on", odd(40)),
         format!(
             "fill        1 frames replace missing ones, without a time: the first at byte {}",
-            odd(50) + 77
+            odd(55) + 77
         ),
         "gaps by numbering: 1 times time does not go on".into(),
         format!("cut         the last frame has 500 B of 1.03 kB: it begins at byte {}", odd(67) + 77),

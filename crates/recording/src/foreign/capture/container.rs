@@ -40,17 +40,17 @@ const NANOSECONDS: u32 = 0xa1b2_3c4d;
 
 /// Returns true if a file with these first bytes is a capture.
 pub(crate) fn is_magic(magic: [u8; 4]) -> bool {
-    u32::from_le_bytes(magic) == SECTION || Order::of_pcap(magic).is_some()
+    u32::from_le_bytes(magic) == SECTION || ByteOrder::of_pcap(magic).is_some()
 }
 
 /// The order of the bytes in a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     fn of_pcap(magic: [u8; 4]) -> Option<Self> {
         let is_one = |magic: u32| [MICROSECONDS, NANOSECONDS].contains(&magic);
         Self::of(magic, is_one)
@@ -58,25 +58,25 @@ impl Order {
 
     fn of(bytes: [u8; 4], is_one: impl Fn(u32) -> bool) -> Option<Self> {
         if is_one(u32::from_le_bytes(bytes)) {
-            return Some(Order::Little);
+            return Some(ByteOrder::Little);
         }
-        is_one(u32::from_be_bytes(bytes)).then_some(Order::Big)
+        is_one(u32::from_be_bytes(bytes)).then_some(ByteOrder::Big)
     }
 
     /// Reads the number of four bytes at an offset. 0 if they are not there.
     fn word(self, bytes: &[u8], at: usize) -> u32 {
         let word = bytes.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default();
         match self {
-            Order::Little => u32::from_le_bytes(word),
-            Order::Big => u32::from_be_bytes(word),
+            ByteOrder::Little => u32::from_le_bytes(word),
+            ByteOrder::Big => u32::from_be_bytes(word),
         }
     }
 
     fn half(self, bytes: &[u8], at: usize) -> u16 {
         let half = bytes.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default();
         match self {
-            Order::Little => u16::from_le_bytes(half),
-            Order::Big => u16::from_be_bytes(half),
+            ByteOrder::Little => u16::from_le_bytes(half),
+            ByteOrder::Big => u16::from_be_bytes(half),
         }
     }
 }
@@ -114,7 +114,7 @@ pub(super) fn each_packet(
 ) -> io::Result<Option<String>> {
     let mut window = FileWindow { file, begin: 0, bytes: Vec::new() };
     let magic = window.bytes(0, 4)?.first_chunk().copied().unwrap_or_default();
-    match Order::of_pcap(magic) {
+    match ByteOrder::of_pcap(magic) {
         Some(order) => packets_of_pcap(&mut window, length, order, take),
         None => packets_of_pcapng(&mut window, length, take),
     }
@@ -126,7 +126,7 @@ const PCAP_PACKET: u64 = 16;
 fn packets_of_pcap(
     window: &mut FileWindow<'_>,
     length: u64,
-    order: Order,
+    order: ByteOrder,
     take: &mut dyn FnMut(CapturedPacket<'_>) -> ControlFlow<()>,
 ) -> io::Result<Option<String>> {
     // The upper bits say how packets end.
@@ -156,8 +156,8 @@ fn packets_of_pcap(
 
 /// A section of pcapng: its byte order, and link type and limit on packets of each interface.
 #[derive(Debug)]
-struct Section {
-    order: Order,
+struct CaptureSection {
+    order: ByteOrder,
     interfaces: Vec<(u32, u32)>,
 }
 
@@ -170,19 +170,19 @@ fn packets_of_pcapng(
     length: u64,
     take: &mut dyn FnMut(CapturedPacket<'_>) -> ControlFlow<()>,
 ) -> io::Result<Option<String>> {
-    let mut section = Section { order: Order::Little, interfaces: Vec::new() };
+    let mut section = CaptureSection { order: ByteOrder::Little, interfaces: Vec::new() };
     let mut next = 0;
     while next < length {
         let front = window.bytes(next, HEAD)?;
         if front.len() < BLOCK_AROUND as usize {
             return Ok(Some(cut_at(next, length)));
         }
-        if Order::Little.word(front, 0) == SECTION {
+        if ByteOrder::Little.word(front, 0) == SECTION {
             let marks = front.get(8..12).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default();
-            let Some(order) = Order::of(marks, |mark| mark == BYTE_ORDER) else {
+            let Some(order) = ByteOrder::of(marks, |mark| mark == BYTE_ORDER) else {
                 return Ok(Some(damaged_at(next, length)));
             };
-            section = Section { order, interfaces: Vec::new() };
+            section = CaptureSection { order, interfaces: Vec::new() };
         }
         let size = section.order.word(front, 4);
         if !(BLOCK_AROUND..=BLOCK_MAX).contains(&size) || !size.is_multiple_of(4) {
@@ -212,7 +212,7 @@ struct BlockPacket {
     captured: u32,
 }
 
-impl Section {
+impl CaptureSection {
     /// Takes in a block of `size` bytes by its first ones. Returns the packet in it, if it has one.
     fn packet(&mut self, front: &[u8], size: u32) -> Option<BlockPacket> {
         let order = self.order;

@@ -115,7 +115,7 @@ impl LayoutVotes {
 
 /// The fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum PacketFate {
     /// It is of the stream.
     Whole,
     /// It is of the stream, and this number of halves before it or itself lack the other half.
@@ -134,9 +134,9 @@ pub(super) struct PayloadTaker {
 }
 
 impl PayloadTaker {
-    pub(super) fn take(&mut self, packet: &CapturedPacket<'_>, udp: &UdpPayload) -> Taken {
+    pub(super) fn take(&mut self, packet: &CapturedPacket<'_>, udp: &UdpPayload) -> PacketFate {
         if udp.end() > u64::from(packet.captured) {
-            return Taken::Other;
+            return PacketFate::Other;
         }
         let payload = payload_of(packet, udp);
         let at = packet.at + udp.offset as u64;
@@ -146,36 +146,36 @@ impl PayloadTaker {
                 let is_alike =
                     |other: StreamShape| other.frame_size == shape.frame_size && other.format == shape.format;
                 if udp.length as u64 != prefix as u64 + shape.frame_size || !found.is_some_and(is_alike) {
-                    return Taken::Other;
+                    return PacketFate::Other;
                 }
                 self.runs.add(at + prefix as u64, shape.frame_size);
-                Taken::Whole
+                PacketFate::Whole
             }
             PayloadLayout::Half { prefix } if udp.length == prefix + HALF => self.half(payload, prefix, at),
             PayloadLayout::Raw { port, length } if (port, length) == (udp.port, udp.length) => {
                 self.runs.add(at, length as u64);
-                Taken::Whole
+                PacketFate::Whole
             }
-            PayloadLayout::Half { .. } | PayloadLayout::Raw { .. } => Taken::Other,
+            PayloadLayout::Half { .. } | PayloadLayout::Raw { .. } => PacketFate::Other,
         }
     }
 
     /// Takes a half of a frame. The second half has no header, so it must follow the first.
-    fn half(&mut self, payload: &[u8], prefix: usize, at: u64) -> Taken {
+    fn half(&mut self, payload: &[u8], prefix: usize, at: u64) -> PacketFate {
         let serial = prefix.checked_sub(WORD).and_then(|at| payload.get(at..)?.first_chunk());
         let serial = serial.map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let waiting = self.first_half.take();
         if payload.get(prefix..).is_some_and(has_sync) {
             self.first_half = Some((at + prefix as u64, serial));
-            return waiting.map_or(Taken::Whole, |_| Taken::Lone(1));
+            return waiting.map_or(PacketFate::Whole, |_| PacketFate::Lone(1));
         }
         match waiting {
             Some((first, number)) if prefix < WORD || number.wrapping_add(1) == serial => {
                 self.runs.add(first, HALF as u64);
                 self.runs.add(at + prefix as u64, HALF as u64);
-                Taken::Whole
+                PacketFate::Whole
             }
-            waiting => Taken::Lone(1 + u64::from(waiting.is_some())),
+            waiting => PacketFate::Lone(1 + u64::from(waiting.is_some())),
         }
     }
 

@@ -17,7 +17,7 @@ use std::{io, ops::ControlFlow, path::Path, sync::Arc};
 
 use self::{
     container::{CapturedPacket, each_packet},
-    layout::{LayoutVotes, PayloadLayout, Taken},
+    layout::{LayoutVotes, PacketFate, PayloadLayout},
     link::{NotUdp, UdpPayload, udp_payload},
     payload_runs::{CaptureStorage, PayloadRuns},
 };
@@ -122,12 +122,12 @@ fn taken(
     Ok((runs, counts))
 }
 
-fn count(counts: &mut CaptureCounts, taken: Taken, packet: &CapturedPacket<'_>, udp: &UdpPayload) {
+fn count(counts: &mut CaptureCounts, taken: PacketFate, packet: &CapturedPacket<'_>, udp: &UdpPayload) {
     match taken {
-        Taken::Whole => counts.taken += 1,
-        Taken::Other if udp.end() > u64::from(packet.captured) => counts.cut += 1,
-        Taken::Other => counts.others += 1,
-        Taken::Lone(count) => {
+        PacketFate::Whole => counts.taken += 1,
+        PacketFate::Other if udp.end() > u64::from(packet.captured) => counts.cut += 1,
+        PacketFate::Other => counts.others += 1,
+        PacketFate::Lone(count) => {
             counts.taken += 1;
             counts.lone += count;
         }
