@@ -1,4 +1,4 @@
-//! Chunks as of FlexBuff, which jive5ab writes.
+//! Chunks as of `FlexBuff`, which jive5ab writes.
 
 use std::fs;
 
