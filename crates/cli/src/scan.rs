@@ -202,10 +202,9 @@ fn text(whole: &RecordingView, scanned: &ScannedRecording) -> String {
         Bytes(scan.bytes)
     ));
     lines.extend(times(scan));
-    lines.push(match is_foreign {
-        true => format!("missing     {}", foreign_missing(scan.missing_frames, walked.as_ref())),
-        false => format!("missing     {}", missing(scan)),
-    });
+    let missing =
+        if is_foreign { foreign_missing(scan.missing_frames, walked.as_ref()) } else { missing(scan) };
+    lines.push(format!("missing     {missing}"));
     let rate = scan.survey.frames_per_second;
     lines.extend(walked.iter().flat_map(|walked| walked_lines(walked, whole.frame_size(), rate)));
     lines.extend(is_foreign.then(|| NOT_KNOWN.to_owned()));
