@@ -166,3 +166,16 @@ def test_a_torn_journal_counts_up_to_the_tear(tmp_path: Path) -> None:
     torn[frames[-1] + 20] ^= 1
     (tmp_path / "kept.0.journal").write_bytes(torn)
     assert len(journal.read(tmp_path / "kept.0.journal").frames) == count - 1
+
+
+def test_a_journal_in_several_files_is_read_to_its_end(tmp_path: Path) -> None:
+    whole = (KEPT / "journal-8/kept.0.journal").read_bytes()
+    (tmp_path / "kept.0.journal").write_bytes(whole)
+    known = journal.read(tmp_path / "kept.0.journal")
+    for number, begin in enumerate(range(0, len(whole), 192)):
+        name = "kept.0.journal" if number == 0 else f"kept.0.journal.{number:08}"
+        (tmp_path / name).write_bytes(whole[begin : begin + 192])
+    read = journal.read(tmp_path / "kept.0.journal")
+    assert (read.frames, read.has_ended) == (known.frames, True) and len(whole) > 192
+    (tmp_path / "kept.0.journal.00000001").unlink()
+    assert len(journal.read(tmp_path / "kept.0.journal").frames) < len(known.frames)

@@ -179,7 +179,10 @@ const EXAMPLES: [(&str, [&str; 3]); 27] = [
             "nilometer repair /data/NAME --dry-run",
         ],
     ),
-    ("scan", ["nilometer scan /data", "nilometer scan /disk1 /disk2 --all", "nilometer scan /data --json"]),
+    (
+        "scan",
+        ["nilometer scan /data", "nilometer scan /disk1 /disk2 --all", "nilometer scan scan.vdif --json"],
+    ),
     (
         "mount",
         [

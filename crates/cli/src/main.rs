@@ -21,6 +21,7 @@ mod evaluate;
 mod explain;
 mod export;
 mod facility;
+mod foreign_text;
 mod generate;
 mod help;
 mod import;

@@ -6,14 +6,15 @@ use clap::Args;
 use nilometer_mount::{MountReaders, Mounted};
 
 use crate::{
-    Blame, Outcome, lone_file::refuse_files, part::PartOptions, recording_text::in_line,
+    Blame, Outcome, lone_file::refuse_unknown_files, part::PartOptions, recording_text::in_line,
     signals::stop_on_signal, stored_at::refuse_urls, tell,
 };
 
 /// Show each recording as one plain file, even while it grows. Runs until ctrl-C or SIGTERM
 #[derive(Debug, Args)]
 pub(crate) struct Mount {
-    /// The directories of recordings, or those above them. Mount joins all lanes that it finds there
+    /// The directories of recordings, or those above them. Mount joins all lanes that it finds there. Also
+    /// recordings of other programs, as for scan
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Mount on this empty directory
@@ -34,7 +35,7 @@ const FOR_FILES: &str = "h5py reads an HDF5 file without a journal directly; `ni
 
 impl Mount {
     pub(crate) fn execute(&self) -> Outcome {
-        refuse_files(&self.directories, FOR_FILES).input()?;
+        refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         refuse_urls(&self.directories).input()?;
         let stop = stop_on_signal().run()?;
         let readers = if self.allow_other { MountReaders::All } else { MountReaders::Owner };

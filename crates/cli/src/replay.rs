@@ -13,14 +13,14 @@ use nilometer_intake::{
 };
 use nilometer_model::{ByteRate, Bytes};
 use nilometer_recording::{
-    reader::Trust,
+    reader::{Recording, Trust},
     view::{Extent, RecordingView},
 };
 use nilometer_storage::Clock;
 
 use crate::{
     Blame, Failure, Outcome,
-    lone_file::refuse_files,
+    lone_file::refuse_unknown_files,
     part::{PartOptions, part_line},
     recording_text::in_line,
     share::Share,
@@ -32,7 +32,7 @@ use crate::{
 /// Send a recording again, packet by packet, at its own rate, even while it grows
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// The directories of the recording, those of all lanes
+    /// The directories of the recording, those of all lanes; or a recording of another program, as for scan
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Send to this address. `udp://HOST:PORT` gets packets with the serial numbers that preceded them; the
@@ -64,11 +64,12 @@ const FOR_FILES: &str = "an HDF5 file without a journal has no packets to send";
 
 impl Replay {
     pub(crate) fn execute(&self) -> Outcome {
-        refuse_files(&self.directories, FOR_FILES).input()?;
+        refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         check(self.rate).input()?;
         let (is_tcp, address) = self.address().input()?;
         let to = address.resolve().input()?;
         let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
+        check_foreign(&recording, is_tcp).input()?;
         let whole = self.part.of(RecordingView::new(recording, Extent::Mark)).input()?;
         let replaying = Replaying { serial: self.serial, rate: self.rate };
         let replay = Replayer::new(whole.clone(), replaying).map_err(|error| match error {
@@ -125,6 +126,26 @@ impl Replay {
         let address = format!("{UDP}{rest}").parse().map_err(|_| wrong())?;
         Ok((is_tcp, address))
     }
+}
+
+/// The most bytes of a frame behind a serial number in a UDP packet.
+const FRAME_MAX: u64 = 65_499;
+
+/// Refuses a recording without a journal whose packets can't be made again.
+fn check_foreign(recording: &Recording, is_tcp: bool) -> anyhow::Result<()> {
+    let Some(facts) = recording.foreign() else { return Ok(()) };
+    ensure!(
+        facts.in_step,
+        "{}: not all of its frames have one size, so replay can't cut it into packets: `nilometer verify` shows where",
+        in_line(recording.name())
+    );
+    let frame = recording.index.stream.as_ref().map_or(0, |stream| stream.frame_size() as u64);
+    ensure!(
+        is_tcp || frame <= FRAME_MAX,
+        "frames of {} do not fit into UDP packets: send to tcp://HOST:PORT",
+        Bytes(frame)
+    );
+    Ok(())
 }
 
 fn check(rate: Option<ByteRate>) -> anyhow::Result<()> {

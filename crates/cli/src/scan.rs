@@ -1,21 +1,23 @@
 //! `nilometer scan`: summarizes recordings for their operator.
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 use clap::Args;
 use nilometer_model::{ByteRate, Bytes, Format, Nanos, packets::Station};
 use nilometer_recording::{
     OVERWRITTEN,
-    reader::Trust,
-    view::{Extent, Hole, Jump, RecordingView, Scan as Scanned, SourceLoss},
+    foreign::{FrameFindings, read_through},
+    reader::{OpenError, Trust},
+    view::{Extent, Hole, Jump, Read, RecordingView, Scan as Scanned, SourceLoss},
 };
 use nilometer_wire::Stamp;
 use serde_json::{Value, json};
 
 use crate::{
     Blame, Failure, Outcome,
+    foreign_text::{NOT_KNOWN, foreign_lines, foreign_missing, foreign_value, walked_lines, walked_value},
     json_list::JsonList,
-    lone_file::refuse_files,
+    lone_file::refuse_unknown_files,
     recording_text::{gaps, in_line, not_come, sources, unreadable},
     share::Share,
     stored_at::StoredAt,
@@ -26,7 +28,8 @@ use crate::{
 /// Summarize recordings: format, stations, threads, times, rate, missing frames
 #[derive(Debug, Args)]
 pub(crate) struct Scan {
-    /// The directories of recordings, or those above them. Scan joins all lanes that it finds there
+    /// The directories of recordings, or those above them. Scan joins all lanes that it finds there. Also
+    /// recordings of other programs: files of VDIF, Mark5B or Mark 6, captures, and directories of chunks (vbs)
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Read every frame, not only the first and the last, and print facts that the journals lack
@@ -42,10 +45,10 @@ const FOR_FILES: &str = "for an HDF5 file without a journal use `nilometer verif
 
 impl Scan {
     pub(crate) fn execute(&self) -> Outcome {
-        refuse_files(&self.directories, FOR_FILES).input()?;
+        refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         let stored = StoredAt::named(&self.directories).input()?;
-        let (recordings, unread) = stored.open_each(Trust::Acknowledged).input()?;
-        if recordings.len() == 0 {
+        let (recordings, mut unread) = stored.open_each(Trust::Acknowledged).input()?;
+        if recordings.is_empty() {
             // A missing directory gets its own message.
             stored.open(Trust::Acknowledged).input()?;
         }
@@ -54,7 +57,13 @@ impl Scan {
         for recording in recordings {
             // One at a time: memory does not grow with their number, and each summary appears when it is
             // ready.
-            let whole = RecordingView::new(recording, Extent::All);
+            let whole = match recording.map_err(unopened) {
+                Ok(recording) => RecordingView::new(recording, Extent::All),
+                Err(fault) => {
+                    unread.push(fault);
+                    continue;
+                }
+            };
             let scan = self.scan(&whole);
             listing.tell(&whole, &scan).run()?;
             faults.note(&whole, self.all);
@@ -65,16 +74,53 @@ impl Scan {
         faults.ended(unread)
     }
 
-    fn scan(&self, whole: &RecordingView) -> Scanned {
+    fn scan(&self, whole: &RecordingView) -> ScannedRecording {
         let scan = Scanned::of(whole);
         if !self.all {
-            return scan;
+            return ScannedRecording { scan, walked: None };
         }
         let mut share = Share::new("read", Bytes(scan.bytes));
-        let scan = scan.read_all(whole, |done| share.tell(Bytes(done)));
+        let tell = |done| share.tell(Bytes(done));
+        let is_foreign = whole.recording(|recording| recording.foreign().is_some());
+        let scanned = if is_foreign {
+            let walked = read_through(whole, tell);
+            let read = walked.as_ref().map(read_of);
+            ScannedRecording { scan: Scanned { read, ..scan }, walked }
+        } else {
+            ScannedRecording { scan: scan.read_all(whole, tell), walked: None }
+        };
         share.clear();
-        scan
+        scanned
     }
+}
+
+/// The file of a recording that can't be opened, and the reason.
+fn unopened(error: OpenError) -> (PathBuf, io::Error) {
+    match error {
+        OpenError::Directory { path, source } => (path, source),
+        OpenError::Foreign { path, why } => (path, io::Error::other(why)),
+        other => (PathBuf::new(), io::Error::other(other)),
+    }
+}
+
+/// The findings from all headers, as those from all frames of a recording with a journal.
+fn read_of(walked: &FrameFindings) -> Read {
+    let continuity = &walked.continuity;
+    Read {
+        invalid: continuity.invalid,
+        unknown: continuity.unknown,
+        jumps: continuity.jumps,
+        first_jumps: continuity.first_jumps.clone(),
+        lanes: continuity.lanes().collect(),
+    }
+}
+
+/// The findings about a recording.
+#[derive(Debug)]
+struct ScannedRecording {
+    scan: Scanned,
+    /// The findings from all headers, if it has no journal and the user wants all read.
+    walked: Option<FrameFindings>,
 }
 
 /// Writes each recording as soon as it was scanned: paragraphs, or the elements of one list of JSON.
@@ -86,9 +132,12 @@ struct Listing {
 }
 
 impl Listing {
-    fn tell(&mut self, whole: &RecordingView, scan: &Scanned) -> serde_json::Result<()> {
+    fn tell(&mut self, whole: &RecordingView, scan: &ScannedRecording) -> serde_json::Result<()> {
         if let Some(list) = &mut self.json {
-            return list.push(&value(whole, scan));
+            let mut value = value(whole, &scan.scan);
+            value["without_journal"] = whole.recording(foreign_value);
+            value["walk"] = scan.walked.as_ref().map_or(Value::Null, walked_value);
+            return list.push(&value);
         }
         let before = if std::mem::take(&mut self.is_empty) { "" } else { "\n" };
         tell::result(tell::visible(&format!("{before}{}", text(whole, scan))));
@@ -140,14 +189,25 @@ fn ensure_read(overwritten: bool) -> anyhow::Result<()> {
 const SHOWN: usize = 10;
 
 /// The summary as text, one line for each fact.
-fn text(whole: &RecordingView, scan: &Scanned) -> String {
-    let mut lines = vec![
-        format!("recording   {}, {}", in_line(whole.name()), of_format(whole, scan)),
-        lanes(whole),
-        format!("frames      {} of {}, {} in all", scan.frames, Bytes(whole.frame_size()), Bytes(scan.bytes)),
-    ];
+fn text(whole: &RecordingView, scanned: &ScannedRecording) -> String {
+    let ScannedRecording { scan, walked } = scanned;
+    let mut lines = vec![format!("recording   {}, {}", in_line(whole.name()), of_format(whole, scan))];
+    let foreign = whole.recording(foreign_lines);
+    let is_foreign = !foreign.is_empty();
+    lines.extend(if is_foreign { foreign } else { vec![lanes(whole)] });
+    lines.push(format!(
+        "frames      {} of {}, {} in all",
+        scan.frames,
+        Bytes(whole.frame_size()),
+        Bytes(scan.bytes)
+    ));
     lines.extend(times(scan));
-    lines.push(format!("missing     {}", missing(scan)));
+    let missing =
+        if is_foreign { foreign_missing(scan.missing_frames, walked.as_ref()) } else { missing(scan) };
+    lines.push(format!("missing     {missing}"));
+    let rate = scan.survey.frames_per_second;
+    lines.extend(walked.iter().flat_map(|walked| walked_lines(walked, whole.frame_size(), rate)));
+    lines.extend(is_foreign.then(|| NOT_KNOWN.to_owned()));
     lines.extend(sources(scan));
     lines.extend(gaps(scan, "--json"));
     lines.extend(
@@ -156,7 +216,7 @@ fn text(whole: &RecordingView, scan: &Scanned) -> String {
             .take(SHOWN)
             .map(|(first, count)| format!("no block    {count} from block {first}")),
     );
-    lines.extend(read(scan));
+    lines.extend(if is_foreign { Vec::new() } else { read(scan) });
     lines.extend(whole.recording(|recording| unreadable(&recording.unreadable)));
     lines.join("\n") + "\n"
 }

@@ -1,10 +1,11 @@
 //! The places of recordings that a user gives: mounted directories, or URLs on a server.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, vec::IntoIter};
 
 use anyhow::{Result, bail};
 use nilometer_model::{TargetAddress, TargetUrl};
 use nilometer_recording::{
+    foreign::{ForeignSource, foreign_sources},
     reader::{OpenError, Recording, RecordingsFound, Trust, Unreadable, with_below},
     recording_storage::{MountedDirectories, RecordingStorage, TargetDirectories},
 };
@@ -45,9 +46,25 @@ impl StoredAt {
         Ok(StoredAt { storage: Arc::new(TargetDirectories::new(targets)?), directories, is_remote: true })
     }
 
-    /// Opens the recording in all of them.
+    /// Opens the recording in all of them. If no journal is there, it may be one without.
     pub(crate) fn open(&self, trust: Trust) -> Result<Recording, OpenError> {
-        Recording::open_on(self.storage.clone(), &self.directories, trust)
+        if self.are_files() {
+            return only(&foreign_sources(&self.directories)?);
+        }
+        match Recording::open_on(self.storage.clone(), &self.directories, trust) {
+            Err(OpenError::NotARecording { directories }) if !self.is_remote => {
+                match foreign_sources(&self.directories)?.as_slice() {
+                    [] => Err(OpenError::NotARecording { directories }),
+                    sources => only(sources),
+                }
+            }
+            opened => opened,
+        }
+    }
+
+    /// Returns true if the user named a file, and not only directories.
+    fn are_files(&self) -> bool {
+        !self.is_remote && self.directories.iter().any(|path| path.is_file())
     }
 
     /// Finds each recording in them, at least one, and reads it when the caller comes to it. Also returns
@@ -56,6 +73,13 @@ impl StoredAt {
         &self,
         trust: Trust,
     ) -> Result<(Box<dyn ExactSizeIterator<Item = Recording>>, Unreadable), OpenError> {
+        if self.are_files() {
+            let each = foreign_sources(&self.directories)?
+                .iter()
+                .map(ForeignSource::open)
+                .collect::<Result<Vec<_>, _>>()?;
+            return Ok((Box::new(each.into_iter()), Unreadable::new()));
+        }
         match self.open(trust) {
             Err(OpenError::Several { .. }) => {
                 let (each, unreadable) = Recording::open_each_on(&self.storage, &self.directories, trust)?;
@@ -67,10 +91,47 @@ impl StoredAt {
 
     /// Finds each recording in them, and below them if they are mounted, and reads it when the caller comes
     /// to it. Also returns unreadable directories and journals.
-    pub(crate) fn open_each(&self, trust: Trust) -> Result<(RecordingsFound, Unreadable), OpenError> {
+    pub(crate) fn open_each(&self, trust: Trust) -> Result<(EachRecording, Unreadable), OpenError> {
         let directories =
             if self.is_remote { self.directories.clone() } else { with_below(&self.directories)? };
-        Recording::open_each_on(&self.storage, &directories, trust)
+        let without_journal = if self.is_remote { Vec::new() } else { foreign_sources(&self.directories)? };
+        let are_directories = |path: &PathBuf| self.is_remote || !path.is_file();
+        let directories: Vec<_> = directories.into_iter().filter(are_directories).collect();
+        let (journals, unreadable) = Recording::open_each_on(&self.storage, &directories, trust)?;
+        Ok((EachRecording { journals, foreign: without_journal.into_iter() }, unreadable))
+    }
+}
+
+/// Opens the only recording without a journal.
+fn only(sources: &[ForeignSource]) -> Result<Recording, OpenError> {
+    match sources {
+        [only] => only.open(),
+        [first, other, ..] => {
+            Err(OpenError::Several { first: first.first_file(), other: other.first_file() })
+        }
+        [] => Err(OpenError::NotARecording { directories: String::new() }),
+    }
+}
+
+/// Recordings, of which each is opened when the caller comes to it: those with a journal first.
+#[derive(Debug)]
+pub(crate) struct EachRecording {
+    journals: RecordingsFound,
+    foreign: IntoIter<ForeignSource>,
+}
+
+impl EachRecording {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.journals.len() == 0 && self.foreign.len() == 0
+    }
+}
+
+impl Iterator for EachRecording {
+    type Item = Result<Recording, OpenError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let journaled = self.journals.next().map(Ok);
+        journaled.or_else(|| Some(self.foreign.next()?.open()))
     }
 }
 

@@ -13,6 +13,7 @@ use std::{
 };
 
 use nilometer_recording::{
+    foreign::foreign_sources,
     reader::{OpenError, Recording, Trust, Unreadable, journals_below, with_below},
     view::{Extent, PartLimitError, PartLimits, RecordingView},
 };
@@ -94,6 +95,10 @@ impl Catalogue {
         };
         let outside = catalogue.find()?;
         outside.map_or(Ok(()), Err)?;
+        for source in foreign_sources(directories)? {
+            // They do not grow, so one look is enough.
+            catalogue.show(source.open()?, &[])?;
+        }
         Ok(catalogue)
     }
 

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! RecordingStorage -> journal -> Index -> Recording -> RecordingView -> verify, Scan, ReadAhead
+//! files without a journal -> foreign -^
 //! ```
 
 #![forbid(unsafe_code)]
@@ -11,6 +12,8 @@ pub mod cbf;
 pub mod chunk;
 pub mod copy;
 mod due;
+pub mod foreign;
+mod foreign_facts;
 mod gap;
 pub mod instrument;
 pub mod journal;
@@ -27,6 +30,7 @@ mod verify;
 pub mod view;
 
 pub use due::Due;
+pub use foreign_facts::{ForeignFacts, ForeignKind};
 pub use gap::{Gap, GapSender, Packed};
 pub use missing::Missing;
 pub use number_type::number_type;

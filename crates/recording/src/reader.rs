@@ -28,7 +28,10 @@ use std::{
     sync::Arc,
 };
 
+use rustix::process::geteuid;
+
 use crate::{
+    foreign_facts::{ForeignFacts, ForeignLane},
     journal::{Head, RECORD},
     recording_file::{PageCache, ReadAccess, RecordingFile},
     recording_storage::{MountedDirectories, RecordingStorage},
@@ -63,6 +66,14 @@ pub enum OpenError {
         /// One of the journals.
         journal: PathBuf,
     },
+    /// A file without a journal that is no recording, or a broken one.
+    #[error("{path}: {why}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
     /// The directories hold more than one recording.
     #[error("{first} and {other} are of different recordings: name the directories of one")]
     Several {
@@ -87,9 +98,46 @@ pub struct Recording {
     storage: Arc<dyn RecordingStorage>,
     /// Directories searched for it. All recordings found there share one list.
     directories: Arc<[PathBuf]>,
+    /// The known facts if it has no journal. `None` if it has one.
+    foreign: Option<ForeignFacts>,
 }
 
 impl Recording {
+    /// Joins an index that a reader made from the headers of files without a journal. `lanes` are the files of
+    /// the index's lanes, in the same order.
+    pub(crate) fn without_journal(
+        index: Index,
+        name: &str,
+        lanes: Vec<ForeignLane>,
+        storage: Arc<dyn RecordingStorage>,
+        foreign: ForeignFacts,
+    ) -> Self {
+        let stem = |ForeignLane { directory, files, access }| Stem {
+            directory,
+            name: name.to_owned(),
+            access,
+            files,
+        };
+        Recording {
+            index,
+            unreadable: Unreadable::new(),
+            stems: lanes.into_iter().map(stem).collect(),
+            storage,
+            directories: Arc::default(),
+            foreign: Some(foreign),
+        }
+    }
+
+    /// The known facts of a recording without a journal. `None` if it has a journal.
+    pub fn foreign(&self) -> Option<&ForeignFacts> {
+        self.foreign.as_ref()
+    }
+
+    /// The files of a lane of a recording without a journal; empty if it has a journal.
+    pub fn foreign_files(&self, lane: usize) -> &[PathBuf] {
+        &self.stems[lane].files
+    }
+
     /// Finds the journals `<name>.<lane>.journal` in the directories and unites them.
     ///
     /// A directory that exists but can't be read counts as a lost lane.
@@ -163,7 +211,7 @@ impl Recording {
         }
         index.prune();
         let stems = found.iter().filter_map(Stem::of).collect();
-        Recording { index, unreadable, stems, storage, directories }
+        Recording { index, unreadable, stems, storage, directories, foreign: None }
     }
 
     /// Opens the recording again from the present state of its journals, with this trust.
@@ -199,14 +247,18 @@ impl Recording {
 
     /// Possible paths of that file, the most likely first.
     pub(crate) fn paths(&self, place: FrameLocation) -> Vec<PathBuf> {
-        let Stem { directory, name, .. } = &self.stems[place.lane];
+        let Stem { directory, name, files, .. } = &self.stems[place.lane];
+        if let Some(file) = files.get(place.file() as usize) {
+            return vec![file.clone()];
+        }
         let names = self.index.file_names(name, place).into_iter();
         names.map(|name| directory.join(name)).collect()
     }
 
     /// The owner of a lane's journal.
     pub(crate) fn user(&self, lane: usize) -> u32 {
-        self.stems[lane].access.user
+        // Without a journal, nobody else's text names the files: the reader found them where the user said.
+        if self.foreign.is_some() { geteuid().as_raw() } else { self.stems[lane].access.user }
     }
 
     /// The users who may read the journals of all lanes.
@@ -266,13 +318,15 @@ struct Stem {
     name: String,
     /// The users who may read its journal.
     access: ReadAccess,
+    /// The files of frames, if no journal names them; else empty.
+    files: Vec<PathBuf>,
 }
 
 impl Stem {
     fn of(found: &Found) -> Option<Self> {
         let (name, _) = parts_of(&found.path)?;
         let directory = found.path.parent()?.to_owned();
-        Some(Stem { directory, name: name.to_owned(), access: found.access })
+        Some(Stem { directory, name: name.to_owned(), access: found.access, files: Vec::new() })
     }
 }
 

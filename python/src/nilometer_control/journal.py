@@ -4,7 +4,8 @@
 
 A record is little-endian: CRC-32 of all bytes behind it (4), kind (4), sequence number from 0 (8), six numbers (8 each)
 or 48 bytes of text. The longest valid prefix counts, so a journal may be read while the recorder writes it.
-`crates/recording/src/journal.rs` describes all kinds. Journals on storage that only takes whole files are not read.
+`crates/recording/src/journal.rs` describes all kinds. On storage that only takes whole files, a journal has further
+files `NAME.0.journal.00000001` and on, which continue the first one.
 """
 
 from __future__ import annotations
@@ -139,11 +140,18 @@ def _head(path: Path, numbers: tuple[int, ...]) -> Journal:
     return Journal(path, recording, lane, lanes >> 32, frame_size, form >> 32 & 0xFFFF, form >> 48, frames_per_file)
 
 
+def _joined(path: Path) -> bytes:
+    pieces = [path.read_bytes()]
+    while (piece := path.with_name(f"{path.name}.{len(pieces):08}")).is_file():
+        pieces.append(piece.read_bytes())
+    return b"".join(pieces)
+
+
 def read(path: Path | str) -> Journal:
-    """Read the journal of one lane."""
+    """Read the journal of one lane, with all files that continue it."""
     path = Path(path)
     named = _JOURNAL_NAME.fullmatch(path.name)
-    records = list(_records(path.read_bytes()))
+    records = list(_records(_joined(path)))
     if not named or not records or records[0][0] != _HEAD:
         raise JournalError(f"{path} is no journal of a recording")
     journal = _head(path, records[0][1])

@@ -9,6 +9,7 @@ mod layout;
 mod loopback;
 mod memory;
 mod nexus;
+mod other_recorders;
 mod packets;
 mod power_loss;
 mod python_client;

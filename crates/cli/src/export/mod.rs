@@ -35,6 +35,7 @@ use self::hdf5::Hdf5Options;
 use crate::{
     Blame, Failure, Outcome,
     describe::{described_directory, directory_of},
+    foreign_text::foreign_lines,
     lone_file::{self, LoneExport},
     part::{PartOptions, part_line},
     recording_text::{absent_lanes, in_line, ranges, unreadable, what},
@@ -48,7 +49,8 @@ use crate::{
 /// frames marked invalid; with --format hdf5, the file is HDF5
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The directories of the recording, those of all lanes; or an HDF5 file without a journal
+    /// The directories of the recording, those of all lanes; an HDF5 file without a journal; or a recording of
+    /// another program, as for scan
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Write this new file, or a file with the recording's name in this directory
@@ -138,8 +140,12 @@ impl Export {
         }
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         lone_file::check_fill_missing(self.fill_missing).input()?;
+        lone_file::refuse_parts(&self.directories).input()?;
         let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
         let whole = self.part.of(RecordingView::new(recording, Extent::All)).input()?;
+        if whole.recording(|recording| recording.foreign().is_some()) {
+            self.check_foreign().input()?;
+        }
         if self.format.as_deref() == Some(HDF5) {
             self.part.refuse(PART_IN_HDF5).input()?;
             return hdf5::export(self, whole);
@@ -218,6 +224,16 @@ impl Export {
             return self.hdf5.of_lone_file().map(Some);
         }
         self.check_plain().map(|()| None)
+    }
+
+    /// Refuses other forms than a plain file for a recording without a journal.
+    fn check_foreign(&self) -> anyhow::Result<()> {
+        match self.format.as_deref() {
+            None | Some("plain") => Ok(()),
+            Some(format) => Err(anyhow!(
+                "--format {format}: only for a recording with a journal: write --format plain, or leave it out"
+            )),
+        }
     }
 
     /// Refuses options of HDF5 in a plain export.
@@ -325,6 +341,7 @@ fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Ex
         format!("checksum    CRC-32 {checksum:08x}"),
     ]);
     lines.extend(not_here(whole, "marked as invalid"));
+    lines.extend(whole.recording(foreign_lines));
     lines.extend(
         copied.into_iter().flat_map(|copied| whole.recording(|recording| compared(recording, copied))),
     );

@@ -15,7 +15,7 @@ use std::{
 use anyhow::{anyhow, bail, ensure};
 use nilometer_hdf5_recording::lone_file::{LoneFile, LoneFileError, LoneVerified};
 use nilometer_model::Bytes;
-use nilometer_recording::Ranges;
+use nilometer_recording::{Ranges, foreign::is_foreign_file};
 
 use crate::{
     Blame, Failure, Outcome,
@@ -28,10 +28,10 @@ use crate::{
 pub(crate) use export::{LoneExport, export};
 pub(crate) use guard::guarded;
 
-/// The only path of the command line, if it is a file.
+/// The only path of the command line, if it is a file, and no recording of another program.
 pub(crate) fn named_file(paths: &[PathBuf]) -> Option<&Path> {
     match paths {
-        [only] if only.is_file() => Some(only),
+        [only] if only.is_file() && !is_foreign_file(only) => Some(only),
         _ => None,
     }
 }
@@ -43,6 +43,40 @@ pub(crate) fn refuse_files(paths: &[PathBuf], instead: &str) -> anyhow::Result<(
         bail!("{}: a file of a recording: name its directory, {}", file.display(), directory.display());
     }
     bail!("{}: a file; name the directories of a recording; {instead}", file.display());
+}
+
+/// Refuses a file that is no recording of another program. The message has the advice `instead`.
+pub(crate) fn refuse_unknown_files(paths: &[PathBuf], instead: &str) -> anyhow::Result<()> {
+    refuse_parts(paths)?;
+    match paths.iter().find(|path| path.is_file() && !is_foreign_file(path)) {
+        Some(unknown) => refuse_files(std::slice::from_ref(unknown), &format!("{FOREIGN_FILES}; {instead}")),
+        None => Ok(()),
+    }
+}
+
+/// Files of other programs that can be read.
+const FOREIGN_FILES: &str = "or a file of VDIF, Mark5B, Mark 6, pcap or pcapng";
+
+/// Refuses a file of a lane: its journal knows more than its headers.
+pub(crate) fn refuse_parts(paths: &[PathBuf]) -> anyhow::Result<()> {
+    for file in paths.iter().filter(|path| path.is_file()) {
+        if journals_beside(file).iter().any(|journal| is_of_lane(file, journal)) {
+            let directory = directory_of(file);
+            bail!("{}: a file of a recording: name its directory, {}", file.display(), directory.display());
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if a journal `NAME.LANE.journal` may describe a file: it is `NAME.LANE.SUFFIX`, or a chunk.
+fn is_of_lane(file: &Path, journal: &str) -> bool {
+    let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return false };
+    let Some((recording, lane)) = journal.rsplit_once('.') else { return false };
+    let Some(rest) = name.strip_prefix(recording).and_then(|rest| rest.strip_prefix('.')) else {
+        return false;
+    };
+    let is_number = |text: &str| text.len() == 8 && text.bytes().all(|digit| digit.is_ascii_digit());
+    rest.strip_prefix(lane).is_some_and(|suffix| suffix.starts_with('.')) || is_number(rest)
 }
 
 /// Refuses `--dataset` with directories of a recording.
@@ -185,11 +219,15 @@ fn some_of(names: &[String]) -> String {
 
 /// The directory of a file, if a journal is in it.
 fn journal_beside(path: &Path) -> Option<PathBuf> {
-    let directory = directory_of(path);
-    let entries = fs::read_dir(&directory).and_then(Iterator::collect::<io::Result<Vec<_>>>).ok()?;
-    let is_journal =
-        |name: &std::ffi::OsStr| Path::new(name).extension().is_some_and(|kind| kind == "journal");
-    entries.iter().any(|entry| is_journal(&entry.file_name())).then_some(directory)
+    (!journals_beside(path).is_empty()).then(|| directory_of(path))
+}
+
+/// The journals in the directory of a file, as `NAME.LANE`.
+fn journals_beside(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory_of(path)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let names =
+        entries.unwrap_or_default().into_iter().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| Some(name.strip_suffix(".journal")?.to_owned())).collect()
 }
 
 /// The number of readable frames.

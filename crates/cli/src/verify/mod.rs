@@ -1,5 +1,6 @@
 //! `nilometer verify`: checks that a recording is whole, and lists exactly the parts that are not.
 
+mod foreign;
 mod json;
 
 use std::{
@@ -35,7 +36,7 @@ pub(crate) use json::range;
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
     /// The directories of a recording, those of all lanes, or of several. Also their URLs (root://, nfs://,
-    /// s3://, hdfs://), or an HDF5 file without a journal
+    /// s3://, hdfs://), an HDF5 file without a journal, or a recording of another program, as for scan
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Count only frames that survive the loss of power, not all acknowledged ones
@@ -59,14 +60,12 @@ impl Verify {
     pub(crate) fn execute(&self) -> Outcome {
         if let Some(file) = self.lone_file() {
             if self.durable {
-                let why = anyhow!(
-                    "--durable: a file without a journal does not tell which frames were durable; leave it out"
-                );
-                return Err(Failure::Input(why));
+                return Err(Failure::Input(anyhow!(DURABLE_WITHOUT_JOURNAL)));
             }
             return lone_file::verify(file, self.dataset.as_deref(), self.json);
         }
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
+        lone_file::refuse_parts(&self.directories).input()?;
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
         let stored = StoredAt::named(&self.directories).input()?;
         let (mut recordings, unread) = stored.open_those_named(trust).input()?;
@@ -97,10 +96,17 @@ impl Verify {
         let mut listed = Ok(());
         for recording in recordings {
             let name = in_line(recording.name());
-            let faults = self.judged(recording, |judged| {
-                list.push(&judged.value())?;
-                Ok((!judged.faults.is_empty()).then(|| judged.faults.join("; ")))
-            });
+            let faults = match recording.foreign() {
+                Some(_) => self.check_foreign().and_then(|()| {
+                    let read = foreign::ForeignReading::of(recording);
+                    list.push(&read.value())?;
+                    Ok(read.complaint())
+                }),
+                None => self.judged(recording, |judged| {
+                    list.push(&judged.value())?;
+                    Ok((!judged.faults.is_empty()).then(|| judged.faults.join("; ")))
+                }),
+            };
             match faults.input() {
                 Ok(faults) => not_whole.extend(faults.map(|faults| format!("{name} is not whole: {faults}"))),
                 Err(error) => listed = listed.and(Err(error)),
@@ -113,10 +119,22 @@ impl Verify {
 
     /// Reads a recording, and prints its state. Returns the reason if it is not whole.
     fn tell_of(&self, recording: Recording) -> anyhow::Result<Option<String>> {
+        if recording.foreign().is_some() {
+            self.check_foreign()?;
+            let read = foreign::ForeignReading::of(recording);
+            tell::result(tell::visible(&read.told()));
+            return Ok(read.complaint());
+        }
         self.judged(recording, |judged| {
             tell::result(tell::visible(&told(judged)));
             Ok((!judged.faults.is_empty()).then(|| judged.faults.join("; ")))
         })
+    }
+
+    /// Refuses `--durable` for a recording without a journal.
+    fn check_foreign(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.durable, DURABLE_WITHOUT_JOURNAL);
+        Ok(())
     }
 
     /// Reads a recording back.
@@ -165,6 +183,9 @@ impl Verify {
         Ok((there.saturating_sub(durable.index.frames.len()) as u64).min(verified.unchecked))
     }
 }
+
+const DURABLE_WITHOUT_JOURNAL: &str =
+    "--durable: a file without a journal does not tell which frames were durable; leave it out";
 
 /// Directories and journals that belong to no recording.
 fn unread_words(unread: &Unreadable) -> Vec<String> {

@@ -190,7 +190,8 @@ impl LoneFile {
         let failed = |source| LoneFileError::Hdf5 { path: path.into(), source };
         let wrong = |why| LoneFileError::Frames { path: path.into(), why };
         if !is_hdf5(&file) {
-            return Err(wrong("it is neither the directory of a recording nor a file of HDF5".into()));
+            let why = "it is neither the directory of a recording nor a file of HDF5, VDIF, Mark5B, Mark 6, pcap or pcapng";
+            return Err(wrong(why.into()));
         }
         let failed = |source| newer::or(failed(source), &file);
         let read = ReadFile::open(&path_of(&file)).map_err(failed)?;

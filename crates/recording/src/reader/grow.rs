@@ -91,7 +91,7 @@ impl Recording {
             storage: self.storage.clone(),
             recording: self.head().recording,
             name: self.name().to_owned(),
-            lanes: (0..self.stems.len()).map(|lane| self.tail(lane)).collect(),
+            lanes: (0..self.stems.len()).filter_map(|lane| self.tail(lane)).collect(),
             directories: if missing { self.directories.clone() } else { Arc::default() },
             known: self.index.heads.iter().map(|head| head.lane).collect(),
         }
@@ -103,20 +103,21 @@ impl Recording {
             storage: self.storage.clone(),
             recording: self.head().recording,
             name: self.name().to_owned(),
-            lanes: vec![self.tail(lane)],
+            lanes: self.tail(lane).into_iter().collect(),
             directories: Arc::default(),
             known: BTreeSet::new(),
         }
     }
 
-    fn tail(&self, lane: usize) -> LaneTail {
-        LaneTail {
+    /// Prepares to read on in the journal of a lane. `None` if there is no journal.
+    fn tail(&self, lane: usize) -> Option<LaneTail> {
+        self.foreign().is_none().then(|| LaneTail {
             lane,
             journal: self.journal(lane),
             head: self.index.heads[lane],
             user: self.user(lane),
             taken: self.index.records(lane),
-        }
+        })
     }
 
     /// Adds the new records and returns true if they change the recording. Every acknowledged frame counts. A
@@ -161,8 +162,11 @@ impl Recording {
         self.index.due.is_some() || self.index.ended >= self.head().lanes as usize
     }
 
-    /// The journal of a lane.
+    /// The journal of a lane, or its first file of frames if it has no journal.
     pub fn journal(&self, lane: usize) -> PathBuf {
+        if let Some(first) = self.foreign_files(lane).first() {
+            return first.clone();
+        }
         let name = self.index.heads[lane].journal_name(self.name());
         self.directory(lane).join(name)
     }

@@ -210,6 +210,15 @@ impl Index {
         Some(self.lanes.len() - 1)
     }
 
+    /// Stores the location of a frame that no journal states. If it has one already, this is a further one.
+    pub(crate) fn place(&mut self, number: u64, location: FrameLocation) {
+        if self.frames.contains(number) {
+            self.copies.entry(number).or_default().push(location);
+        } else {
+            self.frames.insert(number, location);
+        }
+    }
+
     /// Number of records taken from a lane's journal, which is the number of the next record.
     pub fn records(&self, lane: usize) -> u64 {
         self.lanes[lane].records

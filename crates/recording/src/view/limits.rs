@@ -159,6 +159,9 @@ impl RecordingView {
             PartLimit::Time(time) => self.frame_at_time(limit, time),
             PartLimit::After(wait) => match self.first_time() {
                 Some(first) => self.frame_at_time(limit, Moment(first.0 + wait)),
+                None if self.recording(|recording| recording.foreign().is_some()) => {
+                    Err(self.no_times(limit))
+                }
                 None => self.frame_due(limit, wait),
             },
             PartLimit::Frame(number) => self.frame_of_number(limit, number),
@@ -188,7 +191,7 @@ impl RecordingView {
     /// Returns the first frame at or after a time, by the headers.
     fn frame_at_time(&self, limit: PartLimit, time: Moment) -> Result<u64, PartLimitError> {
         let Some((first, end)) = self.first_time().zip(self.end_time()) else {
-            return Err(PartLimitError::NoTimes { limit, name: self.name.clone(), range: self.range_text() });
+            return Err(self.no_times(limit));
         };
         if time < first || time > end {
             return Err(self.outside(limit));
@@ -266,6 +269,10 @@ impl RecordingView {
             block = number + 1;
         }
         Err(self.outside(limit))
+    }
+
+    fn no_times(&self, limit: PartLimit) -> PartLimitError {
+        PartLimitError::NoTimes { limit, name: self.name.clone(), range: self.range_text() }
     }
 
     fn outside(&self, limit: PartLimit) -> PartLimitError {

@@ -1,0 +1,186 @@
+//! The place of frames in the payload of packets, found by looking at some of them.
+
+use std::{collections::BTreeMap, fmt};
+
+use nilometer_model::{Format, packets::Mark5b};
+use nilometer_wire::mark5b::{Fault, Mark5bHeader};
+
+use super::{container::CapturedPacket, link::UdpPayload, payload_runs::PayloadRuns};
+use crate::foreign::shape::StreamShape;
+
+/// Bytes in front of a frame that senders use, in steps of a word.
+const PREFIX_MAX: usize = 64;
+const WORD: usize = 4;
+/// A half of a Mark5B frame, as FILA10G sends it.
+const HALF: usize = (Mark5b::FRAME.0 / 2) as usize;
+
+/// The packets of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PayloadLayout {
+    /// A frame behind a prefix.
+    Frame { prefix: usize, shape: StreamShape },
+    /// A half of a Mark5B frame behind a prefix.
+    Half { prefix: usize },
+    /// All bytes of packets of this length, to this port.
+    Raw { port: u16, length: usize },
+}
+
+impl PayloadLayout {
+    /// The frames of the stream.
+    pub(super) fn shape(self) -> StreamShape {
+        match self {
+            PayloadLayout::Frame { shape, .. } => shape,
+            PayloadLayout::Half { .. } => {
+                StreamShape { format: Format::Mark5b, frame_size: Mark5b::FRAME.0, header: None }
+            }
+            PayloadLayout::Raw { length, .. } => {
+                StreamShape { format: Format::Raw, frame_size: length as u64, header: None }
+            }
+        }
+    }
+
+    /// Starts to take packets of the stream.
+    pub(super) fn taker(self) -> PayloadTaker {
+        PayloadTaker { layout: self, runs: PayloadRuns::default(), first_half: None }
+    }
+
+    /// Finds frames in a payload.
+    fn of(payload: &[u8], length: usize) -> Option<Self> {
+        (0..=PREFIX_MAX).step_by(WORD).find_map(|prefix| {
+            let behind = payload.get(prefix..)?;
+            let kept = length.checked_sub(prefix)?;
+            if kept == HALF && has_sync(behind) {
+                return Some(PayloadLayout::Half { prefix });
+            }
+            let shape = StreamShape::of(behind).filter(|shape| shape.frame_size == kept as u64)?;
+            Some(PayloadLayout::Frame { prefix, shape })
+        })
+    }
+}
+
+impl fmt::Display for PayloadLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PayloadLayout::Frame { prefix, .. } => write!(f, "with a frame behind {prefix} B"),
+            PayloadLayout::Half { prefix } => write!(f, "with half a frame behind {prefix} B"),
+            PayloadLayout::Raw { port, length } => write!(f, "of {length} B to port {port}"),
+        }
+    }
+}
+
+fn has_sync(bytes: &[u8]) -> bool {
+    bytes.len() >= Mark5bHeader::SIZE && !matches!(Mark5bHeader::parse(bytes), Err(Fault::NoSync))
+}
+
+/// The bytes of a payload that the head of a packet has.
+fn payload_of<'a>(packet: &CapturedPacket<'a>, udp: &UdpPayload) -> &'a [u8] {
+    let head = packet.head;
+    let end = (udp.offset + udp.length).min(head.len());
+    head.get(udp.offset..end).unwrap_or_default()
+}
+
+/// Counts the layouts of packets.
+#[derive(Debug, Default)]
+pub(super) struct LayoutVotes {
+    /// By prefix, bytes of a frame, and true for a half: the first such layout, and the number of packets.
+    frames: BTreeMap<(usize, u64, bool), (Option<PayloadLayout>, u64)>,
+    /// By port and length.
+    raw: BTreeMap<(u16, usize), u64>,
+}
+
+impl LayoutVotes {
+    pub(super) fn add(&mut self, packet: &CapturedPacket<'_>, udp: &UdpPayload) {
+        let found = PayloadLayout::of(payload_of(packet, udp), udp.length);
+        let key = match found {
+            Some(PayloadLayout::Frame { prefix, shape }) => (prefix, shape.frame_size, false),
+            Some(PayloadLayout::Half { prefix }) => (prefix, Mark5b::FRAME.0, true),
+            Some(PayloadLayout::Raw { .. }) | None => {
+                *self.raw.entry((udp.port, udp.length)).or_default() += u64::from(udp.length > 0);
+                return;
+            }
+        };
+        let (first, count) = self.frames.entry(key).or_default();
+        *first = first.or(found);
+        *count += 1;
+    }
+
+    /// The layout of most packets with frames, or else of most packets.
+    pub(super) fn winner(self) -> Option<PayloadLayout> {
+        let frames = self.frames.into_values().max_by_key(|(_, count)| *count);
+        let raw = self.raw.into_iter().filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count);
+        let raw = raw.map(|((port, length), _)| PayloadLayout::Raw { port, length });
+        frames.and_then(|(layout, _)| layout).or(raw)
+    }
+}
+
+/// The fate of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PacketFate {
+    /// It is of the stream.
+    Whole,
+    /// It is of the stream, and this number of halves before it or itself lack the other half.
+    Lone(u64),
+    /// It is not of the stream, or not all of it was captured.
+    Other,
+}
+
+/// Collects the payloads of a stream.
+#[derive(Debug)]
+pub(super) struct PayloadTaker {
+    layout: PayloadLayout,
+    runs: PayloadRuns,
+    /// Offset in the file, and serial number, of a first half that waits for the second.
+    first_half: Option<(u64, u32)>,
+}
+
+impl PayloadTaker {
+    pub(super) fn take(&mut self, packet: &CapturedPacket<'_>, udp: &UdpPayload) -> PacketFate {
+        if udp.end() > u64::from(packet.captured) {
+            return PacketFate::Other;
+        }
+        let payload = payload_of(packet, udp);
+        let at = packet.at + udp.offset as u64;
+        match self.layout {
+            PayloadLayout::Frame { prefix, shape } => {
+                let found = payload.get(prefix..).and_then(StreamShape::of);
+                let is_alike =
+                    |other: StreamShape| other.frame_size == shape.frame_size && other.format == shape.format;
+                if udp.length as u64 != prefix as u64 + shape.frame_size || !found.is_some_and(is_alike) {
+                    return PacketFate::Other;
+                }
+                self.runs.add(at + prefix as u64, shape.frame_size);
+                PacketFate::Whole
+            }
+            PayloadLayout::Half { prefix } if udp.length == prefix + HALF => self.half(payload, prefix, at),
+            PayloadLayout::Raw { port, length } if (port, length) == (udp.port, udp.length) => {
+                self.runs.add(at, length as u64);
+                PacketFate::Whole
+            }
+            PayloadLayout::Half { .. } | PayloadLayout::Raw { .. } => PacketFate::Other,
+        }
+    }
+
+    /// Takes a half of a frame. The second half has no header, so it must follow the first.
+    fn half(&mut self, payload: &[u8], prefix: usize, at: u64) -> PacketFate {
+        let serial = prefix.checked_sub(WORD).and_then(|at| payload.get(at..)?.first_chunk());
+        let serial = serial.map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let waiting = self.first_half.take();
+        if payload.get(prefix..).is_some_and(has_sync) {
+            self.first_half = Some((at + prefix as u64, serial));
+            return waiting.map_or(PacketFate::Whole, |_| PacketFate::Lone(1));
+        }
+        match waiting {
+            Some((first, number)) if prefix < WORD || number.wrapping_add(1) == serial => {
+                self.runs.add(first, HALF as u64);
+                self.runs.add(at + prefix as u64, HALF as u64);
+                PacketFate::Whole
+            }
+            waiting => PacketFate::Lone(1 + u64::from(waiting.is_some())),
+        }
+    }
+
+    /// Returns the stream, and the number of halves that still wait for the other.
+    pub(super) fn end(self) -> (PayloadRuns, u64) {
+        (self.runs, self.first_half.is_some().into())
+    }
+}

@@ -1,0 +1,148 @@
+//! Captures made here, and any bytes.
+
+use super::{container::each_packet, *};
+use crate::foreign::testing::{InMemory, mark5b_frame, vdif_frame};
+
+/// An Ethernet packet with IPv4 and UDP, to port 46227.
+fn ethernet(payload: &[u8], fragment: u16) -> Vec<u8> {
+    let mut packet = vec![0; 12];
+    packet.extend([0x81, 0, 0, 7, 8, 0, 0x45, 0]);
+    packet.extend((payload.len() as u16 + 28).to_be_bytes());
+    packet.extend([0, 0]);
+    packet.extend(fragment.to_be_bytes());
+    packet.extend([64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x30, 0, 0xb4, 0x93]);
+    packet.extend((payload.len() as u16 + 8).to_be_bytes());
+    packet.extend([0, 0]);
+    packet.extend(payload);
+    packet
+}
+
+/// A packet without a link header, with IPv6, a header in between, and UDP.
+fn ipv6(payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0, 0, 0, 60, 64];
+    packet.extend([0; 32]);
+    packet.extend([17, 0, 0, 0, 0, 0, 0, 0, 0x30, 0, 0xb4, 0x93]);
+    packet.extend((payload.len() as u16 + 8).to_be_bytes());
+    packet.extend([0, 0]);
+    packet.extend(payload);
+    packet
+}
+
+/// A file of pcap, in big-endian numbers, with these packets of a link type.
+fn pcap(link: u32, packets: &[Vec<u8>]) -> Vec<u8> {
+    let header = [NANOSECONDS, 0x0002_0004, 0, 0, 1 << 16, link];
+    let mut file: Vec<u8> = header.iter().flat_map(|word: &u32| word.to_be_bytes()).collect();
+    for packet in packets {
+        let length = packet.len() as u32;
+        file.extend([5, 6, length, length].iter().flat_map(|word: &u32| word.to_be_bytes()));
+        file.extend(packet);
+    }
+    file
+}
+
+const NANOSECONDS: u32 = 0xa1b2_3c4d;
+
+/// A file of pcapng with these packets of a link type.
+fn pcapng(link: u32, packets: &[Vec<u8>]) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let size = (body.len().next_multiple_of(4) + 12) as u32;
+        let padding = vec![0; body.len().next_multiple_of(4) - body.len()];
+        [&kind.to_le_bytes()[..], &size.to_le_bytes(), body, &padding, &size.to_le_bytes()].concat()
+    };
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let mut file = block(0x0a0d_0d0a, &words(&[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]));
+    file.extend(block(1, &words(&[link, 0])));
+    for packet in packets {
+        let length = packet.len() as u32;
+        file.extend(block(6, &[words(&[0, 1, 2, length, length]), packet.clone()].concat()));
+    }
+    file
+}
+
+/// The stream in a capture, and its faults.
+fn stream(file: Vec<u8>) -> Option<(Vec<u8>, Vec<String>)> {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("c.pcap");
+    std::fs::write(&path, file).expect("room");
+    let recording = open(&path, "c").expect("it can be read").ok()?;
+    let faults = recording.foreign().expect("it has no journal").faults.clone();
+    let view = crate::view::RecordingView::new(recording, crate::view::Extent::All);
+    let mut bytes = vec![0; view.length() as usize];
+    assert_eq!(view.read_at(0, &mut bytes), bytes.len());
+    assert_eq!(view.faults().count, 0);
+    Some((bytes, faults))
+}
+
+fn numbered(frame: &[u8], serial: u32) -> Vec<u8> {
+    [&[0; 4], &serial.to_le_bytes()[..], frame].concat()
+}
+
+#[test]
+fn frames_are_found_behind_every_link() {
+    let frames: Vec<Vec<u8>> = (0..5).map(|number| vdif_frame(number, 3, 1032, false)).collect();
+    let payloads: Vec<Vec<u8>> = (0..).zip(&frames).map(|(serial, frame)| numbered(frame, serial)).collect();
+    let expected = frames.concat();
+    let on_ethernet: Vec<Vec<u8>> = payloads.iter().map(|payload| ethernet(payload, 0x4000)).collect();
+    let cooked: Vec<Vec<u8>> =
+        payloads.iter().map(|payload| [&[0; 14], &[0x86, 0xdd][..], &ipv6(payload)].concat()).collect();
+    let plain: Vec<Vec<u8>> = payloads.iter().map(|payload| ipv6(payload)).collect();
+    for file in [pcap(1, &on_ethernet), pcapng(1, &on_ethernet), pcap(113, &cooked), pcapng(101, &plain)] {
+        assert_eq!(stream(file), Some((expected.clone(), vec![])));
+    }
+}
+
+#[test]
+fn halves_are_joined_and_lone_ones_left_out() {
+    let frames: Vec<Vec<u8>> = (0..4).map(mark5b_frame).collect();
+    let halves: Vec<Vec<u8>> =
+        frames.iter().flat_map(|frame| frame.chunks(5008)).map(<[u8]>::to_vec).collect();
+    let packets: Vec<Vec<u8>> =
+        (7..).zip(&halves).map(|(serial, half)| ethernet(&numbered(half, serial), 0)).collect();
+    assert_eq!(stream(pcap(1, &packets)), Some((frames.concat(), vec![])));
+    let some: Vec<Vec<u8>> = [0, 1, 2, 4, 5, 7].map(|at| packets[at].clone()).to_vec();
+    let (bytes, faults) = stream(pcap(1, &some)).expect("it has frames");
+    assert_eq!(bytes, [&frames[0][..], &frames[2]].concat());
+    assert!(faults.len() == 1 && faults[0].starts_with("2 halves"), "{faults:?}");
+}
+
+#[test]
+fn packets_that_are_not_whole_and_fragments_are_counted() {
+    let frame = |number| numbered(&vdif_frame(number, 3, 1032, false), number as u32);
+    let cut = ethernet(&frame(1), 0)[..900].to_vec();
+    let packets =
+        [ethernet(&frame(0), 0), cut, ethernet(&frame(2), 0x2000), ethernet(b"other", 0), vec![0; 60]];
+    let mut file = pcap(1, &packets);
+    file.extend([0; 9]);
+    let (bytes, faults) = stream(file).expect("it has a frame");
+    assert_eq!(bytes, vdif_frame(0, 3, 1032, false));
+    let words =
+        ["1 packets of the stream were captured only in part", "1 fragments", "ends in a packet: 9 B"];
+    assert!(words.iter().zip(&faults).all(|(word, fault)| fault.contains(word)), "{faults:?}");
+}
+
+#[test]
+fn packets_without_frames_are_a_stream_of_their_bytes() {
+    let packets: Vec<Vec<u8>> = (1..6).map(|number| ethernet(&[number; 700], 0)).collect();
+    let (bytes, _) = stream(pcapng(1, &packets)).expect("it has packets");
+    assert_eq!(bytes, (1..6).flat_map(|number| [number; 700]).collect::<Vec<u8>>());
+    assert_eq!(stream(pcap(1, &[vec![0; 60]])), None);
+}
+
+#[test]
+fn no_bytes_break_the_reader() {
+    let frames = |number| ethernet(&numbered(&vdif_frame(number, 3, 72, false), number as u32), 0);
+    let packets: Vec<Vec<u8>> = (0..3).map(frames).collect();
+    let corpus = vec![pcap(1, &packets), pcapng(1, &packets), pcapng(101, &[ipv6(b"bytes")])];
+    nilometer_fuzz::fuzz("captures", corpus, |bytes| {
+        let length = bytes.len() as u64;
+        let file = InMemory(bytes.to_vec());
+        let Some(layout) = layout_of(&file, length).expect("memory can be read") else { return };
+        let (runs, counts) = taken(&file, length, layout).expect("memory can be read");
+        assert!(runs.length() <= length, "{:?}", counts.faults());
+        let ended = each_packet(&file, length, &mut |packet| {
+            assert!(packet.at + u64::from(packet.captured) <= length);
+            ControlFlow::Continue(())
+        });
+        ended.expect("memory can be read");
+    });
+}
