@@ -131,7 +131,8 @@ impl Packets {
             PacketFormat::DummyUdp(dummy) => dummy.payload = bytes,
             _ => {
                 return Err(
-                    "payload: only packets of vdif, raw, numbered and dummy_udp have any size; leave it out".into()
+                    "payload: only packets of vdif, raw, numbered and dummy_udp have any size; leave it out"
+                        .into(),
                 );
             }
         }

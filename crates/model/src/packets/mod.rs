@@ -27,10 +27,11 @@ pub use field::{Endian, Field};
 pub use mode::{ModeError, VlbiMode};
 pub use mode_rate::ModeRate;
 pub use numbered::{
-    FixedBits, KeptHeader, NamedBits, NumberedPackets, PacketInFrame, PacketNumber, StreamField, UpperClock, UpperNumber,
+    FixedBits, KeptHeader, NamedBits, NumberedPackets, PacketInFrame, PacketNumber, StreamField, UpperClock,
+    UpperNumber,
 };
 pub use part::{PacketPart, PacketPartKind, PacketShare};
-pub use vlbi::{Cut, HeaderKind, Mark5b, Raw, Station, Vdif};
+pub use vlbi::{Cut, HeaderKind, Mark5b, Raw, Station, Vdif, source_name};
 
 use serde::{Deserialize, Serialize};
 

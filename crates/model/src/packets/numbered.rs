@@ -135,9 +135,12 @@ pub struct NamedBits {
     pub name: String,
     /// Its position in the header.
     pub at: BitField,
-    /// The value that a simulator writes.
+    /// The value that a simulator writes into the first frame.
     #[serde(default)]
     pub value: u64,
+    /// The difference of this value from a simulated frame to the next one of the stream.
+    #[serde(default)]
+    pub step: u64,
 }
 
 fn one() -> u64 {
@@ -261,7 +264,9 @@ impl NumberedPackets {
         }
         let frame = self.frame_size().0;
         if frame > FRAME_MAX {
-            return Err(format!("packets = {packets}: they make a frame of {frame} B, write at most {FRAME_MAX} B"));
+            return Err(format!(
+                "packets = {packets}: they make a frame of {frame} B, write at most {FRAME_MAX} B"
+            ));
         }
         if self.last.is_some() && *packets == 1 {
             return Err("last: a frame of one packet has one size, leave it out".into());
@@ -294,8 +299,8 @@ impl NumberedPackets {
             if name.is_empty() || !is_word {
                 return Err(format!("field `{name}`: name it with letters, digits and _"));
             }
-            let is_taken = COLUMNS.contains(&name.as_str())
-                || self.fields[..at].iter().any(|other| other.name == *name);
+            let is_taken =
+                COLUMNS.contains(&name.as_str()) || self.fields[..at].iter().any(|other| other.name == *name);
             if is_taken {
                 return Err(format!("field {name}: there is one with this name, choose another"));
             }
@@ -307,7 +312,7 @@ impl NumberedPackets {
         for (number, FixedBits { at, value }) in (1..).zip(&self.magic) {
             at.check_value(&format!("magic {number}"), *value)?;
         }
-        self.fields.iter().try_for_each(|NamedBits { name, at, value }| at.check_value(name, *value))
+        self.fields.iter().try_for_each(|NamedBits { name, at, value, .. }| at.check_value(name, *value))
     }
 
     fn check_number(&self) -> Result<(), String> {
@@ -335,7 +340,9 @@ impl NumberedPackets {
                 ));
             }
             if self.modulus() > 1 << 64 {
-                return Err(format!("upper.numbers = {numbers}: upper and number together have over 64 bits"));
+                return Err(format!(
+                    "upper.numbers = {numbers}: upper and number together have over 64 bits"
+                ));
             }
             // Rounding makes one value of the upper part longer than another.
             if numbers.ceil() - 1.0 > at.greatest() as f64 {
@@ -426,9 +433,14 @@ fields = [{ name = "crate", at = { offset = 0, bytes = 8, shift = 12, bits = 10 
 
     fn parse(from: &str, to: &str) -> Result<NumberedPackets, String> {
         assert!(PACKETS.contains(from), "{from}");
-        let read = Instrument::parse(&PACKETS.replacen(from, to, 1), "t.toml").map_err(|error| error.to_string())?;
+        let read =
+            Instrument::parse(&PACKETS.replacen(from, to, 1), "t.toml").map_err(|error| error.to_string())?;
         let text = serde_json::to_string(&read).expect("it can be written");
-        assert_eq!(serde_json::from_str::<Instrument>(&text).expect("it was written"), read, "as records keep it");
+        assert_eq!(
+            serde_json::from_str::<Instrument>(&text).expect("it was written"),
+            read,
+            "as records keep it"
+        );
         match read.packets.expect("it has some").format {
             super::super::PacketFormat::Numbered(packets) => Ok(packets),
             other => panic!("{other:?}"),
@@ -440,7 +452,10 @@ fields = [{ name = "crate", at = { offset = 0, bytes = 8, shift = 12, bits = 10 
         let packets = parse("keep", "keep").expect("valid");
         assert_eq!((packets.frame_size(), packets.dropped(), packets.streams()), (Bytes(7200), Bytes(0), 2));
         assert_eq!(packets.modulus(), 1 << 64);
-        let part = parse("keep = \"all\"", "keep = { from = \"8 B\" }\nlast = \"100 B\"\npackets = 3\npacket = { at = { offset = 16, bytes = 2 } }");
+        let part = parse(
+            "keep = \"all\"",
+            "keep = { from = \"8 B\" }\nlast = \"100 B\"\npackets = 3\npacket = { at = { offset = 16, bytes = 2 } }",
+        );
         assert!(part.expect_err("the stream's number is dropped").contains("stream: keep the part"));
         let number = "number = { at = { offset = 12, bytes = 4 } }\nupper = { at = { offset = 8, bytes = 4 }, numbers = 195312.5 }";
         let lofar = parse("number = { at = { offset = 8, bytes = 8 }, step = 2048 }", number).expect("valid");
@@ -453,19 +468,43 @@ fields = [{ name = "crate", at = { offset = 0, bytes = 8, shift = 12, bits = 10 
         let number = "number = { at = { offset = 8, bytes = 8 }, step = 2048 }";
         for (from, to, part) in [
             ("header = \"32 B\"", "header = \"0 B\"", "at least 1 B"),
-            ("header = \"32 B\"", "header = \"12 B\"", "number.at: 8 B from byte 8 on do not lie in the header of 12 B"),
+            (
+                "header = \"32 B\"",
+                "header = \"12 B\"",
+                "number.at: 8 B from byte 8 on do not lie in the header of 12 B",
+            ),
             ("payload = \"7168 B\"", "payload = \"80 kB\"", "at most 65507 B"),
             ("keep = \"all\"", "keep = \"some\"", "`nothing`, `all`, `from`"),
             ("keep = \"all\"", "keep = { from = \"32 B\" }", "write less than the 32 B"),
-            ("keep = \"all\"", "keep = { from = \"12 B\" }", "in the middle of number.at: keep from byte 8 or 16 on"),
+            (
+                "keep = \"all\"",
+                "keep = { from = \"12 B\" }",
+                "in the middle of number.at: keep from byte 8 or 16 on",
+            ),
             ("keep = \"all\"", "keep = \"nothing\"", "the recording tells streams apart by it"),
             ("offset = 8, bytes = 8", "offset = 8, bytes = 9", "number.at.bytes = 9: write 1 to 8"),
-            ("offset = 8, bytes = 8", "offset = 8, bytes = 8, shift = 64", "number.at.shift = 64: write 0 to 63"),
-            ("offset = 8, bytes = 8", "offset = 8, bytes = 8, shift = 4, bits = 61", "number.at.bits = 61: write 1 to 60"),
-            ("offset = 8, bytes = 8", "offset = 0, bytes = 4", "magic 1 and number.at stand in the same bits"),
+            (
+                "offset = 8, bytes = 8",
+                "offset = 8, bytes = 8, shift = 64",
+                "number.at.shift = 64: write 0 to 63",
+            ),
+            (
+                "offset = 8, bytes = 8",
+                "offset = 8, bytes = 8, shift = 4, bits = 61",
+                "number.at.bits = 61: write 1 to 60",
+            ),
+            (
+                "offset = 8, bytes = 8",
+                "offset = 0, bytes = 4",
+                "magic 1 and number.at stand in the same bits",
+            ),
             ("step = 2048", "step = 0", "number.step = 0"),
             ("step = 2048", "wrap = 0", "number.wrap = 0"),
-            ("offset = 8, bytes = 8 }, step = 2048", "offset = 8, bytes = 2 }, step = 2048", "begins again after 32 frames"),
+            (
+                "offset = 8, bytes = 8 }, step = 2048",
+                "offset = 8, bytes = 2 }, step = 2048",
+                "begins again after 32 frames",
+            ),
             ("shift = 26, bits = 8", "shift = 22, bits = 17", "stream.at.bits = 17: write 1 to 16"),
             ("ids = [4, 0]", "ids = []", "name 1 to 1024 streams"),
             ("ids = [4, 0]", "ids = [4, 256]", "stream.ids has 256: write 0 to 255"),
@@ -483,14 +522,26 @@ fields = [{ name = "crate", at = { offset = 0, bytes = 8, shift = 12, bits = 10 
                 "16 bits do not count 9 packets in steps of 8192",
             ),
             ("keep = ", "last = \"8 B\"\nkeep = ", "last: a frame of one packet"),
-            ("keep = ", "upper = { at = { offset = 16, bytes = 4 }, numbers = 0.3 }\nkeep = ", "upper.numbers = 0.3"),
-            ("keep = ", "upper = { at = { offset = 16, bytes = 4 }, numbers = 1e18 }\nkeep = ", "upper.numbers = 1e18"),
+            (
+                "keep = ",
+                "upper = { at = { offset = 16, bytes = 4 }, numbers = 0.3 }\nkeep = ",
+                "upper.numbers = 0.3",
+            ),
+            (
+                "keep = ",
+                "upper = { at = { offset = 16, bytes = 4 }, numbers = 1e18 }\nkeep = ",
+                "upper.numbers = 1e18",
+            ),
             (
                 number,
                 "number = { at = { offset = 8, bytes = 2 } }\nupper = { at = { offset = 16, bytes = 4 }, numbers = 65537 }",
                 "the 16 bits of number count less",
             ),
-            ("[packets.format.numbered]", "[packets]\nserial = \"none\"\n[packets.format.numbered]", "leave them out"),
+            (
+                "[packets.format.numbered]",
+                "[packets]\nserial = \"none\"\n[packets.format.numbered]",
+                "leave them out",
+            ),
             ("step = 2048", "steps = 2048", "`step`"),
         ] {
             let error = parse(from, to).expect_err(to);

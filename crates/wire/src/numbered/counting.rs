@@ -274,7 +274,8 @@ mod tests {
         assert_eq!(stamps.map(|stamp| counting.frame(0, stamp)), [0, 1, 2, 3, 4, 5]);
         assert_eq!(counting.later(5, -1), 0_u64.wrapping_sub(2043));
         // It began anew with a clock that is half a step off.
-        let frames: Vec<_> = (0..20).map(|at| counting.frame(0, (at + 9) * 2048 + 1024 + 7 - at % 2)).collect();
+        let frames: Vec<_> =
+            (0..20).map(|at| counting.frame(0, (at + 9) * 2048 + 1024 + 7 - at % 2)).collect();
         assert!(frames[8..].windows(2).all(|pair| pair[1] == pair[0] + 1), "{frames:?}");
     }
 
@@ -311,7 +312,8 @@ mod tests {
         }
         let first = counting.from_upper(1_600_000_001);
         assert_eq!(first % 16, 0);
-        let frames: Vec<u64> = (0..40_000).map(|frame| counting.frame(0, counting.number(first, frame))).collect();
+        let frames: Vec<u64> =
+            (0..40_000).map(|frame| counting.frame(0, counting.number(first, frame))).collect();
         assert!(frames.windows(2).all(|pair| pair[1] == pair[0] + 1), "over three seconds");
     }
 }

@@ -12,17 +12,27 @@
 
 mod counting;
 mod header;
+mod table;
 
-use nilometer_model::packets::{NumberedPackets, UpperClock};
+use nilometer_model::packets::{NamedBits, NumberedPackets, UpperClock};
 
 use super::{EPOCH, Geometry, Ignored, Known, Near, Packet, Part, StreamThread, WireFormat, filler};
 use counting::Counting;
 use header::HeaderBits;
+pub use table::HeaderTable;
 
 /// The number of a packet in its frame.
 #[derive(Debug, Clone, Copy)]
 struct PartNumber {
     bits: HeaderBits,
+    step: u64,
+}
+
+/// A field that a simulator writes: its value in the first frame, and the difference from frame to frame.
+#[derive(Debug, Clone, Copy)]
+struct SimulatedField {
+    bits: HeaderBits,
+    value: u64,
     step: u64,
 }
 
@@ -52,8 +62,8 @@ pub struct NumberedFormat {
     streams: Vec<NumberedStream>,
     /// The index of the stream of the next packet, if streams take turns.
     turn: usize,
-    /// The fields that a simulator writes, and their values.
-    fields: Vec<(HeaderBits, u64)>,
+    /// The fields that a simulator writes.
+    fields: Vec<SimulatedField>,
     /// The first number of a simulated stream.
     first: u64,
 }
@@ -78,7 +88,7 @@ impl NumberedFormat {
             stream: packets.stream.as_ref().map(|stream| bits(stream.at)),
             streams: ids.iter().copied().map(stream).collect(),
             turn: 0,
-            fields: packets.fields.iter().map(|field| (bits(field.at), field.value)).collect(),
+            fields: packets.fields.iter().map(|field| SimulatedField::new(bits(field.at), field)).collect(),
         }
     }
 
@@ -108,9 +118,7 @@ impl NumberedFormat {
         prefix.fill(0);
         let kept = self.kept.min(body.len());
         body[..kept].fill(0);
-        for (bits, value) in self.magic.iter().chain(&self.fields) {
-            bits.write(*value, prefix, body);
-        }
+        self.magic.iter().for_each(|(bits, value)| bits.write(*value, prefix, body));
         let (upper, number) = self.counting.parted(number);
         self.number.write(number, prefix, body);
         if let Some(bits) = self.upper {
@@ -139,6 +147,16 @@ impl NumberedFormat {
         let turn = (at.cast_signed() as i64).saturating_add(near.ahead);
         let number = self.counting.later(self.counting.joined(upper, number), turn.div_euclid(count));
         Some((number, turn.rem_euclid(count) as usize))
+    }
+}
+
+impl SimulatedField {
+    fn new(bits: HeaderBits, field: &NamedBits) -> Self {
+        SimulatedField { bits, value: field.value, step: field.step }
+    }
+
+    fn write(&self, frame: u64, prefix: &mut [u8], body: &mut [u8]) {
+        self.bits.write(self.value.wrapping_add(frame.wrapping_mul(self.step)), prefix, body);
     }
 }
 
@@ -207,8 +225,10 @@ impl WireFormat for NumberedFormat {
 
     fn make(&self, number: u64, part: usize, prefix: &mut [u8], body: &mut [u8]) {
         let streams = self.streams.len() as u64;
-        let counted = self.counting.number(self.first, number / streams);
+        let frame = number / streams;
+        let counted = self.counting.number(self.first, frame);
         self.write(counted, (number % streams) as usize, part, prefix, body);
+        self.fields.iter().for_each(|field| field.write(frame, prefix, body));
     }
 
     fn of_another_sender(&self) -> Option<Box<dyn WireFormat>> {
@@ -216,7 +236,8 @@ impl WireFormat for NumberedFormat {
         if self.stream.is_some() {
             return None;
         }
-        let streams = self.streams.iter().map(|stream| NumberedStream { came: 0, last: None, ..stream.clone() });
+        let streams =
+            self.streams.iter().map(|stream| NumberedStream { came: 0, last: None, ..stream.clone() });
         Some(Box::new(NumberedFormat {
             counting: self.counting.anew(),
             streams: streams.collect(),
@@ -228,7 +249,8 @@ impl WireFormat for NumberedFormat {
         if self.stream.is_none() {
             return Vec::new();
         }
-        let of = |stream: &NumberedStream| StreamThread { station: None, thread: stream.id, came: stream.came };
+        let of =
+            |stream: &NumberedStream| StreamThread { station: None, thread: stream.id, came: stream.came };
         self.streams.iter().map(of).collect()
     }
 

@@ -243,8 +243,7 @@ impl WireFormat for VdifFormat {
             Some(_) => name.station,
             None => self.kin.value().map_or(0, |(_, station)| station),
         };
-        let of =
-            |(name, came): (Name, u64)| StreamThread {
+        let of = |(name, came): (Name, u64)| StreamThread {
             station: Some(station(name)),
             thread: name.thread,
             came,
