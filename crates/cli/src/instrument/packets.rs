@@ -163,6 +163,13 @@ mod tests {
         assert!(jungfrau[0].contains("JUNGFRAU, 8 modules, at most 8240 B each"), "{jungfrau:?}");
         assert_eq!(jungfrau[1], "in front: 48 B: frame 8 B at 0, packet 4 B at 12, module by its port");
         assert_eq!(jungfrau[2], "ports: 50001 to 50008, a module each");
+        let dune = shown("dune-ethernet");
+        assert!(
+            dune[0].contains("7168 B each behind a header, of 4 streams in turn, at most 7200 B"),
+            "{dune:?}"
+        );
+        let header = "32 B: number 64 bits at byte 8 in steps of 2048, stream 8 bits at byte 0; recorded";
+        assert_eq!(dune[1], format!("in front: {header}"));
         assert_eq!(shown("pco-edge"), [""; 0]);
     }
 }

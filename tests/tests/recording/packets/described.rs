@@ -329,6 +329,41 @@ fn a_bad_description_is_refused_with_its_place_and_nothing_is_started() {
     }
 }
 
+/// The blocks of a page in this language, in their order.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let begin = format!("```{language}\n");
+    let blocks = page.split(&begin).skip(1);
+    blocks.map(|rest| rest.split("```").next().expect("a part of a text").to_owned()).collect()
+}
+
+/// The bytes of a packet of 1040 B whose first bytes stand in this line of a dump.
+fn of_dump(line: &str) -> Vec<u8> {
+    let digits: String = line.split_whitespace().collect();
+    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits");
+    let mut packet: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
+    packet.resize(1040, 0);
+    packet
+}
+
+#[test]
+fn the_example_of_the_page_does_what_the_page_says() {
+    let page = fs::read_to_string(root().join("docs/packets-of-my-experiment.md")).expect("it is there");
+    let it = Described::of(&blocks(&page, "toml")[0]);
+    let sent: Vec<_> = blocks(&page, "text")[0].lines().map(of_dump).collect();
+    let running = it.record(&["--packets", "5"]);
+    send(it.port, &sent);
+    let ended = running.end(LIMIT);
+    assert_eq!(ended.code, Some(1), "one is missing: {ended:?}");
+    let to = it.path("run1.csv");
+    let exported = it.about("export", &["--headers", "--to", to.to_str().expect("plain names")]);
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    assert!(exported.stdout.contains("headers     of 6 packets, 1 of which did not come\n"), "{exported:?}");
+    assert_eq!(fs::read_to_string(to).expect("it was written"), blocks(&page, "csv")[0]);
+    let bytes = it.exported();
+    assert_eq!(bytes.len(), 6 * 1040);
+    assert!(bytes[..3 * 1040] == sent[..3].concat() && bytes[4 * 1040..] == sent[3..].concat());
+}
+
 /// Has spead2 send to a port, or receive from it.
 fn spead2(part: &str, port: u16, count: u64) -> Option<std::process::Command> {
     let script = root().join("tests/tests/recording/packets/spead.py");
