@@ -22,7 +22,7 @@ use crate::{
 /// Bytes of frames to read at once, at least a frame.
 const AT_ONCE: usize = 4 << 20;
 
-/// Rows and packets of a table.
+/// Rows of a table, and those of packets that did not come.
 #[derive(Debug, Default)]
 struct WrittenTable {
     rows: u64,
@@ -37,13 +37,22 @@ struct HeaderSource<'a> {
     geometry: Geometry,
 }
 
+/// The table that is being written.
+struct TableWriter<'a, W> {
+    source: &'a HeaderSource<'a>,
+    file: W,
+    written: WrittenTable,
+}
+
 /// Frames of one block that the view shows.
 #[derive(Debug)]
 struct ShownFrames {
     /// Their bytes in the view.
     bytes: Range<u64>,
+    /// The number of the first one in the recording.
+    number: u64,
     /// The number of the first one in its block.
-    first: u64,
+    in_block: u64,
     /// True if the block is in the recording.
     is_there: bool,
     gaps: Vec<Gap>,
@@ -86,83 +95,80 @@ impl<'a> HeaderSource<'a> {
     }
 
     fn write(&self, new: &NewFile, stop: &AtomicBool) -> anyhow::Result<WrittenTable> {
-        let mut file = BufWriter::with_capacity(1 << 20, new.file());
-        let mut written = WrittenTable::default();
+        let file = BufWriter::with_capacity(1 << 20, new.file());
+        let mut writer = TableWriter { source: self, file, written: WrittenTable::default() };
         let mut share = Share::new("written", Bytes(self.whole.length()));
-        let names: Vec<_> = ["frame", "packet", "came"].into_iter().chain(self.table.names()).collect();
-        writeln!(file, "{}", names.join(","))?;
-        let first = self.whole.shown_frames().start;
+        writer.names()?;
         for block in self.whole.shown_blocks() {
-            let shown = self.shown(block);
             ensure!(!stop.load(Ordering::Relaxed), "interrupted: nothing is left there");
-            self.block(&mut file, first, &shown, &mut written)?;
+            let shown = self.shown(block);
+            writer.block(&shown)?;
             share.tell(Bytes(shown.bytes.end));
         }
         share.clear();
-        file.flush()?;
-        Ok(written)
+        writer.file.flush()?;
+        Ok(writer.written)
     }
 
     fn shown(&self, block: u64) -> ShownFrames {
         let bytes = self.whole.range_of(block);
+        let before = bytes.start / self.geometry.frame_size() as u64;
+        let number = self.whole.shown_frames().start + before;
         // Only the first block of a part may begin in the middle.
-        let hidden = self.whole.shown_frames().start % self.whole.frames_of_block();
-        let first = if bytes.start == 0 { hidden } else { 0 };
+        let in_block = if before == 0 { number % self.whole.frames_of_block() } else { 0 };
         self.whole.recording(|recording| ShownFrames {
             bytes,
-            first,
+            number,
+            in_block,
             is_there: recording.index.frames.get(block).is_some(),
             gaps: recording.index.gaps.get(&block).cloned().unwrap_or_default(),
         })
     }
+}
 
-    /// Writes the rows of a block. `first` is the number of the first frame of the view.
-    fn block(
-        &self,
-        file: &mut impl Write,
-        first: u64,
-        shown: &ShownFrames,
-        written: &mut WrittenTable,
-    ) -> io::Result<()> {
-        let size = self.geometry.frame_size();
+impl<W: Write> TableWriter<'_, W> {
+    fn names(&mut self) -> io::Result<()> {
+        let names: Vec<_> =
+            ["frame", "packet", "came"].into_iter().chain(self.source.table.names()).collect();
+        writeln!(self.file, "{}", names.join(","))
+    }
+
+    /// Writes the rows of a block.
+    fn block(&mut self, shown: &ShownFrames) -> io::Result<()> {
+        let size = self.source.geometry.frame_size();
         let mut bytes = vec![0; (AT_ONCE / size).max(1) * size];
         let mut at = shown.bytes.start;
         while at < shown.bytes.end {
             let length = bytes.len().min((shown.bytes.end - at) as usize);
-            let read = self.whole.read_at(at, &mut bytes[..length]);
-            for (frame, bytes) in (at / size as u64..).zip(bytes[..read].chunks_exact(size)) {
-                let in_block = shown.first + frame - shown.bytes.start / size as u64;
-                self.frame(file, [first + frame, in_block], shown, bytes, written)?;
+            let read = self.source.whole.read_at(at, &mut bytes[..length]);
+            let first = (at - shown.bytes.start) / size as u64;
+            for (frame, bytes) in (first..).zip(bytes[..read].chunks_exact(size)) {
+                self.frame(shown, frame, bytes)?;
             }
             at += length as u64;
         }
         Ok(())
     }
 
-    /// Writes the rows of a frame, of which the numbers in the recording and in the block are known.
-    fn frame(
-        &self,
-        file: &mut impl Write,
-        [frame, in_block]: [u64; 2],
-        shown: &ShownFrames,
-        mut bytes: &[u8],
-        written: &mut WrittenTable,
-    ) -> io::Result<()> {
-        let parts = self.geometry.parts.len() as u64;
-        for (part, size) in (0..).zip(&self.geometry.parts) {
-            let came = shown.has(in_block * parts + part);
+    /// Writes the rows of a frame. `frame` is its number among the shown ones of its block.
+    fn frame(&mut self, shown: &ShownFrames, frame: u64, mut bytes: &[u8]) -> io::Result<()> {
+        let number = shown.number + frame;
+        let parts = &self.source.geometry.parts;
+        let first = (shown.in_block + frame) * parts.len() as u64;
+        for (part, size) in (0..).zip(parts) {
+            let came = shown.has(first + part);
             let (packet, behind) = bytes.split_at(*size);
             bytes = behind;
-            write!(file, "{frame},{part},{}", u8::from(came))?;
-            for value in self.table.values(packet) {
+            write!(self.file, "{number},{part},{}", u8::from(came))?;
+            for value in self.source.table.values(packet) {
                 match value {
-                    Some(value) => write!(file, ",{value}")?,
-                    None => write!(file, ",")?,
+                    Some(value) => write!(self.file, ",{value}")?,
+                    None => write!(self.file, ",")?,
                 }
             }
-            writeln!(file)?;
-            written.rows += 1;
-            written.missing += u64::from(!came);
+            writeln!(self.file)?;
+            self.written.rows += 1;
+            self.written.missing += u64::from(!came);
         }
         Ok(())
     }

@@ -14,11 +14,11 @@ pub struct HeaderTable {
 #[derive(Debug, Clone)]
 struct HeaderColumn {
     name: String,
-    value: ColumnValue,
+    value: HeaderValue,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum ColumnValue {
+enum HeaderValue {
     Field(HeaderBits),
     /// Both parts of a number as one.
     Joined(HeaderBits, HeaderBits),
@@ -31,14 +31,14 @@ impl HeaderTable {
         let dropped = numbered.dropped().0;
         let kept = |field: BitField| (field.offset >= dropped).then(|| HeaderBits::new(field, dropped));
         let column = |name: &str, field: BitField| {
-            kept(field).map(|bits| HeaderColumn { name: name.into(), value: ColumnValue::Field(bits) })
+            kept(field).map(|bits| HeaderColumn { name: name.into(), value: HeaderValue::Field(bits) })
         };
         let number = numbered.number.at;
         let upper = numbered.upper.map(|upper| upper.at);
         let joined = upper.and_then(kept).zip(kept(number));
         let joined = joined.map(|(upper, number)| HeaderColumn {
             name: "count".into(),
-            value: ColumnValue::Joined(upper, number),
+            value: HeaderValue::Joined(upper, number),
         });
         let mut columns: Vec<_> = joined.into_iter().collect();
         columns.extend(upper.and_then(|field| column("upper", field)));
@@ -56,8 +56,8 @@ impl HeaderTable {
     /// Returns the values of a packet from the kept bytes of its header. A value is `None` if bytes of it are absent.
     pub fn values<'a>(&'a self, packet: &'a [u8]) -> impl Iterator<Item = Option<u64>> + 'a {
         self.columns.iter().map(|column| match column.value {
-            ColumnValue::Field(bits) => bits.read_kept(packet),
-            ColumnValue::Joined(upper, number) => {
+            HeaderValue::Field(bits) => bits.read_kept(packet),
+            HeaderValue::Joined(upper, number) => {
                 Some(self.counting.joined(upper.read_kept(packet)?, number.read_kept(packet)?))
             }
         })
