@@ -105,6 +105,34 @@ pub struct PacketInFrame {
     /// The difference of this number from a packet to the next one. For an offset in bytes, it is `payload`.
     #[serde(default = "one")]
     pub step: u64,
+    /// The number of the second packet. `None` means `step`. It differs if the first packet's header is longer.
+    #[serde(default)]
+    pub second: Option<u64>,
+}
+
+impl PacketInFrame {
+    /// The number in this packet of a frame.
+    pub fn number(&self, part: u64) -> u64 {
+        match part {
+            0 => 0,
+            _ => (part - 1).saturating_mul(self.step).saturating_add(self.second()),
+        }
+    }
+
+    /// The packet of a frame that has this number. `None` if none has.
+    pub fn part(&self, number: u64) -> Option<u64> {
+        match number {
+            0 => Some(0),
+            _ => {
+                let behind = number.checked_sub(self.second())?;
+                behind.is_multiple_of(self.step).then(|| behind / self.step + 1)
+            }
+        }
+    }
+
+    fn second(&self) -> u64 {
+        self.second.unwrap_or(self.step)
+    }
 }
 
 /// The number of a stream.
@@ -370,14 +398,15 @@ impl NumberedPackets {
             Some(_) if self.packets == 1 => {
                 Err("packet: write packets, the number of packets of a frame, or leave it out".into())
             }
-            Some(PacketInFrame { step: 0, .. }) => Err("packet.step = 0: write at least 1".into()),
-            Some(PacketInFrame { at, step }) if (self.packets - 1).saturating_mul(step) > at.greatest() => {
-                Err(format!(
-                    "packet.at: {} bits do not count {} packets in steps of {step}",
-                    at.width(),
-                    self.packets
-                ))
+            Some(PacketInFrame { step: 0, .. } | PacketInFrame { second: Some(0), .. }) => {
+                Err("packet: step or second is 0, write at least 1".into())
             }
+            Some(packet) if packet.number(self.packets - 1) > packet.at.greatest() => Err(format!(
+                "packet.at: {} bits do not count {} packets in steps of {}",
+                packet.at.width(),
+                self.packets,
+                packet.step
+            )),
             _ => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ mod counting;
 mod header;
 mod table;
 
-use nilometer_model::packets::{NamedBits, NumberedPackets, UpperClock};
+use nilometer_model::packets::{NamedBits, NumberedPackets, PacketInFrame, UpperClock};
 
 use super::{EPOCH, Geometry, Ignored, Known, Near, Packet, Part, StreamThread, WireFormat, filler};
 use counting::Counting;
@@ -25,7 +25,7 @@ pub use table::HeaderTable;
 #[derive(Debug, Clone, Copy)]
 struct PartNumber {
     bits: HeaderBits,
-    step: u64,
+    numbers: PacketInFrame,
 }
 
 /// A field that a simulator writes: its value in the first frame, and the difference from frame to frame.
@@ -84,7 +84,7 @@ impl NumberedFormat {
             upper: packets.upper.map(|upper| bits(upper.at)),
             first: first(packets, known, &counting),
             counting,
-            packet: packets.packet.map(|packet| PartNumber { bits: bits(packet.at), step: packet.step }),
+            packet: packets.packet.map(|numbers| PartNumber { bits: bits(numbers.at), numbers }),
             stream: packets.stream.as_ref().map(|stream| bits(stream.at)),
             streams: ids.iter().copied().map(stream).collect(),
             turn: 0,
@@ -107,10 +107,9 @@ impl NumberedFormat {
     /// The part of its frame that a packet is, if that is possible.
     #[inline]
     fn part(&self, packet: Packet<'_>) -> Option<usize> {
-        let Some(PartNumber { bits, step }) = self.packet else { return Some(0) };
-        let number = bits.read(packet);
-        let part = (number / step) as usize;
-        (number.is_multiple_of(step) && part < self.geometry.parts.len()).then_some(part)
+        let Some(PartNumber { bits, numbers }) = self.packet else { return Some(0) };
+        let part = numbers.part(bits.read(packet))? as usize;
+        (part < self.geometry.parts.len()).then_some(part)
     }
 
     /// Makes the header of a packet with this number.
@@ -124,8 +123,8 @@ impl NumberedFormat {
         if let Some(bits) = self.upper {
             bits.write(upper, prefix, body);
         }
-        if let Some(PartNumber { bits, step }) = self.packet {
-            bits.write(part as u64 * step, prefix, body);
+        if let Some(PartNumber { bits, numbers }) = self.packet {
+            bits.write(numbers.number(part as u64), prefix, body);
         }
         if let Some(bits) = self.stream {
             bits.write(self.streams[stream].id.into(), prefix, body);

@@ -99,6 +99,25 @@ packet = { at = { offset = 8, bytes = 8, endian = "big", bits = 48 }, step = 102
 }
 
 #[test]
+fn the_first_packet_of_a_heap_may_carry_less() {
+    let spead2 = r#"[packets.format.numbered]
+header = "40 B"
+payload = "1432 B"
+last = "1416 B"
+packets = 14
+keep = "all"
+number = { at = { offset = 10, bytes = 6, endian = "big" } }
+packet = { at = { offset = 26, bytes = 6, endian = "big" }, step = 1432, second = 1400 }
+"#;
+    let mut format = format(SHAPE, spead2, 0, 1);
+    let offset = |part| u64::from_be_bytes(made(&*format, 0, part).1[24..32].try_into().expect("eight"));
+    assert_eq!([0, 1, 2, 13].map(offset), [0, 1400, 2832, 18_584], "as spead2 sends a heap of 20000 B");
+    for part in 0..14 {
+        assert_eq!(again(&mut *format, 3, part), Ok(Part { frame: 4, part }));
+    }
+}
+
+#[test]
 fn another_sender_counts_from_its_own_number() {
     let one = DUNE.lines().filter(|line| !line.starts_with("stream")).collect::<Vec<_>>().join("\n");
     let format = format(SHAPE, &one, 0, 0);

@@ -398,6 +398,33 @@ fn heaps_that_spead2_sends_are_recorded_whole() {
 }
 
 #[test]
+fn heaps_of_many_packets_are_recorded_with_their_items() {
+    let page = fs::read_to_string(root().join("docs/packets-of-my-experiment.md")).expect("it is there");
+    let described = &blocks(&page, "text")[1];
+    let it = Described::of(&format!(
+        "name = \"heaps\"\ntitle = \"t\"\nsource = \"t\"\nshape = [20_032]\npixel = \"uint8\"\nframe_rate = \"100 Hz\"\n\
+         [packets]\nport = 1\n[packets.format.numbered]\n{described}"
+    ));
+    let heaps = 40;
+    let Some(mut sender) = spead2("send-large", it.port, heaps) else { return };
+    let running = it.record(&["--packets", &(heaps * 14).to_string()]);
+    let sent = sender.output().expect("it can be run");
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    let ended = running.end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let bytes = it.exported();
+    let size = 13 * 1472 + 1456;
+    assert_eq!(bytes.len() as u64, heaps * size);
+    for (heap, frame) in (0..heaps).zip(bytes.chunks_exact(size as usize)) {
+        let packets = frame.chunks(1472).enumerate();
+        let samples =
+            packets.flat_map(|(part, packet)| if part == 0 { &packet[72..] } else { &packet[40..] });
+        let expected: Vec<u8> = (0..20_000_u64).map(|at| (at * 7 + heap * 13) as u8).collect();
+        assert!(samples.copied().eq(expected), "heap {heap}");
+    }
+}
+
+#[test]
 fn spead2_receives_the_heaps_that_the_simulator_sends() {
     let it = Described::catalogued("meerkat-digitiser");
     let heaps = 400;
