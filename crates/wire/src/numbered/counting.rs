@@ -14,11 +14,11 @@
 
 use nilometer_model::packets::NumberedPackets;
 
-/// An upper part: the numbers between two of its values, as a fraction.
+/// An upper part: the numbers between two of its values, as a fraction with a power of two below.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UpperRatio {
     above: u64,
-    below: u64,
+    shift: u32,
 }
 
 /// Limit on the distance to the last number that extends a further one: an eighth of the range.
@@ -75,15 +75,16 @@ impl UpperRatio {
     /// The number at which a value of the upper part begins.
     #[inline]
     fn begin(self, upper: u64) -> u64 {
-        let UpperRatio { above, below } = self;
-        let product = u128::from(upper) * u128::from(above) + u128::from(below / 2);
-        (product / u128::from(below)) as u64
+        let UpperRatio { above, shift } = self;
+        let half = (1_u128 << shift) >> 1;
+        let product = u128::from(upper) * u128::from(above);
+        ((product + half) >> shift) as u64
     }
 
     /// The value of the upper part in which a number lies.
     fn of(self, number: u64) -> u64 {
-        let UpperRatio { above, below } = self;
-        let about = (u128::from(number) * u128::from(below) / u128::from(above)) as u64;
+        let UpperRatio { above, shift } = self;
+        let about = ((u128::from(number) << shift) / u128::from(above)) as u64;
         // Rounding moves the beginning of a value by at most one.
         if self.begin(about.wrapping_add(1)) <= number { about + 1 } else { about }
     }
@@ -104,7 +105,7 @@ impl Counting {
         Counting {
             step,
             modulus: u64::try_from(all).ok(),
-            upper: upper.map(|(above, below)| UpperRatio { above, below }),
+            upper: upper.map(|(above, below)| UpperRatio { above, shift: below.trailing_zeros() }),
             way,
             remainders: vec![StepRemainder::default(); packets.streams() as usize],
         }

@@ -315,8 +315,16 @@ fn a_bad_description_is_refused_with_its_place_and_nothing_is_started() {
     let path = directory.path().join("bad.toml");
     for (from, bad, parts) in [
         ("bytes = 8", "bytes = 12", &["bad.toml", "packets: number.at.bytes = 12: write 1 to 8"][..]),
-        ("keep = \"all\"", "keep = \"some\"", &["bad.toml:21", "`nothing`, `all`, `from`"]),
-        ("payload = ", "sizes = [1, 2]\npayload = ", &["bad.toml:20", "`payload`", "`last`"]),
+        (
+            "keep = \"all\"",
+            "keep = \"some\"",
+            &["bad.toml: TOML parse error at line 17", "`nothing`, `all`, `from`"],
+        ),
+        (
+            "payload = ",
+            "sizes = [1, 2]\npayload = ",
+            &["bad.toml: TOML parse error at line 16", "`payload`", "`last`"],
+        ),
     ] {
         fs::write(&path, text.replace(from, bad)).expect("space");
         let refused = run(&["record", path.to_str().expect("plain names"), "--to", to, "--name", "scan"]);
