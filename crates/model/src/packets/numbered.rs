@@ -492,87 +492,83 @@ fields = [{ name = "crate", at = { offset = 0, bytes = 8, shift = 12, bits = 10 
         assert_eq!(lofar.modulus(), 390_625 << 31);
     }
 
+    const NUMBER: &str = "number = { at = { offset = 8, bytes = 8 }, step = 2048 }";
+
+    /// A part of the description, another in its place, and a part of the message.
+    const NONSENSE: &[[&str; 3]] = &[
+        ["header = \"32 B\"", "header = \"0 B\"", "at least 1 B"],
+        [
+            "header = \"32 B\"",
+            "header = \"12 B\"",
+            "number.at: 8 B from byte 8 on do not lie in the header of 12 B",
+        ],
+        ["payload = \"7168 B\"", "payload = \"80 kB\"", "at most 65507 B"],
+        ["keep = \"all\"", "keep = \"some\"", "`nothing`, `all`, `from`"],
+        ["keep = \"all\"", "keep = { from = \"32 B\" }", "write less than the 32 B"],
+        [
+            "keep = \"all\"",
+            "keep = { from = \"12 B\" }",
+            "in the middle of number.at: keep from byte 8 or 16 on",
+        ],
+        ["keep = \"all\"", "keep = \"nothing\"", "the recording tells streams apart by it"],
+        ["offset = 8, bytes = 8", "offset = 8, bytes = 9", "number.at.bytes = 9: write 1 to 8"],
+        ["offset = 8, bytes = 8", "offset = 8, bytes = 8, shift = 64", "number.at.shift = 64: write 0 to 63"],
+        [
+            "offset = 8, bytes = 8",
+            "offset = 8, bytes = 8, shift = 4, bits = 61",
+            "number.at.bits = 61: write 1 to 60",
+        ],
+        ["offset = 8, bytes = 8", "offset = 0, bytes = 4", "magic 1 and number.at stand in the same bits"],
+        ["step = 2048", "step = 0", "number.step = 0"],
+        ["step = 2048", "wrap = 0", "number.wrap = 0"],
+        [
+            "offset = 8, bytes = 8 }, step = 2048",
+            "offset = 8, bytes = 2 }, step = 2048",
+            "begins again after 32 frames",
+        ],
+        ["shift = 26, bits = 8", "shift = 22, bits = 17", "stream.at.bits = 17: write 1 to 16"],
+        ["ids = [4, 0]", "ids = []", "name 1 to 1024 streams"],
+        ["ids = [4, 0]", "ids = [4, 256]", "stream.ids has 256: write 0 to 255"],
+        ["ids = [4, 0]", "ids = [4, 4]", "stream.ids has 4 twice"],
+        ["value = 3", "value = 64", "magic 1: 64 does not fit into 6 bits"],
+        ["value = 5", "value = 1024", "crate: 1024 does not fit into 10 bits"],
+        ["\"crate\"", "\"cr ate\"", "letters, digits and _"],
+        ["\"crate\"", "\"number\"", "choose another"],
+        ["keep = ", "packets = 2\nkeep = ", "packet: say where its number stands"],
+        ["keep = ", "packets = 0\nkeep = ", "packets = 0: write 1 to 65536"],
+        ["keep = ", "packet = { at = { offset = 16, bytes = 1 } }\nkeep = ", "packet: write packets"],
+        [
+            "keep = ",
+            "packets = 9\npacket = { at = { offset = 16, bytes = 2 }, step = 8192 }\nkeep = ",
+            "16 bits do not count 9 packets in steps of 8192",
+        ],
+        ["keep = ", "last = \"8 B\"\nkeep = ", "last: a frame of one packet"],
+        [
+            "keep = ",
+            "upper = { at = { offset = 16, bytes = 4 }, numbers = 0.3 }\nkeep = ",
+            "upper.numbers = 0.3",
+        ],
+        [
+            "keep = ",
+            "upper = { at = { offset = 16, bytes = 4 }, numbers = 1e18 }\nkeep = ",
+            "upper.numbers = 1e18",
+        ],
+        [
+            NUMBER,
+            "number = { at = { offset = 8, bytes = 2 } }\nupper = { at = { offset = 16, bytes = 4 }, numbers = 65537 }",
+            "the 16 bits of number count less",
+        ],
+        [
+            "[packets.format.numbered]",
+            "[packets]\nserial = \"none\"\n[packets.format.numbered]",
+            "leave them out",
+        ],
+        ["step = 2048", "steps = 2048", "`step`"],
+    ];
+
     #[test]
     fn nonsense_is_refused_with_its_key_and_the_choices() {
-        let number = "number = { at = { offset = 8, bytes = 8 }, step = 2048 }";
-        for (from, to, part) in [
-            ("header = \"32 B\"", "header = \"0 B\"", "at least 1 B"),
-            (
-                "header = \"32 B\"",
-                "header = \"12 B\"",
-                "number.at: 8 B from byte 8 on do not lie in the header of 12 B",
-            ),
-            ("payload = \"7168 B\"", "payload = \"80 kB\"", "at most 65507 B"),
-            ("keep = \"all\"", "keep = \"some\"", "`nothing`, `all`, `from`"),
-            ("keep = \"all\"", "keep = { from = \"32 B\" }", "write less than the 32 B"),
-            (
-                "keep = \"all\"",
-                "keep = { from = \"12 B\" }",
-                "in the middle of number.at: keep from byte 8 or 16 on",
-            ),
-            ("keep = \"all\"", "keep = \"nothing\"", "the recording tells streams apart by it"),
-            ("offset = 8, bytes = 8", "offset = 8, bytes = 9", "number.at.bytes = 9: write 1 to 8"),
-            (
-                "offset = 8, bytes = 8",
-                "offset = 8, bytes = 8, shift = 64",
-                "number.at.shift = 64: write 0 to 63",
-            ),
-            (
-                "offset = 8, bytes = 8",
-                "offset = 8, bytes = 8, shift = 4, bits = 61",
-                "number.at.bits = 61: write 1 to 60",
-            ),
-            (
-                "offset = 8, bytes = 8",
-                "offset = 0, bytes = 4",
-                "magic 1 and number.at stand in the same bits",
-            ),
-            ("step = 2048", "step = 0", "number.step = 0"),
-            ("step = 2048", "wrap = 0", "number.wrap = 0"),
-            (
-                "offset = 8, bytes = 8 }, step = 2048",
-                "offset = 8, bytes = 2 }, step = 2048",
-                "begins again after 32 frames",
-            ),
-            ("shift = 26, bits = 8", "shift = 22, bits = 17", "stream.at.bits = 17: write 1 to 16"),
-            ("ids = [4, 0]", "ids = []", "name 1 to 1024 streams"),
-            ("ids = [4, 0]", "ids = [4, 256]", "stream.ids has 256: write 0 to 255"),
-            ("ids = [4, 0]", "ids = [4, 4]", "stream.ids has 4 twice"),
-            ("value = 3", "value = 64", "magic 1: 64 does not fit into 6 bits"),
-            ("value = 5", "value = 1024", "crate: 1024 does not fit into 10 bits"),
-            ("\"crate\"", "\"cr ate\"", "letters, digits and _"),
-            ("\"crate\"", "\"number\"", "choose another"),
-            ("keep = ", "packets = 2\nkeep = ", "packet: say where its number stands"),
-            ("keep = ", "packets = 0\nkeep = ", "packets = 0: write 1 to 65536"),
-            ("keep = ", "packet = { at = { offset = 16, bytes = 1 } }\nkeep = ", "packet: write packets"),
-            (
-                "keep = ",
-                "packets = 9\npacket = { at = { offset = 16, bytes = 2 }, step = 8192 }\nkeep = ",
-                "16 bits do not count 9 packets in steps of 8192",
-            ),
-            ("keep = ", "last = \"8 B\"\nkeep = ", "last: a frame of one packet"),
-            (
-                "keep = ",
-                "upper = { at = { offset = 16, bytes = 4 }, numbers = 0.3 }\nkeep = ",
-                "upper.numbers = 0.3",
-            ),
-            (
-                "keep = ",
-                "upper = { at = { offset = 16, bytes = 4 }, numbers = 1e18 }\nkeep = ",
-                "upper.numbers = 1e18",
-            ),
-            (
-                number,
-                "number = { at = { offset = 8, bytes = 2 } }\nupper = { at = { offset = 16, bytes = 4 }, numbers = 65537 }",
-                "the 16 bits of number count less",
-            ),
-            (
-                "[packets.format.numbered]",
-                "[packets]\nserial = \"none\"\n[packets.format.numbered]",
-                "leave them out",
-            ),
-            ("step = 2048", "steps = 2048", "`step`"),
-        ] {
+        for [from, to, part] in NONSENSE {
             let error = parse(from, to).expect_err(to);
             assert!(error.contains(part) && error.contains("t.toml"), "{to}: {error}");
         }
