@@ -518,7 +518,7 @@ fields = [{ name = "crate", at = { offset = 0, bytes = 8, shift = 12, bits = 10 
             "offset = 8, bytes = 8, shift = 4, bits = 61",
             "number.at.bits = 61: write 1 to 60",
         ],
-        ["offset = 8, bytes = 8", "offset = 0, bytes = 4", "magic 1 and number.at stand in the same bits"],
+        ["offset = 8, bytes = 8", "offset = 0, bytes = 4", "stream.at and number.at stand in the same bits"],
         ["step = 2048", "step = 0", "number.step = 0"],
         ["step = 2048", "wrap = 0", "number.wrap = 0"],
         [
@@ -551,7 +551,7 @@ fields = [{ name = "crate", at = { offset = 0, bytes = 8, shift = 12, bits = 10 
         [
             "keep = ",
             "upper = { at = { offset = 16, bytes = 4 }, numbers = 1e18 }\nkeep = ",
-            "upper.numbers = 1e18",
+            "upper.numbers = 1000000000000000000",
         ],
         [
             NUMBER,
