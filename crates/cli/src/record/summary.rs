@@ -54,7 +54,7 @@ fn senders(senders: &[SenderCounts]) -> Vec<String> {
             lines.push(format!("sender      {}", sender_line(sender)));
         }
         if sender.threads.len() > 1 || sender.threads.iter().any(|thread| thread.silent.is_some()) {
-            lines.extend(sender.threads.iter().map(|thread| thread_line(thread)));
+            lines.extend(sender.threads.iter().map(thread_line));
         }
     }
     lines

@@ -57,10 +57,10 @@ impl BitField {
 
     /// Refuses a value that does not fit.
     pub(super) fn check_value(&self, name: &str, value: u64) -> Result<(), String> {
-        match value > self.greatest() {
-            true => Err(format!("{name}: {value} does not fit into {} bits", self.width())),
-            false => Ok(()),
+        if value <= self.greatest() {
+            return Ok(());
         }
+        Err(format!("{name}: {value} does not fit into {} bits", self.width()))
     }
 
     /// Bytes up to its end.

@@ -121,13 +121,11 @@ impl PacketInFrame {
 
     /// The packet of a frame that has this number. `None` if none has.
     pub fn part(&self, number: u64) -> Option<u64> {
-        match number {
-            0 => Some(0),
-            _ => {
-                let behind = number.checked_sub(self.second())?;
-                behind.is_multiple_of(self.step).then(|| behind / self.step + 1)
-            }
+        if number == 0 {
+            return Some(0);
         }
+        let behind = number.checked_sub(self.second())?;
+        behind.is_multiple_of(self.step).then(|| behind / self.step + 1)
     }
 
     fn second(&self) -> u64 {

@@ -170,7 +170,7 @@ impl Counting {
     }
 
     /// The first multiple of the step at or behind the beginning of a value of the upper part.
-    pub(super) fn from_upper(&self, upper: u64) -> u64 {
+    pub(super) fn at_upper(&self, upper: u64) -> u64 {
         let begin = self.upper.map_or(0, |ratio| ratio.begin(upper));
         begin.next_multiple_of(self.step)
     }
@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(counting.parted(begin), (second, 0));
             assert_eq!(counting.parted(begin + 195_311), (second, 195_311));
         }
-        let first = counting.from_upper(1_600_000_001);
+        let first = counting.at_upper(1_600_000_001);
         assert_eq!(first % 16, 0);
         let frames: Vec<u64> =
             (0..40_000).map(|frame| counting.frame(0, counting.number(first, frame))).collect();

@@ -173,7 +173,7 @@ fn geometry(packets: &NumberedPackets, number_bits: u32) -> Geometry {
 fn first(packets: &NumberedPackets, known: &Known, counting: &Counting) -> u64 {
     match packets.upper {
         Some(upper) if upper.clock == UpperClock::Unix => {
-            counting.from_upper((known.begins + EPOCH) & upper.at.greatest())
+            counting.at_upper((known.begins + EPOCH) & upper.at.greatest())
         }
         _ => counting.number(0, known.serial),
     }
@@ -213,13 +213,11 @@ impl WireFormat for NumberedFormat {
         let (header, payload) = into.split_at_mut(self.kept.min(into.len()));
         filler::fill(payload);
         let mut dropped = vec![0; self.geometry.prefix];
-        match near.and_then(|near| self.missing(near)) {
-            Some((number, stream)) => self.write(number, stream, part, &mut dropped, header),
-            None => {
-                header.fill(0);
-                self.magic.iter().for_each(|(bits, value)| bits.write(*value, &mut dropped, header));
-            }
+        if let Some((number, stream)) = near.and_then(|near| self.missing(near)) {
+            return self.write(number, stream, part, &mut dropped, header);
         }
+        header.fill(0);
+        self.magic.iter().for_each(|(bits, value)| bits.write(*value, &mut dropped, header));
     }
 
     fn make(&self, number: u64, part: usize, prefix: &mut [u8], body: &mut [u8]) {
