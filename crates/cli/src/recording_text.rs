@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, io, path::PathBuf};
 
-use nilometer_model::packets::Station;
+use nilometer_model::packets::source_name;
 use nilometer_recording::{
     reader::{Recording, Unreadable},
     view::{Hole, Scan, SourceLoss},
@@ -70,7 +70,10 @@ pub(crate) fn gaps(scan: &Scan, more: &str) -> Vec<String> {
 /// The packets of each sender and thread that did not come, one line each. Empty if the recording has one
 /// source.
 pub(crate) fn sources(scan: &Scan) -> Vec<String> {
-    let is_one = scan.survey.lanes.len() < 2 && scan.sources.iter().all(|source| source.sender.is_none());
+    let is_thread_of_one = |source: &SourceLoss| {
+        source.sender.is_none() && source.thread.is_none_or(|(station, _)| station.is_some())
+    };
+    let is_one = scan.survey.lanes.len() < 2 && scan.sources.iter().all(is_thread_of_one);
     if is_one || scan.sources.iter().all(|source| source.sender.is_none() && source.thread.is_none()) {
         return Vec::new();
     }
@@ -82,7 +85,7 @@ pub(crate) fn sources(scan: &Scan) -> Vec<String> {
 
 /// A sender and a thread in words.
 fn named(SourceLoss { sender, thread, .. }: &SourceLoss) -> String {
-    let thread = thread.map(|(station, thread)| format!("thread {thread} of station {}", Station(station)));
+    let thread = thread.map(|(station, thread)| source_name(station, thread));
     match (sender, thread) {
         (Some(sender), Some(thread)) => format!("{sender}, {thread}"),
         (Some(sender), None) => sender.to_string(),
@@ -128,13 +131,13 @@ mod tests {
     fn losses_are_said_by_source_where_there_are_several() {
         let loss = |sender, thread, packets| SourceLoss { sender, thread, packets };
         let sender = |number, text: &str| Some(GapSender::new(number, text.parse().ok()));
-        let one = Scan { sources: vec![loss(None, Some((0x4d63, 3)), 5)], ..Scan::default() };
+        let one = Scan { sources: vec![loss(None, Some((Some(0x4d63), 3)), 5)], ..Scan::default() };
         assert_eq!(sources(&one).len(), 0, "all is lost of the only one");
         let scan = Scan {
             sources: vec![
-                loss(None, Some((0x4d63, 3)), 5),
+                loss(None, Some((Some(0x4d63), 3)), 5),
                 loss(sender(1, "10.0.0.2:4000"), None, 7),
-                loss(sender(2, ""), Some((0x4d63, 1)), 1),
+                loss(sender(2, ""), Some((Some(0x4d63), 1)), 1),
             ],
             ..one
         };

@@ -326,7 +326,7 @@ fn read(scan: &Scanned) -> Vec<String> {
 
 /// The packets of a sender and thread that did not come, as JSON.
 fn source_value(source: &SourceLoss) -> Value {
-    let station = source.thread.map(|(station, _)| Station(station).to_string());
+    let station = source.thread.and_then(|(station, _)| station).map(|station| Station(station).to_string());
     json!({
         "sender": source.sender.map(|sender| sender.to_string()), "station": station,
         "thread": source.thread.map(|(_, thread)| thread), "missing_packets": source.packets,

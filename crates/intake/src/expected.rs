@@ -107,10 +107,11 @@ mod tests {
     use nilometer_model::{Instrument, Seed};
     use nilometer_wire::Packet;
 
-    const FORMATS: [&str; 3] = [
+    const FORMATS: [&str; 4] = [
         "shape = [64_000]\npixel = \"uint2\"\npackets.format.vdif = { payload = \"8000 B\", threads = [0, 1] }",
         "shape = [40_000]\npixel = \"uint2\"\npackets.format.mark5b = {}",
         "shape = [2, 512, 1024]\npixel = \"uint16\"\npackets = { port = 50001, format = { described = { header = \"8 B\", frame = { offset = 0, bytes = 4 }, packet = { offset = 4, bytes = 4 }, packets = 256, payload = \"8192 B\" } } }",
+        "shape = [4608]\npixel = \"uint8\"\npackets = { port = 50001, format = { numbered = { header = \"8 B\", payload = \"4608 B\", keep = \"all\", number = { at = { offset = 0, bytes = 8, shift = 16 }, step = 4 }, stream = { at = { offset = 0, bytes = 2 }, ids = [3, 0] } } } }",
     ];
 
     /// The first blocks as they are sent.

@@ -341,7 +341,7 @@ fn threads(page: &mut MetricsPage, senders: &[SenderStatus]) {
         for sender in senders {
             let address = sender.name();
             for thread in &sender.threads {
-                let station = Station(thread.station).to_string();
+                let station = thread.station.map_or_else(String::new, |station| Station(station).to_string());
                 let number = thread.thread.to_string();
                 let labels = [("sender", &*address), ("station", &*station), ("thread", &*number)];
                 page.value(name, &labels, value(thread));
@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn senders_and_threads_are_labels() {
         let thread = |thread, silent_seconds| ThreadStatus {
-            station: 0x4d63,
+            station: Some(0x4d63),
             thread,
             came_frames: 50,
             missing_frames: 3,

@@ -18,6 +18,7 @@ pub mod detector;
 mod filler;
 mod learned;
 pub mod mark5b;
+pub mod numbered;
 pub mod raw;
 mod serial;
 pub mod series;
@@ -128,8 +129,8 @@ pub struct Near<'a> {
 /// A thread of a stream whose frames come interleaved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamThread {
-    /// The station, or 0 if the stream has only one or does not name it.
-    pub station: u16,
+    /// The station, or 0 if the stream has only one or does not name it. `None` if the format has no stations.
+    pub station: Option<u16>,
     /// The thread in the station.
     pub thread: u16,
     /// Number of its frames received, recorded or not.
@@ -207,6 +208,7 @@ pub fn of(packets: &Packets, known: &Known) -> Result<Box<dyn WireFormat>, Strin
         PacketFormat::Vdif(vdif) => Box::new(vdif::VdifFormat::new(packets, vdif, known)?),
         PacketFormat::Mark5b(mark5b) => Box::new(mark5b::Mark5bFormat::new(packets, mark5b, known)?),
         PacketFormat::Raw(raw) => Box::new(raw::RawFormat::new(packets, raw, known)),
+        PacketFormat::Numbered(numbered) => Box::new(numbered::NumberedFormat::new(numbered, known)),
         PacketFormat::Excalibur(_)
         | PacketFormat::Jungfrau(_)
         | PacketFormat::DummyUdp(_)

@@ -8,7 +8,7 @@ const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100
 const DETECTOR: &str = "shape = [2, 100, 100]\npixel = \"uint16\"\nframe_rate = \"100 Hz\"\n";
 /// Formats with 1 MB/s in 10 kB and 40 kB frames, respectively: 100 Mark5B frames, or 500 VDIF frames of 2000
 /// B.
-const FORMATS: [(&str, &str); 14] = [
+const FORMATS: [(&str, &str); 18] = [
     (TELESCOPE, "format.vdif = { payload = \"2000 B\" }"),
     (TELESCOPE, "format.vdif = { payload = \"2000 B\", threads = [3, 1, 0, 7, 9], header = \"legacy\" }"),
     (TELESCOPE, "serial = \"none\"\nformat.vdif = { payload = \"2000 B\", threads = [5] }"),
@@ -37,6 +37,22 @@ const FORMATS: [(&str, &str); 14] = [
     (
         DETECTOR,
         "format.described = { header = \"8 B\", frame = { offset = 0, bytes = 4 }, packet = { offset = 4, bytes = 4 }, packets = 40, payload = \"1000 B\" }",
+    ),
+    (
+        TELESCOPE,
+        "format.numbered = { header = \"32 B\", payload = \"7168 B\", keep = \"all\", number = { at = { offset = 8, bytes = 8 }, step = 2048 }, stream = { at = { offset = 0, bytes = 8, shift = 26, bits = 8 }, ids = [4, 0, 9] }, magic = [{ at = { offset = 0, bytes = 1, bits = 6 }, value = 3 }] }",
+    ),
+    (
+        TELESCOPE,
+        "format.numbered = { header = \"8 B\", payload = \"4608 B\", number = { at = { offset = 0, bytes = 8, endian = \"big\", shift = 29, bits = 35 }, step = 4 } }",
+    ),
+    (
+        TELESCOPE,
+        "format.numbered = { header = \"16 B\", payload = \"7808 B\", keep = { from = \"8 B\" }, number = { at = { offset = 12, bytes = 4 }, step = 16 }, upper = { at = { offset = 8, bytes = 4 }, numbers = 195312.5, clock = \"unix\" } }",
+    ),
+    (
+        TELESCOPE,
+        "format.numbered = { header = \"9 B\", payload = \"1000 B\", packets = 5, last = \"7 B\", number = { at = { offset = 0, bytes = 4 }, step = 3, wrap = 30000 }, packet = { at = { offset = 4, bytes = 4, endian = \"big\" }, step = 1000 } }",
     ),
 ];
 

@@ -43,9 +43,9 @@ pub struct SenderStatus {
 /// State of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ThreadStatus {
-    /// The station, as a number.
-    pub station: u16,
-    /// The thread.
+    /// The station, as a number. `None` if the format has no stations.
+    pub station: Option<u16>,
+    /// The thread, or the stream of packets with a described header.
     pub thread: u16,
     /// Frames received.
     pub came_frames: u64,

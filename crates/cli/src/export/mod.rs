@@ -2,6 +2,7 @@
 
 mod cbf;
 mod hdf5;
+mod headers;
 
 use std::{
     fs::File,
@@ -73,6 +74,9 @@ pub(crate) struct Export {
     /// 5 if not]
     #[arg(long)]
     verify: bool,
+    /// Write a table in CSV of the packets' headers that the recorder kept, a row for each packet, and no frames
+    #[arg(long, conflicts_with_all = ["format", "rate", "verify", "dataset", "fill_missing"])]
+    headers: bool,
     /// Read frames from this dataset of an HDF5 file without a journal [default: /entry/data/data, else the
     /// one with the most dimensions]
     #[arg(long, value_name = "PATH")]
@@ -90,6 +94,7 @@ const FORMS: [&str; 3] = ["plain", HDF5, CBF];
 const HDF5: &str = "hdf5";
 const CBF: &str = "cbf";
 /// Reasons why a part can't be exported.
+const HEADERS_OF_LONE_FILE: &str = "only a recording with a journal has headers of packets: leave it out";
 const PART_OF_LONE_FILE: &str = "an HDF5 file without a journal has no times: leave it out";
 const PART_IN_HDF5: &str = "only for a plain export, because frames in HDF5 keep their numbers: leave it out, or write --format plain";
 
@@ -124,6 +129,9 @@ impl Export {
                 let why = "only recordings with a journal become CBF files: write --format hdf5";
                 return Err(anyhow!("--format cbf: {}: {why}", file.display())).input();
             }
+            if self.headers {
+                return Err(anyhow!("--headers: {}: {HEADERS_OF_LONE_FILE}", file.display())).input();
+            }
             self.part.refuse(PART_OF_LONE_FILE).input()?;
             if self.expect.is_some() {
                 self.named(String::new).and_then(|named| named.described(self.expect)).input()?;
@@ -152,6 +160,9 @@ impl Export {
         }
         if self.format.as_deref() == Some(CBF) {
             return cbf::export(self, &whole);
+        }
+        if self.headers {
+            return headers::export(self, &whole);
         }
         let named = self.place(&whole, whole.format().name()).input()?;
         let description = named.described(self.expect).input()?;

@@ -2,7 +2,9 @@
 
 use nilometer_model::{
     Bytes, Frequency, Instrument, Packets,
-    packets::{Cut, Detector, HeaderKind, Marks, Module, PacketFormat, Vdif},
+    packets::{
+        BitField, Cut, Detector, HeaderKind, KeptHeader, Marks, Module, NumberedPackets, PacketFormat, Vdif,
+    },
 };
 
 /// The rows; empty if the catalogue has no packets of the instrument.
@@ -56,6 +58,11 @@ fn what(packets: &Packets, instrument: &Instrument) -> String {
             Cut::Whole => "a Mark5B frame each".into(),
         },
         PacketFormat::Raw(raw) => format!("{} each, in an unknown format", bytes(raw.payload)),
+        PacketFormat::Numbered(numbered) => {
+            let streams = numbered.streams();
+            let streams = if streams > 1 { format!(", of {streams} streams in turn") } else { String::new() };
+            format!("{} each behind a header{streams}", bytes(numbered.payload))
+        }
         PacketFormat::Excalibur(modules) => format!("EXCALIBUR in 12-bit mode, {} modules", modules.modules),
         PacketFormat::Jungfrau(modules) => format!("JUNGFRAU, {} modules", modules.modules),
         PacketFormat::DummyUdp(_) => "the test stream of odin-data".into(),
@@ -95,6 +102,9 @@ fn in_front(packets: &Packets, instrument: &Instrument) -> String {
         };
         return format!("{}: frame {}{packet}{module}", bytes(detector.header), at(detector.frame));
     }
+    if let PacketFormat::Numbered(numbered) = &packets.format {
+        return described_header(numbered);
+    }
     match packets.serial() {
         Some(field) => {
             format!("{}: serial number of {} B at {}", bytes(packets.prefix()), field.bytes, field.offset)
@@ -102,6 +112,24 @@ fn in_front(packets: &Packets, instrument: &Instrument) -> String {
         None if packets.prefix().0 > 0 => format!("{} that are not kept", bytes(packets.prefix())),
         None => "nothing".into(),
     }
+}
+
+/// A described header: its size, where its numbers stand, and the part of it that the recorder stores.
+fn described_header(numbered: &NumberedPackets) -> String {
+    let at = |field: BitField| format!("{} bits at byte {}", field.width(), field.offset);
+    let step = match numbered.number.step {
+        1 => String::new(),
+        step => format!(" in steps of {step}"),
+    };
+    let upper = numbered.upper.map_or_else(String::new, |upper| format!(", upper part {}", at(upper.at)));
+    let stream = numbered.stream.as_ref();
+    let stream = stream.map_or_else(String::new, |stream| format!(", stream {}", at(stream.at)));
+    let kept = match numbered.keep {
+        KeptHeader::Nothing => "not recorded".into(),
+        KeptHeader::All => "recorded".into(),
+        KeptHeader::From(from) => format!("recorded from byte {} on", from.0),
+    };
+    format!("{}: number {}{step}{upper}{stream}; {kept}", bytes(numbered.header), at(numbered.number.at))
 }
 
 fn ports(packets: &Packets, instrument: &Instrument) -> String {
@@ -135,6 +163,13 @@ mod tests {
         assert!(jungfrau[0].contains("JUNGFRAU, 8 modules, at most 8240 B each"), "{jungfrau:?}");
         assert_eq!(jungfrau[1], "in front: 48 B: frame 8 B at 0, packet 4 B at 12, module by its port");
         assert_eq!(jungfrau[2], "ports: 50001 to 50008, a module each");
+        let dune = shown("dune-ethernet");
+        assert!(
+            dune[0].contains("7168 B each behind a header, of 4 streams in turn, at most 7200 B"),
+            "{dune:?}"
+        );
+        let header = "32 B: number 64 bits at byte 8 in steps of 2048, stream 8 bits at byte 0; recorded";
+        assert_eq!(dune[1], format!("in front: {header}"));
         assert_eq!(shown("pco-edge"), [""; 0]);
     }
 }

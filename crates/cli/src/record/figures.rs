@@ -1,7 +1,7 @@
 //! The figures of a recording in words, for the line and the view of its progress.
 
 use nilometer_acquisition::Status;
-use nilometer_model::{ByteRate, Bytes, packets::Station, rounded_down};
+use nilometer_model::{ByteRate, Bytes, packets::source_name, rounded_down};
 
 use super::disks::failed_disks;
 
@@ -81,9 +81,9 @@ pub(super) fn silent(status: &Status) -> Vec<String> {
             silent.push(format!("{} is SILENT", sender.name()));
         }
         let threads = sender.threads.iter().filter(|thread| thread.silent_seconds.is_some());
-        silent.extend(threads.map(|thread| {
-            format!("thread {} of station {} is SILENT", thread.thread, Station(thread.station))
-        }));
+        silent.extend(
+            threads.map(|thread| format!("{} is SILENT", source_name(thread.station, thread.thread))),
+        );
     }
     silent
 }

@@ -54,7 +54,7 @@ fn senders(senders: &[SenderCounts]) -> Vec<String> {
             lines.push(format!("sender      {}", sender_line(sender)));
         }
         if sender.threads.len() > 1 || sender.threads.iter().any(|thread| thread.silent.is_some()) {
-            lines.extend(sender.threads.iter().map(|thread| format!("thread      {}", thread_line(thread))));
+            lines.extend(sender.threads.iter().map(thread_line));
         }
     }
     lines
@@ -82,7 +82,11 @@ fn sender_line(sender: &SenderCounts) -> String {
 fn thread_line(thread: &ThreadCounts) -> String {
     let ThreadCounts { station, thread: number, came, missing, silent } = *thread;
     let lost = if missing == 0 { "none missing".to_owned() } else { format!("{missing} missing") };
-    format!("{number} of station {}: {came} frames came, {lost}{}", Station(station), silence(silent))
+    let name = match station {
+        Some(station) => format!("thread      {number} of station {}", Station(station)),
+        None => format!("stream      {number}"),
+    };
+    format!("{name}: {came} frames came, {lost}{}", silence(silent))
 }
 
 /// The time for which a source was silent up to the end while others sent.
@@ -200,7 +204,8 @@ mod tests {
 
     #[test]
     fn each_sender_and_each_thread_has_a_line_if_there_are_several() {
-        let thread = |thread, silent| ThreadCounts { station: 0x4d63, thread, came: 50, missing: 0, silent };
+        let thread =
+            |thread, silent| ThreadCounts { station: Some(0x4d63), thread, came: 50, missing: 0, silent };
         let one = SenderCounts {
             sender: Some(([10, 0, 0, 2], 4000).into()),
             placed: 50,

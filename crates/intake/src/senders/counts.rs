@@ -44,8 +44,8 @@ pub struct SenderCounts {
 /// The counters of a thread, in frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadCounts {
-    /// The station.
-    pub station: u16,
+    /// The station. `None` if the format has none.
+    pub station: Option<u16>,
     /// The thread.
     pub thread: u16,
     /// Frames received.
@@ -81,7 +81,7 @@ impl ThreadCounts {
     pub(super) fn of(thread: StreamThread, tallies: &[ThreadTally]) -> Self {
         let StreamThread { station, thread, came } = thread;
         let mut same = tallies.iter().filter(|tally| tally.thread == thread);
-        let tally = same.clone().find(|tally| tally.station == station).or_else(|| same.next());
+        let tally = same.clone().find(|tally| Some(tally.station) == station).or_else(|| same.next());
         let missing = tally.map_or(0, |tally| tally.missing);
         ThreadCounts { station, thread, came, missing, silent: None }
     }

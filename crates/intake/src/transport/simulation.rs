@@ -82,7 +82,10 @@ impl Simulation {
         let clock = known.frames_per_second.map(|frames| frames * lanes(packets));
         let rate = match (&packets.format, clock) {
             (_, Some(frames)) => frames as f64 * parts,
-            (PacketFormat::Raw(raw), None) => self.instrument.stream_rate().0 / raw.payload.0 as f64,
+            (PacketFormat::Raw(_) | PacketFormat::Numbered(_), None) => {
+                let brought = packets.brought(self.instrument.frame_size());
+                self.instrument.stream_rate().0 / brought.0 as f64 * parts
+            }
             _ => self.instrument.frame_rate.0 * parts,
         };
         Ok(Shape { geometry, rate: Frequency(rate), clock })

@@ -36,6 +36,7 @@ impl Packets {
             PacketFormat::Vdif(vdif) => vdif.frame_size(),
             PacketFormat::Mark5b(_) => Mark5b::FRAME,
             PacketFormat::Raw(raw) => raw.payload,
+            PacketFormat::Numbered(numbered) => numbered.frame_size(),
             _ => self.detector(frame).map_or(frame, |detector| detector.kept()),
         }
     }
@@ -46,6 +47,7 @@ impl Packets {
             PacketFormat::Vdif(vdif) => vdif.payload,
             PacketFormat::Mark5b(_) => Mark5b::PAYLOAD,
             PacketFormat::Raw(raw) => raw.payload,
+            PacketFormat::Numbered(numbered) => numbered.payloads(),
             _ => frame,
         }
     }
@@ -54,6 +56,7 @@ impl Packets {
     pub fn of_frame(&self, frame: Bytes) -> u64 {
         match &self.format {
             PacketFormat::Mark5b(mark5b) => Mark5b::FRAME.0 / mark5b.packet_size().0,
+            PacketFormat::Numbered(numbered) => numbered.packets,
             _ => self.detector(frame).map_or(1, |detector| detector.packets * detector.all_subframes()),
         }
     }
@@ -124,10 +127,12 @@ impl Packets {
         match &mut self.format {
             PacketFormat::Vdif(vdif) => vdif.payload = bytes,
             PacketFormat::Raw(raw) => raw.payload = bytes,
+            PacketFormat::Numbered(numbered) => numbered.payload = bytes,
             PacketFormat::DummyUdp(dummy) => dummy.payload = bytes,
             _ => {
                 return Err(
-                    "payload: only packets of vdif, raw and dummy_udp have any size; leave it out".into()
+                    "payload: only packets of vdif, raw, numbered and dummy_udp have any size; leave it out"
+                        .into(),
                 );
             }
         }

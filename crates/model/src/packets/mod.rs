@@ -10,21 +10,28 @@
 //! threads = [0]
 //! ```
 
+mod bit_field;
 mod blocks;
 mod detector;
 mod field;
 mod mode;
 mod mode_rate;
+mod numbered;
 mod part;
 mod vlbi;
 
+pub use bit_field::BitField;
 pub use blocks::frames_of_block;
 pub use detector::{Constant, Detector, DummyUdp, Marks, Module, Modules};
 pub use field::{Endian, Field};
 pub use mode::{ModeError, VlbiMode};
 pub use mode_rate::ModeRate;
+pub use numbered::{
+    FixedBits, KeptHeader, NamedBits, NumberedPackets, PacketInFrame, PacketNumber, StreamField, UpperClock,
+    UpperNumber,
+};
 pub use part::{PacketPart, PacketPartKind, PacketShare};
-pub use vlbi::{Cut, HeaderKind, Mark5b, Raw, Station, Vdif};
+pub use vlbi::{Cut, HeaderKind, Mark5b, Raw, Station, Vdif, source_name};
 
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +70,8 @@ pub enum PacketFormat {
     Mark5b(Mark5b),
     /// Bytes without known structure.
     Raw(Raw),
+    /// A stream whose packets are described here: a number in a header, and samples.
+    Numbered(NumberedPackets),
     /// EXCALIBUR in 12-bit mode, each front-end module on a port of its own.
     Excalibur(Modules),
     /// JUNGFRAU, each module on a port of its own.
@@ -105,6 +114,7 @@ impl Packets {
             PacketFormat::Vdif(vdif) => vdif.check(self.serial().is_some())?,
             PacketFormat::Mark5b(mark5b) => mark5b.check(self.serial().is_some())?,
             PacketFormat::Raw(raw) => raw.check()?,
+            PacketFormat::Numbered(numbered) => numbered.check()?,
             PacketFormat::Excalibur(modules) | PacketFormat::Jungfrau(modules) => modules.check()?,
             PacketFormat::DummyUdp(dummy) => dummy.check()?,
             PacketFormat::Described(detector) => detector.check()?,
@@ -129,10 +139,10 @@ impl Packets {
     }
 
     fn check_front(&self) -> Result<(), String> {
-        if self.is_detector() {
+        if self.has_own_header() {
             return match (self.serial, self.prefix) {
                 (None, None) => Ok(()),
-                _ => Err("serial and prefix: a detector has none, leave them out".into()),
+                _ => Err("serial and prefix: the format describes the header, leave them out".into()),
             };
         }
         let prefix = self.prefix().0;
@@ -146,12 +156,12 @@ impl Packets {
         field.check("serial", prefix)
     }
 
-    /// True if frames are pictures in many packets, each with its position.
-    fn is_detector(&self) -> bool {
-        use PacketFormat::{Described, DummyUdp, Excalibur, Jungfrau, Mark5b, Raw, Vdif};
+    /// True if the format has a header of its own with the numbers of a packet, so that nothing stands in front.
+    fn has_own_header(&self) -> bool {
+        use PacketFormat::{Described, DummyUdp, Excalibur, Jungfrau, Mark5b, Numbered, Raw, Vdif};
         match self.format {
             Vdif(_) | Mark5b(_) | Raw(_) => false,
-            Excalibur(_) | Jungfrau(_) | DummyUdp(_) | Described(_) => true,
+            Numbered(_) | Excalibur(_) | Jungfrau(_) | DummyUdp(_) | Described(_) => true,
         }
     }
 
@@ -161,7 +171,7 @@ impl Packets {
             (Some(Serial::At(field)), _) => Some(field),
             (Some(Serial::None), _) => None,
             (None, PacketFormat::Mark5b(_)) => Some(Field::new(4, 4)),
-            (None, _) => (!self.is_detector()).then_some(Field::new(0, 8)),
+            (None, _) => (!self.has_own_header()).then_some(Field::new(0, 8)),
         }
     }
 
@@ -173,7 +183,10 @@ impl Packets {
     /// The layout of a detector's packets, for frames of this size; `None` for other instruments.
     pub fn detector(&self, frame: Bytes) -> Option<Detector> {
         match &self.format {
-            PacketFormat::Vdif(_) | PacketFormat::Mark5b(_) | PacketFormat::Raw(_) => None,
+            PacketFormat::Vdif(_)
+            | PacketFormat::Mark5b(_)
+            | PacketFormat::Raw(_)
+            | PacketFormat::Numbered(_) => None,
             PacketFormat::Excalibur(modules) => Some(Detector::excalibur(modules.modules)),
             PacketFormat::Jungfrau(modules) => Some(Detector::jungfrau(modules.modules)),
             PacketFormat::DummyUdp(dummy) => Some(dummy.detector(frame)),
@@ -201,6 +214,7 @@ impl Packets {
             PacketFormat::Vdif(vdif) => vdif.frame_size().0,
             PacketFormat::Mark5b(mark5b) => mark5b.packet_size().0,
             PacketFormat::Raw(raw) => raw.payload.0,
+            PacketFormat::Numbered(numbered) => numbered.payload.0.saturating_add(numbered.header.0),
             _ => self
                 .detector(frame)
                 .map_or(0, |detector| detector.payload.0.saturating_add(detector.header.0)),

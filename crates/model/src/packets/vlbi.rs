@@ -190,6 +190,14 @@ impl fmt::Display for Station {
     }
 }
 
+/// The name of a thread, or of a stream of a format without stations, in texts.
+pub fn source_name(station: Option<u16>, thread: u16) -> String {
+    match station {
+        Some(station) => format!("thread {thread} of station {}", Station(station)),
+        None => format!("stream {thread}"),
+    }
+}
+
 impl std::str::FromStr for Station {
     type Err = String;
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use nilometer_wire::{Stamps, WireFormat};
+
 use super::RecordingView;
 use crate::GapSender;
 
@@ -25,9 +27,9 @@ pub struct Hole {
 pub struct SourceLoss {
     /// The sender whose packets are missing. `None` if the journals name none.
     pub sender: Option<GapSender>,
-    /// Station and thread of the packets. `None` if the format has none, if the packets were left out, or if
-    /// too many are missing for reading their headers.
-    pub thread: Option<(u16, u16)>,
+    /// Station and thread of the packets; the station is absent if the format has none. `None` if the format has
+    /// no threads, if the packets were left out, or if too many are missing for reading their headers.
+    pub thread: Option<(Option<u16>, u16)>,
     /// Number of missing packets.
     pub packets: u64,
 }
@@ -35,10 +37,37 @@ pub struct SourceLoss {
 /// Most headers to read.
 const READ: u64 = 1 << 16;
 
+/// The headers of frames that fill gaps.
+struct FrameHeaders<'a> {
+    whole: &'a RecordingView,
+    /// The format of packets whose headers have no time stamp.
+    format: Option<Box<dyn WireFormat>>,
+}
+
+impl<'a> FrameHeaders<'a> {
+    fn of(whole: &'a RecordingView) -> Self {
+        let wire = whole.wire().filter(|_| whole.stamps().is_none());
+        let format = wire.and_then(|wire| nilometer_wire::of(&wire.packets, &wire.known()).ok());
+        FrameHeaders { whole, format }
+    }
+
+    fn thread(&self, frame: u64) -> Option<(Option<u16>, u16)> {
+        let Some(format) = &self.format else {
+            let (station, thread) = self.whole.stamp(frame)?.lane();
+            return Some((Some(station), thread));
+        };
+        let mut header = [0; Stamps::BYTES];
+        let read = self.whole.read_at(frame * self.whole.frame_size(), &mut header);
+        let (_, stream) = format.thread_of(&header[..read])?;
+        Some((None, stream))
+    }
+}
+
 impl SourceLoss {
     /// Computes the losses of a recording from its gaps.
     pub(super) fn of(whole: &RecordingView, holes: &[Hole]) -> Vec<Self> {
         let parts = whole.packets_of_frame();
+        let headers = FrameHeaders::of(whole);
         let mut left = READ;
         let mut losses: BTreeMap<_, u64> = BTreeMap::new();
         let mut lose = |sender, thread, packets: u64| {
@@ -50,8 +79,8 @@ impl SourceLoss {
             let mut packets = hole.packets;
             left -= frames;
             for frame in hole.frame..hole.frame + frames {
-                let Some(stamp) = whole.stamp(frame) else { break };
-                lose(hole.sender, Some(stamp.lane()), parts);
+                let Some(thread) = headers.thread(frame) else { break };
+                lose(hole.sender, Some(thread), parts);
                 packets -= parts;
             }
             if packets > 0 {

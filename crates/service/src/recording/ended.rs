@@ -6,7 +6,7 @@ use nilometer_intake::{
     senders::{SenderCounts, ThreadCounts},
     series::SeriesTraffic,
 };
-use nilometer_model::{Nanos, packets::Station};
+use nilometer_model::{Nanos, packets::source_name};
 
 use super::thrown_away;
 
@@ -66,7 +66,7 @@ fn silent(traffic: &Traffic) -> Vec<String> {
         silent.extend(time.map(|time| format!("{name} was silent for the last {time} while others sent")));
         for ThreadCounts { station, thread, came, silent: time, .. } in threads {
             let Some(time) = time else { continue };
-            let thread = format!("thread {thread} of station {}", Station(*station));
+            let thread = source_name(*station, *thread);
             silent.push(match came {
                 0 => format!("{thread} never came"),
                 _ => format!("{thread} was silent for the last {time} while others came"),

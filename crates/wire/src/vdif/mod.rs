@@ -243,8 +243,11 @@ impl WireFormat for VdifFormat {
             Some(_) => name.station,
             None => self.kin.value().map_or(0, |(_, station)| station),
         };
-        let of =
-            |(name, came): (Name, u64)| StreamThread { station: station(name), thread: name.thread, came };
+        let of = |(name, came): (Name, u64)| StreamThread {
+            station: Some(station(name)),
+            thread: name.thread,
+            came,
+        };
         self.lanes.counts().map(of).collect()
     }
 

@@ -1,5 +1,6 @@
 //! Packets that were recorded, read back: as one file, through a mount, and sent again.
 
+mod described;
 mod disks;
 mod exported;
 mod kept;
