@@ -7,7 +7,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Feed, Network, Port, Recorder, Setup, StoredFrames,
+    ChosenEngine, EngineWish, Feed, Network, Port, Recorder, Setup, StoredFrames,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -224,6 +224,9 @@ impl RecordingSettings {
         match setup.and_then(|setup| Recorder::prepare(setup).map_err(ServiceError::failed)) {
             Ok(recorder) => {
                 recorder.memory().state(&memory);
+                if recorder.engine().why().is_some() {
+                    log(&format!("engine {}", recorder.engine()));
+                }
                 let durability = layout.durability;
                 let master = match self.growing_master(&targets, &layout, frames_due) {
                     Ok(master) => master,
@@ -375,6 +378,20 @@ impl RecordingSettings {
         }
     }
 
+    /// The engine that writes into all directories.
+    fn engine(
+        &self,
+        targets: &[Arc<dyn KeptDirectory>],
+        deep: bool,
+        clock: Clock,
+    ) -> Result<ChosenEngine, ServiceError> {
+        let wish = EngineWish { deep, kind: self.wishes.engine };
+        let engines = targets.iter().map(|target| suited_engine(target.as_ref(), wish, clock));
+        let engines = engines.collect::<Result<Vec<_>, _>>().map_err(ServiceError::failed)?;
+        ChosenEngine::for_all(engines)
+            .ok_or_else(|| ServiceError::Failed("the recording has no directory".into()))
+    }
+
     fn setup(&self, arranged: &Arranged, feed: Feed) -> Result<Setup, ServiceError> {
         let Arranged { targets, layout, clock, stop, instrument, slots, .. } = arranged;
         let lane = |(lane, target): (u32, &Arc<dyn KeptDirectory>)| {
@@ -383,9 +400,8 @@ impl RecordingSettings {
         };
         let encoders = instrument.recording.encoders.map(|count| count as usize);
         let options = LaneOptions { reserve: Some(self.reserve()), encoders };
-        let engine = suited_engine(targets[0].as_ref(), layout.is_deep(), *clock);
         Ok(Setup {
-            engine: engine.map_err(ServiceError::failed)?,
+            engine: self.engine(targets, layout.is_deep(), *clock)?,
             slots: *slots,
             lanes: lanes_of((0..).zip(targets).map(lane).collect(), options).map_err(ServiceError::failed)?,
             feed,

@@ -2,7 +2,10 @@
 
 use std::{os::fd::OwnedFd, time::Duration};
 
-use super::*;
+use super::{
+    setups::{SETUPS, usable},
+    *,
+};
 use crate::{
     Buffer,
     operation::Open,
@@ -198,4 +201,57 @@ fn a_sync_and_a_close_behind_it_both_succeed() {
         assert!(done.iter().all(|completion| completion.result.is_ok()), "{done:?}");
         trial::once(&mut engine, trial::named(OpKind::Unlink, crate::ROOT, b"file")).result.expect("gone");
     }
+}
+
+/// An engine whose slot 1 is the read end of an empty pipe that nobody waits at: the kernel answers EAGAIN.
+fn with_impatient_pipe() -> (Uring, OwnedFd) {
+    let (engine, writer) = with_pipe(2);
+    let reader = engine.files.descriptor(FILE).expect("the pipe");
+    rustix::fs::fcntl_setfl(reader, rustix::fs::OFlags::NONBLOCK).expect("a pipe takes it");
+    (engine, writer)
+}
+
+#[test]
+fn what_the_kernel_gives_up_is_handed_over_again() {
+    trial::within(Duration::from_mins(1), || {
+        let (mut engine, writer) = with_impatient_pipe();
+        engine.submit(Operation::read(FILE, 0, 8, Buffer::alone(8)), Nanos(0));
+        let mut done = Vec::new();
+        engine.reap(Wait::Poll, &mut done);
+        assert!(done.is_empty(), "no answer yet: {done:?}");
+        rustix::io::write(&writer, b"abc").expect("the pipe takes it");
+        engine.reap(Wait::ForOne, &mut done);
+        assert_eq!((done[0].result, &done[0].operation.buffer[..3]), (Ok(3), &b"abc"[..]));
+        assert_eq!(engine.flights.count(), 0);
+    });
+}
+
+#[test]
+fn what_the_kernel_gives_up_for_ever_becomes_a_system_call() {
+    trial::within(Duration::from_mins(1), || {
+        let (mut engine, _writer) = with_impatient_pipe();
+        engine.submit(Operation::read(FILE, 0, 8, Buffer::alone(8)), Nanos(0));
+        let mut done = Vec::new();
+        engine.reap(Wait::ForOne, &mut done);
+        // Only pread(2) refuses a pipe; the ring reads it.
+        assert_eq!(done[0].result, Err(Errno(libc::ESPIPE)));
+    });
+}
+
+#[test]
+fn an_interrupted_operation_never_reaches_another_file() {
+    trial::within(Duration::from_mins(1), || {
+        let (mut engine, _writer) = with_impatient_pipe();
+        engine.submit(Operation::read(FILE, 0, 8, Buffer::alone(8)), Nanos(0));
+        engine.reap(Wait::Poll, &mut Vec::new());
+        // The read is in the kernel's hands again, and will be given up again. The slot changes meanwhile.
+        let open = trial::named(OpKind::Open(Open::CREATE), FILE, b"other");
+        engine.submit(open, Nanos(0));
+        let mut done = Vec::new();
+        while done.len() < 2 {
+            engine.reap(Wait::ForOne, &mut done);
+        }
+        let read = done.iter().find(|completion| completion.operation.kind == OpKind::Read);
+        assert_eq!(read.expect("it completes").result, Err(Errno::EINTR));
+    });
 }
