@@ -66,8 +66,8 @@ pub struct Uring {
     files: Files,
     /// How often each slot has changed its file.
     generations: Vec<u32>,
-    /// Operations that the kernel was interrupted in, by number, for the moment after its completions were read.
-    interrupted: Vec<u64>,
+    /// Operations that the kernel gave up, by number, with its error. They wait for the end of its completions.
+    interrupted: Vec<(u64, Errno)>,
     bell: Bell,
     /// Completions that `reap` has not returned yet.
     done: Vec<Completion>,
@@ -175,33 +175,33 @@ impl Uring {
                 continue;
             }
             let result = u32::try_from(entry.result()).map_err(|_| Errno(-entry.result()));
-            if matches!(result, Err(Errno::EINTR | Errno::EAGAIN)) {
-                self.interrupted.push(entry.user_data());
+            if let Err(errno @ (Errno::EINTR | Errno::EAGAIN)) = result {
+                self.interrupted.push((entry.user_data(), errno));
                 continue;
             }
             let Flight { operation, due, issued, .. } = self.flights.take(entry.user_data());
             self.done.push(Completion { operation, result, due, issued, finished });
         }
-        while let Some(number) = self.interrupted.pop() {
-            self.repeat(number);
+        while let Some((number, errno)) = self.interrupted.pop() {
+            self.repeat(number, errno);
         }
     }
 
-    /// Carries out an operation again that the kernel gave up without an effect. Its file may have left the slot
-    /// meanwhile; then the caller gets the interruption.
-    fn repeat(&mut self, number: u64) {
+    /// Carries out an operation again that the kernel gave up without an effect. If its slot has another file by now,
+    /// the caller gets the error instead.
+    fn repeat(&mut self, number: u64, errno: Errno) {
         let flight = self.flights.get_mut(number);
         flight.interruptions += 1;
-        let again = flight.interruptions;
-        let (slot, generation) = (flight.operation.file, flight.generation);
-        if self.generation(slot) == generation && again <= INTERRUPTIONS_MAX {
-            let entry = entry(&mut self.flights.get_mut(number).operation, &self.memory).user_data(number);
+        let is_last = flight.interruptions > INTERRUPTIONS_MAX;
+        let slot = flight.operation.file;
+        let same_file = flight.generation == self.generations.get(slot.0 as usize).copied().unwrap_or(0);
+        if same_file && !is_last {
+            let entry = entry(&mut flight.operation, &self.memory).user_data(number);
             // SAFETY: as in `launch`: the operation is still in `flights`.
             return unsafe { self.push(&entry) };
         }
-        let Flight { mut operation, due, issued, generation, .. } = self.flights.take(number);
-        let same_file = self.generation(operation.file) == generation;
-        let result = if same_file { self.files.execute(&mut operation) } else { Err(Errno::EINTR) };
+        let Flight { mut operation, due, issued, .. } = self.flights.take(number);
+        let result = if same_file { self.files.execute(&mut operation) } else { Err(errno) };
         let finished = self.tick();
         self.done.push(Completion { operation, result, due, issued, finished });
     }

@@ -11,9 +11,9 @@ pub(super) struct Flight {
     pub(super) operation: Operation,
     pub(super) due: Nanos,
     pub(super) issued: Nanos,
-    /// The number of files that its slot had held before. Another number means that the slot has changed.
+    /// How often its slot had changed its file before. Another number now means another file.
     pub(super) generation: u32,
-    /// Times that the kernel was interrupted in it.
+    /// How often the kernel gave it up.
     pub(super) interruptions: u32,
 }
 
