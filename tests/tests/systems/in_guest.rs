@@ -1,0 +1,97 @@
+//! Storage that the kernel of this machine may lack, in the testbed's guest: arrays of md, GFS2, and NFS and SMB by the
+//! kernel. The real program describes, measures and records there.
+
+use std::fs;
+
+use nilometer_model::{EngineKind, FileSystemKind, TargetDescription};
+use nilometer_plan::Results;
+use nilometer_tests::{Ended, Testbed, nilometer};
+
+/// Directories of the guest, with their file system and the protection of their data in words.
+const PLACES: [(&str, FileSystemKind, &str); 7] = [
+    ("md-raid0", FileSystemKind::Xfs, "none (md raid0 of 2)"),
+    ("md-raid5", FileSystemKind::Xfs, "md raid5 of 3"),
+    ("md-raid6", FileSystemKind::Xfs, "md raid6 of 4"),
+    ("gfs2", FileSystemKind::Gfs2, ""),
+    ("nfs-v3", FileSystemKind::Nfs, ""),
+    ("nfs-v4.2", FileSystemKind::Nfs, ""),
+    ("smb", FileSystemKind::Smb, ""),
+];
+
+/// Little is written: each system call costs the guest 25 us, and its network is slow.
+const PLAN: &str = "title = \"a look at each\"\nrepeats = 1\nreserve = \"0 B\"\n[[stage]]\nname = \"files\"\n\
+                    time_limit = \"1 s\"\n[stage.workload.stream]\nfile_size = \"4 MiB\"\nblock_size = \"1 MiB\"\n\
+                    access = \"buffered\"\n";
+
+/// Runs the program in the guest.
+fn in_guest(testbed: &Testbed, arguments: &[&str]) -> Ended {
+    let program = nilometer().to_str().expect("plain letters");
+    testbed.verb("guest", &[&[program], arguments].concat())
+}
+
+fn described(testbed: &Testbed, place: &str) -> TargetDescription {
+    let ended = in_guest(testbed, &["describe", "--exchange", "--", place]);
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{place}: {error}: {ended:?}"))
+}
+
+/// One campaign over all of them; its record comes back through the exchange.
+fn evaluated(testbed: &Testbed) -> Results {
+    let exchange = testbed.folder().join("uml/exchange");
+    fs::write(exchange.join("plan.toml"), PLAN).expect("space");
+    let places = PLACES.map(|(name, ..)| format!("/mnt/{name}"));
+    let mut arguments = vec!["evaluate", "--plan", "/exchange/plan.toml", "--record", "/tmp/r.sqlite"];
+    arguments.extend(places.iter().map(String::as_str));
+    let ended = in_guest(testbed, &arguments);
+    assert!(ended.has_answered(), "{ended:?}");
+    testbed.must("guest", &["cp", "/tmp/r.sqlite", "/exchange/r.sqlite"]);
+    nilometer_record::read(&exchange.join("r.sqlite")).expect("a record")
+}
+
+fn each_is_known_and_measured(results: &Results) {
+    for (number, (name, kind, redundancy)) in PLACES.into_iter().enumerate() {
+        let target = &results.targets[number];
+        let profile = &target.description.as_ref().expect("it was described").profile;
+        assert_eq!(profile.kind, kind, "{name}");
+        assert_eq!(profile.redundancy.as_deref().unwrap_or_default(), redundancy, "{name}");
+        assert_eq!(target.left_out, None, "{name}");
+        let samples: Vec<_> =
+            results.samples.iter().filter(|measured| measured.key.target == number).collect();
+        assert!(samples.iter().any(|measured| measured.sample.bytes > 0), "{name}: {samples:?}");
+        assert!(samples.iter().all(|measured| measured.sample.errors.is_empty()), "{name}: {samples:?}");
+    }
+}
+
+/// Kernel SMB takes a twentieth through `io_uring`, and fails with EINTR or EIO. The trial finds that, and a recording
+/// of large frames past the page cache uses the pool, says so, and is whole.
+fn smb_is_recorded_onto(testbed: &Testbed) {
+    let trial = described(testbed, "/mnt/smb").profile.engines.expect("SMB is tried");
+    assert_eq!(trial.suited(), EngineKind::Pool, "{trial}");
+    let frames = ["--rate", "1 Hz", "--frames", "3", "--buffer", "150 MB", "--format", "raw"];
+    let place = ["simulate", "pco-4000", "--to", "/mnt/smb", "--name", "scan", "--reserve", "0 B"];
+    let ended = in_guest(testbed, &[&place[..], &frames].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for said in [&ended.stdout, &ended.stderr] {
+        assert!(said.contains("pool: io_uring") && said.contains("in a trial"), "{ended:?}");
+    }
+    let verified = in_guest(testbed, &["verify", "/mnt/smb/scan"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    let whole = "compared with the frames of the simulated instrument";
+    assert!(verified.stdout.contains(whole), "{verified:?}");
+}
+
+/// The volume below GFS2 is linear over two disks, the one beside it is striped over three.
+fn a_linear_volume_is_warned_of(testbed: &Testbed) {
+    let facts = |place: &str| described(testbed, place).facts;
+    let warnings: Vec<_> = facts("/mnt/gfs2").into_iter().filter(|(name, _)| name == "volume").collect();
+    let [(_, warning)] = warnings.as_slice() else { panic!("one volume: {warnings:?}") };
+    assert!(warning.starts_with("WARNING: volumes-linear over ubd"), "{warning}");
+    assert!(facts("/mnt/lvm-stripes").iter().all(|(name, _)| name != "volume"));
+}
+
+#[test]
+fn storage_of_another_kernel_is_described_measured_and_recorded_onto() {
+    let Some(testbed) = Testbed::of(&["uml"]) else { return };
+    each_is_known_and_measured(&evaluated(&testbed));
+    smb_is_recorded_onto(&testbed);
+    a_linear_volume_is_warned_of(&testbed);
+}
