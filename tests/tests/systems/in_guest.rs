@@ -1,5 +1,5 @@
-//! Storage that the kernel of this machine may lack, in the testbed's guest: arrays of md, GFS2, and NFS and SMB by the
-//! kernel. The real program describes, measures and records there.
+//! Storage that the kernel of this machine may lack, in the testbed's guest: arrays of md, GFS2, and NFS, SMB and CephFS
+//! by the kernel. The real program describes, measures and records there.
 
 use std::fs;
 
@@ -7,8 +7,10 @@ use nilometer_model::{EngineKind, FileSystemKind, TargetDescription};
 use nilometer_plan::Results;
 use nilometer_tests::{Ended, Testbed, nilometer};
 
-/// Directories of the guest, with their file system and the protection of their data in words.
-const PLACES: [(&str, FileSystemKind, &str); 7] = [
+/// A directory of the guest, with its file system and the protection of its data in words.
+type Place = (&'static str, FileSystemKind, &'static str);
+
+const PLACES: [Place; 7] = [
     ("md-raid0", FileSystemKind::Xfs, "none (md raid0 of 2)"),
     ("md-raid5", FileSystemKind::Xfs, "md raid5 of 3"),
     ("md-raid6", FileSystemKind::Xfs, "md raid6 of 4"),
@@ -35,10 +37,10 @@ fn described(testbed: &Testbed, place: &str) -> TargetDescription {
 }
 
 /// One campaign over all of them; its record comes back through the exchange.
-fn evaluated(testbed: &Testbed) -> Results {
+fn evaluated(testbed: &Testbed, places: &[Place]) -> Results {
     let exchange = testbed.folder().join("uml/exchange");
     fs::write(exchange.join("plan.toml"), PLAN).expect("space");
-    let places = PLACES.map(|(name, ..)| format!("/mnt/{name}"));
+    let places: Vec<_> = places.iter().map(|(name, ..)| format!("/mnt/{name}")).collect();
     let mut arguments = vec!["evaluate", "--plan", "/exchange/plan.toml", "--record", "/tmp/r.sqlite"];
     arguments.extend(places.iter().map(String::as_str));
     let ended = in_guest(testbed, &arguments);
@@ -47,8 +49,9 @@ fn evaluated(testbed: &Testbed) -> Results {
     nilometer_record::read(&exchange.join("r.sqlite")).expect("a record")
 }
 
-fn each_is_known_and_measured(results: &Results) {
-    for (number, (name, kind, redundancy)) in PLACES.into_iter().enumerate() {
+fn each_is_known_and_measured(testbed: &Testbed, places: &[Place]) {
+    let results = evaluated(testbed, places);
+    for (number, &(name, kind, redundancy)) in places.iter().enumerate() {
         let target = &results.targets[number];
         let profile = &target.description.as_ref().expect("it was described").profile;
         assert_eq!(profile.kind, kind, "{name}");
@@ -91,7 +94,15 @@ fn a_linear_volume_is_warned_of(testbed: &Testbed) {
 #[test]
 fn storage_of_another_kernel_is_described_measured_and_recorded_onto() {
     let Some(testbed) = Testbed::of(&["uml"]) else { return };
-    each_is_known_and_measured(&evaluated(&testbed));
+    each_is_known_and_measured(&testbed, &PLACES);
     smb_is_recorded_onto(&testbed);
     a_linear_volume_is_warned_of(&testbed);
+}
+
+/// Starting the cluster takes the guest half a minute, and more on a busy machine.
+#[test]
+fn ceph_by_the_kernel_is_described_and_measured() {
+    let Some(testbed) = Testbed::of_extended(&["uml"]) else { return };
+    testbed.must("guest", &["bash", "/laboratory/cephfs"]);
+    each_is_known_and_measured(&testbed, &[("cephfs", FileSystemKind::CephFs, "")]);
 }

@@ -2,8 +2,8 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_tests::{address, ask, await_some, run, start};
-use rustix::process::{Pid, Signal};
+use nilometer_tests::{Ended, Running, address, ask, await_some, run, start};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::service::{instrument, sender::Sender};
@@ -15,7 +15,7 @@ const DETECTOR: &str = "name = \"detector\"\ntitle = \"for tests\"\nsource = \"n
                         pixel = \"uint16\"\nframe_rate = \"20 Hz\"\ndata = \"diffraction\"\n";
 
 /// Simulates the detector into the directory, written by this engine.
-fn simulated(below: &Path, engine: &str) -> nilometer_tests::Ended {
+fn simulated(below: &Path, engine: &str) -> Ended {
     fs::write(below.join("detector.toml"), DETECTOR).expect("space");
     let options = ["--frames", "5", "--buffer", "16 MiB", "--reserve", "0 B", "--name", engine];
     let arguments = ["simulate", "detector.toml", "--to", ".", "--engine", engine];
@@ -40,11 +40,14 @@ fn each_engine_writes_whole_recordings_and_the_end_names_it() {
     assert!(!directory.path().join("mpi_io").exists(), "nothing was begun");
 }
 
-/// Threads of a process, by name.
-fn threads(process: Pid) -> Vec<String> {
-    let tasks = format!("/proc/{}/task", process.as_raw_nonzero());
-    let entries = fs::read_dir(tasks).expect("it runs").flatten();
-    entries.filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok()).collect()
+/// The threads of the recorder, by name; it is the started process or its child.
+fn threads(running: &Running) -> Vec<String> {
+    let id = running.process();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("it runs");
+    let processes = std::iter::once(id.to_string()).chain(children.split_whitespace().map(str::to_owned));
+    let tasks = processes.filter_map(|id| fs::read_dir(format!("/proc/{id}/task")).ok());
+    let names = tasks.flatten().flatten().map(|task| fs::read_to_string(task.path().join("comm")));
+    names.flatten().collect()
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn a_recording_of_packets_tells_its_engine_while_it_runs_and_afterwards() {
         assert_eq!(recording["engine_reason"], "as requested", "{recording}");
     };
     told(&status["recording"]);
-    let pool = threads(running.worker()).iter().filter(|name| name.starts_with("pool ")).count();
+    let pool = threads(&running).iter().filter(|name| name.starts_with("pool ")).count();
     assert_eq!(pool, 4, "its threads are there");
     running.signal(Signal::TERM);
     let ended = running.end(LIMIT);
