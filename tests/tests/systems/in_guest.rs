@@ -5,7 +5,9 @@ use std::fs;
 
 use nilometer_model::{EngineKind, FileSystemKind, TargetDescription};
 use nilometer_plan::Results;
-use nilometer_tests::{Ended, Testbed, nilometer};
+use nilometer_tests::{Ended, Testbed, nilometer, run};
+
+use crate::testbed::random_bytes;
 
 /// A directory of the guest, with its file system and the protection of its data in words.
 type Place = (&'static str, FileSystemKind, &'static str);
@@ -45,8 +47,18 @@ fn evaluated(testbed: &Testbed, places: &[Place]) -> Results {
     arguments.extend(places.iter().map(String::as_str));
     let ended = in_guest(testbed, &arguments);
     assert!(ended.has_answered(), "{ended:?}");
+    let record = exchange.join("r.sqlite");
     testbed.must("guest", &["cp", "/tmp/r.sqlite", "/exchange/r.sqlite"]);
-    nilometer_record::read(&exchange.join("r.sqlite")).expect("a record")
+    nilometer_record::read(&record).expect("a record")
+}
+
+/// The report of the campaign on SMB tells the engine, with the figures of the trial.
+fn the_report_tells_the_engine(testbed: &Testbed) {
+    let record = testbed.folder().join("uml/exchange/r.sqlite");
+    let all = ["--format", "markdown", "--all"].map(AsRef::as_ref);
+    let report = run(&[&["report".as_ref(), record.as_os_str()][..], &all].concat());
+    let row = report.stdout.lines().find(|line| line.contains("engine of recordings"));
+    assert!(row.is_some_and(|row| row.contains("pool: io_uring")), "{row:?}: {report:?}");
 }
 
 fn each_is_known_and_measured(testbed: &Testbed, places: &[Place]) {
@@ -95,6 +107,7 @@ fn a_linear_volume_is_warned_of(testbed: &Testbed) {
 fn storage_of_another_kernel_is_described_measured_and_recorded_onto() {
     let Some(testbed) = Testbed::of(&["uml"]) else { return };
     each_is_known_and_measured(&testbed, &PLACES);
+    the_report_tells_the_engine(&testbed);
     smb_is_recorded_onto(&testbed);
     a_linear_volume_is_warned_of(&testbed);
 }
@@ -105,4 +118,45 @@ fn ceph_by_the_kernel_is_described_and_measured() {
     let Some(testbed) = Testbed::of_extended(&["uml"]) else { return };
     testbed.must("guest", &["bash", "/laboratory/cephfs"]);
     each_is_known_and_measured(&testbed, &[("cephfs", FileSystemKind::CephFs, "")]);
+}
+
+#[test]
+fn the_laboratory_has_what_a_kernel_may_lack() {
+    let Some(testbed) = Testbed::of(&["uml"]) else { return };
+    let mounts = testbed.must("guest", &["cat", "/proc/mounts"]);
+    let begins = [
+        "/dev/md0 /mnt/md-raid5 xfs ",
+        "/dev/md1 /mnt/md-raid0 xfs ",
+        "/dev/md2 /mnt/md-raid6 xfs ",
+        "/dev/mapper/volumes-linear /mnt/gfs2 gfs2 ",
+        "//10.9.0.1/share /mnt/smb cifs rw,relatime,vers=3.1.1,",
+        "/dev/mapper/volumes-stripes /mnt/lvm-stripes ext4 ",
+        "/dev/ubdh /mnt/jfs jfs ",
+        "10.9.0.1:/mnt/md-raid5 /mnt/nfs-v3 nfs rw,relatime,vers=3,",
+        "10.9.0.1:/ /mnt/nfs-v4.2 nfs4 rw,relatime,vers=4.2,",
+    ];
+    for begin in begins {
+        assert!(mounts.lines().any(|line| line.starts_with(begin)), "{begin}: {mounts}");
+    }
+    let arrays = testbed.must("guest", &["cat", "/proc/mdstat"]);
+    assert!(arrays.contains("level 5, 256k chunk") && arrays.contains("level 6, 256k chunk"), "{arrays}");
+    assert!(testbed.must("guest", &["dmsetup", "table", "volumes-stripes"]).contains(" striped 3 512 "));
+    assert!(testbed.must("guest", &["cat", "/proc/net/bonding/bond0"]).contains("Slave Interface: link1"));
+    testbed.must("guest", &["tc", "qdisc", "add", "dev", "bond0", "root", "netem", "delay", "1ms"]);
+
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let sent = directory.path().join("sent");
+    fs::write(&sent, random_bytes()).expect("room");
+    let sent = sent.to_str().expect("plain letters");
+    for name in ["jfs", "lvm-stripes", "nfs-v3", "md-raid0", "md-raid6", "gfs2", "smb"] {
+        testbed.must("guest", &["cp", sent, &format!("/mnt/{name}/file")]);
+        testbed.must("guest", &["cmp", sent, &format!("/mnt/{name}/file")]);
+    }
+    testbed.must("guest", &["mdadm", "--manage", "/dev/md0", "--fail", "/dev/ubdb"]);
+    testbed.must("guest", &["mdadm", "--manage", "/dev/md2", "--fail", "/dev/ubdm", "/dev/ubdp"]);
+    for name in ["md-raid5", "nfs-v4.2", "md-raid6"] {
+        testbed.must("guest", &["cmp", sent, &format!("/mnt/{name}/file")]);
+    }
+    let ended = testbed.verb("guest", &["sh", "-c", "echo it is so >&2; exit 7"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(7), "it is so\n"));
 }
