@@ -13,13 +13,13 @@ use nilometer_cluster::launched_here;
 use nilometer_hdf5_recording::{AskedFiles, FileWishes, Hdf5Contents, UserLayout, UserLayoutError};
 use nilometer_intake::joined::JoinedValues;
 use nilometer_model::{
-    Bytes, ChunkShape, EngineKind, FileNames, FileSystemKind, Format, FrameCompression, Instrument, Moment,
-    Nanos, ScanShape, Storing, TargetDescription,
+    Bytes, ChunkShape, FileNames, FileSystemKind, Format, FrameCompression, Instrument, Moment, Nanos,
+    ScanShape, Storing, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_ring::{Delivery, FrameTurn, MemoryPart, MemoryPlan, Pace, WhenFull};
 use nilometer_service::{
-    ServiceError, compression_parser, engine_parser,
+    RecordingEngine, ServiceError, compression_parser,
     recording::{
         memory::{MemoryWishes, program_memory},
         place::{check_align, check_mounted, check_name, check_place, check_slots},
@@ -96,8 +96,8 @@ pub(super) struct Files {
     reserve: Option<Bytes>,
     /// Write with this engine: one system call at a time, the kernel's io_uring, or a pool of threads [default:
     /// io_uring past the page cache, or pool if a trial of the storage shows it far faster; sync into the cache]
-    #[arg(long, value_name = "ENGINE", value_parser = engine_parser())]
-    engine: Option<EngineKind>,
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<RecordingEngine>,
     /// Write a checksum of each frame into the journal
     #[arg(long)]
     checksums: bool,
@@ -289,7 +289,10 @@ impl Files {
         clock: Clock,
     ) -> anyhow::Result<Setup> {
         let instrument = &asked.instrument;
-        let wish = EngineWish { deep: lanes.iter().all(|(_, layout)| layout.is_deep()), kind: self.engine };
+        let wish = EngineWish {
+            deep: lanes.iter().all(|(_, layout)| layout.is_deep()),
+            kind: self.engine.map(Into::into),
+        };
         let engines = lanes.iter().map(|(target, _)| suited_engine(target.as_ref(), wish, clock));
         let engine = ChosenEngine::for_all(engines.collect::<Result<Vec<_>, _>>()?);
         let when_full = WhenFull::ALL.into_iter().find(|policy| Some(policy.name()) == self.full.as_deref());

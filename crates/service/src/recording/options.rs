@@ -206,10 +206,8 @@ pub struct RecordOptions {
     pub reserve: Option<Bytes>,
     /// The engine that writes: one system call at a time, the kernel's `io_uring`, or a pool of threads [default:
     /// `io_uring` past the page cache, or `pool` if a trial of the storage shows it far faster; `sync` into the cache]
-    #[arg(long, value_name = "ENGINE", value_parser = engine_parser(), help_heading = "This machine")]
-    #[serde(deserialize_with = "engine_of_text")]
-    #[schemars(with = "Option<String>")]
-    pub engine: Option<EngineKind>,
+    #[arg(long, value_name = "ENGINE", help_heading = "This machine")]
+    pub engine: Option<RecordingEngine>,
     /// Write a checksum of each block of packets into the journal
     #[arg(long, help_heading = "Storage")]
     pub checksums: bool,
@@ -227,6 +225,29 @@ pub enum SeriesChoice {
     Next,
     /// Every series, each as a recording of its own.
     Every,
+}
+
+/// An engine that can write a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum RecordingEngine {
+    /// One system call at a time.
+    Sync,
+    /// The kernel's `io_uring`.
+    IoUring,
+    /// A pool of threads.
+    Pool,
+}
+
+impl From<RecordingEngine> for EngineKind {
+    fn from(engine: RecordingEngine) -> Self {
+        match engine {
+            RecordingEngine::Sync => EngineKind::Sync,
+            RecordingEngine::IoUring => EngineKind::IoUring,
+            RecordingEngine::Pool => EngineKind::Pool,
+        }
+    }
 }
 
 /// A sender, or senders, from which packets and connections are accepted.
@@ -291,27 +312,6 @@ const FORMATS: [Format; 2] = [Format::Raw, Format::Hdf5];
 fn format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(FORMATS.map(Format::name))
         .map(|name| FORMATS.into_iter().find(|format| format.name() == name).unwrap_or_default())
-}
-
-/// The engines that write a recording.
-const ENGINES: [EngineKind; 3] = [EngineKind::Sync, EngineKind::IoUring, EngineKind::Pool];
-
-fn engine_of(name: &str) -> Option<EngineKind> {
-    ENGINES.into_iter().find(|engine| engine.name() == name)
-}
-
-/// The parser of a recording's engine, for every command that takes it.
-pub fn engine_parser() -> impl TypedValueParser<Value = EngineKind> {
-    PossibleValuesParser::new(ENGINES.map(EngineKind::name)).map(|name| engine_of(&name).unwrap_or_default())
-}
-
-fn engine_of_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<EngineKind>, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    let unknown = || {
-        let names = ENGINES.map(EngineKind::name).join(", ");
-        de::Error::custom(format!("`{name}` is no engine for recordings: write one of {names}"))
-    };
-    engine_of(&name).map(Some).ok_or_else(unknown)
 }
 
 /// The parser of frame compression, for every command that takes it. It lists the built-in methods, and also

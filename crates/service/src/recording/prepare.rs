@@ -385,7 +385,7 @@ impl RecordingSettings {
         deep: bool,
         clock: Clock,
     ) -> Result<ChosenEngine, ServiceError> {
-        let wish = EngineWish { deep, kind: self.wishes.engine };
+        let wish = EngineWish { deep, kind: self.wishes.engine.map(Into::into) };
         let engines = targets.iter().map(|target| suited_engine(target.as_ref(), wish, clock));
         let engines = engines.collect::<Result<Vec<_>, _>>().map_err(ServiceError::failed)?;
         ChosenEngine::for_all(engines)

@@ -58,7 +58,9 @@ struct Contender {
 impl Contender {
     /// Creates the file of this engine, and registers its memory.
     fn new(engine: Result<Box<dyn Engine>, TriedEngine>, kind: EngineKind, direct: bool) -> Self {
-        let (arena, buffers) = Arena::shared_out(DEPTH as usize, BLOCK);
+        let (arena, mut buffers) = Arena::shared_out(DEPTH as usize, BLOCK);
+        // Some servers do not store zeros.
+        buffers.iter_mut().for_each(|buffer| buffer.fill(0x5a));
         let name = format!("n_engine_{}", kind.name());
         let mut contender = Contender { engine, buffers, rounds: 0, fastest: Nanos::MAX, spent: Nanos(0) };
         if let Ok(engine) = &mut contender.engine {
