@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::PcieLink;
+use super::pcie_link::PcieLink;
 use crate::Bytes;
 
 /// A block device with its components.

@@ -7,9 +7,8 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    ChosenEngine, EngineWish, Feed, Network, Port, Recorder, Setup, StoredFrames,
+    EngineWish, Feed, Network, Port, Recorder, Setup, StoredFrames,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
-    suited_engine,
 };
 use nilometer_hdf5_recording::{
     FileWishes, GrowingMaster, GrowthTerms, Hdf5Contents, MasterError, ModulesPart, master_path, put_master,
@@ -38,6 +37,7 @@ use nilometer_wire::{Known, WireFormat};
 
 use super::{
     addresses::PacketPlace,
+    common_engine::common_engine,
     inlets::{InletThreads, inlets},
     joining::{JoiningValues, tell_left_out},
     kept_connections::KeptConnections,
@@ -378,20 +378,6 @@ impl RecordingSettings {
         }
     }
 
-    /// The engine that writes into all directories.
-    fn engine(
-        &self,
-        targets: &[Arc<dyn KeptDirectory>],
-        deep: bool,
-        clock: Clock,
-    ) -> Result<ChosenEngine, ServiceError> {
-        let wish = EngineWish { deep, kind: self.wishes.engine.map(Into::into) };
-        let engines = targets.iter().map(|target| suited_engine(target.as_ref(), wish, clock));
-        let engines = engines.collect::<Result<Vec<_>, _>>().map_err(ServiceError::failed)?;
-        ChosenEngine::for_all(engines)
-            .ok_or_else(|| ServiceError::Failed("the recording has no directory".into()))
-    }
-
     fn setup(&self, arranged: &Arranged, feed: Feed) -> Result<Setup, ServiceError> {
         let Arranged { targets, layout, clock, stop, instrument, slots, .. } = arranged;
         let lane = |(lane, target): (u32, &Arc<dyn KeptDirectory>)| {
@@ -400,8 +386,9 @@ impl RecordingSettings {
         };
         let encoders = instrument.recording.encoders.map(|count| count as usize);
         let options = LaneOptions { reserve: Some(self.reserve()), encoders };
+        let wish = EngineWish { deep: layout.is_deep(), kind: self.wishes.engine.map(Into::into) };
         Ok(Setup {
-            engine: self.engine(targets, layout.is_deep(), *clock)?,
+            engine: common_engine(targets, wish, *clock)?,
             slots: *slots,
             lanes: lanes_of((0..).zip(targets).map(lane).collect(), options).map_err(ServiceError::failed)?,
             feed,
