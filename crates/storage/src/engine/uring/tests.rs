@@ -2,8 +2,6 @@
 
 use std::{os::fd::OwnedFd, time::Duration};
 
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-
 use super::{
     setups::{SETUPS, usable},
     *,
@@ -205,59 +203,54 @@ fn a_sync_and_a_close_behind_it_both_succeed() {
     }
 }
 
-/// An engine whose slot 1 tells of new files in a directory. Until there is one, the kernel answers a read with
-/// EAGAIN: such a file can't be read without waiting, and was opened to be read like that.
-fn with_watch() -> (Uring, tempfile::TempDir) {
-    let (_directory, mut engine) = engine(2);
-    let watched = tempfile::tempdir().expect("a temporary directory");
-    let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).expect("a watch");
-    inotify::add_watch(&watch, watched.path(), WatchFlags::CREATE).expect("it can be watched");
-    engine.files.put(FILE, Some(watch)).expect("a slot");
-    engine.mirror(FILE).expect("the ring has the slot too");
-    (engine, watched)
+/// An engine whose slot 1 is a file with three bytes.
+fn with_file() -> (tempfile::TempDir, Uring) {
+    let (directory, mut engine) = engine(2);
+    std::fs::write(directory.path().join("file"), "abc").expect("space");
+    trial::once(&mut engine, trial::named(OpKind::Open(Open::READ), FILE, b"file"))
+        .result
+        .expect("it is there");
+    (directory, engine)
+}
+
+/// A read of slot 1 in flight, which the kernel gives up with EINTR, as it does on SMB. Returns its number.
+fn interrupted_read(engine: &mut Uring) -> u64 {
+    let operation = Operation::read(FILE, 0, 512, Buffer::alone(512));
+    let generation = engine.generations[FILE.0 as usize];
+    let flight = Flight { operation, due: Nanos(0), issued: engine.last, generation, interruptions: 0 };
+    u64::from(engine.flights.put(flight).0)
 }
 
 #[test]
 fn what_the_kernel_gives_up_is_handed_over_again() {
     trial::within(Duration::from_mins(1), || {
-        let (mut engine, watched) = with_watch();
-        engine.submit(Operation::read(FILE, 0, 512, Buffer::alone(512)), Nanos(0));
+        let (_directory, mut engine) = with_file();
+        let number = interrupted_read(&mut engine);
+        engine.repeat(number, Errno::EINTR);
+        assert!(engine.done.is_empty(), "it is in the queue");
         let mut done = Vec::new();
-        engine.reap(Wait::Poll, &mut done);
-        assert!(done.is_empty(), "no answer yet: {done:?}");
-        assert_eq!(engine.flights.get_mut(0).interruptions, 1, "the kernel gave it up");
-        std::fs::write(watched.path().join("new"), "").expect("space");
         engine.reap(Wait::ForOne, &mut done);
-        assert!(done[0].result.is_ok_and(|bytes| bytes > 0), "the event: {done:?}");
+        assert_eq!((done[0].result, &done[0].operation.buffer[..3]), (Ok(3), &b"abc"[..]));
         assert_eq!(engine.flights.count(), 0);
     });
 }
 
 #[test]
 fn what_the_kernel_gives_up_for_ever_becomes_a_system_call() {
-    trial::within(Duration::from_mins(1), || {
-        let (mut engine, _watched) = with_watch();
-        engine.submit(Operation::read(FILE, 0, 512, Buffer::alone(512)), Nanos(0));
-        let mut done = Vec::new();
-        engine.reap(Wait::ForOne, &mut done);
-        // Only pread(2) refuses a file without positions; the ring reads it.
-        assert_eq!(done[0].result, Err(Errno(libc::ESPIPE)));
-    });
+    let (_directory, mut engine) = with_file();
+    let number = interrupted_read(&mut engine);
+    engine.flights.get_mut(number).interruptions = INTERRUPTIONS_MAX;
+    engine.repeat(number, Errno::EINTR);
+    assert_eq!(engine.done[0].result, Ok(3), "without the ring");
+    assert_eq!(engine.flights.count(), 0);
 }
 
 #[test]
 fn an_interrupted_operation_never_reaches_another_file() {
-    trial::within(Duration::from_mins(1), || {
-        let (mut engine, _watched) = with_watch();
-        engine.submit(Operation::read(FILE, 0, 512, Buffer::alone(512)), Nanos(0));
-        engine.reap(Wait::Poll, &mut Vec::new());
-        // The read is in the kernel's hands again, and will be given up again. The slot changes meanwhile.
-        engine.submit(trial::named(OpKind::Open(Open::CREATE), FILE, b"other"), Nanos(0));
-        let mut done = Vec::new();
-        while done.len() < 2 {
-            engine.reap(Wait::ForOne, &mut done);
-        }
-        let read = done.iter().find(|completion| completion.operation.kind == OpKind::Read);
-        assert_eq!(read.expect("it completes").result, Err(Errno::EAGAIN));
-    });
+    let (_directory, mut engine) = with_file();
+    let number = interrupted_read(&mut engine);
+    let other = trial::named(OpKind::Open(Open::CREATE), FILE, b"other");
+    trial::once(&mut engine, other).result.expect("created");
+    engine.repeat(number, Errno::EINTR);
+    assert_eq!(engine.done[0].result, Err(Errno::EINTR));
 }
