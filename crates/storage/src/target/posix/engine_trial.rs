@@ -60,7 +60,9 @@ impl Contender {
     fn new(engine: Result<Box<dyn Engine>, TriedEngine>, kind: EngineKind, direct: bool) -> Self {
         let (arena, mut buffers) = Arena::shared_out(DEPTH as usize, BLOCK);
         // Some servers do not store zeros.
-        buffers.iter_mut().for_each(|buffer| buffer.fill(0x5a));
+        for buffer in &mut buffers {
+            buffer.fill(0x5a);
+        }
         let name = format!("n_engine_{}", kind.name());
         let mut contender = Contender { engine, buffers, rounds: 0, fastest: Nanos::MAX, spent: Nanos(0) };
         if let Ok(engine) = &mut contender.engine {
@@ -89,7 +91,7 @@ impl Contender {
                 let time = engine.tick().since(begin);
                 self.buffers = buffers;
                 self.fastest = self.fastest.min(time);
-                self.spent = self.spent + time;
+                self.spent += time;
                 self.rounds += 1;
             }
             Err(why) => self.engine = Err(TriedEngine::Failed(why)),
