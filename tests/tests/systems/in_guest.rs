@@ -1,4 +1,4 @@
-//! Storage that the kernel of this machine may lack, in the testbed's guest: arrays of md, GFS2, and NFS, SMB and CephFS
+//! Storage that the kernel of this machine may lack, in the testbed's guest: arrays of md, GFS2, and NFS, SMB and `CephFS`
 //! by the kernel. The real program describes, measures and records there.
 
 use std::fs;

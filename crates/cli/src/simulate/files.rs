@@ -94,8 +94,8 @@ pub(super) struct Files {
     /// [default: 1 GiB]
     #[arg(long)]
     reserve: Option<Bytes>,
-    /// Write with this engine: one system call at a time, the kernel's io_uring, or a pool of threads [default:
-    /// io_uring past the page cache, or pool if a trial of the storage shows it far faster; sync into the cache]
+    /// Write with this engine: one system call at a time, the kernel's `io_uring`, or a pool of threads [default:
+    /// `io_uring` past the page cache, or pool if a trial of the storage shows it far faster; sync into the cache]
     #[arg(long, value_name = "ENGINE")]
     engine: Option<RecordingEngine>,
     /// Write a checksum of each frame into the journal
