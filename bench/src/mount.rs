@@ -8,7 +8,7 @@ use std::{ffi::OsStr, fs::File, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    Feed, Recorder, Setup,
+    EngineWish, Feed, Recorder, Setup,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -169,7 +169,7 @@ fn setup(lanes: &[Arc<Posix>], layout: &Layout) -> anyhow::Result<Setup> {
     let raw = |lane| RawLayout::suited(NAME.into(), head(lane, layout), direct);
     let target = |posix: &Arc<Posix>| posix.clone() as Arc<dyn Target>;
     Ok(Setup {
-        engine: suited_engine(lanes[0].as_ref(), direct, Clock::start())?,
+        engine: suited_engine(lanes[0].as_ref(), EngineWish::usual(direct), Clock::start())?,
         lanes: lanes_of(
             (0..).zip(lanes).map(|(lane, posix)| (target(posix), raw(lane))).collect(),
             LaneOptions::default(),

@@ -11,7 +11,7 @@ use std::{cell::Cell, fs, os::unix::fs::FileExt, path::Path, sync::Arc, thread, 
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    Feed, Network, Port, Recorder, Setup,
+    EngineWish, Feed, Network, Port, Recorder, Setup,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -333,7 +333,7 @@ fn setup(inlet: UdpInlet, place: &Place, load: Load) -> anyhow::Result<Setup> {
         cpu: None,
     };
     Ok(Setup {
-        engine: suited_engine(target.as_ref(), direct, Clock::start())?,
+        engine: suited_engine(target.as_ref(), EngineWish::usual(direct), Clock::start())?,
         lanes: lanes_of(vec![(target.clone(), layout)], LaneOptions::default())?,
         slots: SLOTS,
         feed: Feed::Network(network),

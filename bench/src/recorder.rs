@@ -13,7 +13,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Feed, Recorder, Setup,
+    EngineWish, Feed, Recorder, Setup,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -150,7 +150,7 @@ impl Lanes {
             |lane| RawLayout { keep, ..RawLayout::suited("n_frames".into(), self.head(lane), direct) };
         let frames = self.files * FRAMES_PER_FILE;
         Ok(Setup {
-            engine: suited_engine(target.as_ref(), direct, Clock::start())?,
+            engine: suited_engine(target.as_ref(), EngineWish::usual(direct), Clock::start())?,
             lanes: lanes_of(
                 (0..self.count).map(|lane| (target.clone(), layout(lane))).collect(),
                 LaneOptions::default(),

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# A guest in User-Mode Linux, an ordinary program, with what the kernel of this machine may lack: md RAID 5, LVM stripes, JFS,
-# NFS by the kernel in versions 3 and 4.2 over a bond of two links, and netem. What is mounted there is seen there only:
+# A guest in User-Mode Linux, an ordinary program, with what the kernel of this machine may lack: md RAID 0, 5 and 6, LVM
+# volumes, JFS, GFS2, NFS and SMB by the kernel over a bond of two links, and netem. What is mounted there is seen there only:
 # `testbed/guest COMMAND...` runs a command in it.
 # shellcheck disable=SC2034
 NEEDS="$REPOSITORY/target/uml/done Debian:user-mode-linux
@@ -16,7 +16,7 @@ version() {
 start() {
     local disk disks=()
     mkdir "$HERE/exchange"
-    for disk in b c d e f g h i j; do
+    for disk in b c d e f g h i j k l m n o p; do
         truncate --size=1G "$HERE/data/disk-$disk"
         disks+=("ubd$disk=$HERE/data/disk-$disk")
     done
@@ -31,7 +31,7 @@ start() {
 
 urls() {
     local name
-    for name in md-raid5 lvm-stripes jfs jfs-folded vfat nfs-v3 nfs-v4.2; do
+    for name in md-raid0 md-raid5 md-raid6 lvm-stripes gfs2 jfs jfs-folded vfat nfs-v3 nfs-v4.2 smb; do
         echo "uml-$name guest:/mnt/$name"
     done
 }

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    Feed, LayoutOptions, Recorder, RecordingPlan, Setup, StoredFrames,
+    EngineWish, Feed, LayoutOptions, Recorder, RecordingPlan, Setup, StoredFrames,
     sink::{LaneOptions, lanes_of},
     suited_engine,
 };
@@ -167,7 +167,7 @@ fn setup(target: Arc<dyn Target>, frames: &EigerFrames, how: FrameCompression) -
     let mut layout = plan.layout("n_frames", 1, 0);
     layout.origin = frames.content.origin();
     layout.hdf5 = Hdf5Contents::of_frames(frames.pixel, &SHAPE, how);
-    let engine = suited_engine(target.as_ref(), layout.is_deep(), Clock::start())?;
+    let engine = suited_engine(target.as_ref(), EngineWish::usual(layout.is_deep()), Clock::start())?;
     let options = LaneOptions { encoders: Some(2), ..LaneOptions::default() };
     let delivery = Delivery { frames: frames.count(), ..Delivery::lasting(Pace::AsTaken, AT_MOST) };
     Ok(Setup {

@@ -76,7 +76,7 @@ fn two_lanes_store_what_the_instrument_delivers() {
         let (lanes, directories) = lanes(directory.path(), 2);
         let setup = Setup {
             lanes: lanes_of(lanes.clone(), LaneOptions::default()).expect("threads"),
-            engine: Options { kind, depth, slots: FILE_SLOTS, clock: Clock::start() },
+            engine: Options { kind, depth, slots: FILE_SLOTS, clock: Clock::start() }.into(),
             slots: 200,
             feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
             stop: Arc::new(AtomicBool::new(false)),
@@ -111,7 +111,7 @@ fn what_is_recorded_into_memory_is_verified_there() {
     let lanes = targets.iter().zip(0..).map(|(target, lane)| (target.clone(), layout(lane, 2, false)));
     let setup = Setup {
         lanes: lanes_of(lanes.collect(), LaneOptions::default()).expect("threads"),
-        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() },
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() }.into(),
         slots: 200,
         feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
         stop: Arc::new(AtomicBool::new(false)),
@@ -137,7 +137,7 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
     let stop = Arc::new(AtomicBool::new(true));
     let setup = Setup {
         lanes: lanes_of(lanes.clone(), LaneOptions::default()).expect("threads"),
-        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() },
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() }.into(),
         slots: 4,
         feed: feed(Delivery::lasting(Pace::AsTaken, Nanos::from_millis(3_600_000))),
         stop,
@@ -189,7 +189,7 @@ fn lanes_that_are_ready_end_when_another_is_refused() {
     let first = lanes[0].0.clone();
     let setup = Setup {
         lanes: lanes_of(lanes, LaneOptions::default()).expect("threads"),
-        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() },
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() }.into(),
         slots: 4,
         feed: feed(Delivery::lasting(Pace::AsTaken, Nanos(1))),
         stop: Arc::new(AtomicBool::new(false)),
@@ -214,7 +214,7 @@ fn what_lanes_acknowledged_before_they_hung_is_stored() {
     }
     let setup = Setup {
         lanes: lanes_of(lanes, LaneOptions::default()).expect("threads"),
-        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() },
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() }.into(),
         slots: 200,
         feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
         stop: Arc::new(AtomicBool::new(false)),
@@ -260,7 +260,7 @@ fn packets_onto(lanes: Lanes, transport: MemoryTransport) -> Setup {
     };
     Setup {
         lanes: lanes_of(lanes.collect(), LaneOptions::default()).expect("threads"),
-        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() },
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() }.into(),
         // One for each block: nothing is lost, however slow the machine.
         slots: (PACKETS / PER_BLOCK) as usize + 8,
         feed: Feed::Network(network),

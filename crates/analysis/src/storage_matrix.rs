@@ -63,11 +63,14 @@ impl StorageMatrix {
 type Property = (&'static str, fn(&TargetDescription) -> String);
 
 /// Properties of a target, before its features.
-const PROPERTIES: [Property; 9] = [
+const PROPERTIES: [Property; 12] = [
     ("file system", recognised),
     ("version", |description| fact(description, "version")),
     ("servers", |description| fact(description, "servers")),
     ("devices", devices),
+    ("volume", |description| fact(description, "volume")),
+    ("shared path", |description| fact(description, "shared path")),
+    ("engine of recordings", engine),
     ("layout", |description| {
         description.profile.layout.as_ref().map(ToString::to_string).unwrap_or_default()
     }),
@@ -120,8 +123,14 @@ fn recognised(description: &TargetDescription) -> String {
 }
 
 fn fact(description: &TargetDescription, name: &str) -> String {
-    let found = description.facts.iter().find(|(known, _)| known == name);
-    found.map(|(_, value)| value.clone()).unwrap_or_default()
+    let found = description.facts.iter().filter(|(known, _)| known == name);
+    found.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+/// The engine that a trial on the storage chose, with its figures; empty without a trial.
+fn engine(description: &TargetDescription) -> String {
+    let trial = description.profile.engines.as_ref();
+    trial.map(|trial| format!("{}: {trial}", trial.suited().name())).unwrap_or_default()
 }
 
 fn devices(description: &TargetDescription) -> String {
@@ -192,7 +201,10 @@ fn difference(
 mod tests {
     use super::*;
     use crate::made_up::described;
-    use nilometer_model::{FeatureFinding, FileSystemKind, StripeLayout, published_features};
+    use nilometer_model::{
+        Bytes, EngineTrial, FeatureFinding, FileSystemKind, Nanos, StripeLayout, TriedEngine,
+        published_features,
+    };
     use nilometer_plan::TargetEntry;
 
     fn moosefs(path: &str, copies: u32) -> TargetDescription {
@@ -206,6 +218,11 @@ mod tests {
         let refused = Err("Operation not supported".to_owned());
         made.profile.features.push(FeatureFinding::measured(StorageFeature::Preallocation, refused));
         made.facts = vec![("version".into(), "client 3.0.117".into())];
+        made.profile.engines = Some(EngineTrial {
+            round: Bytes(1 << 20),
+            io_uring: TriedEngine::Failed("EIO".into()),
+            pool: TriedEngine::Wrote { rounds: 5, fastest: Nanos::from_millis(10) },
+        });
         made
     }
 
@@ -229,6 +246,10 @@ mod tests {
             MatrixAnswer { words: "chunks of 64 MiB".into(), is_published: true }
         );
         let refused = MatrixAnswer { words: "no: Operation not supported".into(), is_published: false };
+        assert_eq!(
+            row("engine of recordings"),
+            [plain("pool: io_uring failed: EIO, pool 105 MB/s in a trial".into()), MatrixAnswer::default()]
+        );
         assert_eq!(row("fallocate"), [refused, MatrixAnswer::default()]);
         assert!(matrix.rows.iter().all(|row| row.name != "layout"), "nothing is known of it");
     }

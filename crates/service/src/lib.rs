@@ -39,7 +39,7 @@ pub use permission::CommandPermission;
 pub use recording::{
     account::{BeforeRecording, RecordingAccount, RecordingMetadata},
     kept_connections::KeptConnections,
-    options::{AllowedSender, RecordOptions, compression_parser},
+    options::{AllowedSender, RecordOptions, RecordingEngine, compression_parser},
     prepare::PreparedRecording,
     settings::RecordingSettings,
 };

@@ -19,7 +19,7 @@ use std::{
 
 use rustix::{
     fs::{AtFlags, Mode, OFlags, RenameFlags},
-    io::Errno,
+    io::{Errno, retry_on_intr},
 };
 
 pub use partial_name::PartialName;
@@ -44,7 +44,7 @@ impl NewFile {
     /// Makes an empty file in a directory, readable and writable by its owner alone.
     pub fn create(directory: &Path, name: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        NewFile::create_in(rustix::fs::open(directory, flags, Mode::empty())?, name)
+        NewFile::create_in(retry_on_intr(|| rustix::fs::open(directory, flags, Mode::empty()))?, name)
     }
 
     /// Does the same in an open directory, even if its path leads elsewhere by now.
@@ -55,7 +55,8 @@ impl NewFile {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for number in 0..TRIES {
             let temporary = PartialName::of_this_process(name, number).to_string();
-            match rustix::fs::openat(&directory, &temporary, flags, Mode::RUSR | Mode::WUSR) {
+            let open = || rustix::fs::openat(&directory, &temporary, flags, Mode::RUSR | Mode::WUSR);
+            match retry_on_intr(open) {
                 Err(Errno::EXIST) => {}
                 file => {
                     let file = file?.into();
@@ -84,7 +85,7 @@ impl NewFile {
         let directory = self.directory.as_fd();
         rename_new(directory, &self.temporary, directory, &self.name)?;
         self.finished = true;
-        Ok(rustix::fs::fsync(&self.directory)?)
+        Ok(retry_on_intr(|| rustix::fs::fsync(&self.directory))?)
     }
 }
 

@@ -275,6 +275,10 @@ errnos! {
     EPERM = EPERM;
     /// Out of memory.
     ENOMEM = ENOMEM;
+    /// A signal interrupted the call before it did anything.
+    EINTR = EINTR;
+    /// The kernel can't do it at this moment.
+    EAGAIN = EAGAIN;
 }
 
 impl Errno {

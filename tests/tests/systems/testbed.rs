@@ -17,7 +17,7 @@ use serde_json::Value;
 const FILE_BYTES: u64 = 8 << 20;
 
 /// Bytes that no system finds a hole or a pattern in: `MooseFS` does not write zeros.
-fn random_bytes() -> Vec<u8> {
+pub(crate) fn random_bytes() -> Vec<u8> {
     let mut bytes = Vec::new();
     let random = File::open("/dev/urandom").expect("a source of random bytes");
     random.take(FILE_BYTES).read_to_end(&mut bytes).expect("random bytes");
@@ -251,41 +251,6 @@ fn hdfs_keeps_a_file_when_a_data_node_is_lost() {
     assert!(fs::read(&sent).expect("a file") == fs::read(&back).expect("a file"), "other bytes came back");
     testbed.must("harm", &["hdfs", "restart-server", "data-1"]);
     assert_eq!(testbed.system("hdfs")["state"], "up");
-}
-
-#[test]
-fn the_laboratory_has_what_a_kernel_may_lack() {
-    let Some(testbed) = Testbed::of(&["uml"]) else { return };
-    let mounts = testbed.must("guest", &["cat", "/proc/mounts"]);
-    let begins = [
-        "/dev/md0 /mnt/md-raid5 xfs ",
-        "/dev/mapper/volumes-stripes /mnt/lvm-stripes ext4 ",
-        "/dev/ubdh /mnt/jfs jfs ",
-        "10.9.0.1:/mnt/md-raid5 /mnt/nfs-v3 nfs rw,relatime,vers=3,",
-        "10.9.0.1:/ /mnt/nfs-v4.2 nfs4 rw,relatime,vers=4.2,",
-    ];
-    for begin in begins {
-        assert!(mounts.lines().any(|line| line.starts_with(begin)), "{begin}: {mounts}");
-    }
-    assert!(testbed.must("guest", &["cat", "/proc/mdstat"]).contains("level 5, 256k chunk"));
-    assert!(testbed.must("guest", &["dmsetup", "table", "volumes-stripes"]).contains(" striped 3 512 "));
-    assert!(testbed.must("guest", &["cat", "/proc/net/bonding/bond0"]).contains("Slave Interface: link1"));
-    testbed.must("guest", &["tc", "qdisc", "add", "dev", "bond0", "root", "netem", "delay", "1ms"]);
-
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let sent = directory.path().join("sent");
-    fs::write(&sent, random_bytes()).expect("room");
-    let sent = sent.to_str().expect("plain letters");
-    for name in ["jfs", "lvm-stripes", "nfs-v3"] {
-        testbed.must("guest", &["cp", sent, &format!("/mnt/{name}/file")]);
-        testbed.must("guest", &["cmp", sent, &format!("/mnt/{name}/file")]);
-    }
-    testbed.must("guest", &["mdadm", "--manage", "/dev/md0", "--fail", "/dev/ubdb"]);
-    for name in ["md-raid5", "nfs-v4.2"] {
-        testbed.must("guest", &["cmp", sent, &format!("/mnt/{name}/file")]);
-    }
-    let ended = testbed.verb("guest", &["sh", "-c", "echo it is so >&2; exit 7"]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(7), "it is so\n"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The recorder on threads: a source and a writer for each lane, supervised. Decisions about frames are made in
 //! the workloads, which tests run on a virtual clock.
 
+mod chosen_engine;
 mod feed;
 mod outcome;
 mod room;
@@ -21,14 +22,14 @@ use std::{
 };
 
 use nilometer_intake::{Traffic, joined::MetadataReader, series::SeriesTraffic};
-use nilometer_model::{Bytes, EngineKind, Nanos};
+use nilometer_model::{Bytes, Nanos};
 use nilometer_ring::{Chronicle, Frame, FrameTurn, LaneCounts, MemoryAccount, MemoryPart, Ring};
 use nilometer_storage::{
-    Arena, Buffer, Clock, EngineError, Target,
-    engine::Options,
+    Arena, Buffer, Clock,
     process::{Usage, resident_memory},
 };
 
+pub use chosen_engine::{ChosenEngine, EngineReason, EngineWish, suited_engine};
 use feed::{AwaitedValues, LiveTraffic};
 pub use feed::{Copied, Feed, Network, Port, SeriesFeed};
 pub use outcome::{Ending, Lane, Outcome};
@@ -38,15 +39,15 @@ pub use status::{Came, LaneStatus, Lost, MemoryStatus, RingStatus, Status};
 use status::{LaneWatch, Recent};
 use threads::{LaneJob, Report};
 
-use crate::sink::{EncodeStage, FILE_SLOTS, LaneSetup, RingNeeds};
+use crate::sink::{EncodeStage, LaneSetup, RingNeeds};
 
 /// Settings of a new recording.
 #[derive(Debug)]
 pub struct Setup {
     /// The lanes that store frames, at least one: [`crate::sink::lanes_of`].
     pub lanes: Vec<LaneSetup>,
-    /// Options of the engine that issues the lanes' operations.
-    pub engine: Options,
+    /// The engine that issues the lanes' operations.
+    pub engine: ChosenEngine,
     /// Number of slots in the ring.
     pub slots: usize,
     /// Source of the frames.
@@ -57,24 +58,6 @@ pub struct Setup {
     pub allowance: Nanos,
     /// Longest silence of a lane after the last frame.
     pub hang_after: Nanos,
-}
-
-/// Operations in flight for each lane, if several help.
-const DEPTH: u32 = 4;
-
-/// Chooses the engine for a lane. If `deep` (`RawLayout::is_deep`), several operations are in flight at once.
-/// Otherwise each operation is a copy into the cache, one at a time in a lane.
-pub fn suited_engine(target: &dyn Target, deep: bool, clock: Clock) -> Result<Options, EngineError> {
-    let sync = Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock };
-    let options = Options { kind: EngineKind::IoUring, depth: DEPTH, ..sync };
-    if !deep {
-        return Ok(sync);
-    }
-    match target.engine(&options) {
-        Ok(_) => Ok(options),
-        Err(EngineError::NotPermitted { .. }) => Ok(sync),
-        Err(error) => Err(error),
-    }
 }
 
 /// Reason why a recording could not begin.
@@ -130,6 +113,7 @@ pub struct Recorder {
     counts: LaneCounts,
     recent: Recent,
     memory: MemoryAccount,
+    engine: ChosenEngine,
 }
 
 /// Time that lanes have to end if a recording does not begin.
@@ -150,7 +134,7 @@ impl Recorder {
     pub fn prepare(setup: Setup) -> Result<Self, RecordingError> {
         let Setup { mut lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
         let count = lanes.len();
-        let clock = engine.clock;
+        let clock = engine.options.clock;
         let reserved = lanes.iter().any(|lane| lane.sink.reserves_all());
         let needs = lanes.iter().map(|lane| lane.sink.needs()).reduce(RingNeeds::and);
         let needs = needs.expect("a recording has a lane");
@@ -170,7 +154,7 @@ impl Recorder {
             let sender = sender.clone();
             let written = watched[seat].written();
             let counts = watched[seat].counts();
-            let job = LaneJob { ring, seat, lane, written, counts, options: engine, arena };
+            let job = LaneJob { ring, seat, lane, written, counts, options: engine.options, arena };
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
         let early = all_ready(&reports, count, hang_after).and_then(|early| whole_ring(reserved, early));
@@ -208,6 +192,7 @@ impl Recorder {
             counts,
             recent: Recent::default(),
             memory,
+            engine,
             waits: Some((job, sender)),
         };
         for report in early {
@@ -284,6 +269,11 @@ impl Recorder {
     /// bytes they hold.
     pub fn memory(&self) -> &MemoryAccount {
         &self.memory
+    }
+
+    /// The engine of all lanes.
+    pub fn engine(&self) -> &ChosenEngine {
+        &self.engine
     }
 
     /// The ring, with its progress.

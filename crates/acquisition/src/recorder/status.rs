@@ -102,6 +102,10 @@ pub struct Status {
     pub ring: RingStatus,
     /// The account of the recorder's memory.
     pub memory: MemoryStatus,
+    /// The engine that writes: `sync`, `io_uring` or `pool`. Empty without a recording.
+    pub engine: &'static str,
+    /// The reason for the engine, if it is not the usual one: a trial of the storage, or a wish of the user.
+    pub engine_reason: Option<String>,
     /// The lanes that store the recording.
     pub lanes: Vec<LaneStatus>,
     /// Bytes that the lanes which still write may fill, without the reserve. `None` for a ring and after the end.
@@ -323,7 +327,14 @@ impl Recorder {
         let usable_bytes = usable(&spaces);
         let written = counted.lanes.iter().map(|lane| lane.written_bytes).sum();
         let room_seconds = seconds_left(usable_bytes, written, counted.seconds);
-        Status { memory: MemoryStatus::of(&self.memory), usable_bytes, room_seconds, ..counted }
+        Status {
+            memory: MemoryStatus::of(&self.memory),
+            engine: self.engine.options.kind.name(),
+            engine_reason: self.engine.why(),
+            usable_bytes,
+            room_seconds,
+            ..counted
+        }
     }
 
     fn counted_status(&mut self) -> Status {
@@ -413,6 +424,8 @@ fn of(
         senders: traffic.senders.iter().map(SenderStatus::of).collect(),
         ring: RingStatus::of(&glance),
         memory: MemoryStatus::default(),
+        engine: "",
+        engine_reason: None,
         lanes,
         usable_bytes: None,
         room_seconds: None,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Copied, Feed, Follower, Following, LayoutOptions, Outcome, Purpose, Recorder, RecordingError,
+    Copied, EngineWish, Feed, Follower, Following, LayoutOptions, Outcome, Purpose, Recorder, RecordingError,
     RecordingPlan, Retention, Setup, StoredFrames,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
@@ -198,8 +198,8 @@ fn copy_setup(
 ) -> Result<Setup, NoCopy> {
     let plan = plan_of_copy(&what.lanes, archive.description());
     let layout = layout_of_copy(&plan, &what.lanes);
-    let deep = layout.is_deep();
-    let engine = within(hang_after, archive, move |archive| suited_engine(archive, deep, clock));
+    let wish = EngineWish::usual(layout.is_deep());
+    let engine = within(hang_after, archive, move |archive| suited_engine(archive, wish, clock));
     let engine = engine.map_err(|error| NoCopy::of(&error))?;
     let engine = engine.map_err(|error| NoCopy::Failed(error.to_string()))?;
     let target = what.target.clone();

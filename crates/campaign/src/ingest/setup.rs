@@ -6,7 +6,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Feed, LayoutOptions, RecordingPlan, Retention, Setup, StoredFrames,
+    ChosenEngine, EngineWish, Feed, LayoutOptions, RecordingPlan, Retention, Setup, StoredFrames,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -17,7 +17,7 @@ use nilometer_network::own_address;
 use nilometer_plan::{Fill, RecordingRun, Route};
 use nilometer_recording::{Stream, instrument::Content};
 use nilometer_ring::{Delivery, Pace};
-use nilometer_storage::{Calendar, Target, TargetError, engine::Options, within};
+use nilometer_storage::{Calendar, Target, TargetError, within};
 
 use super::over_network::{self, Incoming, Sends, StreamSent, incoming};
 use crate::task::Run;
@@ -74,14 +74,14 @@ pub(super) fn setup(
         RawLayout { origin: origin.clone(), stream: stream.clone(), hdf5: hdf5.clone(), ..layout }
     };
     let layouts: Vec<_> = (0..shape.plan.lanes()).map(lane).collect();
-    let deep = layouts.iter().all(RawLayout::is_deep);
+    let wish = EngineWish::usual(layouts.iter().all(RawLayout::is_deep));
     let each = onto.iter().flat_map(|member| std::iter::repeat_n(member, shape.plan.writers() as usize));
     let lanes = each.cloned().zip(layouts.iter().cloned()).collect();
     let encoders = cell.instrument.recording.encoders.map(|count| count as usize);
     let options = LaneOptions { encoders, ..LaneOptions::default() };
     let setup = Setup {
         lanes: lanes_of(lanes, options).map_err(|error| Invalid::Refused(error.to_string()))?,
-        engine: engine(run, &onto, deep)?,
+        engine: engine(run, &onto, wish)?,
         slots: shape.plan.slots(),
         feed,
         stop,
@@ -143,17 +143,15 @@ pub(super) fn descriptions_of(target: &Arc<dyn Target>) -> Vec<TargetDescription
     members_of(target).iter().map(|member| member.description().clone()).collect()
 }
 
-/// Chooses the engine for the lanes. It asks each target; if one supports only one operation at a time, all run
-/// that way.
-fn engine(run: &Run, onto: &[Arc<dyn Target>], deep: bool) -> Result<Options, Invalid> {
-    let suited = onto.iter().map(|target| engine_on(run, target, deep)).collect::<Result<Vec<_>, _>>()?;
-    let least = suited.into_iter().min_by_key(|options| options.depth);
-    Ok(least.expect("a recording is onto one target at least"))
+/// Chooses the engine for the lanes, the one that works on each target.
+fn engine(run: &Run, onto: &[Arc<dyn Target>], wish: EngineWish) -> Result<ChosenEngine, Invalid> {
+    let suited = onto.iter().map(|target| engine_on(run, target, wish)).collect::<Result<Vec<_>, _>>()?;
+    Ok(ChosenEngine::for_all(suited).expect("a recording is onto one target at least"))
 }
 
-fn engine_on(run: &Run, target: &Arc<dyn Target>, deep: bool) -> Result<Options, Invalid> {
+fn engine_on(run: &Run, target: &Arc<dyn Target>, wish: EngineWish) -> Result<ChosenEngine, Invalid> {
     let clock = run.clock;
-    match within(run.hang_after, target, move |target| suited_engine(target, deep, clock)) {
+    match within(run.hang_after, target, move |target| suited_engine(target, wish, clock)) {
         Ok(Ok(options)) => Ok(options),
         Ok(Err(error)) => Err(Invalid::Refused(error.to_string())),
         Err(TargetError::Hung { .. }) => Err(Invalid::Hung),

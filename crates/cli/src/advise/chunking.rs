@@ -22,7 +22,7 @@ use std::{
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Feed, LayoutOptions, Outcome as Recorded, Recorder, RecordingPlan, Setup, StoredFrames,
+    EngineWish, Feed, LayoutOptions, Outcome as Recorded, Recorder, RecordingPlan, Setup, StoredFrames,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -322,7 +322,7 @@ impl ChunkTrial {
         let delivery = Delivery { frames: self.frames, ..Delivery::lasting(Pace::AsTaken, LONG) };
         let encoders = instrument.recording.encoders.map(|count| count as usize);
         let setup = Setup {
-            engine: suited_engine(target.as_ref(), layout.is_deep(), clock)?,
+            engine: suited_engine(target.as_ref(), EngineWish::usual(layout.is_deep()), clock)?,
             slots: plan.slots(),
             feed: Feed::Instrument { content, delivery },
             lanes: lanes_of(

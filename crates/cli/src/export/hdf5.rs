@@ -13,7 +13,8 @@ use std::{
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_acquisition::{
-    Ending, Feed, LayoutOptions, Outcome as Recorded, Recorder, RecordingPlan, Setup, StoredFrames,
+    Ending, EngineWish, Feed, LayoutOptions, Outcome as Recorded, Recorder, RecordingPlan, Setup,
+    StoredFrames,
     export::{DamagedFrames, FramesRead, RecordedFrames, StackFault, read_back_stacks},
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
@@ -264,7 +265,7 @@ impl Hdf5Export<'_> {
         let encoders = self.contents.stacked().map(|_| slots.min(processors().len()));
         let target: Arc<dyn Target> = directory;
         let setup = Setup {
-            engine: suited_engine(target.as_ref(), layout.is_deep(), clock)?,
+            engine: suited_engine(target.as_ref(), EngineWish::usual(layout.is_deep()), clock)?,
             slots,
             feed: Feed::Recorded(recorded),
             lanes: lanes_of(vec![(target, layout)], LaneOptions { reserve: None, encoders })?,

@@ -303,10 +303,11 @@ pub(crate) fn remove_dead_exports(directory: &Path, name: &str) {
 /// The engine that writes into the directory.
 fn engine(description: &TargetDescription) -> anyhow::Result<Box<dyn Engine>> {
     let directory = || File::open(directory_of(description)).context("can't open the directory");
-    let options = Options { kind: EngineKind::IoUring, depth: DEPTH, slots: SLOTS, clock: Clock::start() };
+    let kind = description.deep_engine();
+    let options = Options { kind, depth: DEPTH, slots: SLOTS, clock: Clock::start() };
     match on_directory(std::os::fd::OwnedFd::from(directory()?), &options) {
         Err(EngineError::NotPermitted { .. }) => {
-            let options = Options { kind: EngineKind::Sync, depth: 1, ..options };
+            let options = Options { kind: EngineKind::Pool, ..options };
             Ok(on_directory(std::os::fd::OwnedFd::from(directory()?), &options)?)
         }
         engine => Ok(engine?),

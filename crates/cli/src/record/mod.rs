@@ -304,6 +304,8 @@ fn told(
     let kernel = prepared
         .room
         .map(|room| format!("kernel      {room} socket buffer; system-wide drops meanwhile: {lost}"));
+    let engine = prepared.recorder.engine();
+    let engine = engine.why().map(|_| format!("engine      {engine}"));
     let lines = [
         format!("durable     {}", durable_when(prepared.durability, targets)),
         format!("\nnilometer verify {}", paths.join(" ")),
@@ -311,7 +313,8 @@ fn told(
     let joined = tally.as_ref().and_then(JoinedTally::line).map(|line| format!("metadata    {line}"));
     let datasets = tally.as_ref().and_then(|tally| tally.datasets.as_ref());
     let datasets = datasets.map(|datasets| format!("datasets    {}", datasets.line()));
-    let lines: Vec<_> = joined.into_iter().chain(datasets).chain(kept).chain(kernel).chain(lines).collect();
+    let lines: Vec<_> =
+        joined.into_iter().chain(datasets).chain(kept).chain(kernel).chain(engine).chain(lines).collect();
     let what = match &outcome.series {
         Some(series) => series_summary(outcome, series, account.recording(), targets),
         None => summary(outcome, account.recording(), targets),

@@ -2,10 +2,10 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Feed, LayoutOptions, RecordingPlan, Setup, StoredFrames,
+    ChosenEngine, EngineWish, Feed, LayoutOptions, RecordingPlan, Setup, StoredFrames,
     sink::{LaneOptions, RawLayout, lanes_memory, lanes_of},
     suited_engine,
 };
@@ -19,7 +19,7 @@ use nilometer_model::{
 use nilometer_recording::instrument::Content;
 use nilometer_ring::{Delivery, FrameTurn, MemoryPart, MemoryPlan, Pace, WhenFull};
 use nilometer_service::{
-    ServiceError, compression_parser,
+    RecordingEngine, ServiceError, compression_parser,
     recording::{
         memory::{MemoryWishes, program_memory},
         place::{check_align, check_mounted, check_name, check_place, check_slots},
@@ -94,6 +94,10 @@ pub(super) struct Files {
     /// [default: 1 GiB]
     #[arg(long)]
     reserve: Option<Bytes>,
+    /// Write with this engine: one system call at a time, the kernel's `io_uring`, or a pool of threads [default:
+    /// `io_uring` past the page cache, or pool if a trial of the storage shows it far faster; sync into the cache]
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<RecordingEngine>,
     /// Write a checksum of each frame into the journal
     #[arg(long)]
     checksums: bool,
@@ -139,6 +143,7 @@ impl Files {
             ("--full", self.full.is_some()),
             ("--encoders", self.encoders.is_some()),
             ("--reserve", self.reserve.is_some()),
+            ("--engine", self.engine.is_some()),
             ("--checksums", self.checksums),
             ("--hang-after", self.hang_after.is_some()),
         ];
@@ -284,7 +289,12 @@ impl Files {
         clock: Clock,
     ) -> anyhow::Result<Setup> {
         let instrument = &asked.instrument;
-        let deep = lanes.iter().all(|(_, layout)| layout.is_deep());
+        let wish = EngineWish {
+            deep: lanes.iter().all(|(_, layout)| layout.is_deep()),
+            kind: self.engine.map(Into::into),
+        };
+        let engines = lanes.iter().map(|(target, _)| suited_engine(target.as_ref(), wish, clock));
+        let engine = ChosenEngine::for_all(engines.collect::<Result<Vec<_>, _>>()?);
         let when_full = WhenFull::ALL.into_iter().find(|policy| Some(policy.name()) == self.full.as_deref());
         let delivery = Delivery {
             pace: Pace::Due(instrument.schedule()),
@@ -295,7 +305,7 @@ impl Files {
         };
         let options = self.lane_options(instrument);
         Ok(Setup {
-            engine: suited_engine(lanes[0].0.as_ref(), deep, clock)?,
+            engine: engine.context("a recording has a lane")?,
             slots: plan.slots(),
             feed: Feed::Instrument { content, delivery },
             lanes: lanes_of(lanes, options)?,

@@ -158,8 +158,12 @@ impl Files {
         let instrument = &asked.instrument;
         let name = &together.shared.name;
         together.note(format!("stored as {plan}"));
+        if recorder.engine().why().is_some() {
+            together.note(format!("engine {}", recorder.engine()));
+        }
         together.note(format!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
         let begun = recorder.begin_at(together.start(clock));
+        let engine = recorder.engine().clone();
         let outcome = if begun.is_ok() { recorder.wait_to_end() } else { recorder.give_up() };
         let what = if plan.writers() > 1 { "writers" } else { "directories" };
         let interrupted = stop.load(Ordering::Relaxed);
@@ -177,6 +181,9 @@ impl Files {
             tell::result_line(format_args!("datasets    {}", tally.line()));
         }
         tell::result_line(format_args!("durable     {}", durable_when(layouts[0].durability, &targets)));
+        if engine.why().is_some() {
+            tell::result_line(format_args!("engine      {engine}"));
+        }
         let master = self.master(&layouts[0], &outcome, &targets, &parts);
         let paths: Vec<_> = directories_of(&parts).iter().map(|path| path.display().to_string()).collect();
         tell::result_line(format_args!("\nnilometer verify {}", paths.join(" ")));

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::pcie_link::PcieLink;
 use crate::Bytes;
 
 /// A block device with its components.
@@ -19,6 +20,10 @@ pub struct BlockLayer {
     /// True if the kernel reports a write cache that needs flushes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<bool>,
+    /// The links of PCI Express on the way to the processor, the disk's or its card's first. Empty for devices made
+    /// of others, and for disks without such a link.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pcie: Vec<PcieLink>,
     /// The devices that it is made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<BlockLayer>,
@@ -145,6 +150,9 @@ impl fmt::Display for BlockLayer {
             if self.write_cache == Some(true) {
                 f.write_str(", volatile write cache")?;
             }
+            if let Some(link) = self.pcie.first() {
+                write!(f, ", {link}")?;
+            }
         }
         f.write_str(")")?;
         let below: Vec<String> = self.below.iter().map(ToString::to_string).collect();
@@ -162,7 +170,7 @@ mod tests {
 
     fn layer(name: &str, kind: BlockLayerKind, below: Vec<BlockLayer>) -> BlockLayer {
         let rotational = below.is_empty().then_some(true);
-        BlockLayer { name: name.into(), kind, rotational, write_cache: None, below }
+        BlockLayer { name: name.into(), kind, rotational, write_cache: None, pcie: Vec::new(), below }
     }
 
     #[test]

@@ -2,29 +2,33 @@
 
 mod address;
 mod capabilities;
+mod engine_trial;
 mod expected;
 mod feature;
 mod joined;
 mod kind;
 mod layer;
 mod mount_options;
+mod pcie_link;
 mod published;
 mod url;
 
 pub use address::{RunHandle, TargetAddress, TargetAddressError};
 pub use capabilities::{Capabilities, Capability};
+pub use engine_trial::{EngineTrial, TriedEngine};
 pub use expected::{NotExpected, check_expected, check_expected_count};
 pub use feature::{FeatureBasis, FeatureFinding, StorageFeature, published_features};
 pub use kind::{FileSystemKind, UnknownFileSystem, is_volatile};
 pub use layer::{BlockLayer, BlockLayerKind};
 pub use mount_options::option_meanings;
+pub use pcie_link::PcieLink;
 pub use url::{TargetUrl, TargetUrlError, UrlScheme};
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Bytes;
+use crate::{Bytes, EngineKind};
 use layer::hide_a_cache;
 
 /// The description of a storage system. Code decides by its fields; information for people only is in
@@ -86,6 +90,9 @@ pub struct StorageProfile {
     /// The feature table's answers, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<FeatureFinding>,
+    /// The trial of engines. `None` if Nilometer had no reason for one, or could not write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engines: Option<EngineTrial>,
 }
 
 impl StorageProfile {
@@ -333,6 +340,11 @@ impl TargetDescription {
         one_device || one_server || mounted && self.mount_point == other.mount_point
     }
 
+    /// The engine for several operations in flight: `io_uring`, unless a trial here spoke against it.
+    pub fn deep_engine(&self) -> EngineKind {
+        self.profile.engines.as_ref().map_or(EngineKind::IoUring, EngineTrial::suited)
+    }
+
     /// The alignment for `O_DIRECT` if it really bypasses the page cache; else `None`.
     pub fn direct_alignment(&self) -> Option<u32> {
         match self.direct {
@@ -390,6 +402,9 @@ impl std::fmt::Display for TargetDescription {
         if !lacking.is_empty() {
             let names: Vec<_> = lacking.iter().map(|capability| capability.name()).collect();
             write!(f, "\nno            {}", names.join(", "))?;
+        }
+        if let Some(trial) = &self.profile.engines {
+            write!(f, "\nengine        {}: {trial}", trial.suited().name())?;
         }
         for (name, value) in &self.facts {
             write!(f, "\n{name:<13} {value}")?;

@@ -3,6 +3,7 @@
 pub(crate) mod account;
 pub(crate) mod addresses;
 mod awaited_peers;
+mod common_engine;
 pub mod ended;
 mod inlets;
 mod joining;

@@ -15,7 +15,8 @@ use clap::{
 };
 use nilometer_intake::transport::{Allowed, SenderNetwork};
 use nilometer_model::{
-    Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Moment, Nanos, ScanShape, packets::VlbiMode,
+    Bytes, ChunkShape, EngineKind, FileSystemKind, Format, FrameCompression, Moment, Nanos, ScanShape,
+    packets::VlbiMode,
 };
 use nilometer_recording::Missing;
 use nilometer_storage::user_file;
@@ -203,6 +204,10 @@ pub struct RecordOptions {
     #[arg(long, help_heading = "Storage")]
     #[schemars(with = "Option<String>")]
     pub reserve: Option<Bytes>,
+    /// The engine that writes: one system call at a time, the kernel's `io_uring`, or a pool of threads [default:
+    /// `io_uring` past the page cache, or `pool` if a trial of the storage shows it far faster; `sync` into the cache]
+    #[arg(long, value_name = "ENGINE", help_heading = "This machine")]
+    pub engine: Option<RecordingEngine>,
     /// Write a checksum of each block of packets into the journal
     #[arg(long, help_heading = "Storage")]
     pub checksums: bool,
@@ -220,6 +225,29 @@ pub enum SeriesChoice {
     Next,
     /// Every series, each as a recording of its own.
     Every,
+}
+
+/// An engine that can write a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum RecordingEngine {
+    /// One system call at a time.
+    Sync,
+    /// The kernel's `io_uring`.
+    IoUring,
+    /// A pool of threads.
+    Pool,
+}
+
+impl From<RecordingEngine> for EngineKind {
+    fn from(engine: RecordingEngine) -> Self {
+        match engine {
+            RecordingEngine::Sync => EngineKind::Sync,
+            RecordingEngine::IoUring => EngineKind::IoUring,
+            RecordingEngine::Pool => EngineKind::Pool,
+        }
+    }
 }
 
 /// A sender, or senders, from which packets and connections are accepted.
@@ -413,6 +441,7 @@ impl RecordOptions {
             receive_threads: self.receive_threads.or(below.receive_threads),
             cpus: if self.cpus.is_empty() { below.cpus } else { self.cpus },
             reserve: self.reserve.or(below.reserve),
+            engine: self.engine.or(below.engine),
             checksums: self.checksums || below.checksums,
             hang_after: self.hang_after.or(below.hang_after),
         }
@@ -470,10 +499,11 @@ mod tests {
         receive_threads = 2
         cpus = [0, 1]
         reserve = "3 MiB"
+        engine = "pool"
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 70] = [
+    const OPTIONS: [&str; 72] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
@@ -541,6 +571,8 @@ mod tests {
         "1,2",
         "--reserve",
         "13 MiB",
+        "--engine",
+        "sync",
         "--checksums",
         "--hang-after",
         "20 s",
@@ -563,7 +595,13 @@ mod tests {
     fn a_key_that_is_none_is_refused_with_those_that_are() {
         let error = toml::from_str::<RecordOptions>("bufer = \"1 GiB\"").expect_err("a typo").to_string();
         assert!(error.contains("bufer") && error.contains("receive_buffer"), "{error}");
-        for wrong in ["listen = \"h:5\"", "missing = \"drop\"", "start = \"soon\"", "packets = -1"] {
+        for wrong in [
+            "listen = \"h:5\"",
+            "missing = \"drop\"",
+            "start = \"soon\"",
+            "packets = -1",
+            "engine = \"mpi_io\"",
+        ] {
             assert!(toml::from_str::<RecordOptions>(wrong).is_err(), "{wrong}");
         }
     }

@@ -7,9 +7,8 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Feed, Network, Port, Recorder, Setup, StoredFrames,
+    EngineWish, Feed, Network, Port, Recorder, Setup, StoredFrames,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
-    suited_engine,
 };
 use nilometer_hdf5_recording::{
     FileWishes, GrowingMaster, GrowthTerms, Hdf5Contents, MasterError, ModulesPart, master_path, put_master,
@@ -38,6 +37,7 @@ use nilometer_wire::{Known, WireFormat};
 
 use super::{
     addresses::PacketPlace,
+    common_engine::common_engine,
     inlets::{InletThreads, inlets},
     joining::{JoiningValues, tell_left_out},
     kept_connections::KeptConnections,
@@ -224,6 +224,9 @@ impl RecordingSettings {
         match setup.and_then(|setup| Recorder::prepare(setup).map_err(ServiceError::failed)) {
             Ok(recorder) => {
                 recorder.memory().state(&memory);
+                if recorder.engine().why().is_some() {
+                    log(&format!("engine {}", recorder.engine()));
+                }
                 let durability = layout.durability;
                 let master = match self.growing_master(&targets, &layout, frames_due) {
                     Ok(master) => master,
@@ -383,9 +386,9 @@ impl RecordingSettings {
         };
         let encoders = instrument.recording.encoders.map(|count| count as usize);
         let options = LaneOptions { reserve: Some(self.reserve()), encoders };
-        let engine = suited_engine(targets[0].as_ref(), layout.is_deep(), *clock);
+        let wish = EngineWish { deep: layout.is_deep(), kind: self.wishes.engine.map(Into::into) };
         Ok(Setup {
-            engine: engine.map_err(ServiceError::failed)?,
+            engine: common_engine(targets, wish, *clock)?,
             slots: *slots,
             lanes: lanes_of((0..).zip(targets).map(lane).collect(), options).map_err(ServiceError::failed)?,
             feed,

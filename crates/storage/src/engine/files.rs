@@ -103,8 +103,22 @@ impl Files {
 }
 
 /// Runs the operation in the calling thread, but does not change the table.
+///
+/// A call that a signal interrupted did nothing, so this makes it again (POSIX.1-2017, EINTR of `open`, `read`,
+/// `write`, `fsync`, `ftruncate`, `posix_fallocate`). A write that was interrupted later returns the bytes it
+/// wrote, and its caller goes on from there.
 #[inline]
 pub(super) fn perform(table: &impl Table, operation: &mut Operation) -> Result<Outcome, Errno> {
+    loop {
+        match perform_once(table, operation) {
+            Err(Errno::EINTR) => {}
+            ended => return ended,
+        }
+    }
+}
+
+#[inline]
+fn perform_once(table: &impl Table, operation: &mut Operation) -> Result<Outcome, Errno> {
     let Operation { kind, file, offset, .. } = *operation;
     let length = operation.length as usize;
     let moved = match kind {
@@ -220,4 +234,83 @@ fn checked(operation: &Operation) -> Result<&CStr, Errno> {
 #[inline]
 pub fn plain(name: &[u8]) -> bool {
     !name.is_empty() && name != b".." && !name.contains(&b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::unix::thread::JoinHandleExt,
+        sync::atomic::{AtomicU32, Ordering},
+        thread::JoinHandle,
+        time::Duration,
+    };
+
+    use super::*;
+    use crate::{
+        Buffer,
+        operation::ROOT,
+        testing::trial::{self, FILE},
+    };
+
+    static SIGNALS: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn count_signal(_: libc::c_int) {
+        SIGNALS.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Handles `SIGUSR1` without `SA_RESTART`: a system call that waits then ends with EINTR.
+    fn handle_signals() {
+        // SAFETY: all zeros is a valid `sigaction`, and the handler only adds to an atomic.
+        let outcome = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = count_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
+            libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut())
+        };
+        assert_eq!(outcome, 0, "SIGUSR1 can be handled");
+    }
+
+    /// Sends the thread a signal while it waits in an open. Returns false if the thread has ended.
+    fn interrupts_an_open<T>(thread: &JoinHandle<T>, number: i32) -> bool {
+        let call = format!("/proc/self/task/{number}/syscall");
+        let opening = format!("{} ", libc::SYS_openat);
+        while !std::fs::read_to_string(&call).is_ok_and(|text| text.starts_with(&opening)) {
+            if thread.is_finished() {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        let before = SIGNALS.load(Ordering::SeqCst);
+        // SAFETY: the thread was not joined, so the number is its own.
+        let sent = unsafe { libc::pthread_kill(thread.as_pthread_t(), libc::SIGUSR1) };
+        assert_eq!(sent, 0, "it runs");
+        while SIGNALS.load(Ordering::SeqCst) == before {
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    /// Opening a pipe to read waits for a writer, and a signal interrupts that wait.
+    #[test]
+    fn a_call_that_a_signal_interrupts_is_made_again() {
+        handle_signals();
+        trial::within(Duration::from_mins(1), || {
+            let (directory, root) = trial::directory();
+            let pipe = directory.path().join("pipe");
+            fs::mknodat(fs::CWD, &pipe, fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+            let mut files = Files::new(root.into(), 2);
+            let (sender, number) = std::sync::mpsc::sync_channel(1);
+            let opens = std::thread::spawn(move || {
+                sender.send(rustix::thread::gettid().as_raw_pid()).expect("the test waits");
+                let name = Buffer::alone(512);
+                let mut open = Operation::named(OpKind::Open(Open::READ), ROOT, FILE, b"pipe", name);
+                files.execute(&mut open)
+            });
+            let number = number.recv().expect("it has begun");
+            for _ in 0..3 {
+                assert!(interrupts_an_open(&opens, number), "an interrupted open must not end");
+            }
+            let _writer = std::fs::OpenOptions::new().write(true).open(&pipe).expect("a reader waits");
+            assert_eq!(opens.join().expect("it ended"), Ok(0));
+        });
+    }
 }

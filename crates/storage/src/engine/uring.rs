@@ -19,22 +19,27 @@
 //! reap(Poll)                 1              hands the write over; the sync, the close and the open come back
 //! ```
 //!
+//! Some file systems give an operation up because the ring itself interrupts them (EINTR of kernel SMB). The
+//! engine then hands it over again, and after [`INTERRUPTIONS_MAX`] times makes the system call itself.
+//!
 //! If only the read had been in flight, the close would have run at once: the kernel takes hold of the file
 //! of a read or write when it receives the entry.
 
 mod bell;
 mod flights;
 mod memory;
+mod setups;
 
 use std::{io, os::fd::AsRawFd, sync::Arc};
 
-use io_uring::{Builder, IoUring, opcode, squeue, types};
+use io_uring::{IoUring, opcode, squeue, types};
 use nilometer_model::Nanos;
 
 use self::{
     bell::Bell,
     flights::{Flight, Flights},
     memory::Memory,
+    setups::{ring, setup},
 };
 use super::{
     Engine, EngineError, Wait, Wake,
@@ -46,10 +51,11 @@ use crate::{
     operation::{Errno, OpKind, Slot},
 };
 
-const NAME: &str = "io_uring";
-
 /// How long a dropped engine waits for operations in flight before it leaves their memory to the kernel.
 const LAST_WAIT: Nanos = Nanos::from_millis(1000);
+
+/// How often the engine hands an operation over again that the kernel did not carry out.
+const INTERRUPTIONS_MAX: u32 = 8;
 
 /// An `io_uring` engine on the files of a directory. It belongs to the thread that made it.
 pub struct Uring {
@@ -58,6 +64,10 @@ pub struct Uring {
     memory: Memory,
     flights: Flights,
     files: Files,
+    /// How often each slot has changed its file.
+    generations: Vec<u32>,
+    /// Operations that the kernel gave up, by number, with its error. They wait for the end of its completions.
+    interrupted: Vec<(u64, Errno)>,
     bell: Bell,
     /// Completions that `reap` has not returned yet.
     done: Vec<Completion>,
@@ -75,63 +85,6 @@ impl std::fmt::Debug for Uring {
             .field("files", &self.files)
             .finish_non_exhaustive()
     }
-}
-
-/// Setups of the ring, the best first; older kernels refuse flags they don't know.
-const SETUPS: [fn(&mut Builder); 3] = [
-    // Linux 6.0. Completions wait for the next system call and never interrupt this thread. Deferring them
-    // further (`DEFER_TASKRUN`, 6.1) costs more. A 4 KiB read at depth 32 takes 4210 instead of 3440 ns of
-    // processor time, and 2990 instead of 2510 ns of the whole machine's.
-    |builder| {
-        builder.setup_single_issuer().setup_coop_taskrun().setup_taskrun_flag().setup_submit_all();
-    },
-    // Linux 5.19.
-    |builder| {
-        builder.setup_coop_taskrun().setup_taskrun_flag().setup_submit_all();
-    },
-    |_| (),
-];
-
-/// Creates a ring for `entries` entries, with the best setup that this kernel accepts.
-fn ring(entries: u32) -> Result<IoUring, EngineError> {
-    let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
-    for setup in SETUPS {
-        let mut builder = IoUring::builder();
-        setup(&mut builder);
-        match builder.build(entries) {
-            Ok(ring) => {
-                let limited = ring.params().is_feature_ext_arg();
-                return usable(ring, limited);
-            }
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = error,
-            Err(source) => return Err(not_made(source)),
-        }
-    }
-    Err(not_made(refused))
-}
-
-/// Returns the ring if it can wait with a time limit. Otherwise the recorder uses another engine, as it does
-/// without a ring.
-fn usable<R>(ring: R, waits_with_limit: bool) -> Result<R, EngineError> {
-    if waits_with_limit {
-        return Ok(ring);
-    }
-    let source = io::Error::new(io::ErrorKind::Unsupported, "it needs Linux 5.11 or newer");
-    Err(EngineError::NotPermitted { engine: NAME, source, instead: "sync" })
-}
-
-fn not_made(source: io::Error) -> EngineError {
-    match source.raw_os_error() {
-        // The kernel reports ENOMEM if the limit of locked memory is small (`ulimit -l`).
-        Some(libc::EPERM | libc::ENOSYS | libc::EACCES | libc::ENOMEM) => {
-            EngineError::NotPermitted { engine: NAME, source, instead: "sync" }
-        }
-        _ => EngineError::Setup { engine: NAME, what: "make the ring", source },
-    }
-}
-
-fn setup(what: &'static str) -> impl FnOnce(io::Error) -> EngineError {
-    move |source| EngineError::Setup { engine: NAME, what, source }
 }
 
 impl Uring {
@@ -152,6 +105,8 @@ impl Uring {
             memory: Memory::default(),
             flights: Flights::new(depth),
             files: Files::new(reach, slots),
+            generations: vec![0; slots.max(1) as usize],
+            interrupted: Vec::with_capacity(depth as usize),
             bell: Bell::new().map_err(setup("make an eventfd"))?,
             done: Vec::with_capacity(depth as usize),
             clock,
@@ -163,7 +118,9 @@ impl Uring {
     /// Queues a read, write or sync.
     #[inline]
     fn launch(&mut self, operation: Operation, due: Nanos) {
-        let (number, operation) = self.flights.put(Flight { operation, due, issued: self.last });
+        let generation = self.generation(operation.file);
+        let flight = Flight { operation, due, issued: self.last, generation, interruptions: 0 };
+        let (number, operation) = self.flights.put(flight);
         let entry = entry(operation, &self.memory).user_data(u64::from(number));
         // SAFETY: the entry's memory belongs to the operation, which stays in `flights` until its completion,
         // and is never freed if the completion never comes.
@@ -217,10 +174,42 @@ impl Uring {
                 self.bell.ring();
                 continue;
             }
-            let Flight { operation, due, issued } = self.flights.take(entry.user_data());
             let result = u32::try_from(entry.result()).map_err(|_| Errno(-entry.result()));
+            if let Err(errno @ (Errno::EINTR | Errno::EAGAIN)) = result {
+                self.interrupted.push((entry.user_data(), errno));
+                continue;
+            }
+            let Flight { operation, due, issued, .. } = self.flights.take(entry.user_data());
             self.done.push(Completion { operation, result, due, issued, finished });
         }
+        while let Some((number, errno)) = self.interrupted.pop() {
+            self.repeat(number, errno);
+        }
+    }
+
+    /// Carries out an operation again that the kernel gave up without an effect. If its slot has another file by now,
+    /// the caller gets the error instead.
+    fn repeat(&mut self, number: u64, errno: Errno) {
+        let flight = self.flights.get_mut(number);
+        flight.interruptions += 1;
+        let is_last = flight.interruptions > INTERRUPTIONS_MAX;
+        let slot = flight.operation.file;
+        let same_file = flight.generation == self.generations.get(slot.0 as usize).copied().unwrap_or(0);
+        if same_file && !is_last {
+            let entry = entry(&mut flight.operation, &self.memory).user_data(number);
+            // SAFETY: as in `launch`: the operation is still in `flights`.
+            return unsafe { self.push(&entry) };
+        }
+        let Flight { mut operation, due, issued, .. } = self.flights.take(number);
+        let result = if same_file { self.files.execute(&mut operation) } else { Err(errno) };
+        let finished = self.tick();
+        self.done.push(Completion { operation, result, due, issued, finished });
+    }
+
+    /// How often the slot has changed its file; a slot outside the table never holds one.
+    #[inline]
+    fn generation(&self, slot: Slot) -> u32 {
+        self.generations.get(slot.0 as usize).copied().unwrap_or(0)
     }
 
     /// Hands the queue to the kernel and takes completions, without waiting.
@@ -309,10 +298,14 @@ impl Uring {
     /// Waits until all submitted operations hold the file in the slot. The kernel takes hold of the file of a
     /// read or write when it receives the entry, but of a sync only when a worker thread begins it.
     fn settle(&mut self, slot: Slot) {
-        while !self.ring.submission().is_empty() {
-            self.enter(0, None);
-        }
-        while self.flights.sync(slot) {
+        loop {
+            while !self.ring.submission().is_empty() {
+                self.enter(0, None);
+            }
+            if !self.flights.sync(slot) {
+                return;
+            }
+            // An interrupted operation is then in the queue again.
             self.enter(1, None);
             self.collect();
         }
@@ -320,6 +313,9 @@ impl Uring {
 
     /// Copies a slot of our table into the kernel's table.
     fn mirror(&mut self, slot: Slot) -> Result<u32, Errno> {
+        if let Some(generation) = self.generations.get_mut(slot.0 as usize) {
+            *generation = generation.wrapping_add(1);
+        }
         let descriptor = self.files.descriptor(slot).map_or(-1, |file| file.as_raw_fd());
         match self.ring.submitter().register_files_update(slot.0, &[descriptor]) {
             Ok(_) => Ok(0),

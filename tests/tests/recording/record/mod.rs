@@ -1,6 +1,7 @@
 //! `nilometer record` with real packets over loopback: what a network does to them, and what becomes of the recording.
 
 mod addresses;
+mod engines;
 mod faults;
 mod forged;
 mod killed;

@@ -10,7 +10,7 @@ mod page;
 mod prometheus;
 mod scheduled;
 mod secured;
-mod sender;
+pub(crate) mod sender;
 mod series;
 mod stations;
 mod unit;

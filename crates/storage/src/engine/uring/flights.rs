@@ -11,6 +11,10 @@ pub(super) struct Flight {
     pub(super) operation: Operation,
     pub(super) due: Nanos,
     pub(super) issued: Nanos,
+    /// How often its slot had changed its file before. Another number now means another file.
+    pub(super) generation: u32,
+    /// How often the kernel gave it up.
+    pub(super) interruptions: u32,
 }
 
 /// The operations in flight, one place each.
@@ -38,6 +42,11 @@ impl Flights {
         self.syncs += usize::from(!flight.operation.kind.is_data());
         let number = self.free.pop().expect("the caller counts: no more than `depth` are in flight");
         (number, &mut self.places[number as usize].insert(flight).operation)
+    }
+
+    /// The flight with this number.
+    pub(super) fn get_mut(&mut self, number: u64) -> &mut Flight {
+        self.places[number as usize].as_mut().expect("the kernel completes an operation once")
     }
 
     /// Removes the flight with this number, which has completed.

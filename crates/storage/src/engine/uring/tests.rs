@@ -2,7 +2,10 @@
 
 use std::{os::fd::OwnedFd, time::Duration};
 
-use super::*;
+use super::{
+    setups::{SETUPS, usable},
+    *,
+};
 use crate::{
     Buffer,
     operation::Open,
@@ -198,4 +201,56 @@ fn a_sync_and_a_close_behind_it_both_succeed() {
         assert!(done.iter().all(|completion| completion.result.is_ok()), "{done:?}");
         trial::once(&mut engine, trial::named(OpKind::Unlink, crate::ROOT, b"file")).result.expect("gone");
     }
+}
+
+/// An engine whose slot 1 is a file with three bytes.
+fn with_file() -> (tempfile::TempDir, Uring) {
+    let (directory, mut engine) = engine(2);
+    std::fs::write(directory.path().join("file"), "abc").expect("space");
+    trial::once(&mut engine, trial::named(OpKind::Open(Open::READ), FILE, b"file"))
+        .result
+        .expect("it is there");
+    (directory, engine)
+}
+
+/// A read of slot 1 in flight, which the kernel gives up with EINTR, as it does on SMB. Returns its number.
+fn interrupted_read(engine: &mut Uring) -> u64 {
+    let operation = Operation::read(FILE, 0, 512, Buffer::alone(512));
+    let generation = engine.generations[FILE.0 as usize];
+    let flight = Flight { operation, due: Nanos(0), issued: engine.last, generation, interruptions: 0 };
+    u64::from(engine.flights.put(flight).0)
+}
+
+#[test]
+fn what_the_kernel_gives_up_is_handed_over_again() {
+    trial::within(Duration::from_mins(1), || {
+        let (_directory, mut engine) = with_file();
+        let number = interrupted_read(&mut engine);
+        engine.repeat(number, Errno::EINTR);
+        assert!(engine.done.is_empty(), "it is in the queue");
+        let mut done = Vec::new();
+        engine.reap(Wait::ForOne, &mut done);
+        assert_eq!((done[0].result, &done[0].operation.buffer[..3]), (Ok(3), &b"abc"[..]));
+        assert_eq!(engine.flights.count(), 0);
+    });
+}
+
+#[test]
+fn what_the_kernel_gives_up_for_ever_becomes_a_system_call() {
+    let (_directory, mut engine) = with_file();
+    let number = interrupted_read(&mut engine);
+    engine.flights.get_mut(number).interruptions = INTERRUPTIONS_MAX;
+    engine.repeat(number, Errno::EINTR);
+    assert_eq!(engine.done[0].result, Ok(3), "without the ring");
+    assert_eq!(engine.flights.count(), 0);
+}
+
+#[test]
+fn an_interrupted_operation_never_reaches_another_file() {
+    let (_directory, mut engine) = with_file();
+    let number = interrupted_read(&mut engine);
+    let other = trial::named(OpKind::Open(Open::CREATE), FILE, b"other");
+    trial::once(&mut engine, other).result.expect("created");
+    engine.repeat(number, Errno::EINTR);
+    assert_eq!(engine.done[0].result, Err(Errno::EINTR));
 }

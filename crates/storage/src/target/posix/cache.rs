@@ -9,7 +9,10 @@ use std::{
     ptr,
 };
 
-use rustix::{fs, io::Errno};
+use rustix::{
+    fs,
+    io::{Errno, retry_on_intr},
+};
 
 const PAGE: usize = 4096;
 /// The file is mapped in windows of this size.
@@ -17,7 +20,7 @@ const WINDOW: u64 = 1 << 30;
 
 /// Writes the file's dirty pages out, drops the file from the page cache, and counts the pages that stayed.
 pub(super) fn drop_pages(file: &OwnedFd) -> Result<u64, Errno> {
-    fs::fdatasync(file)?;
+    retry_on_intr(|| fs::fdatasync(file))?;
     fs::fadvise(file, 0, None, fs::Advice::DontNeed)?;
     resident_pages(file).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }

@@ -10,7 +10,7 @@ use std::{
 use nilometer_model::{Coldness, DeviceTraffic, FileSystemSpace, TargetDescription};
 use rustix::{
     fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags},
-    io::Errno,
+    io::{Errno, retry_on_intr},
 };
 
 use super::{
@@ -37,12 +37,14 @@ impl Directory {
         let below = directory_of(&description)?;
         let path = below.join(name);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let parent = fs::open(below, flags, Mode::empty()).map_err(TargetError::io(below, "open"))?;
+        let open = || fs::open(below, flags, Mode::empty());
+        let parent = retry_on_intr(open).map_err(TargetError::io(below, "open"))?;
         fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))
             .map_err(TargetError::io(&path, "make the directory"))?;
         // Files that were reported as durable in it must still have a name after a loss of power.
-        fs::fsync(&parent).map_err(TargetError::io(below, "sync"))?;
-        let root = fs::openat(&parent, name, flags, Mode::empty()).map_err(TargetError::io(&path, "open"))?;
+        retry_on_intr(|| fs::fsync(&parent)).map_err(TargetError::io(below, "sync"))?;
+        let open = || fs::openat(&parent, name, flags, Mode::empty());
+        let root = retry_on_intr(open).map_err(TargetError::io(&path, "open"))?;
         // Held while something is recorded here, to show that to others. Without file locks they can't see
         // it.
         fs::flock(&root, FlockOperation::NonBlockingLockExclusive).ok();
@@ -53,11 +55,11 @@ impl Directory {
     /// has these mode bits, reduced by this process's umask, and survives a loss of power.
     pub fn move_up(&self, name: &str, to: &str, mode: impl FnOnce(&Metadata) -> u32) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file: File = fs::openat(&self.root, name, flags, Mode::empty())?.into();
+        let file: File = retry_on_intr(|| fs::openat(&self.root, name, flags, Mode::empty()))?.into();
         file.set_permissions(new_file::permissions(mode(&file.metadata()?)))?;
         file.sync_all()?;
         new_file::rename_new(self.root.as_fd(), name, self.parent.as_fd(), to)?;
-        Ok(fs::fsync(&self.parent)?)
+        Ok(retry_on_intr(|| fs::fsync(&self.parent))?)
     }
 
     /// Removes the directory if it is empty: for one that turned out not to be needed.
@@ -94,7 +96,7 @@ impl KeptDirectory for Directory {
         }
         self.put(&new, bytes)?;
         fs::renameat(&self.root, new.as_str(), &self.root, name)?;
-        Ok(fs::fsync(&self.root)?)
+        Ok(retry_on_intr(|| fs::fsync(&self.root))?)
     }
 
     /// Does not touch another entry that has the directory's path by now.

@@ -6,7 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use nilometer_model::{DirectIo, FeatureFinding, FileSystemKind, StorageFeature, published_features};
 use rustix::{
     fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, XattrFlags},
-    io::Errno,
+    io::{Errno, retry_on_intr},
 };
 
 use super::cache;
@@ -78,7 +78,7 @@ fn past_the_cache(direct: &DirectIo) -> FeatureFinding {
 
 fn made(root: BorrowedFd<'_>, name: &str, more: OFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW | more;
-    fs::openat(root, name, flags, Mode::RUSR | Mode::WUSR)
+    retry_on_intr(|| fs::openat(root, name, flags, Mode::RUSR | Mode::WUSR))
 }
 
 /// Succeeds if `is_so`; otherwise fails with a description of the finding.
@@ -89,7 +89,8 @@ fn expect(is_so: bool, found: impl FnOnce() -> String) -> Result<(), NotOffered>
 /// Renames a file onto another; the old name must be gone. The content identifies the file, because inodes
 /// may change.
 fn renames(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
-    rustix::io::pwrite(made(root, "n_from", OFlags::empty())?, b"5", 0)?;
+    let from = made(root, "n_from", OFlags::empty())?;
+    retry_on_intr(|| rustix::io::pwrite(&from, b"5", 0))?;
     made(root, "n_onto", OFlags::empty())?;
     fs::renameat(root, "n_from", root, "n_onto")?;
     let size = fs::statat(root, "n_onto", AtFlags::SYMLINK_NOFOLLOW)?.st_size;
@@ -119,12 +120,13 @@ fn locks(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
 }
 
 fn reserves(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
-    Ok(fs::fallocate(&made(root, "n_space", OFlags::empty())?, FallocateFlags::empty(), 0, 64 << 10)?)
+    let file = made(root, "n_space", OFlags::empty())?;
+    Ok(retry_on_intr(|| fs::fallocate(&file, FallocateFlags::empty(), 0, 64 << 10))?)
 }
 
 fn maps(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     let file = made(root, "n_map", OFlags::empty())?;
-    rustix::io::pwrite(&file, &[0x5a; 4096], 0)?;
+    retry_on_intr(|| rustix::io::pwrite(&file, &[0x5a; 4096], 0))?;
     cache::map_shared(&file).map_err(|error| NotOffered::Different(error.to_string()))
 }
 
@@ -141,10 +143,10 @@ fn appends(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     let first = made(root, "n_append", OFlags::APPEND)?;
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let second = fs::openat(root, "n_append", flags, Mode::empty())?;
-    rustix::io::write(&first, b"one")?;
-    rustix::io::write(&second, b"two")?;
+    retry_on_intr(|| rustix::io::write(&first, b"one"))?;
+    retry_on_intr(|| rustix::io::write(&second, b"two"))?;
     let mut read = [0; 8];
-    let length = rustix::io::pread(&first, &mut read, 0)?;
+    let length = retry_on_intr(|| rustix::io::pread(&first, &mut read, 0))?;
     expect(&read[..length] == b"onetwo", || "taken, but one of two writers is overwritten".into())
 }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{BlockLayer, BlockLayerKind, Bytes};
+use nilometer_model::{BlockLayer, BlockLayerKind, Bytes, PcieLink};
 
 /// Follows arrays of volumes of arrays down to this many levels.
 const LEVELS: u32 = 16;
@@ -47,9 +47,36 @@ fn walk(device: &Path, levels: u32) -> Option<BlockLayer> {
         kind: kind(device, &name),
         rotational: number(&disk.join("queue/rotational")).map(|rotational| rotational == 1),
         write_cache: text(&disk.join("queue/write_cache")).map(|cache| cache == "write back"),
+        pcie: if below.is_empty() { links(device) } else { Vec::new() },
         name,
         below,
     })
+}
+
+/// Returns the links of PCI Express above a device in `/sys/devices`, the nearest first. A device of another bus has
+/// the links of its controller. Parts of the chip set state no link: width 0 or 255, or an unknown speed
+/// (Documentation/ABI/testing/sysfs-bus-pci of Linux, `current_link_speed` and `current_link_width`).
+fn links(device: &Path) -> Vec<PcieLink> {
+    device.ancestors().filter_map(link).collect()
+}
+
+fn link(function: &Path) -> Option<PcieLink> {
+    let width = |file: &str| number(&function.join(file)).filter(|width| (1..=32).contains(width));
+    let speed = |file: &str| megatransfers(&text(&function.join(file))?);
+    Some(PcieLink {
+        address: name_of(function)?.to_owned(),
+        width: width("current_link_width")? as u32,
+        megatransfers: speed("current_link_speed")?,
+        width_max: width("max_link_width")? as u32,
+        megatransfers_max: speed("max_link_speed")?,
+    })
+}
+
+/// The megatransfers per second in a text like `8.0 GT/s PCIe`; kernels before 4.20 leave the last word out.
+fn megatransfers(text: &str) -> Option<u32> {
+    let giga: f64 = text.split_once(" GT/s")?.0.parse().ok()?;
+    #[expect(clippy::cast_sign_loss, reason = "it is above 0")]
+    (giga > 0.0 && giga < 1000.0).then(|| (giga * 1000.0).round() as u32)
 }
 
 /// Returns the disk of a partition; the members of any other device are listed in its `slaves`.
@@ -294,6 +321,38 @@ mod tests {
             BlockLayerKind::Nvme { transport }
         );
         assert_eq!(kind("virtual/block/zram0", &[]), BlockLayerKind::Memory);
+    }
+
+    /// As in `/sys` of a server: an NVMe disk behind a root port, and an HBA. AHCI of the chip set has no link.
+    #[test]
+    fn the_links_between_a_disk_and_the_processor_are_found() {
+        let sys = SysTree::new();
+        let links = |place: &str, current: [&str; 2], max: [&str; 2]| {
+            let function = sys.0.path().join("devices").join(place);
+            fs::create_dir_all(&function).expect("space");
+            let files = ["current_link_speed", "current_link_width", "max_link_speed", "max_link_width"];
+            for (file, text) in files.iter().zip(current.iter().chain(&max)) {
+                fs::write(function.join(file), format!("{text}\n")).expect("space");
+            }
+        };
+        links("pci0000:00/0000:00:01.1", ["8.0 GT/s PCIe", "4"], ["16.0 GT/s PCIe", "16"]);
+        links("pci0000:00/0000:00:01.1/0000:02:00.0", ["8.0 GT/s PCIe", "4"], ["16.0 GT/s PCIe", "4"]);
+        links("pci0000:00/0000:00:17.0", ["Unknown", "0"], ["Unknown", "255"]);
+        let found = |place: &str| {
+            let name = place.rsplit('/').next().unwrap_or_default();
+            sys.device(place, name, &[], &[]);
+            device_of_name(sys.0.path(), name).expect("it is there").pcie
+        };
+        let nvme = found("pci0000:00/0000:00:01.1/0000:02:00.0/nvme/nvme0/nvme0n1");
+        let texts: Vec<_> = nvme.iter().map(|link| format!("{} {link}", link.address)).collect();
+        let expected = [
+            "0000:02:00.0 PCIe 8.0 GT/s x4, of 16.0 GT/s x4 possible",
+            "0000:00:01.1 PCIe 8.0 GT/s x4, of 16.0 GT/s x16 possible",
+        ];
+        assert_eq!(texts, expected);
+        assert!(found("pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda").is_empty());
+        assert_eq!(megatransfers("2.5 GT/s"), Some(2500));
+        assert_eq!((megatransfers("Unknown"), megatransfers("-1 GT/s")), (None, None));
     }
 
     #[test]

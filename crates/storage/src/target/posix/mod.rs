@@ -3,6 +3,7 @@
 mod cache;
 mod clean;
 mod directory;
+mod engine_trial;
 mod features;
 mod joined;
 mod layers;
@@ -31,7 +32,10 @@ use nilometer_model::{
     BlockLayer, Bytes, Coldness, DeviceTraffic, FileSystemSpace, StripeControl, StripeLayout,
     TargetDescription,
 };
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::{
+    fs::{AtFlags, Mode, OFlags},
+    io::retry_on_intr,
+};
 
 use super::{Target, TargetError};
 use crate::engine::{self, Engine, EngineError, Options, Reach};
@@ -190,9 +194,10 @@ const LAYOUT_FILE: &str = "n_layout";
 fn layout_of_new_file(control: StripeControl, run: &RunDirectory) -> Result<StripeLayout, TargetError> {
     let path = run.path().join(LAYOUT_FILE);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(run.root(), LAYOUT_FILE, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(TargetError::io(&path, "make"))?;
-    let written = rustix::io::pwrite(&file, b"5", 0).and_then(|_| rustix::fs::fsync(&file));
+    let open = || rustix::fs::openat(run.root(), LAYOUT_FILE, flags, Mode::RUSR | Mode::WUSR);
+    let file = retry_on_intr(open).map_err(TargetError::io(&path, "make"))?;
+    let written = retry_on_intr(|| rustix::io::pwrite(&file, b"5", 0))
+        .and_then(|_| retry_on_intr(|| rustix::fs::fsync(&file)));
     let found = written.map_err(TargetError::io(&path, "write")).and_then(|()| layout(control, &path));
     rustix::fs::unlinkat(run.root(), LAYOUT_FILE, AtFlags::empty())
         .map_err(TargetError::io(&path, "remove"))?;
@@ -240,8 +245,8 @@ fn chilled(
 ) -> Result<Coldness, TargetError> {
     let path = path.join(name);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file =
-        rustix::fs::openat(directory, name, flags, Mode::empty()).map_err(TargetError::io(&path, "open"))?;
+    let open = || rustix::fs::openat(&directory, name, flags, Mode::empty());
+    let file = retry_on_intr(open).map_err(TargetError::io(&path, "open"))?;
     let resident = cache::drop_pages(&file).map_err(TargetError::io(&path, "drop the cache of"))?;
     Ok(match resident {
         _ if description.has_a_cache_of_its_own() => Coldness::NotProvable,

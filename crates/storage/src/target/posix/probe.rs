@@ -9,16 +9,18 @@ use std::{
 };
 
 use nilometer_model::{
-    Capabilities, DirectIo, FeatureFinding, Nanos, StripeControl, StripeLayout, TargetDescription,
+    Capabilities, DirectIo, EngineTrial, FeatureFinding, FileSystemKind, Nanos, StripeControl, StripeLayout,
+    TargetDescription,
 };
 use rustix::{
     fs::{self, AtFlags, Mode, OFlags, StatxFlags},
-    io::Errno,
+    io::{Errno, retry_on_intr},
 };
 
 use super::{
     super::TargetError,
     cache,
+    engine_trial::try_engines,
     features::{features, tried},
     layout_of_new_file,
     recognise::{Recognised, recognise},
@@ -39,7 +41,7 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     }
     let found = recognise(&real).map_err(io("find out where it is mounted"))?;
     let striping = stripe_control(found.profile.kind);
-    let tried = try_mount(&real, striping);
+    let tried = try_mount(&real, found.profile.kind, striping);
     // A full disk still counts as writable; resolving the plan reports the missing space.
     let writable = tried.as_ref().map_or_else(is_full, |_| true);
     let tried = tried.unwrap_or_default();
@@ -47,6 +49,7 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let Recognised { mount, profile, device } = found;
     let mut profile = with_findings(profile, &findings);
     profile.features = features(profile.kind, tried.features);
+    profile.engines = tried.engines;
     Ok(TargetDescription {
         space: space(&real)?,
         address: real.into(),
@@ -72,17 +75,22 @@ struct TriedMount {
     features: Vec<FeatureFinding>,
     /// The layout of a file that was made.
     layout: Option<StripeLayout>,
+    engines: Option<EngineTrial>,
 }
 
 impl Default for TriedMount {
     /// No results.
     fn default() -> Self {
-        TriedMount { direct: DirectIo::Unknown, features: Vec::new(), layout: None }
+        TriedMount { direct: DirectIo::Unknown, features: Vec::new(), layout: None, engines: None }
     }
 }
 
 /// Tries every feature in a run directory; an error if nothing can be written here at all.
-fn try_mount(path: &Path, control: Option<StripeControl>) -> Result<TriedMount, TargetError> {
+fn try_mount(
+    path: &Path,
+    kind: FileSystemKind,
+    control: Option<StripeControl>,
+) -> Result<TriedMount, TargetError> {
     let id = u64::from(std::process::id()) << 32
         | u64::from(rustix::thread::gettid().as_raw_pid().cast_unsigned());
     let run = RunDirectory::create(path, id)?;
@@ -94,6 +102,9 @@ fn try_mount(path: &Path, control: Option<StripeControl>) -> Result<TriedMount, 
         features: tried(run.root(), &direct),
         // The query for the directory's layout reports why it fails.
         layout: control.and_then(|control| layout_of_new_file(control, &run).ok()),
+        // Local file systems take operations of a ring as they take system calls.
+        engines: (!kind.is_certainly_local())
+            .then(|| try_engines(&run, matches!(direct, DirectIo::Real { .. }))),
         direct,
     });
     run.remove()?;
@@ -108,10 +119,10 @@ fn is_full(error: &TargetError) -> bool {
 fn direct_in(run: &RunDirectory) -> Result<DirectIo, Errno> {
     let flags =
         OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::DIRECT;
-    let file = fs::openat(run.root(), "n_direct", flags, Mode::RUSR | Mode::WUSR)?;
+    let file = retry_on_intr(|| fs::openat(run.root(), "n_direct", flags, Mode::RUSR | Mode::WUSR))?;
     let mut block = Buffer::alone(64 << 10);
     block.fill(0x5a);
-    rustix::io::pwrite(&file, &block, 0)?;
+    retry_on_intr(|| rustix::io::pwrite(&file, &block, 0))?;
     let cached =
         cache::resident_pages(&file).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     if cached > 0 {
@@ -132,7 +143,7 @@ fn stated_alignment(file: &OwnedFd) -> Option<u32> {
 /// Returns the smallest of the usual alignments that the file system accepts.
 fn tried_alignment(file: &OwnedFd, block: &Buffer) -> u32 {
     let taken = |&alignment: &u32| {
-        rustix::io::pwrite(file, &block[..alignment as usize], u64::from(alignment)).is_ok()
+        retry_on_intr(|| rustix::io::pwrite(file, &block[..alignment as usize], u64::from(alignment))).is_ok()
     };
     [512, 4096].into_iter().find(taken).unwrap_or(64 << 10)
 }

@@ -24,7 +24,7 @@ use std::{
 
 use rustix::{
     fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags},
-    io::Errno,
+    io::{Errno, retry_on_intr},
 };
 use serde::{Deserialize, Serialize};
 
@@ -75,8 +75,8 @@ impl RunDirectory {
     pub(super) fn create(parent: &Path, id: u64) -> Result<Self, TargetError> {
         let name = name(id);
         let path = parent.join(&name);
-        let parent_fd =
-            fs::open(parent, DIRECTORY, Mode::empty()).map_err(TargetError::io(parent, "open"))?;
+        let open = || fs::open(parent, DIRECTORY, Mode::empty());
+        let parent_fd = retry_on_intr(open).map_err(TargetError::io(parent, "open"))?;
         fs::mkdirat(&parent_fd, &name, Mode::RWXU).map_err(TargetError::io(&path, "make the directory"))?;
         match open_marked(&parent_fd, &name) {
             Ok((root, marker)) => Ok(RunDirectory::held(path, parent_fd, root, marker)),
@@ -92,8 +92,8 @@ impl RunDirectory {
     pub(super) fn adopt(parent: &Path, name: &str) -> Result<Self, TargetError> {
         let path = parent.join(name);
         let not_ours = |why: String| TargetError::NotOurs { path: path.clone(), why };
-        let parent_fd =
-            fs::open(parent, DIRECTORY, Mode::empty()).map_err(TargetError::io(parent, "open"))?;
+        let open = || fs::open(parent, DIRECTORY, Mode::empty());
+        let parent_fd = retry_on_intr(open).map_err(TargetError::io(parent, "open"))?;
         let root = fs::openat(&parent_fd, name, DIRECTORY, Mode::empty())
             .map_err(|errno| not_ours(format!("it can't be opened as a directory: {errno}")))?;
         let marker =
@@ -129,8 +129,8 @@ impl RunDirectory {
         if !well_named(name) {
             return Err(not_ours(NOT_WELL_NAMED.into()));
         }
-        let parent_fd =
-            fs::open(parent, DIRECTORY, Mode::empty()).map_err(TargetError::io(parent, "open"))?;
+        let open = || fs::open(parent, DIRECTORY, Mode::empty());
+        let parent_fd = retry_on_intr(open).map_err(TargetError::io(parent, "open"))?;
         let root = fs::openat(&parent_fd, name.as_str(), DIRECTORY, Mode::empty())
             .map_err(|errno| not_ours(format!("it can't be opened as a directory: {errno}")))?;
         let lock = joined::hold(&root).map_err(|errno| not_ours(format!("it can't be joined: {errno}")))?;
@@ -207,7 +207,7 @@ impl Drop for RunDirectory {
 
 /// Opens the new directory and marks it; on failure it removes a partial marker.
 fn open_marked(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, OwnedFd), Errno> {
-    let root = fs::openat(parent, name, DIRECTORY, Mode::empty())?;
+    let root = retry_on_intr(|| fs::openat(parent, name, DIRECTORY, Mode::empty()))?;
     let marker = write_marker(&root).inspect_err(|_| {
         for name in [NEW_MARKER, MARKER] {
             fs::unlinkat(&root, name, AtFlags::empty()).ok();
@@ -219,16 +219,16 @@ fn open_marked(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, OwnedFd), Errno
 /// Writes the marker under another name and then renames it: a marker is whole or absent.
 fn write_marker(root: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let marker = fs::openat(root, NEW_MARKER, flags, Mode::RUSR | Mode::WUSR)?;
+    let marker = retry_on_intr(|| fs::openat(root, NEW_MARKER, flags, Mode::RUSR | Mode::WUSR))?;
     fs::flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
     let [identity, _] = marker_texts(root)?;
     let text = format!("{identity}{PROCESS}{}\n", std::process::id());
-    if rustix::io::write(&marker, text.as_bytes())? != text.len() {
+    if retry_on_intr(|| rustix::io::write(&marker, text.as_bytes()))? != text.len() {
         return Err(Errno::NOSPC);
     }
     // Without this, a directory that survives a crash of the machine may hold an empty marker, which proves
     // nothing.
-    fs::fsync(&marker)?;
+    retry_on_intr(|| fs::fsync(&marker))?;
     fs::renameat(root, NEW_MARKER, root, MARKER)?;
     Ok(marker)
 }

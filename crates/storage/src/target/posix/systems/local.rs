@@ -63,6 +63,7 @@ mod tests {
             kind: BlockLayerKind::Md { level: level.into(), members: 3, chunk: None, degraded },
             rotational: None,
             write_cache: None,
+            pcie: Vec::new(),
             below,
         };
         let md = |level: &str, degraded| over(level, degraded, Vec::new());

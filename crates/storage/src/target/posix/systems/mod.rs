@@ -5,6 +5,7 @@ mod beegfs;
 mod gluster;
 mod local;
 mod nfs;
+mod paths;
 
 use std::path::Path;
 
@@ -56,6 +57,7 @@ pub(super) fn findings(
         FileSystemKind::Gpfs => ask_gpfs(&mut findings, directory),
         _ => local::ask(&mut findings, &found.mount, &found.profile),
     }
+    paths::ask(&mut findings, &found.profile.layers);
     if let Some(control) = control {
         ask_layout(&mut findings, control, directory, given);
     }
