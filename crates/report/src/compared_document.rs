@@ -18,7 +18,7 @@ use crate::{
         Table, TargetLine, Tone,
     },
     order::Answers,
-    sections::{answer_row, answer_table, effect_tone, tone},
+    sections::{answer_row, answer_table, effect_tone, papers, tone},
     words,
 };
 
@@ -49,6 +49,7 @@ pub(crate) fn compared_document(
         differing(compared),
         compared.stages.iter().map(|stage| of_stage(compared, stage, detail)).collect(),
         compared.networks.iter().map(|network| of_network(compared, network)).collect(),
+        papers(&compared.papers),
     ];
     let histories = compared.histories.iter().map(|history| of_history(compared, history, detail)).collect();
     let said =

@@ -29,13 +29,19 @@ pub(super) fn differing(records: &[NamedRecord<'_>], subjects: &[Subject]) -> Ve
             names.push(name);
         }
     }
-    names.into_iter().filter_map(|name| differing_in(&facts, name)).collect()
+    let is_imported: Vec<bool> =
+        subjects.iter().map(|subject| records[subject.record].results.is_imported()).collect();
+    names.into_iter().filter_map(|name| differing_in(&facts, &is_imported, name)).collect()
 }
 
-fn differing_in(facts: &[Vec<(String, String)>], what: &str) -> Option<DifferingFact> {
+/// Compares a fact of all subjects. Imported results state few facts: those that they lack differ from nothing.
+fn differing_in(facts: &[Vec<(String, String)>], is_imported: &[bool], what: &str) -> Option<DifferingFact> {
     let mut values: Vec<(String, Vec<usize>)> = Vec::new();
     for (subject, facts) in facts.iter().enumerate() {
         let value = facts.iter().find(|(name, _)| name == what).map_or("", |(_, value)| value);
+        if value.is_empty() && is_imported[subject] {
+            continue;
+        }
         match values.iter_mut().find(|(known, _)| known == value) {
             Some((_, subjects)) => subjects.push(subject),
             None => values.push((value.to_owned(), vec![subject])),

@@ -1,0 +1,257 @@
+//! One's own figure in a table of a study, from the repeats of a cell or from a single run.
+
+use std::{collections::BTreeMap, fmt};
+
+use nilometer_model::{Activity, Invalid, Sample, statistics::Summary};
+use nilometer_plan::FigureKind;
+
+use crate::CellOutcome;
+
+/// One's own figure in a table of a study. A bound stands for a figure that this machine spoilt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OwnFigure {
+    /// The figure, with the numbers of valid repeats and of all repeats.
+    Known {
+        /// In the unit of its column.
+        value: f64,
+        /// Repeats that it rests on.
+        valid: usize,
+        /// All repeats.
+        all: usize,
+    },
+    /// A lower bound.
+    AtLeast(f64),
+    /// An upper bound.
+    AtMost(f64),
+    /// The reason why there is none, in a word or two.
+    Missing(&'static str),
+}
+
+/// The word for a figure whose repeats are all INVALID, and bound nothing.
+const INVALID: &str = "INVALID";
+
+impl fmt::Display for OwnFigure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            OwnFigure::Known { value, valid, all } if valid < all => {
+                write!(f, "{} ({valid}/{all})", significant(value))
+            }
+            OwnFigure::Known { value, .. } => f.write_str(&significant(value)),
+            OwnFigure::AtLeast(value) => write!(f, "at least {}", significant(value)),
+            OwnFigure::AtMost(value) => write!(f, "at most {}", significant(value)),
+            OwnFigure::Missing(why) => f.write_str(why),
+        }
+    }
+}
+
+/// A number with four significant digits, or all digits before the point.
+fn significant(value: f64) -> String {
+    let magnitude = if value > 0.0 { value.log10().floor() } else { 0.0 };
+    #[expect(clippy::cast_sign_loss, reason = "it is clamped to 0 and more")]
+    let decimals = (3.0 - magnitude).clamp(0.0, 6.0) as usize;
+    format!("{value:.decimals$}")
+}
+
+/// Bytes a second of a unit of rates; `None` for operations, and for units of other quantities.
+pub(super) fn bytes_of(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "KB/s" => 1e3,
+        "MB/s" => 1e6,
+        "GB/s" => 1e9,
+        "Mbit/s" => 1e6 / 8.0,
+        "Gbit/s" => 1e9 / 8.0,
+        _ => return None,
+    })
+}
+
+/// The unit of an own figure whose column has none.
+pub(super) const fn own_unit(kind: FigureKind) -> &'static str {
+    match kind {
+        FigureKind::BackgroundIo | FigureKind::BackgroundIoError => "MB/s",
+        _ => "",
+    }
+}
+
+/// The figure over the repeats of a cell.
+pub(super) fn over_repeats(kind: FigureKind, unit: &str, outcome: &CellOutcome<'_>) -> OwnFigure {
+    let all = outcome.samples.len();
+    let valid: Vec<f64> =
+        outcome.usable().filter_map(|measured| value(kind, unit, &measured.sample)).collect();
+    if kind == FigureKind::Processor || kind == FigureKind::MachineProcessor {
+        return processor(kind, outcome);
+    }
+    if let Some(summary) = Summary::of(&valid) {
+        return OwnFigure::Known { value: chosen(kind, &summary), valid: summary.count, all };
+    }
+    let samples = outcome.samples.iter().map(|measured| &measured.sample);
+    let starved: Vec<f64> =
+        samples.filter(|sample| is_bound(sample)).filter_map(|sample| value(kind, unit, sample)).collect();
+    let bound = Summary::of(&starved).map(|summary| chosen(kind, &summary));
+    match (kind, bound) {
+        (FigureKind::Rate | FigureKind::Max | FigureKind::Min | FigureKind::Mean, Some(bound)) => {
+            OwnFigure::AtLeast(bound)
+        }
+        (FigureKind::Real, Some(bound)) => OwnFigure::AtMost(bound),
+        _ => OwnFigure::Missing(INVALID),
+    }
+}
+
+/// The statistic of a kind of figure. Of lower bounds it is a lower bound as well.
+fn chosen(kind: FigureKind, summary: &Summary) -> f64 {
+    match kind {
+        FigureKind::Max => summary.range.1,
+        FigureKind::Min => summary.range.0,
+        _ => summary.mean,
+    }
+}
+
+/// Returns true if the tool waited for a processor in a repeat: the storage would have been faster.
+fn is_bound(sample: &Sample) -> bool {
+    sample.wall.0 > 0 && matches!(sample.invalid, Some(Invalid::Starved(_)))
+}
+
+/// The figure of one repeat, if each repeat has one.
+fn value(kind: FigureKind, unit: &str, sample: &Sample) -> Option<f64> {
+    Some(match kind {
+        FigureKind::Rate => match bytes_of(unit) {
+            Some(bytes) => sample.sustained_rate().0 / bytes,
+            None => sample.operation_rate(),
+        },
+        FigureKind::Max | FigureKind::Min | FigureKind::Mean => sample.operation_rate(),
+        FigureKind::Real => sample.wall.seconds(),
+        FigureKind::User => sample.user.seconds(),
+        FigureKind::Sys => sample.system.seconds(),
+        FigureKind::Wait => sample.wait().seconds(),
+        _ => return None,
+    })
+}
+
+/// Processor time in percent of the wall time. The kernel's steps are too coarse for short repeats.
+fn processor(kind: FigureKind, outcome: &CellOutcome<'_>) -> OwnFigure {
+    let Some(cores) = outcome.cores else {
+        return OwnFigure::Missing(if outcome.valid == 0 { INVALID } else { "too short" });
+    };
+    let busy = if kind == FigureKind::Processor { cores.own } else { cores.machine };
+    OwnFigure::Known { value: 100.0 * busy, valid: outcome.valid, all: outcome.samples.len() }
+}
+
+/// The figure of a single run on one machine or several. The state before the run is known even if the run is INVALID.
+pub(super) fn of_run(kind: FigureKind, sample: &Sample) -> OwnFigure {
+    let known = |value: f64| OwnFigure::Known { value, valid: 1, all: 1 };
+    let times = node_times(sample);
+    let is_one = times.len() == 1;
+    match kind {
+        FigureKind::Time | FigureKind::TimeError if sample.invalid.is_some() => match Summary::of(&times) {
+            Some(summary) if kind == FigureKind::Time && is_bound(sample) => OwnFigure::AtMost(summary.mean),
+            _ => OwnFigure::Missing(INVALID),
+        },
+        FigureKind::Time => {
+            Summary::of(&times).map_or(OwnFigure::Missing(INVALID), |summary| known(summary.mean))
+        }
+        FigureKind::TimeError | FigureKind::LoadError | FigureKind::BackgroundIoError if is_one => {
+            OwnFigure::Missing("one node")
+        }
+        FigureKind::TimeError => {
+            Summary::of(&times).and_then(|summary| summary.sem).map_or(OwnFigure::Missing(INVALID), known)
+        }
+        FigureKind::Load if is_one => known(sample.load),
+        // The record has the greatest load of all nodes, and the I/O of all nodes together.
+        FigureKind::Load => OwnFigure::AtMost(sample.load),
+        FigureKind::BackgroundIo => match before(&sample.before) {
+            Some(all) => known(all / times.len() as f64),
+            None => OwnFigure::Missing("not observed"),
+        },
+        _ => OwnFigure::Missing("not recorded"),
+    }
+}
+
+/// Megabytes a second that all disks moved before a run; `None` if nothing was observed.
+fn before(activity: &Activity) -> Option<f64> {
+    let moved = activity.disk_read as f64 + activity.disk_written as f64;
+    (activity.over.0 > 0).then(|| moved / activity.over.seconds() / 1e6)
+}
+
+/// Seconds until each node was done.
+fn node_times(sample: &Sample) -> Vec<f64> {
+    let mut nodes: BTreeMap<&str, f64> = BTreeMap::new();
+    for part in &sample.parts {
+        let done = nodes.entry(&part.node).or_default();
+        *done = done.max(part.last_done.seconds());
+    }
+    if nodes.is_empty() { vec![sample.wall.seconds()] } else { nodes.into_values().collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Nanos, Phase, RankPart, Waited};
+    use nilometer_plan::{Key, Measured, Results};
+
+    use super::*;
+    use crate::outcomes;
+
+    /// A repeat of `operations` in a second.
+    fn repeat(number: u32, operations: u64, invalid: Option<Invalid>) -> Measured {
+        let key = Key { target: 0, cell: 0, repeat: number, phase: Phase::CreateFiles };
+        let wall = Nanos(1_000_000_000);
+        Measured { key, sample: Sample { operations, wall, invalid, ..Sample::new(Nanos(0)) } }
+    }
+
+    fn shown(kinds: &[FigureKind], samples: Vec<Measured>) -> Vec<String> {
+        let results = Results { samples, ..Results::default() };
+        let outcomes = outcomes(&results);
+        kinds.iter().map(|kind| over_repeats(*kind, "op/s", &outcomes[0]).to_string()).collect()
+    }
+
+    fn starved() -> Option<Invalid> {
+        Some(Invalid::Starved(Waited { share: 0.5, most: 0.1 }))
+    }
+
+    #[test]
+    fn the_greatest_the_least_and_the_mean_are_those_of_valid_repeats() {
+        let kinds = [FigureKind::Max, FigureKind::Min, FigureKind::Mean, FigureKind::Real];
+        let all = [100, 300, 200].into_iter().zip(0..).map(|(count, number)| repeat(number, count, None));
+        assert_eq!(shown(&kinds, all.clone().collect()), ["300.0", "100.0", "200.0", "1.000"]);
+        let with_one = all.chain([repeat(3, 9000, Some(Invalid::WarmRead))]).collect();
+        assert_eq!(shown(&kinds, with_one), ["300.0 (3/4)", "100.0 (3/4)", "200.0 (3/4)", "1.000 (3/4)"]);
+    }
+
+    #[test]
+    fn repeats_that_waited_for_a_processor_bound_a_figure_and_others_say_that_they_are_invalid() {
+        let kinds = [FigureKind::Max, FigureKind::Mean, FigureKind::Real, FigureKind::User];
+        let spoilt = vec![repeat(0, 100, starved()), repeat(1, 300, starved())];
+        assert_eq!(shown(&kinds, spoilt), ["at least 300.0", "at least 200.0", "at most 1.000", "INVALID"]);
+        let warm = vec![repeat(0, 100, Some(Invalid::WarmRead))];
+        assert_eq!(shown(&kinds, warm), ["INVALID"; 4]);
+    }
+
+    #[test]
+    fn a_run_on_several_nodes_has_the_mean_of_their_times_and_its_error() {
+        let part = |rank: u32, node: &str, seconds: u64| RankPart {
+            rank,
+            node: node.into(),
+            last_done: Nanos(seconds * 1_000_000_000),
+            ..RankPart::default()
+        };
+        let before = Activity {
+            over: Nanos(1_000_000_000),
+            disk_read: 4_000_000,
+            disk_written: 2_000_000,
+            ..Activity::default()
+        };
+        let parts = vec![part(0, "a", 3), part(1, "a", 4), part(2, "b", 8)];
+        let sample = Sample { parts, before, load: 2.5, ..Sample::new(Nanos(0)) };
+        let kinds = [
+            FigureKind::Time,
+            FigureKind::TimeError,
+            FigureKind::Load,
+            FigureKind::LoadError,
+            FigureKind::BackgroundIo,
+        ];
+        let of = |sample: &Sample| kinds.map(|kind| of_run(kind, sample).to_string());
+        assert_eq!(of(&sample), ["6.000", "2.000", "at most 2.500", "not recorded", "3.000"]);
+        let spoilt = Sample { invalid: starved(), ..sample.clone() };
+        assert_eq!(of(&spoilt)[..2], ["at most 6.000", "INVALID"]);
+        let alone = Sample { parts: Vec::new(), wall: Nanos(500_000_000), ..sample };
+        assert_eq!(of(&alone), ["0.5000", "one node", "2.500", "one node", "6.000"]);
+    }
+}
