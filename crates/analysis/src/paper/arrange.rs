@@ -55,7 +55,9 @@ pub(super) fn arranged(
     }
     let mut notes = table.notes.clone();
     notes.extend(works(&asked));
-    notes.extend(merged(&asked));
+    if table.lines == TableLines::Runs {
+        notes.extend(own.iter().map(|own| nodes_of(own.target)));
+    }
     PaperTable {
         name: table.name.clone(),
         row: table.row.clone(),
@@ -217,14 +219,16 @@ fn outcome_of<'a>(asked: &AskedCell<'_>, own: &'a [OwnOutcomes<'a>]) -> Option<&
 /// A published figure in a table's unit.
 fn published(kind: FigureKind, figure: &PublishedFigure, unit: &str) -> PaperCell {
     let text = match kind {
-        FigureKind::TimeError => figure.sem.clone(),
-        FigureKind::Load => figure.load_avg.clone(),
-        FigureKind::LoadError => figure.load_sem.clone(),
-        FigureKind::BackgroundIo => figure.background_io.clone(),
-        FigureKind::BackgroundIoError => figure.background_sem.clone(),
+        FigureKind::Time => with_error(&figure.value, &figure.sem),
+        FigureKind::Load => with_error(&figure.load_avg, &figure.load_sem),
+        FigureKind::BackgroundIo => with_error(&figure.background_io, &figure.background_sem),
         _ => value_of(figure, unit),
     };
     if text.is_empty() { PaperCell::Unpublished } else { PaperCell::Published(text) }
+}
+
+fn with_error(value: &str, error: &str) -> String {
+    if error.is_empty() { value.to_owned() } else { format!("{value} ± {error}") }
 }
 
 /// A value or a range. It keeps the publication's digits if the units are the same.
@@ -243,84 +247,99 @@ fn value_of(figure: &PublishedFigure, unit: &str) -> String {
     }
 }
 
-/// More works than these are not listed: their lines have the names of their parameters.
-const WORKS_MOST: usize = 12;
-
-/// The work behind own figures, if it is not the plan's full size.
+/// The work of own figures that is not of the plan's full size, with the lines that it stands in.
 fn works(asked: &[AskedCell<'_>]) -> Vec<String> {
-    let mut works: Vec<String> = Vec::new();
+    let mut works: Vec<(String, Vec<&AskedCell<'_>>)> = Vec::new();
     for asked in asked.iter().filter(|asked| (asked.target.scale() - 1.0).abs() > f64::EPSILON) {
         let Ok(found) = &asked.found else { continue };
-        let work = format!("own `{}`: {}", asked.line.name, asked.target.results.cells[found.cell]);
-        if !works.contains(&work) {
-            works.push(work);
+        let phrases = asked.target.results.cells[found.cell].phrases();
+        let work = phrases.into_iter().next().unwrap_or_default();
+        match works.iter_mut().find(|(known, _)| *known == work) {
+            Some((_, of)) => of.push(asked),
+            None => works.push((work, vec![asked])),
         }
     }
-    if works.len() > WORKS_MOST { Vec::new() } else { works }
+    works.into_iter().map(|(work, of)| work_words(&work, &of)).collect()
 }
 
-/// Lines that are one measurement at a small scale, since their sizes became the same.
-fn merged(asked: &[AskedCell<'_>]) -> Vec<String> {
-    let mut sentences: Vec<String> = Vec::new();
-    for (at, one) in asked.iter().enumerate() {
-        let Ok(found) = &one.found else { continue };
-        let is_same = |other: &&AskedCell<'_>| {
-            other.target.letter == one.target.letter
-                && other
-                    .found
-                    .as_ref()
-                    .is_ok_and(|of| (of.cell, of.phase) == (found.cell, found.phase) && of.full != found.full)
-        };
-        let sentence = asked[..at].iter().find(is_same).map(|other| {
-            format!("`{}` and `{}` are one measurement at this scale", other.line.name, one.line.name)
-        });
-        sentences.extend(sentence.filter(|sentence| !sentences.contains(sentence)));
+/// The origin of the figures of runs.
+fn nodes_of(target: &OwnTarget<'_>) -> String {
+    let letter = &target.letter;
+    match target.nodes() {
+        1 => format!("{letter}: a single machine has no SEM over nodes"),
+        count => format!(
+            "{letter}: SEM over {count} nodes. The record has the greatest load of the nodes and the I/O of all of them, \
+             so the SEM of these is unknown"
+        ),
     }
-    sentences
 }
 
-/// The reasons for cells without a figure, each once for a target.
-fn gaps(asked: &[AskedCell<'_>]) -> Vec<String> {
-    let mut counted: Vec<(String, String, usize)> = Vec::new();
-    for asked in asked {
-        let Err(gap) = &asked.found else { continue };
-        let why = match gap {
-            LineGap::Layout => {
-                "left out, since files there have no choice of stripes: the line with the fewest stands for all".into()
-            }
-            LineGap::Because(why) => format!("not measured: {why}"),
-        };
-        let letter = &asked.target.letter;
-        match counted.iter_mut().find(|known| (&known.0, &known.1) == (letter, &why)) {
+fn work_words(work: &str, of: &[&AskedCell<'_>]) -> String {
+    let mut names: Vec<String> = of.iter().map(|asked| format!("`{}`", asked.line.name)).collect();
+    names.dedup();
+    let once = if is_merged(of) { ", and one measurement at this scale" } else { "" };
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    format!("own {} {verb} {work}{once}", names.join(", "))
+}
+
+/// Returns true if a small scale made one cell of several of the plan's.
+fn is_merged(of: &[&AskedCell<'_>]) -> bool {
+    let found = || of.iter().filter_map(|asked| Some((&asked.target.letter, asked.found.as_ref().ok()?)));
+    found().any(|(letter, one)| {
+        found().any(|(of, other)| {
+            of == letter && (other.cell, other.phase) == (one.cell, one.phase) && other.full != one.full
+        })
+    })
+}
+
+/// Sentences about cells, each with the number of cells that it is about, in the order of the first of them.
+#[derive(Default)]
+struct CountedSentences(Vec<(String, String, usize)>);
+
+impl CountedSentences {
+    fn add(&mut self, letter: &str, sentence: String) {
+        match self.0.iter_mut().find(|known| known.0 == letter && known.1 == sentence) {
             Some(known) => known.2 += 1,
-            None => counted.push((letter.clone(), why, 1)),
+            None => self.0.push((letter.to_owned(), sentence, 1)),
         }
     }
-    let words = |(letter, why, count): (String, String, usize)| match count {
-        1 => format!("{letter}: 1 cell {why}"),
-        count => format!("{letter}: {count} cells {why}"),
-    };
-    counted.into_iter().map(words).collect()
+
+    fn words(self) -> Vec<String> {
+        let words = |(letter, sentence, count): (String, String, usize)| {
+            let cells = if count == 1 { "cell" } else { "cells" };
+            format!("{letter}: {count} {cells} {sentence}")
+        };
+        self.0.into_iter().map(words).collect()
+    }
 }
 
-/// The reasons why repeats are INVALID.
+/// The reasons for cells without a figure.
+fn gaps(asked: &[AskedCell<'_>]) -> Vec<String> {
+    let mut sentences = CountedSentences::default();
+    for asked in asked {
+        let why = match &asked.found {
+            Ok(_) => continue,
+            Err(LineGap::Layout) => "left out: files there have no choice of stripes, and the line with the \
+                                     fewest stands for all"
+                .to_owned(),
+            Err(LineGap::Because(why)) => format!("not measured: {why}"),
+        };
+        sentences.add(&asked.target.letter, why);
+    }
+    sentences.words()
+}
+
+/// The reasons for INVALID repeats.
 fn invalid(asked: &[AskedCell<'_>], own: &[OwnOutcomes<'_>]) -> Vec<String> {
-    let mut sentences: Vec<String> = Vec::new();
+    let mut sentences = CountedSentences::default();
     for asked in asked {
         let Some(outcome) = outcome_of(asked, own) else { continue };
         let all = outcome.samples.len();
-        let words = if asked.parameters.words.is_empty() {
-            String::new()
-        } else {
-            format!(", {}", asked.parameters.words)
-        };
-        let of = |reason: &crate::Reason| {
-            format!(
-                "{}, {}{words}: INVALID in {} of {all} repeats: {reason}",
-                asked.target.letter, asked.line.name, reason.count
-            )
-        };
-        sentences.extend(outcome.invalid.iter().map(of));
+        for reason in &outcome.invalid {
+            let why = reason.worst.what();
+            sentences
+                .add(&asked.target.letter, format!("INVALID in {} of {all} repeats: {why}", reason.count));
+        }
     }
-    sentences
+    sentences.words()
 }

@@ -19,6 +19,13 @@ pub enum OwnFigure {
         /// All repeats.
         all: usize,
     },
+    /// A mean over the nodes of a run, with its standard error.
+    OverNodes {
+        /// In the unit of its column.
+        mean: f64,
+        /// The standard error; `None` if the record does not have the figure of each node.
+        error: Option<f64>,
+    },
     /// A lower bound.
     AtLeast(f64),
     /// An upper bound.
@@ -37,6 +44,10 @@ impl fmt::Display for OwnFigure {
                 write!(f, "{} ({valid}/{all})", significant(value))
             }
             OwnFigure::Known { value, .. } => f.write_str(&significant(value)),
+            OwnFigure::OverNodes { mean, error: Some(error) } => {
+                write!(f, "{} ± {}", significant(mean), significant(error))
+            }
+            OwnFigure::OverNodes { mean, error: None } => write!(f, "{} ± unknown", significant(mean)),
             OwnFigure::AtLeast(value) => write!(f, "at least {}", significant(value)),
             OwnFigure::AtMost(value) => write!(f, "at most {}", significant(value)),
             OwnFigure::Missing(why) => f.write_str(why),
@@ -67,7 +78,7 @@ pub(super) fn bytes_of(unit: &str) -> Option<f64> {
 /// The unit of an own figure whose column has none.
 pub(super) const fn own_unit(kind: FigureKind) -> &'static str {
     match kind {
-        FigureKind::BackgroundIo | FigureKind::BackgroundIoError => "MB/s",
+        FigureKind::BackgroundIo => "MB/s",
         _ => "",
     }
 }
@@ -137,32 +148,36 @@ fn processor(kind: FigureKind, outcome: &CellOutcome<'_>) -> OwnFigure {
 
 /// The figure of a single run on one machine or several. The state before the run is known even if the run is INVALID.
 pub(super) fn of_run(kind: FigureKind, sample: &Sample) -> OwnFigure {
-    let known = |value: f64| OwnFigure::Known { value, valid: 1, all: 1 };
     let times = node_times(sample);
     let is_one = times.len() == 1;
     match kind {
-        FigureKind::Time | FigureKind::TimeError if sample.invalid.is_some() => match Summary::of(&times) {
-            Some(summary) if kind == FigureKind::Time && is_bound(sample) => OwnFigure::AtMost(summary.mean),
-            _ => OwnFigure::Missing(INVALID),
-        },
-        FigureKind::Time => {
-            Summary::of(&times).map_or(OwnFigure::Missing(INVALID), |summary| known(summary.mean))
-        }
-        FigureKind::TimeError | FigureKind::LoadError | FigureKind::BackgroundIoError if is_one => {
-            OwnFigure::Missing("one node")
-        }
-        FigureKind::TimeError => {
-            Summary::of(&times).and_then(|summary| summary.sem).map_or(OwnFigure::Missing(INVALID), known)
-        }
-        FigureKind::Load if is_one => known(sample.load),
-        // The record has the greatest load of all nodes, and the I/O of all nodes together.
+        FigureKind::Time => time_of_run(sample, &times),
+        FigureKind::Load if is_one => of_one_node(sample.load),
+        // The record has the greatest load of all nodes.
         FigureKind::Load => OwnFigure::AtMost(sample.load),
         FigureKind::BackgroundIo => match before(&sample.before) {
-            Some(all) => known(all / times.len() as f64),
+            Some(all) if is_one => of_one_node(all),
+            // The record has the sum over all nodes.
+            Some(all) => OwnFigure::OverNodes { mean: all / times.len() as f64, error: None },
             None => OwnFigure::Missing("not observed"),
         },
-        _ => OwnFigure::Missing("not recorded"),
+        _ => OwnFigure::Missing("not a run's"),
     }
+}
+
+fn time_of_run(sample: &Sample, times: &[f64]) -> OwnFigure {
+    let Some(summary) = Summary::of(times) else { return OwnFigure::Missing(INVALID) };
+    match (&sample.invalid, summary.sem) {
+        (Some(_), _) if is_bound(sample) => OwnFigure::AtMost(summary.mean),
+        (Some(_), _) => OwnFigure::Missing(INVALID),
+        (None, None) => of_one_node(summary.mean),
+        (None, error) => OwnFigure::OverNodes { mean: summary.mean, error },
+    }
+}
+
+/// A figure without an error over nodes.
+const fn of_one_node(value: f64) -> OwnFigure {
+    OwnFigure::Known { value, valid: 1, all: 1 }
 }
 
 /// Megabytes a second that all disks moved before a run; `None` if nothing was observed.
@@ -183,7 +198,7 @@ fn node_times(sample: &Sample) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Nanos, Phase, RankPart, Waited};
+    use nilometer_model::{Nanos, Phase, RankPart};
     use nilometer_plan::{Key, Measured, Results};
 
     use super::*;
@@ -203,7 +218,7 @@ mod tests {
     }
 
     fn starved() -> Option<Invalid> {
-        Some(Invalid::Starved(Waited { share: 0.5, most: 0.1 }))
+        Some(Invalid::Starved(None))
     }
 
     #[test]
@@ -240,18 +255,12 @@ mod tests {
         };
         let parts = vec![part(0, "a", 3), part(1, "a", 4), part(2, "b", 8)];
         let sample = Sample { parts, before, load: 2.5, ..Sample::new(Nanos(0)) };
-        let kinds = [
-            FigureKind::Time,
-            FigureKind::TimeError,
-            FigureKind::Load,
-            FigureKind::LoadError,
-            FigureKind::BackgroundIo,
-        ];
+        let kinds = [FigureKind::Time, FigureKind::Load, FigureKind::BackgroundIo];
         let of = |sample: &Sample| kinds.map(|kind| of_run(kind, sample).to_string());
-        assert_eq!(of(&sample), ["6.000", "2.000", "at most 2.500", "not recorded", "3.000"]);
+        assert_eq!(of(&sample), ["6.000 ± 2.000", "at most 2.500", "3.000 ± unknown"]);
         let spoilt = Sample { invalid: starved(), ..sample.clone() };
-        assert_eq!(of(&spoilt)[..2], ["at most 6.000", "INVALID"]);
+        assert_eq!(of(&spoilt), ["at most 6.000", "at most 2.500", "3.000 ± unknown"]);
         let alone = Sample { parts: Vec::new(), wall: Nanos(500_000_000), ..sample };
-        assert_eq!(of(&alone), ["0.5000", "one node", "2.500", "one node", "6.000"]);
+        assert_eq!(of(&alone), ["0.5000", "2.500", "6.000"]);
     }
 }

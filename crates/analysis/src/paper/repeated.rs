@@ -6,7 +6,7 @@ use nilometer_model::{Instrument, Phase, catalogue::INSTRUMENTS};
 use nilometer_plan::{Cell, MappedLine, PLANS, PublishedStudy, ResolvedPlan, Results, parse_with};
 
 use super::table::OwnTarget;
-use crate::parameters::{CommonParameters, Value, of_words, parameters};
+use crate::parameters::{CommonParameters, of_words, parameters};
 
 /// The built-in plans that measure studies again, at full size.
 pub(super) struct RepeatedPlans(BTreeMap<String, ResolvedPlan>);
@@ -63,7 +63,7 @@ impl RepeatedPlans {
     fn stage_of<'a>(&self, plan: &str, results: &Results, cell: &'a Cell) -> Option<&'a str> {
         let built_in = self.0.get(plan)?;
         let with_plan = cell.stage.strip_prefix(plan).and_then(|rest| rest.strip_prefix(": "));
-        let stage = with_plan.or((results.title == built_in.title).then_some(cell.stage.as_str()))?;
+        let stage = with_plan.or(is_titled(results, &built_in.title).then_some(cell.stage.as_str()))?;
         built_in.cells.iter().any(|known| known.stage == stage).then_some(stage)
     }
 
@@ -75,26 +75,20 @@ impl RepeatedPlans {
         target: &OwnTarget<'_>,
     ) -> Result<RepeatedCell, LineGap> {
         let results = target.results;
-        let because = |why: String| LineGap::Because(why);
-        let phase =
-            Phase::from_name(&line.phase).ok_or_else(|| because(format!("no phase {}", line.phase)))?;
+        let phase = Phase::from_name(&line.phase).expect("a test reads each line");
         let of_stage = |cell: &Cell| self.stage_of(&line.plan, results, cell) == Some(&line.stage);
         if !results.cells.iter().any(of_stage) {
-            return Err(because(format!(
-                "the record has no stage `{}` of the plan {}",
-                line.stage, line.plan
-            )));
+            let MappedLine { stage, plan, .. } = line;
+            return Err(LineGap::Because(format!("the record has no stage `{stage}` of the plan {plan}")));
         }
-        let (full, wanted) = self
-            .wanted(line, parameters, target)
-            .ok_or_else(|| because(format!("the plan {} has no such cell at this scale", line.plan)))?;
-        let cells = results.cells.iter().enumerate();
-        let found = cells.filter(|(_, cell)| of_stage(cell)).find(|(_, cell)| has(cell, &wanted));
-        let (cell, _) =
-            found.ok_or_else(|| because(format!("the record has no cell with {}", words(&wanted))))?;
-        let is_measured = results.samples.iter().any(|measured| {
-            (measured.key.cell, measured.key.phase, measured.key.target) == (cell, phase, target.target)
-        });
+        let no_such = || LineGap::Because(format!("the plan {} has no such cell at this scale", line.plan));
+        let (full, wanted) = self.wanted(line, parameters, target).ok_or_else(no_such)?;
+        let is_it = |cell: &Cell| of_stage(cell) && has(cell, &wanted) && parameters.has_nodes(cell, target);
+        let none = || LineGap::Because(format!("the record has no cell with {}", words(&wanted)));
+        let cell = results.cells.iter().position(is_it).ok_or_else(none)?;
+        let key = (cell, phase, target.target);
+        let mut keys = results.samples.iter().map(|measured| measured.key);
+        let is_measured = keys.any(|of| (of.cell, of.phase, of.target) == key);
         if is_measured { Ok(RepeatedCell { cell, phase, full }) } else { Err(gap(target, cell)) }
     }
 
@@ -102,22 +96,23 @@ impl RepeatedPlans {
     fn wanted(
         &self,
         line: &MappedLine,
-        parameters: &LineParameters,
+        line_parameters: &LineParameters,
         target: &OwnTarget<'_>,
     ) -> Option<(usize, CommonParameters)> {
-        let wanted = parameters.at_full_size();
+        let wanted = line_parameters.at_full_size();
         let cells = self.0.get(&line.plan)?.cells.iter().enumerate();
         let (full, cell) =
             cells.filter(|(_, cell)| cell.stage == line.stage).find(|(_, cell)| has(cell, &wanted))?;
         let run = cell.as_workload()?.at_scale(target.scale())?;
-        let scaled = crate::parameters::parameters(&Cell::workload(&line.stage, run));
-        let mut values: CommonParameters =
-            wanted.keys().filter_map(|name| Some((name.clone(), scaled.get(name)?.clone()))).collect();
-        if let Some(nodes) = parameters.nodes(target) {
-            values.insert(NODES.into(), Value::Number(nodes));
-        }
-        Some((full, values))
+        let scaled = parameters(&Cell::workload(&line.stage, run));
+        let values = wanted.keys().filter_map(|name| Some((name.clone(), scaled.get(name)?.clone())));
+        Some((full, values.collect()))
     }
+}
+
+/// Returns true if a record has a campaign with this title of a plan.
+fn is_titled(results: &Results, title: &str) -> bool {
+    results.campaign.as_ref().is_some_and(|campaign| campaign.plan.title == title)
 }
 
 /// The plan is part of the program: a test reads each of them.
@@ -189,9 +184,12 @@ impl LineParameters {
         values.map(|(name, text)| (name.clone(), of_words(text))).collect()
     }
 
-    /// The number of machines; `None` if the line states none.
-    fn nodes(&self, target: &OwnTarget<'_>) -> Option<f64> {
-        let (_, text) = self.values.iter().find(|(name, _)| name == NODES)?;
-        if text == ALL { Some(target.nodes() as f64) } else { text.parse().ok() }
+    /// Returns true if as many machines measured a cell as the line states, or if the line states no number.
+    fn has_nodes(&self, cell: &Cell, target: &OwnTarget<'_>) -> bool {
+        let Some((_, text)) = self.values.iter().find(|(name, _)| name == NODES) else { return true };
+        let all = target.nodes() as u32;
+        let wanted = if text == ALL { Some(all) } else { text.parse().ok() };
+        let used = cell.as_workload().and_then(|run| run.nodes).unwrap_or(all);
+        wanted == Some(used)
     }
 }

@@ -90,18 +90,12 @@ pub enum FigureKind {
     Sys,
     /// Real time less user and system time.
     Wait,
-    /// The time of a run: the mean over nodes.
+    /// The time of a run: the mean over nodes, with its standard error.
     Time,
-    /// The standard error of that time over nodes.
-    TimeError,
-    /// The load average just before a run: the mean over nodes.
+    /// The load average just before a run: the mean over nodes, with its standard error.
     Load,
-    /// The standard error of that load over nodes.
-    LoadError,
-    /// Input and output of disks just before a run: the mean over nodes.
+    /// Input and output of disks just before a run: the mean over nodes, with its standard error.
     BackgroundIo,
-    /// The standard error of that over nodes.
-    BackgroundIoError,
     /// Processor time of the process, in percent of the wall time.
     Processor,
     /// Processor time of the whole machine above its idle level, in percent of the wall time.
@@ -176,11 +170,9 @@ impl FigureKind {
             FigureKind::User => "user",
             FigureKind::Sys => "sys",
             FigureKind::Wait => "wait",
-            FigureKind::Time => "time",
-            FigureKind::TimeError => "SEM",
-            FigureKind::Load => return "load".into(),
-            FigureKind::LoadError | FigureKind::BackgroundIoError => return "SEM".into(),
-            FigureKind::BackgroundIo => return "background I/O".into(),
+            FigureKind::Time => "time ± SEM",
+            FigureKind::Load => return "load ± SEM".into(),
+            FigureKind::BackgroundIo => return "background I/O ± SEM".into(),
             FigureKind::Processor => return "CPU [%]".into(),
             FigureKind::MachineProcessor => return "CPU of the machine [%]".into(),
         };
@@ -198,12 +190,7 @@ impl FigureKind {
             FigureKind::User => "user",
             FigureKind::Sys => "sys",
             FigureKind::Wait => "wait",
-            FigureKind::Time
-            | FigureKind::TimeError
-            | FigureKind::Load
-            | FigureKind::LoadError
-            | FigureKind::BackgroundIo
-            | FigureKind::BackgroundIoError => "time",
+            FigureKind::Time | FigureKind::Load | FigureKind::BackgroundIo => "time",
             FigureKind::Processor | FigureKind::MachineProcessor => return None,
         })
     }
