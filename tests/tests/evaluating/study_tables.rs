@@ -166,7 +166,7 @@ fn the_file_sets_of_wa105_are_copied_one_way_and_have_their_table() {
     let phases: Vec<_> = results.samples.iter().map(|measured| measured.key.phase.name()).collect();
     assert_eq!(phases, ["write"; 8], "the study copied to the storage only");
     assert!(
-        report.stdout.contains("`300 x 100 MB`, `300 x 1 GB` are 300 files of 1 MB by 1 MB"),
+        report.stdout.contains("300 x 100 MB\\`, \\`300 x 1 GB\\` are 300 files of 1 MB by 1 MB"),
         "{}",
         report.stdout
     );

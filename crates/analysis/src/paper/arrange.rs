@@ -11,10 +11,18 @@ use super::{
 };
 use crate::{CellOutcome, outcomes};
 
-/// The outcomes of a target's record.
-struct OwnOutcomes<'a> {
+/// The outcomes of a target.
+pub(super) struct OwnOutcomes<'a> {
     target: &'a OwnTarget<'a>,
     all: Vec<CellOutcome<'a>>,
+}
+
+impl<'a> OwnOutcomes<'a> {
+    pub(super) fn of(target: &'a OwnTarget<'a>) -> Self {
+        let mut all = outcomes(target.results);
+        all.retain(|outcome| outcome.target == target.target);
+        OwnOutcomes { target, all }
+    }
 }
 
 /// A cell that a target was asked for, and its answer.
@@ -36,20 +44,18 @@ pub(super) fn arranged(
     study: &PublishedStudy,
     table: &PublishedTable,
     plans: &RepeatedPlans,
-    own: &[OwnTarget<'_>],
+    own: &[OwnOutcomes<'_>],
 ) -> PaperTable {
-    let own: Vec<OwnOutcomes<'_>> =
-        own.iter().map(|target| OwnOutcomes { target, all: outcomes(target.results) }).collect();
-    let asked: Vec<AskedCell<'_>> = table.line.iter().flat_map(|line| asked(line, plans, &own)).collect();
-    let (on, columns) = heads(study, table, &own);
+    let asked: Vec<AskedCell<'_>> = table.line.iter().flat_map(|line| asked(line, plans, own)).collect();
+    let (on, columns) = heads(study, table, own);
     let mut lines = Vec::new();
     for line in &table.line {
         let of_line: Vec<&AskedCell<'_>> = asked.iter().filter(|asked| asked.line == line).collect();
         match table.lines {
-            TableLines::Figures => lines.extend(by_figure(study, table, line, &of_line, &own)),
+            TableLines::Figures => lines.extend(by_figure(study, table, line, &of_line, own)),
             TableLines::Systems | TableLines::Runs => {
                 lines.extend(published_lines(study, table, line));
-                lines.extend(of_line.iter().flat_map(|asked| own_lines(table, asked, &own)));
+                lines.extend(of_line.iter().flat_map(|asked| own_lines(table, asked, own)));
             }
         }
     }
@@ -65,7 +71,7 @@ pub(super) fn arranged(
         columns,
         lines,
         notes,
-        gaps: gaps(&asked).into_iter().chain(invalid(&asked, &own)).collect(),
+        gaps: gaps(&asked).into_iter().chain(invalid(&asked, own)).collect(),
     }
 }
 

@@ -217,9 +217,7 @@ mod tests {
         kinds.iter().map(|kind| over_repeats(*kind, "op/s", &outcomes[0]).to_string()).collect()
     }
 
-    fn starved() -> Option<Invalid> {
-        Some(Invalid::Starved(None))
-    }
+    const STARVED: Option<Invalid> = Some(Invalid::Starved(None));
 
     #[test]
     fn the_greatest_the_least_and_the_mean_are_those_of_valid_repeats() {
@@ -233,7 +231,7 @@ mod tests {
     #[test]
     fn repeats_that_waited_for_a_processor_bound_a_figure_and_others_say_that_they_are_invalid() {
         let kinds = [FigureKind::Max, FigureKind::Mean, FigureKind::Real, FigureKind::User];
-        let spoilt = vec![repeat(0, 100, starved()), repeat(1, 300, starved())];
+        let spoilt = vec![repeat(0, 100, STARVED), repeat(1, 300, STARVED)];
         assert_eq!(shown(&kinds, spoilt), ["at least 300.0", "at least 200.0", "at most 1.000", "INVALID"]);
         let warm = vec![repeat(0, 100, Some(Invalid::WarmRead))];
         assert_eq!(shown(&kinds, warm), ["INVALID"; 4]);
@@ -258,7 +256,7 @@ mod tests {
         let kinds = [FigureKind::Time, FigureKind::Load, FigureKind::BackgroundIo];
         let of = |sample: &Sample| kinds.map(|kind| of_run(kind, sample).to_string());
         assert_eq!(of(&sample), ["6.000 ± 2.000", "at most 2.500", "3.000 ± unknown"]);
-        let spoilt = Sample { invalid: starved(), ..sample.clone() };
+        let spoilt = Sample { invalid: STARVED, ..sample.clone() };
         assert_eq!(of(&spoilt), ["at most 6.000", "at most 2.500", "3.000 ± unknown"]);
         let alone = Sample { parts: Vec::new(), wall: Nanos(500_000_000), ..sample };
         assert_eq!(of(&alone), ["0.5000", "2.500", "6.000"]);

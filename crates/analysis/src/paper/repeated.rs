@@ -43,8 +43,7 @@ const NODES: &str = "nodes";
 const ALL: &str = "all";
 
 impl RepeatedPlans {
-    pub(super) fn built_in() -> Self {
-        let studies = PublishedStudy::all();
+    pub(super) fn of(studies: &[PublishedStudy]) -> Self {
         let lines = studies.iter().flat_map(|study| &study.tables).flat_map(|table| &table.line);
         let mut plans = BTreeMap::new();
         for line in lines {
@@ -172,8 +171,9 @@ impl LineParameters {
         let mut with = self.clone();
         with.values.push((name.to_owned(), text.to_owned()));
         if is_swept {
-            let separator = if with.words.is_empty() { "" } else { ", " };
-            with.words.push_str(&format!("{separator}{} {text}", name.replace('_', " ")));
+            let words = format!("{} {text}", name.replace('_', " "));
+            let known = std::mem::take(&mut with.words);
+            with.words = if known.is_empty() { words } else { format!("{known}, {words}") };
         }
         with
     }
