@@ -177,7 +177,7 @@ fn a_record_without_a_published_study_is_refused_with_the_plans_that_have_one() 
     let home = tempfile::tempdir().expect("a temporary directory");
     std::fs::create_dir(home.path().join("target")).expect("space");
     let plan = "title = \"mine\"\nrepeats = 1\nreserve = \"0 B\"\n[[stage]]\nname = \"copies\"\n\
-                [stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"64 KiB\"\n";
+                [stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"64 KiB\"\naccess = \"buffered\"\n";
     std::fs::write(home.path().join("plan.toml"), plan).expect("space");
     let ended = run_in(home.path(), &["evaluate", "target", "--plan", "plan.toml", "--record", "own.sqlite"]);
     assert!(ended.has_answered(), "{ended:?}");

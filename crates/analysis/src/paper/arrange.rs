@@ -25,7 +25,7 @@ impl<'a> OwnOutcomes<'a> {
     }
 }
 
-/// A cell that a target was asked for, and its answer.
+/// A line's cell on a target: the cell of its record, or the reason why it has none.
 struct AskedCell<'a> {
     line: &'a MappedLine,
     target: &'a OwnTarget<'a>,
@@ -34,7 +34,7 @@ struct AskedCell<'a> {
 }
 
 /// A system's published figures of a line.
-struct PublishedSystem<'a> {
+struct SystemFigures<'a> {
     name: String,
     figures: Vec<&'a PublishedFigure>,
 }
@@ -106,13 +106,14 @@ fn systems(study: &PublishedStudy, table: &PublishedTable) -> Vec<String> {
 
 /// All cells of a line on all targets.
 fn asked<'a>(line: &'a MappedLine, plans: &RepeatedPlans, own: &'a [OwnOutcomes<'a>]) -> Vec<AskedCell<'a>> {
-    let of_target = |own: &'a OwnOutcomes<'a>| {
-        LineParameters::of(line).into_iter().map(|parameters| {
+    let mut all = Vec::new();
+    for own in own {
+        for parameters in LineParameters::of(line) {
             let found = plans.cell_of(line, &parameters, own.target);
-            AskedCell { line, target: own.target, parameters, found }
-        })
-    };
-    own.iter().flat_map(of_target).collect()
+            all.push(AskedCell { line, target: own.target, parameters, found });
+        }
+    }
+    all
 }
 
 /// The figures of a line with a column for each system: a line for each kind of figure.
@@ -124,39 +125,38 @@ fn by_figure(
     own: &[OwnOutcomes<'_>],
 ) -> Vec<PaperLine> {
     let is_one = table.figures.len() == 1;
-    let of_kind = |kind: &FigureKind| {
-        let published = systems(study, table).into_iter().map(|system| {
+    let mut lines = Vec::new();
+    for kind in &table.figures {
+        let mut cells = Vec::new();
+        for system in systems(study, table) {
             let found = study.figures_of(table, line, *kind).find(|figure| figure.system == system);
-            found.map_or(PaperCell::Unpublished, |figure| published(*kind, figure, &table.unit))
-        });
-        let own = asked.iter().map(|asked| own_cell(table, *kind, asked, own));
-        PaperLine {
-            row: line.name.clone(),
-            on: if is_one { String::new() } else { kind.heading(&table.unit) },
-            cells: published.chain(own).collect(),
+            cells.push(published(*kind, found, &table.unit));
         }
-    };
-    table.figures.iter().map(of_kind).collect()
+        cells.extend(asked.iter().map(|asked| own_cell(table, *kind, asked, own)));
+        let on = if is_one { String::new() } else { kind.heading(&table.unit) };
+        lines.push(PaperLine { row: line.name.clone(), on, cells });
+    }
+    lines
 }
 
 /// The published lines of a line's name: one for each system, or for each run of it.
 fn published_lines(study: &PublishedStudy, table: &PublishedTable, line: &MappedLine) -> Vec<PaperLine> {
-    let of_system = |system: &PublishedSystem<'_>| {
+    let mut lines = Vec::new();
+    for system in published_systems(study, table, line) {
         let runs = if table.lines == TableLines::Runs { system.figures.len() } else { 1 };
-        let of_run = |run: usize| {
-            let cells = table.figures.iter().map(|kind| {
+        for run in 0..runs {
+            let mut cells = Vec::new();
+            for kind in &table.figures {
                 let mut of_kind = study.figures_of(table, line, *kind).filter(|figure| system.has(figure));
-                let found = of_kind.nth(run);
-                found.map_or(PaperCell::Unpublished, |figure| published(*kind, figure, &table.unit))
-            });
-            PaperLine { row: line.name.clone(), on: system.name.clone(), cells: cells.collect() }
-        };
-        (0..runs).map(of_run).collect::<Vec<_>>()
-    };
-    published_systems(study, table, line).iter().flat_map(of_system).collect()
+                cells.push(published(*kind, of_kind.nth(run), &table.unit));
+            }
+            lines.push(PaperLine { row: line.name.clone(), on: system.name.clone(), cells });
+        }
+    }
+    lines
 }
 
-impl PublishedSystem<'_> {
+impl SystemFigures<'_> {
     fn has(&self, figure: &PublishedFigure) -> bool {
         self.figures.iter().any(|own| (&own.system, &own.params) == (&figure.system, &figure.params))
     }
@@ -167,12 +167,12 @@ fn published_systems<'a>(
     study: &'a PublishedStudy,
     table: &'a PublishedTable,
     line: &'a MappedLine,
-) -> Vec<PublishedSystem<'a>> {
-    let mut systems: Vec<PublishedSystem<'a>> = Vec::new();
+) -> Vec<SystemFigures<'a>> {
+    let mut systems: Vec<SystemFigures<'a>> = Vec::new();
     for figure in study.figures_of(table, line, table.figures[0]) {
         match systems.iter_mut().find(|system| system.has(figure)) {
             Some(system) => system.figures.push(figure),
-            None => systems.push(PublishedSystem { name: figure.system.clone(), figures: vec![figure] }),
+            None => systems.push(SystemFigures { name: figure.system.clone(), figures: vec![figure] }),
         }
     }
     let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
@@ -222,8 +222,9 @@ fn outcome_of<'a>(asked: &AskedCell<'_>, own: &'a [OwnOutcomes<'a>]) -> Option<&
     all.iter().find(|outcome| (outcome.cell, outcome.phase, outcome.target) == key)
 }
 
-/// A published figure in a table's unit.
-fn published(kind: FigureKind, figure: &PublishedFigure, unit: &str) -> PaperCell {
+/// A published figure in a table's unit, if there is one.
+fn published(kind: FigureKind, figure: Option<&PublishedFigure>, unit: &str) -> PaperCell {
+    let Some(figure) = figure else { return PaperCell::Unpublished };
     let text = match kind {
         FigureKind::Time => with_error(&figure.value, &figure.sem),
         FigureKind::Load => with_error(&figure.load_avg, &figure.load_sem),

@@ -83,23 +83,24 @@ fn is_from(study: &PublishedStudy, results: &Results) -> bool {
 
 /// The scale of each target's figures, with its number of nodes, in words.
 fn scales(own: &[OwnTarget<'_>]) -> Vec<String> {
-    let words = |target: &OwnTarget<'_>| {
-        let scale = target.scale();
-        let size = if (scale - 1.0).abs() < f64::EPSILON {
-            "at full size".to_owned()
-        } else {
-            let scale = ShownScale(scale);
-            format!(
-                "at scale {scale}: sizes and counts are {scale} of the plan's full size, times are those of this work"
-            )
-        };
-        let nodes = match target.nodes() {
-            1 => "one machine".to_owned(),
-            count => format!("{count} machines"),
-        };
-        format!("{}: own figures, {size}; {nodes}", target.letter)
+    own.iter().map(scale_words).collect()
+}
+
+fn scale_words(target: &OwnTarget<'_>) -> String {
+    let scale = target.scale();
+    let size = if (scale - 1.0).abs() < f64::EPSILON {
+        "at full size".to_owned()
+    } else {
+        let scale = ShownScale(scale);
+        format!(
+            "at scale {scale}: sizes and counts are {scale} of the plan's full size, times are those of this work"
+        )
     };
-    own.iter().map(words).collect()
+    let nodes = match target.nodes() {
+        1 => "one machine".to_owned(),
+        count => format!("{count} machines"),
+    };
+    format!("{}: own figures, {size}; {nodes}", target.letter)
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ pub(super) fn over_repeats(kind: FigureKind, unit: &str, outcome: &CellOutcome<'
     }
 }
 
-/// The statistic of a kind of figure. Of lower bounds it is a lower bound as well.
+/// The statistic of a kind of figure. The statistic of lower bounds is a lower bound as well.
 fn chosen(kind: FigureKind, summary: &Summary) -> f64 {
     match kind {
         FigureKind::Max => summary.range.1,
@@ -146,7 +146,7 @@ fn processor(kind: FigureKind, outcome: &CellOutcome<'_>) -> OwnFigure {
     OwnFigure::Known { value: 100.0 * busy, valid: outcome.valid, all: outcome.samples.len() }
 }
 
-/// The figure of a single run on one machine or several. The state before the run is known even if the run is INVALID.
+/// The figure of a single run on one machine or several. An INVALID run still has the state before it.
 pub(super) fn of_run(kind: FigureKind, sample: &Sample) -> OwnFigure {
     let times = node_times(sample);
     let is_one = times.len() == 1;
@@ -252,7 +252,8 @@ mod tests {
             ..Activity::default()
         };
         let parts = vec![part(0, "a", 3), part(1, "a", 4), part(2, "b", 8)];
-        let sample = Sample { parts, before, load: 2.5, ..Sample::new(Nanos(0)) };
+        let wall = Nanos(8_000_000_000);
+        let sample = Sample { parts, before, wall, load: 2.5, ..Sample::new(Nanos(0)) };
         let kinds = [FigureKind::Time, FigureKind::Load, FigureKind::BackgroundIo];
         let of = |sample: &Sample| kinds.map(|kind| of_run(kind, sample).to_string());
         assert_eq!(of(&sample), ["6.000 ± 2.000", "at most 2.500", "3.000 ± unknown"]);

@@ -65,7 +65,7 @@ pub struct PaperLine {
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PaperCell {
-    /// As the study prints it, in the column's unit.
+    /// The study's own figure, in the column's unit.
     Published(String),
     /// The study has no such figure.
     Unpublished,

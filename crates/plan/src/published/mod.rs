@@ -17,7 +17,7 @@ use crate::built_in::PUBLISHED;
 pub struct PublishedStudy {
     /// The name of its files, and the source of its figures, such as `uci-2014`.
     pub name: &'static str,
-    /// Its title, with its year if that is known.
+    /// Its title, with its year if the study states one.
     pub title: String,
     /// Its tables, in the order of its publication.
     pub tables: Vec<PublishedTable>,
