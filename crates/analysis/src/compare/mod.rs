@@ -73,7 +73,7 @@ pub struct RecordsCompared<'a> {
     pub networks: Vec<AlignedNetwork>,
     /// Targets with three or more records.
     pub histories: Vec<TargetHistory>,
-    /// The tables of published studies, if one of the records was imported from them; empty unless
+    /// The tables of published studies that one record has as an imported table, and another measured again; empty unless
     /// [`RecordsCompared::with_papers`] adds them.
     pub papers: Vec<PaperStudy>,
 }
@@ -123,7 +123,7 @@ impl<'a> RecordsCompared<'a> {
         let imported =
             self.records.iter().map(|record| record.results).filter(|results| results.is_imported());
         let mut papers = paper_studies(&own.collect::<Vec<_>>(), &imported.collect::<Vec<_>>());
-        papers.retain(|study| study.is_imported);
+        papers.retain(|study| study.is_imported && !study.own.is_empty());
         RecordsCompared { papers, ..self }
     }
 
@@ -152,6 +152,6 @@ impl<'a> RecordsCompared<'a> {
             || self.recordings.iter().any(AlignedRecording::is_shared)
             || self.networks.iter().any(|network| !network.pairs.is_empty())
             || !self.histories.is_empty()
-            || self.papers.iter().any(|study| !study.own.is_empty())
+            || !self.papers.is_empty()
     }
 }
