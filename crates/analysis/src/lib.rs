@@ -29,6 +29,7 @@ mod network;
 pub mod observed;
 mod optimum;
 mod outcome;
+mod paper;
 mod parameters;
 mod prediction;
 mod rate_unit;
@@ -68,6 +69,7 @@ pub use network::{
 };
 pub use optimum::{ExplainedShare, StageOptimum, SufficientValue, ValueRate};
 pub use outcome::{CellOutcome, Cores, LowerBound, Quantity, Times, outcomes};
+pub use paper::{OwnFigure, OwnTarget, PaperCell, PaperLine, PaperStudy, PaperTable};
 pub use parameters::{CommonParameters, Value, Varying, parameters};
 pub use prediction::{
     Basis, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Withheld, Without,

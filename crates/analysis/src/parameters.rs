@@ -106,7 +106,7 @@ fn of_imported(run: &ImportedRun) -> CommonParameters {
 }
 
 /// Parses a value as another program prints it.
-fn of_words(text: &str) -> Value {
+pub(crate) fn of_words(text: &str) -> Value {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
     number.map_or_else(|| Value::of_text(text), Value::Number)
 }

@@ -5,7 +5,7 @@ use nilometer_plan::{Cell, Measured, Onto, RecordedInstrument, RecordingRun, Res
 
 use crate::{
     AcceptanceVerdict, CellOutcome, Curve, ElementGrowth, MissingEvidence, NearestCeiling, NetworkShare,
-    PairBasis, Quantity, Verdict, Warning,
+    OwnTarget, PairBasis, PaperStudy, Quantity, Verdict, Warning,
     acceptance::acceptance,
     ceiling::nearest,
     comparison::{Question, question},
@@ -19,6 +19,7 @@ use crate::{
     observed::{CorrectedLog, ObservedRun},
     optimum::{StageOptimum, optima},
     outcomes,
+    paper::paper_studies,
     parameters::{CommonParameters, Value, Varying, parameters, varying, words},
     prediction::{Predictions, predictions},
     siblings::{SiblingGroup, sibling_groups},
@@ -53,6 +54,9 @@ pub struct Study<'a> {
     pub warnings: Vec<Warning>,
     /// The activity of observed machines; `None` if none was observed.
     pub observed: Option<ObservedRun>,
+    /// The tables of published studies that the campaign measured again; empty unless [`Study::with_papers`] adds
+    /// them.
+    pub papers: Vec<PaperStudy>,
 }
 
 /// A stage of the plan.
@@ -138,6 +142,7 @@ impl<'a> Study<'a> {
             missing,
             warnings,
             observed: None,
+            papers: Vec::new(),
         }
     }
 
@@ -149,6 +154,18 @@ impl<'a> Study<'a> {
             self.predictions = predictions(self.results, &self.stages, &self.verdicts, catalogue);
         }
         self
+    }
+
+    /// Adds the tables of published studies that the campaign measured again, or was imported from.
+    #[must_use]
+    pub fn with_papers(self) -> Self {
+        let results = self.results;
+        if results.is_imported() {
+            return Study { papers: paper_studies(&[], &[results]), ..self };
+        }
+        let own = |target: usize| OwnTarget { letter: letter(target), results, target };
+        let targets: Vec<OwnTarget<'_>> = (0..results.targets.len()).map(own).collect();
+        Study { papers: paper_studies(&targets, &[]), ..self }
     }
 
     /// Adds the activity of observed machines.

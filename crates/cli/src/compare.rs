@@ -93,7 +93,7 @@ impl Compare {
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let records = names.iter().zip(&results).map(|(name, results)| NamedRecord { name, results });
         let compared = RecordsCompared::of(&records.collect::<Vec<_>>());
-        let compared = compared.with_baselines(self.against.len().max(1));
+        let compared = compared.with_baselines(self.against.len().max(1)).with_papers();
         let against = self.held_against(&compared)?;
         self.write_page(&compared).run()?;
         let ended = ended(&compared, against.as_ref(), self.compared_least);

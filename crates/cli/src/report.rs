@@ -1,4 +1,4 @@
-//! `nilometer report`: prints or writes the report of a record, in one of eight formats.
+//! `nilometer report`: prints or writes the report of a record, in one of nine formats.
 
 use std::{
     ffi::OsStr,
@@ -11,10 +11,10 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_analysis::{Study, observed::CorrectedLog};
 use nilometer_model::catalogue;
-use nilometer_plan::Results;
+use nilometer_plan::{PublishedStudy, Results};
 use nilometer_report::{
-    Detail, Palette, TextLayout, csv, evaluation_metrics, figures_csv, html, json, markdown, terminal,
-    why_markdown, why_terminal,
+    Detail, Palette, TextLayout, csv, evaluation_metrics, figures_csv, html, json, markdown, papers_text,
+    terminal, why_markdown, why_terminal,
 };
 use nilometer_storage::user_file;
 
@@ -63,6 +63,8 @@ enum Format {
     FiguresCsv,
     /// JSON for programs
     Json,
+    /// The tables of the published study whose plan was measured, with your figures beside the published ones
+    Study,
     /// Metrics for the textfile collector of Prometheus' node exporter
     Prometheus,
     /// The page of a plan with [accept], for your files
@@ -80,7 +82,7 @@ impl Report {
             match self.format {
                 Format::Json => tell::json_result(text),
                 // Names in them have no control characters.
-                Format::Terminal | Format::Csv | Format::FiguresCsv | Format::Prometheus => {
+                Format::Terminal | Format::Study | Format::Csv | Format::FiguresCsv | Format::Prometheus => {
                     tell::result_unchanged(text);
                 }
                 Format::Html | Format::Markdown | Format::Acceptance => tell::result(text),
@@ -144,7 +146,8 @@ impl Report {
     }
 
     fn text(&self, results: &Results, logs: &[CorrectedLog], layout: TextLayout) -> Result<String, Failure> {
-        let study = Study::of(results).with_catalogue(&catalogue::instruments()).with_observed(logs);
+        let study =
+            Study::of(results).with_catalogue(&catalogue::instruments()).with_observed(logs).with_papers();
         if let Some(key) = &self.why {
             let is_markdown = self.format == Format::Markdown;
             let text =
@@ -158,10 +161,22 @@ impl Report {
             Format::Csv => csv(&study),
             Format::FiguresCsv => figures_csv(&study),
             Format::Json => json(&study),
+            Format::Study => papers_text(&with_own_study(study, &self.record).input()?, layout),
             Format::Prometheus => evaluation_metrics(&study),
             Format::Acceptance => acceptance::page(&study, &self.record).run()?,
         })
     }
+}
+
+/// Refuses a record that repeats no published study: it has no table of one.
+fn with_own_study<'a>(study: Study<'a>, record: &Path) -> anyhow::Result<Study<'a>> {
+    ensure!(
+        !study.papers.is_empty(),
+        "{}: no published study has such a table: measure one of the plans {}, or import a table of reference/",
+        record.display(),
+        PublishedStudy::plans().join(", ")
+    );
+    Ok(study)
 }
 
 /// The path of a record's page: beside the record, with `.html` in place of `.sqlite`, or behind another

@@ -26,6 +26,20 @@ pub const PLANS: [BuiltIn; 14] = plans!(
     "wa105-processes"
 );
 
+macro_rules! published {
+    ($($name:literal),*) => {
+        [$((
+            $name,
+            include_str!(concat!("../../../reference/", $name, ".toml")),
+            include_str!(concat!("../../../reference/", $name, ".csv")),
+        )),*]
+    };
+}
+
+/// The studies of `reference/`: name, tables and figures.
+pub(super) const PUBLISHED: [(&str, &str, &str); 5] =
+    published!("evlbi-2013", "nus-gpfs", "pandata-2012", "uci-2014", "wa105-2016");
+
 /// A commented file of a condition.
 pub const CONDITION_TEMPLATE: &str = include_str!("../../../conditions/template.toml");
 

@@ -27,6 +27,7 @@ mod plan_table;
 mod planned;
 mod process_count;
 mod processes;
+mod published;
 mod recorded_together;
 mod recording;
 mod recording_part;
@@ -66,6 +67,10 @@ pub use parameters::{Footprint, Parameters, Work, WorkloadTraits};
 pub use planned::PlannedCampaign;
 pub use process_count::ProcessCount;
 pub use processes::{AskedProcesses, RankNodes};
+pub use published::{
+    FigureKind, LeftOutRows, MappedLine, ParameterTexts, PublishedFigure, PublishedStudy, PublishedTable,
+    TableLines,
+};
 pub use recorded_together::recorded_together;
 pub use recording::{Catalogue, IngestGoal, IngestSweep};
 pub use recording_part::RecordingSplit;

@@ -278,6 +278,13 @@ fn add_cells(
     Ok(merged)
 }
 
+impl WorkloadRun {
+    /// The same workload at a scale; `None` if a plan would refuse it there.
+    pub fn at_scale(&self, scale: f64) -> Option<WorkloadRun> {
+        at_scale(self.clone(), scale).ok()
+    }
+}
+
 /// Scales a cell. It must make sense both as written and scaled.
 fn at_scale(mut run: WorkloadRun, scale: f64) -> Result<WorkloadRun, String> {
     check(&run)?;

@@ -18,7 +18,7 @@ use crate::{
         Table, TargetLine, Tone,
     },
     order::Answers,
-    sections::{answer_row, answer_table, effect_tone, tone},
+    sections::{answer_row, answer_table, effect_tone, papers, tone},
     words,
 };
 
@@ -47,8 +47,9 @@ pub(crate) fn compared_document(
     });
     let details = [
         differing(compared),
-        compared.stages.iter().map(|stage| of_stage(compared, stage, detail)).collect(),
+        shown_stages(compared).map(|stage| of_stage(compared, stage, detail)).collect(),
         compared.networks.iter().map(|network| of_network(compared, network)).collect(),
+        papers(&compared.papers),
     ];
     let histories = compared.histories.iter().map(|history| of_history(compared, history, detail)).collect();
     let said =
@@ -71,6 +72,19 @@ fn differing(compared: &RecordsCompared<'_>) -> Vec<Section> {
     }
     let facts = Block::list(compared.differing.iter().map(fact));
     vec![Section::new(Heading::of("What differs besides"), vec![facts])]
+}
+
+/// All stages; beside the tables of a published study only those that two records share, since the tables have the
+/// figures of the others.
+fn shown_stages<'a, 'b>(
+    compared: &'a RecordsCompared<'b>,
+) -> impl Iterator<Item = &'a AlignedStage<'b>> + use<'a, 'b> {
+    let record = |subject: usize| compared.subjects[subject].record;
+    let is_shared = move |pair: &SubjectPair| record(pair.first) != record(pair.second);
+    compared.stages.iter().filter(move |stage| {
+        let mut pairs = stage.questions.iter().flat_map(|question| &question.pairs);
+        compared.papers.is_empty() || pairs.any(is_shared)
+    })
 }
 
 fn of_stage(compared: &RecordsCompared<'_>, stage: &AlignedStage<'_>, detail: Detail) -> Section {

@@ -54,7 +54,7 @@ use nilometer_model::NetworkResults;
 
 use compared_document::compared_document;
 pub use document::Detail;
-use order::{Answers, document};
+use order::{Answers, document, papers_document};
 
 /// Writes the report for a terminal of this width, with units everywhere. The answers come last, where the
 /// reader sees them.
@@ -71,6 +71,12 @@ pub fn markdown(study: &Study<'_>, detail: Detail) -> String {
 /// a phone and on paper.
 pub fn html(study: &Study<'_>) -> String {
     render::html_text(&document(study, Answers::First, Detail::Page))
+}
+
+/// Writes the tables of the published studies that a campaign measured again, for a terminal: in the studies' lines,
+/// columns and units.
+pub fn papers_text(study: &Study<'_>, layout: TextLayout) -> String {
+    render::terminal_text(&papers_document(study), layout)
 }
 
 /// Writes the network between machines for a terminal: a row for each pattern, and the conclusions.

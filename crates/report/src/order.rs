@@ -21,6 +21,7 @@ enum Finding {
     Storage,
     Warnings,
     Comparisons,
+    Papers,
     Predictions,
     Verdicts,
     Acceptance,
@@ -39,12 +40,13 @@ impl Finding {
             | Finding::Numbers
             | Finding::Machines
             | Finding::Repeat => Detail::Page,
+            Finding::Papers => Detail::Full,
             _ => Detail::Short,
         }
     }
 }
 
-const COUNT: usize = 18;
+const COUNT: usize = 19;
 
 /// In a terminal the answers come last, where the reader sees them.
 const ANSWERS_LAST: [Finding; COUNT] = [
@@ -59,6 +61,7 @@ const ANSWERS_LAST: [Finding; COUNT] = [
     Finding::Machines,
     Finding::Environment,
     Finding::Repeat,
+    Finding::Papers,
     Finding::Warnings,
     Finding::Comparisons,
     Finding::Predictions,
@@ -77,6 +80,7 @@ const ANSWERS_FIRST: [Finding; COUNT] = [
     Finding::Verdicts,
     Finding::Recordings,
     Finding::Comparisons,
+    Finding::Papers,
     Finding::Predictions,
     Finding::Warnings,
     Finding::Packets,
@@ -113,6 +117,7 @@ pub(crate) fn document(study: &Study<'_>, answers: Answers, detail: Detail) -> D
         missing: _,
         warnings: _,
         observed: _,
+        papers: _,
     } = study;
     let order = match answers {
         Answers::First => ANSWERS_FIRST,
@@ -125,6 +130,16 @@ pub(crate) fn document(study: &Study<'_>, answers: Answers, detail: Detail) -> D
         origin,
         targets: targets(study),
         sections: sections.filter(|section| section.detail <= detail).collect(),
+    }
+}
+
+/// The document with the tables of published studies alone.
+pub(crate) fn papers_document(study: &Study<'_>) -> Document {
+    Document {
+        title: study.results.title.clone(),
+        origin: words::origin(study.results),
+        targets: targets(study),
+        sections: sections::papers(&study.papers),
     }
 }
 
@@ -168,6 +183,7 @@ fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -> Vec<Secti
         Finding::Storage => sections::storage(study, detail),
         Finding::Warnings => sections::warnings(study, detail),
         Finding::Comparisons => sections::comparisons(study, detail),
+        Finding::Papers => sections::papers(&study.papers),
         Finding::Predictions => sections::predictions(study),
         Finding::Verdicts => sections::verdicts(study),
         Finding::Acceptance => sections::acceptance(study),

@@ -25,6 +25,7 @@ mod settings;
 mod sites;
 mod size;
 mod studies;
+mod study_tables;
 mod surroundings;
 mod terminal;
 mod users;

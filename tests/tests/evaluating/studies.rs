@@ -1,12 +1,84 @@
 //! All built-in plans in one campaign on four real file systems, at a small scale: every cell is measured everywhere, and
 //! nothing is left behind.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use nilometer_plan::{Cell, Volumes, WorkloadRun};
 use nilometer_tests::{FileSystem, may_mount, run_directories, start};
 
+use crate::study_tables::{run_in, table_of, tables_of};
+
 const PLANS: [&str; 7] = ["quick", "nus", "pandata", "evlbi", "wa105", "uci", "elements"];
+
+/// The report has the tables of the papers: their lines, columns and units, with the figures of four targets.
+fn assert_tables_of_papers(home: &Path) {
+    let report = run_in(home, &["report", "r.sqlite", "--all", "--format", "markdown"]);
+    assert_eq!(report.code, Some(0), "{report:?}");
+    let of = |study: &str| tables_of(&report.stdout, study);
+
+    let tables = of("PaN-data ODI, D8.2");
+    let mdtest = table_of(&tables, "2");
+    assert_eq!(mdtest.columns, ["operation", "on", "max [op/s]", "min [op/s]", "mean [op/s]"]);
+    mdtest.assert_has_published("pandata-2012", "2", "mdtest");
+    assert_eq!(
+        mdtest.rows.len(),
+        8 * (2 + 4 * 2),
+        "eight operations on two systems, and by 1 and 4 workers on four"
+    );
+
+    let tables = of("e-VLBI: INAF");
+    let volumes = table_of(&tables, "2");
+    assert_eq!(volumes.columns, ["test", "on", "rate [MB/s]"]);
+    volumes.assert_has_published("evlbi-2013", "2", "dd write");
+    assert_eq!(volumes.rows.len(), 6 + 4);
+    let files = table_of(&tables, "4");
+    let columns =
+        ["file size", "XFS on RAID5 [Mbit/s]", "A [Mbit/s]", "B [Mbit/s]", "C [Mbit/s]", "D [Mbit/s]"];
+    assert_eq!(files.columns, columns);
+    let sizes: Vec<[&str; 2]> = files.rows.iter().map(|row| [row[0].as_str(), row[1].as_str()]).collect();
+    assert_eq!(sizes, [["256 MB", "5250"], ["512 MB", "5606"], ["1 GB", "5819"], ["2 GB", "5841"]]);
+
+    let tables = of("NUS: dd copies");
+    let times = table_of(&tables, "2");
+    let columns = ["size", "figure", "GPFS (InfiniBand)", "local disk", "NFS (1 GbE)", "A", "B", "C", "D"];
+    assert_eq!(times.columns, columns);
+    times.assert_has_published("nus-gpfs", "2", "dd copy");
+    let figures: Vec<&str> = times.rows.iter().take(4).map(|row| row[1].as_str()).collect();
+    assert_eq!((times.rows.len(), figures), (16, vec!["real [s]", "user [s]", "sys [s]", "wait [s]"]));
+
+    let tables = of("WA105: storage for protoDUNE");
+    let matrix = table_of(&tables, "matrix");
+    assert_eq!(matrix.columns, ["file size", "on", "rate [MB/s]", "CPU [%]", "CPU of the machine [%]"]);
+    assert_eq!(
+        matrix.rows.len(),
+        4 * 3 * 4,
+        "four sizes and three numbers of streams; no target has stripes"
+    );
+    table_of(&tables, "3").assert_has_published("wa105-2016", "3", "dd write bs=1M count=10000");
+
+    let tables = of("UC Irvine: FhGFS and Gluster");
+    for table in [
+        "dd write",
+        "untar",
+        "recursive grep",
+        "untar single node",
+        "small writes",
+        "recursion",
+        "kernel make",
+    ] {
+        let runs = table_of(&tables, table);
+        runs.assert_has_published("uci-2014", table, "");
+        let first_columns = [runs.columns[1].as_str(), runs.columns[2].as_str()];
+        assert_eq!(first_columns, ["on", "time ± SEM [s]"]);
+        for letter in ["A", "B", "C", "D"] {
+            assert!(!runs.on(&format!("{letter}, run 1")).is_empty(), "{table}: {runs:#?}");
+        }
+    }
+    let dd = table_of(&tables, "dd write");
+    assert_eq!(dd.columns[2..], ["time ± SEM [s]", "load ± SEM", "background I/O ± SEM"]);
+    assert_eq!(dd.rows.len(), 15 + 4);
+    assert!(!report.stdout.contains("not measured: the record has no"), "every line found its cell");
+}
 
 /// Over how many groups of the targets a recording is made, beside one on each.
 fn over_several(cell: &Cell) -> usize {
@@ -60,6 +132,7 @@ fn the_studies_run_on_four_file_systems_in_one_campaign() {
             assert_eq!(on, expected, "{}: {cell} of {}", phase.name(), cell.stage);
         }
     }
+    assert_tables_of_papers(home.path());
     for plan in PLANS {
         assert!(results.cells.iter().any(|cell| cell.stage.starts_with(&format!("{plan}: "))), "{plan}");
     }

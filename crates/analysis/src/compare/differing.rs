@@ -29,13 +29,24 @@ pub(super) fn differing(records: &[NamedRecord<'_>], subjects: &[Subject]) -> Ve
             names.push(name);
         }
     }
-    names.into_iter().filter_map(|name| differing_in(&facts, name)).collect()
+    let is_imported: Vec<bool> =
+        subjects.iter().map(|subject| records[subject.record].results.is_imported()).collect();
+    names.into_iter().filter_map(|name| differing_in(&facts, &is_imported, name)).collect()
 }
 
-fn differing_in(facts: &[Vec<(String, String)>], what: &str) -> Option<DifferingFact> {
+/// Compares a fact of all subjects. Imported results state few facts, and some of their own: a fact that only they
+/// state, or only they lack, is no difference.
+fn differing_in(facts: &[Vec<(String, String)>], is_imported: &[bool], what: &str) -> Option<DifferingFact> {
+    let states =
+        |facts: &Vec<(String, String)>| facts.iter().any(|(name, value)| name == what && !value.is_empty());
+    let is_imported_fact =
+        facts.iter().zip(is_imported).all(|(facts, is_imported)| *is_imported || !states(facts));
     let mut values: Vec<(String, Vec<usize>)> = Vec::new();
     for (subject, facts) in facts.iter().enumerate() {
         let value = facts.iter().find(|(name, _)| name == what).map_or("", |(_, value)| value);
+        if value.is_empty() && is_imported[subject] != is_imported_fact {
+            continue;
+        }
         match values.iter_mut().find(|(known, _)| known == value) {
             Some((_, subjects)) => subjects.push(subject),
             None => values.push((value.to_owned(), vec![subject])),
@@ -110,5 +121,33 @@ mod tests {
         };
         let kernel = of("kernel", &[("6.1", &[0, 2]), ("6.12", &[1])]);
         assert_eq!(found, [kernel, of("file system", &[("ext4", &[0, 1]), ("xfs", &[2])])]);
+    }
+
+    #[test]
+    fn a_fact_that_imported_results_do_not_state_is_no_difference() {
+        let own = Results {
+            environment: vec![("kernel".into(), "6.1".into())],
+            targets: vec![TargetEntry::default()],
+            ..Results::default()
+        };
+        let run = nilometer_plan::ImportedRun {
+            source: "a table".into(),
+            task: "dd".into(),
+            parameters: Vec::new(),
+            figure: String::new(),
+        };
+        let imported = Results {
+            environment: vec![("imported from".into(), "a.csv".into())],
+            cells: vec![nilometer_plan::Cell::imported("dd", run)],
+            ..own.clone()
+        };
+        let told = |results: [&Results; 2]| {
+            let records = results.map(|results| NamedRecord { name: "r", results });
+            let found = differing(&records, &super::super::subject::subjects(&records));
+            found.into_iter().map(|fact| fact.what).collect::<Vec<_>>()
+        };
+        assert_eq!(told([&own, &imported]), Vec::<String>::new());
+        let bare = Results { environment: Vec::new(), ..own.clone() };
+        assert_eq!(told([&own, &bare]), ["kernel"], "between campaigns it is");
     }
 }

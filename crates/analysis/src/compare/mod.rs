@@ -38,6 +38,8 @@ pub use subject::Subject;
 
 use nilometer_plan::Results;
 
+use crate::{OwnTarget, PaperStudy, letter, paper::paper_studies};
+
 /// A record with its name.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedRecord<'a> {
@@ -71,6 +73,9 @@ pub struct RecordsCompared<'a> {
     pub networks: Vec<AlignedNetwork>,
     /// Targets with three or more records.
     pub histories: Vec<TargetHistory>,
+    /// The tables of published studies that one record has as an imported table, and another measured again; empty unless
+    /// [`RecordsCompared::with_papers`] adds them.
+    pub papers: Vec<PaperStudy>,
 }
 
 impl<'a> RecordsCompared<'a> {
@@ -95,6 +100,7 @@ impl<'a> RecordsCompared<'a> {
             shown,
             margin,
             stages,
+            papers: Vec::new(),
         }
     }
 
@@ -102,6 +108,23 @@ impl<'a> RecordsCompared<'a> {
     #[must_use]
     pub fn with_baselines(self, baselines: usize) -> Self {
         RecordsCompared { baselines, ..self }
+    }
+
+    /// Adds the tables of published studies that a record was imported from, with the figures of the other records.
+    #[must_use]
+    pub fn with_papers(self) -> Self {
+        let is_imported = |subject: &Subject| self.records[subject.record].results.is_imported();
+        let own = self.subjects.iter().enumerate().filter(|(_, subject)| !is_imported(subject));
+        let own = own.map(|(index, subject)| OwnTarget {
+            letter: letter(index),
+            results: self.records[subject.record].results,
+            target: subject.target,
+        });
+        let imported =
+            self.records.iter().map(|record| record.results).filter(|results| results.is_imported());
+        let mut papers = paper_studies(&own.collect::<Vec<_>>(), &imported.collect::<Vec<_>>());
+        papers.retain(|study| study.is_imported && !study.own.is_empty());
+        RecordsCompared { papers, ..self }
     }
 
     /// The name of a subject.
@@ -129,5 +152,6 @@ impl<'a> RecordsCompared<'a> {
             || self.recordings.iter().any(AlignedRecording::is_shared)
             || self.networks.iter().any(|network| !network.pairs.is_empty())
             || !self.histories.is_empty()
+            || !self.papers.is_empty()
     }
 }

@@ -1,0 +1,86 @@
+//! A table of a study with own figures, ready to be shown.
+
+use nilometer_plan::Results;
+
+use super::own_figure::OwnFigure;
+
+/// A target of a record.
+#[derive(Debug, Clone)]
+pub struct OwnTarget<'a> {
+    /// Its letter in the report.
+    pub letter: String,
+    /// The results of its record.
+    pub results: &'a Results,
+    /// Index into [`Results::targets`].
+    pub target: usize,
+}
+
+/// A study with its tables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PaperStudy {
+    /// Its title.
+    pub title: String,
+    /// The name of its files in `reference/`.
+    pub name: &'static str,
+    /// The scale of own figures, a sentence for each target; empty without own figures.
+    pub own: Vec<String>,
+    /// True if a record was imported from the study's table.
+    pub is_imported: bool,
+    /// The tables with own figures; all tables if there are none.
+    pub tables: Vec<PaperTable>,
+    /// Other tables and rows, with the place or the reason.
+    pub elsewhere: Vec<String>,
+}
+
+/// A table with the study's lines, columns and units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PaperTable {
+    /// Its number or name in the study.
+    pub name: String,
+    /// The heading of the names of lines.
+    pub row: String,
+    /// The heading of the second name of a line, a system or a figure; `None` if lines have one name.
+    pub on: Option<&'static str>,
+    /// The headings of its figures, with units.
+    pub columns: Vec<String>,
+    /// Its lines.
+    pub lines: Vec<PaperLine>,
+    /// Differences between the study's measurement and one's own, and the work of own figures.
+    pub notes: Vec<String>,
+    /// Reasons for missing own figures.
+    pub gaps: Vec<String>,
+}
+
+/// A line of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PaperLine {
+    /// The name of the line.
+    pub row: String,
+    /// Its system or figure.
+    pub on: String,
+    /// A cell for each column.
+    pub cells: Vec<PaperCell>,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PaperCell {
+    /// The study's own figure, in the column's unit.
+    Published(String),
+    /// The study has no such figure.
+    Unpublished,
+    /// One's own, and its unit if the column has none.
+    Own(OwnFigure, &'static str),
+}
+
+impl OwnTarget<'_> {
+    /// The factor for the sizes of its plan.
+    pub(super) fn scale(&self) -> f64 {
+        self.results.campaign.as_ref().map_or(1.0, |campaign| campaign.plan.scale)
+    }
+
+    /// The number of machines of its campaign.
+    pub(super) fn nodes(&self) -> usize {
+        self.results.campaign.as_ref().map_or(1, |campaign| campaign.plan.node_ranks.len().max(1))
+    }
+}
