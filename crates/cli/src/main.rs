@@ -17,6 +17,7 @@ mod doctor;
 mod dry_run;
 mod ended;
 mod evaluate;
+mod evaluate_options;
 mod explain;
 mod export;
 mod facility;
@@ -32,11 +33,13 @@ mod network;
 mod observe;
 mod observed;
 mod occupied;
+mod page_file;
 mod panics;
 mod part;
 mod plan;
 mod progress;
 mod ranks;
+mod ready_campaign;
 mod record;
 mod recorded;
 mod recording_text;
@@ -93,7 +96,7 @@ Exit codes:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Evaluate(evaluate::Evaluate),
+    Evaluate(evaluate_options::Evaluate),
     Compare(compare::Compare),
     Explain(explain::Explain),
     Import(import::Import),
