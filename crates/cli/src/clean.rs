@@ -13,8 +13,7 @@ use nilometer_remote::clean;
 use nilometer_storage::{TargetError, new_file::remove_dead};
 
 use crate::{
-    Blame, Failure, Outcome, evaluate_options::Evaluate, resume::leave_all, tell,
-    trusted::refuse_to_act_for_others,
+    Blame, Failure, Outcome, evaluate::Evaluate, resume::leave_all, tell, trusted::refuse_to_act_for_others,
 };
 
 /// Remove the remains of killed runs and exports: recordings stay. Also frees the space that killed

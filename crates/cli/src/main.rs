@@ -17,7 +17,7 @@ mod doctor;
 mod dry_run;
 mod ended;
 mod evaluate;
-mod evaluate_options;
+mod evaluation;
 mod explain;
 mod export;
 mod facility;
@@ -96,7 +96,7 @@ Exit codes:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Evaluate(evaluate_options::Evaluate),
+    Evaluate(evaluate::Evaluate),
     Compare(compare::Compare),
     Explain(explain::Explain),
     Import(import::Import),

@@ -11,7 +11,7 @@ use nilometer_plan::{RankNodes, ResolvedPlan};
 use nilometer_remote::describe_in_child;
 use nilometer_storage::Target;
 
-use crate::{Blame, Failure, evaluate_options::Evaluate, version};
+use crate::{Blame, Failure, evaluate::Evaluate, version};
 
 /// The processes that a launcher started, or this one alone.
 pub(crate) fn cluster() -> Result<Arc<dyn Cluster>, Failure> {

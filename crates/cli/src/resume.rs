@@ -15,7 +15,7 @@ use nilometer_storage::Calendar;
 use crate::{
     Blame, Failure,
     acceptance::refuse_another_program,
-    evaluate_options::Evaluate,
+    evaluate::Evaluate,
     occupied::refuse_in_use,
     ready_campaign::{ReadyCampaign, sourced},
     tell,

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use nilometer_model::DataKind;
 use nilometer_plan::{AppliedSetting, PlannedCampaign, Results};
 
-use crate::evaluate_options::Evaluate;
+use crate::evaluate::Evaluate;
 
 /// Refuses a record whose plan would act without this user's consent.
 pub(crate) fn refuse_to_act_for_others(

@@ -102,7 +102,8 @@ pub enum TreeValue {
     ColumnTexts(Vec<String>),
     /// Numbers.
     Numbers(NumberArray),
-    /// A value that is only available after the last frame: it is written at [`crate::tree::WriteTime::Closing`], if it exists then.
+    /// A value that is only available after the last frame: it is written at
+    /// [`crate::tree::WriteTime::Closing`], if it exists then.
     AtEnd(FrameValue),
 }
 
