@@ -17,6 +17,7 @@ mod by_url;
 mod codecs;
 mod contest;
 mod data;
+mod discarded;
 mod hdf5;
 mod host;
 mod index;

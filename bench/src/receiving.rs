@@ -13,7 +13,6 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::{Writer, sink::NullSink};
 use nilometer_intake::{
     Receiver, Until,
     assembly::{Assembly, ReorderWindow},
@@ -31,6 +30,7 @@ use nilometer_storage::{Arena, Clock, Drive, Engine, engine::Null, process::Usag
 use crate::{
     bare,
     contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity, Stop},
+    discarded::DiscardingLane,
     ours::SEED,
     sending::{BODY, PREFIX, Serial},
 };
@@ -208,7 +208,7 @@ fn receive(transport: Box<dyn Transport>, ring: &Arc<Ring>, frames: u64, clock: 
 fn write(ring: Arc<Ring>, clock: Clock) -> Usage {
     let mut engine = Null::new(1, clock);
     ring.seat_writer(0, engine.waker());
-    Drive::new(&mut Writer::new(ring, 0, Box::new(NullSink::default())), &mut engine).run(|_| {});
+    Drive::new(&mut DiscardingLane::new(ring, clock), &mut engine).run(|_| {});
     Usage::of_thread()
 }
 

@@ -1,7 +1,7 @@
-//! Small frames through the recorder's own stages to a sink that stores nothing, beside a bare copy of the same frames:
+//! Small frames through the recorder's ring to a lane that stores nothing, beside a bare copy of the same frames:
 //! what the ring costs.
 //!
-//! Our source copies each frame from memory into a slot, as a receiver would; the writer gives it back. The bare loop
+//! Our source copies each frame from memory into a slot, as a receiver would; the lane gives it back. The bare loop
 //! copies the same frame into as many slots in turn, which all fit into the processor's cache: nothing is easier.
 
 use std::{
@@ -11,13 +11,13 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::{Writer, sink::NullSink};
 use nilometer_model::Nanos;
 use nilometer_ring::{Chronicle, Delivery, Pace, Ring, Source};
 use nilometer_storage::{Arena, Buffer, Clock, Drive, Engine, engine::Null};
 
 use crate::{
     contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity, Stop},
+    discarded::DiscardingLane,
     measure,
 };
 
@@ -27,13 +27,13 @@ const SLOTS: usize = 64;
 const DURATION: Nanos = Nanos::from_millis(300);
 
 const BARE: &str = "bare copy, one thread";
-const OURS: &str = "nilometer, source and writer on threads";
+const OURS: &str = "nilometer, source and lane on threads";
 
 /// See the module.
 pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
     let frame: Vec<u8> = (0..FRAME).map(|index| (index * 7) as u8).collect();
     let contest = Contest {
-        title: "ring: frames of 16 KiB to a null sink".into(),
+        title: "ring: frames of 16 KiB that a lane discards".into(),
         quantity: Quantity::WallPerFrame,
         phases: &["record"],
         rounds: 21,
@@ -88,8 +88,8 @@ fn recorded(frame: &[u8]) -> anyhow::Result<Vec<Cost>> {
         let delivery = Delivery::lasting(Pace::AsTaken, DURATION);
         let mut source = Source::new(ring.clone(), delivery, Arc::new(AtomicBool::new(false)), fill);
         Drive::new(&mut source, &mut engine).run(|_| {});
-        stored = taking.join().ok().context("the writer panicked")?;
-        anyhow::ensure!(stored == source.due(), "{stored} of {} frames were stored", source.due());
+        stored = taking.join().ok().context("the lane panicked")?;
+        anyhow::ensure!(stored == source.due(), "{stored} of {} frames came back", source.due());
         Ok(())
     })?;
     cost.amount = stored as f64;
@@ -99,7 +99,7 @@ fn recorded(frame: &[u8]) -> anyhow::Result<Vec<Cost>> {
 fn take(ring: &Arc<Ring>, clock: Clock) -> u64 {
     let mut engine = Null::new(1, clock);
     ring.seat_writer(0, engine.waker());
-    let mut writer = Writer::new(ring.clone(), 0, Box::new(NullSink::default()));
-    Drive::new(&mut writer, &mut engine).run(|_| {});
-    writer.totals().stored
+    let mut lane = DiscardingLane::new(ring.clone(), clock);
+    Drive::new(&mut lane, &mut engine).run(|_| {});
+    lane.count
 }

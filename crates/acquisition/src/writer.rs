@@ -1,21 +1,21 @@
 //! The writer empties the ring: it takes full slots, has frames encoded if needed, has a sink store them, and
 //! gives the slots back.
 
-use std::{collections::VecDeque, ops::DerefMut, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 use nilometer_model::{Histogram, Nanos};
 use nilometer_recording::Due;
 use nilometer_ring::{Frame, FrameCount, Ring, StoredCounts, Taken};
 use nilometer_storage::{Completion, Errno, Step, Wait, Workload, process::Usage};
 
-use crate::sink::{EncodeStage, Sink, Stored};
+use crate::sink::{EncodeStage, LaneFiles, Stored};
 
-/// A lane of the recorder as a workload. `S` points to its sink.
+/// A lane of the recorder as a workload.
 #[derive(Debug)]
-pub struct Writer<S> {
+pub struct Writer {
     ring: Arc<Ring>,
     seat: usize,
-    sink: S,
+    sink: LaneFiles,
     state: State,
     /// Frames taken from the ring but not yet submitted.
     taken: VecDeque<Frame>,
@@ -64,9 +64,9 @@ pub struct WriterTotals {
     pub full: bool,
 }
 
-impl<S: DerefMut<Target: Sink>> Writer<S> {
+impl Writer {
     /// Creates a writer in a seat of the ring.
-    pub fn new(ring: Arc<Ring>, seat: usize, sink: S) -> Self {
+    pub fn new(ring: Arc<Ring>, seat: usize, sink: LaneFiles) -> Self {
         let totals = WriterTotals::default();
         let stored = Stored { acknowledged: Vec::with_capacity(16), durable: Vec::new() };
         let taken = VecDeque::with_capacity(ring.batch());
@@ -88,7 +88,7 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
     }
 
     /// The sink.
-    pub fn sink(&self) -> &S::Target {
+    pub fn sink(&self) -> &LaneFiles {
         &self.sink
     }
 
@@ -249,7 +249,7 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
     }
 }
 
-impl<S: DerefMut<Target: Sink>> Workload for Writer<S> {
+impl Workload for Writer {
     fn next(&mut self, now: Nanos) -> Step {
         while self.state != State::Failed {
             if let Some((operation, due)) = self.sink.next(now) {

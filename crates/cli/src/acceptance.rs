@@ -11,8 +11,8 @@ use nilometer_storage::user_file::find;
 
 use crate::{
     Failure, Outcome,
+    page_file::{self, is_page_or_free},
     plan::Scale,
-    report::{self, is_page_or_free},
 };
 
 /// Refuses options that would change the measurement: its criteria would be other criteria then.
@@ -93,7 +93,7 @@ pub(crate) fn page(study: &Study<'_>, record: &Path) -> Result<String> {
 
 /// The path of a record's page: beside the record.
 pub(crate) fn page_of(record: &Path) -> std::path::PathBuf {
-    report::page_of(record).with_extension("acceptance.html")
+    page_file::page_of(record).with_extension("acceptance.html")
 }
 
 /// Writes the page beside the record. It overwrites an earlier page, and nothing else.

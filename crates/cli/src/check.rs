@@ -13,9 +13,8 @@ use nilometer_record::{Concluded, SealState, concluded, file_digest};
 
 use crate::{
     Blame, Failure, Outcome,
-    evaluate::VERSION,
     signature::{beside, signer},
-    tell,
+    tell, version,
 };
 
 /// Check that a record from somebody else is unchanged and consistent
@@ -131,7 +130,7 @@ fn refuse_differences(differences: &[String], results: &Results) -> Outcome {
     if differences.is_empty() {
         return Ok(());
     }
-    let is_same = results.version == VERSION;
+    let is_same = results.version == version::PACKAGE;
     let other = if is_same { "" } else { " (this program has another version, and may have other words)" };
     let count = differences.len();
     Err(Failure::NotCarried(anyhow!("{count} conclusions do not follow from the samples{other}")))

@@ -1,49 +1,17 @@
-//! `nilometer evaluate`: runs a plan on targets and reports the load that they carry.
+//! `nilometer evaluate`: its options, and the plan that they name.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{anyhow, ensure};
+use anyhow::ensure;
 use clap::Args;
-use nilometer_analysis::{Study, conclusions};
-use nilometer_campaign::{
-    Campaign, MeasuredRates, Ran, Trials, dismiss, make_archive, make_load_places, make_targets, record_head,
-    resolve, with_archive, with_ceiling, with_source,
-};
-use nilometer_cluster::{CampaignRanks, Cluster};
-use nilometer_model::{
-    Bytes, FileSystemKind, Instrument, Invalid, Nanos, NetworkStage, TargetAddress, catalogue,
-};
-use nilometer_network::NetworkLead;
-use nilometer_plan::{AppliedSetting, Cell, Condition, Key, PlannedCampaign, RankNodes, ResolvedPlan};
-use nilometer_record::Record;
-use nilometer_remote::describe_in_child;
-use nilometer_report::{Detail, terminal};
-use nilometer_storage::Target;
+use nilometer_model::{Bytes, FileSystemKind, Instrument, Nanos, TargetAddress};
+use nilometer_plan::{AppliedSetting, Cell, Condition, RankNodes, ResolvedPlan};
 
 use crate::{
-    Blame, Failure, Outcome, acceptance,
-    dry_run::dry_run,
-    ended::{ended, ended_whole},
-    explained,
-    occupied::{refuse_in_use, refuse_twice, warn_of_record_on_target},
     plan::{Scale, load},
-    progress::{ProgressOptions, Show},
-    ranks,
+    progress::ProgressOptions,
     recordings::{RECORDED, Recordings},
-    report,
-    resume::{recorded_at, resumed},
-    signals::stop_on_signal,
-    signature::{self, SigningKey},
     target_argument::target_argument,
-    tell,
-    tidied::{remove_targets, removed},
 };
 
 /// Measure storage and report the instruments that it can carry
@@ -57,20 +25,20 @@ pub(crate) struct Evaluate {
     /// Run this plan: a built-in name (see `nilometer plan list`), or the path of a .toml file. Repeat the
     /// option for several plans; `none` makes only the recordings of --for [default: quick]
     #[arg(long = "plan", value_name = "PLAN", help_heading = "Measurement")]
-    plans: Vec<String>,
+    pub(crate) plans: Vec<String>,
     /// Refuse targets on other file systems, such as the one below a missing mount. Give one type for all
     /// targets, or one for each, in their order: ext4, nfs, lustre and others; an unknown word lists them
     #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "Measurement")]
-    expect: Vec<FileSystemKind>,
+    pub(crate) expect: Vec<FileSystemKind>,
     /// Measure each cell and recording of a plan this many times, instead of the plan's number. Recordings of
     /// --for repeat as often as their answer needs
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Measurement")]
-    repeats: Option<u32>,
+    pub(crate) repeats: Option<u32>,
     #[command(flatten)]
-    scale: Scale,
+    pub(crate) scale: Scale,
     /// Copy from this directory, in plans that copy from a disk
     #[arg(long, value_name = "DIRECTORY", help_heading = "Measurement")]
-    source: Option<PathBuf>,
+    pub(crate) source: Option<PathBuf>,
     /// End after this time at the latest, instead of the plan's limit
     #[arg(long, help_heading = "Measurement")]
     pub(crate) time_limit: Option<Nanos>,
@@ -79,7 +47,7 @@ pub(crate) struct Evaluate {
     pub(crate) record: Option<PathBuf>,
     /// Sign the record with this SSH key when the campaign has ended. `check --signed-by` finds the signer
     #[arg(long, value_name = "KEY", help_heading = "The record")]
-    sign: Option<PathBuf>,
+    pub(crate) sign: Option<PathBuf>,
     /// Continue the interrupted or killed campaign of the record, with the record's targets and plan
     #[arg(long, group = RECORDED, help_heading = "The record")]
     pub(crate) resume: bool,
@@ -89,19 +57,19 @@ pub(crate) struct Evaluate {
     pub(crate) trust_record: bool,
     /// Seed all random decisions with this number, instead of the plan's
     #[arg(long, help_heading = "Measurement")]
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Keep this much space free on each target, instead of the plan's amount
     #[arg(long, value_name = "SIZE", help_heading = "Measurement")]
-    reserve: Option<Bytes>,
+    pub(crate) reserve: Option<Bytes>,
     /// Start nothing: print the measurements, their duration and space, and the commands that conditions
     /// would run
     #[arg(long, short = 'n', conflicts_with = "resume", help_heading = "Measurement")]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) progress: ProgressOptions,
     // This field is the last: its heading applies to all options after it.
     #[command(flatten)]
-    recordings: Recordings,
+    pub(crate) recordings: Recordings,
 }
 
 /// The text that `evaluate --help` prints about exit codes.
@@ -113,188 +81,13 @@ Exit codes:
   3  not carried: a target lost frames of an instrument, even if something else failed; with [accept] in the plan: FAIL
   4  not decided: the data don't show whether an instrument is carried; without --for: every figure of a stage is INVALID; with [accept] in the plan: NOT DECIDED";
 
-/// A campaign that can run.
-#[derive(Debug)]
-pub(crate) struct Ready {
-    /// The path of the record.
-    pub(crate) path: PathBuf,
-    pub(crate) resolved: PlannedCampaign,
-    pub(crate) record: Record,
-    /// The measurements that the record already has. If one must not be used, with the reason.
-    pub(crate) done: BTreeMap<Key, Option<Invalid>>,
-    /// The trials of searches among them.
-    pub(crate) trials: Trials,
-    /// The measured rates of workloads among them.
-    pub(crate) rates: MeasuredRates,
-    /// One entry for each target: true if the campaign uses it.
-    pub(crate) in_use: Vec<bool>,
-    /// The measurements of the network.
-    pub(crate) network: Vec<NetworkStage>,
-}
-
-/// A campaign and its directories on the targets.
-struct Prepared {
-    ready: Ready,
-    targets: Vec<Option<Arc<dyn Target>>>,
-    archive: Option<Arc<dyn Target>>,
-    load_places: Vec<Option<Arc<dyn Target>>>,
-    stop: Arc<AtomicBool>,
-}
-
-/// All processes of a campaign, and the measured part of the network between them.
-struct Joined {
-    ranks: CampaignRanks,
-    network: Vec<NetworkLead>,
-}
-
-impl Prepared {
-    /// Brings all processes into the campaign. If one can't take part, removes every directory that was made.
-    fn joined(&self, cluster: &dyn Cluster, nodes: RankNodes, resumed: bool) -> Result<Joined, Failure> {
-        let plan = &self.ready.resolved.plan;
-        let joined = ranks::join_all(cluster, &self.targets, plan.hang_after, nodes).and_then(|ranks| {
-            let network = ranks::network_stages(cluster, plan, &self.ready.network)?;
-            Ok(Joined { ranks, network })
-        });
-        joined.inspect_err(|_| {
-            let all = self.targets.iter().chain(&self.load_places).chain([&self.archive]).flatten();
-            for target in all {
-                // `clean` finds directories that stay, and the message says why nothing started.
-                drop(removed(plan.hang_after, target));
-            }
-            if !resumed {
-                drop(std::fs::remove_file(&self.ready.path));
-            }
-        })
-    }
-
-    fn execute(
-        self,
-        cluster: Arc<dyn Cluster>,
-        joined: Joined,
-        key: Option<&SigningKey>,
-        progress: ProgressOptions,
-    ) -> Outcome {
-        let Prepared { ready, targets, archive, load_places, stop } = self;
-        let Joined { ranks, network } = joined;
-        let head = record_head(&ready.resolved, VERSION);
-        let Ready { path, resolved, record, done, trials, rates, .. } = ready;
-        let patience = resolved.plan.hang_after;
-        let in_use = targets.clone();
-        let second = archive.clone();
-        let ending = stop.clone();
-        let campaign = Campaign {
-            targets: in_use,
-            archive: second,
-            load_places: load_places.clone(),
-            resolved,
-            record,
-            done,
-            trials,
-            rates,
-            stop,
-            cluster,
-            ranks,
-            network,
-        };
-        let mut show = Show::new(&head, progress);
-        let ran = campaign.run(&mut |progress| show.tell(&progress));
-        show.clear();
-        // If writing to the record failed, a phase may still run.
-        ending.store(true, Ordering::Relaxed);
-        let answer = ran.run().and_then(|ran| answered(ran, &path, key));
-        let tidied = remove_targets(targets, show.left_out(), patience);
-        let beside = load_places.into_iter().flatten().map(|place| removed(patience, &place));
-        let tidied = beside.fold(tidied, Result::and);
-        let tidied = tidied.and(archive.map_or(Ok(()), |archive| removed(patience, &archive)));
-        match (answer, tidied) {
-            // A lost frame is the answer in any case. After any other, a directory that stays is a fault.
-            (Err(failure @ Failure::NotCarried(_)), _) | (Err(failure), Ok(())) => Err(failure),
-            (Err(Failure::Run(error)), Err(untidy)) => {
-                Err(Failure::Run(anyhow!("{}; and {}", explained(&error), explained(&untidy))))
-            }
-            (_, tidied) => tidied.run(),
-        }
-    }
-}
+/// The record to continue without `--record`.
+const DEFAULT_RECORD: &str = "evaluation.sqlite";
 
 impl Evaluate {
-    pub(crate) fn execute(&self) -> Outcome {
-        // Before other processes start that would wait for this one.
-        let stop = stop_on_signal().run()?;
-        let cluster = ranks::cluster()?;
-        if cluster.rank() > 0 {
-            return ranks::follow_first(cluster.as_ref(), &stop);
-        }
-        let nodes = ranks::present(cluster.as_ref(), self)?;
-        if self.dry_run {
-            dismiss(cluster.as_ref());
-            self.refuse_taken_record().input()?;
-            tell::result(dry_run(
-                &self.resolved(&nodes).input()?,
-                &self.record.clone().unwrap_or_else(free_name),
-            ));
-            return Ok(());
-        }
-        let key = self.signing_key().input().inspect_err(|_| dismiss(cluster.as_ref()))?;
-        let prepared = self.prepared(&nodes, stop).inspect_err(|_| dismiss(cluster.as_ref()))?;
-        let joined = prepared.joined(cluster.as_ref(), nodes, self.resume)?;
-        prepared.execute(cluster, joined, key.as_ref(), self.progress)
-    }
-
-    /// The signing key, after a signature as a test.
-    fn signing_key(&self) -> anyhow::Result<Option<SigningKey>> {
-        let Some(key) = &self.sign else { return Ok(None) };
-        let record = if self.resume { Some(recorded_at(self)) } else { self.record.clone() };
-        if let Some(record) = &record {
-            let signature = signature::beside(record);
-            let shown = signature.display();
-            ensure!(signature.symlink_metadata().is_err(), "--sign: {shown} exists: remove it first");
-        }
-        SigningKey::tried(key).map(Some)
-    }
-
-    /// Makes everything that must exist before the first phase.
-    fn prepared(&self, nodes: &RankNodes, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
-        let mut ready = if self.resume { resumed(self, nodes)? } else { self.begun(nodes)? };
-        warn_of_record_on_target(&ready.path, &ready.resolved);
-        let targets = make_targets(&ready.resolved, &ready.in_use, &mut ready.record).run()?;
-        let archive = make_archive(&ready.resolved, &mut ready.record).run()?;
-        let load_places = make_load_places(&ready.resolved, &ready.in_use, &mut ready.record).run()?;
-        Ok(Prepared { ready, targets, archive, load_places, stop })
-    }
-
-    /// Starts a new campaign in a record of its own.
-    fn begun(&self, nodes: &RankNodes) -> Result<Ready, Failure> {
-        let resolved = self.resolved(nodes).input()?;
-        let path = self.record.clone().unwrap_or_else(free_name);
-        let mut head = record_head(&resolved, VERSION);
-        head.environment.extend(acceptance::sums(&resolved.plan, &self.plans).input()?);
-        let record = Record::create(&path, &head, resolved.plan.warm_up).input()?;
-        let in_use = vec![true; resolved.targets.len()];
-        let done = BTreeMap::new();
-        let trials = Trials::default();
-        let rates = MeasuredRates::default();
-        Ok(Ready { path, resolved, record, done, trials, rates, in_use, network: Vec::new() })
-    }
-
-    /// Checks the plan against the described targets. Everything that can be refused is refused here.
-    fn resolved(&self, nodes: &RankNodes) -> anyhow::Result<PlannedCampaign> {
-        let mut plan = self.plans()?;
-        acceptance::refuse_changes(&plan, self.scale, self.repeats)?;
-        plan.cells.extend(self.recordings.cells()?);
-        let descriptions = self.targets.iter().map(describe_in_child).collect::<Result<Vec<_>, _>>()?;
-        refuse_twice(&descriptions)?;
-        let resolved = sourced(resolve(self.changed(plan, nodes), descriptions)?)?;
-        refuse_in_use(&resolved)?;
-        Ok(with_ceiling(resolved))
-    }
-
-    /// Refuses a record that a real run would refuse too.
-    fn refuse_taken_record(&self) -> anyhow::Result<()> {
-        let taken = self.record.iter().find(|record| record.symlink_metadata().is_ok());
-        let shown = taken.map(|record| record.display().to_string()).unwrap_or_default();
-        ensure!(taken.is_none(), "--record {shown}: it exists: choose another, or go on with --resume");
-        Ok(())
+    /// The path of the record to continue.
+    pub(crate) fn recorded_at(&self) -> PathBuf {
+        self.record.clone().unwrap_or_else(|| DEFAULT_RECORD.into())
     }
 
     /// Merges the plans, as written, into one.
@@ -317,7 +110,7 @@ impl Evaluate {
     }
 
     /// Replaces values of the plan by those of the command line.
-    fn changed(&self, mut plan: ResolvedPlan, nodes: &RankNodes) -> ResolvedPlan {
+    pub(crate) fn changed(&self, mut plan: ResolvedPlan, nodes: &RankNodes) -> ResolvedPlan {
         plan.seed = self.seed.unwrap_or(plan.seed);
         plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
         plan.reserve = self.reserve.unwrap_or(plan.reserve);
@@ -401,9 +194,6 @@ fn remove_last_recordings(cells: &mut Vec<Cell>, count: usize) {
     }
 }
 
-/// The program's version, as records store it.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// The plan that runs if the command line has none.
 const DEFAULT_PLAN: &str = "quick";
 
@@ -413,68 +203,6 @@ const NO_PLAN: &str = "none";
 /// A plan's name if there are several: its built-in name, or the stem of its file's name.
 fn stem(name: &str) -> String {
     Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// `evaluation.sqlite`, or the first `evaluation-N.sqlite` that is free and has no page either.
-fn free_name() -> PathBuf {
-    let numbered = (2..).map(|number| PathBuf::from(format!("evaluation-{number}.sqlite")));
-    let mut names = std::iter::once(PathBuf::from("evaluation.sqlite")).chain(numbered);
-    let is_free = |name: &Path| name.symlink_metadata().is_err();
-    names.find(|name| is_free(name) && is_free(&report::page_of(name))).expect("numbers do not end")
-}
-
-/// Adds the storage that the plan copies from and to, if it has any.
-pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampaign> {
-    let resolved = match resolved.plan.source.clone() {
-        Some(source) if resolved.copies() => {
-            with_source(resolved, describe_in_child(&Path::new(&source).into())?)?
-        }
-        _ => resolved,
-    };
-    match resolved.plan.copy_to.clone() {
-        Some(archive) if resolved.plan.recordings().any(|(_, run)| run.readers.copy) => {
-            Ok(with_archive(resolved, describe_in_child(&Path::new(&archive).into())?)?)
-        }
-        _ => Ok(resolved),
-    }
-}
-
-/// Prints the results, and turns the verdicts into the exit code.
-fn answered(Ran { record, missing }: Ran, path: &Path, key: Option<&SigningKey>) -> Outcome {
-    let results = nilometer_record::read(path).run()?;
-    let study = Study::of(&results);
-    let concluded = conclusions(&study);
-    let study = study.with_catalogue(&catalogue::instruments());
-    tell::result_unchanged(format_args!("\n{}", terminal(&study, Detail::Short, report::layout())));
-    tell::result_line(format_args!("\nRecord: {}", path.display()));
-    // The campaign is done, its record stored: without a page, a note suffices.
-    match report::write_page(&study, path) {
-        Ok(page) => tell::result_line(format_args!("Page:   {}", page.display())),
-        Err(error) => tell::note(format_args!("no page was written: {}", explained(&error))),
-    }
-    if missing > 0 {
-        if key.is_some() {
-            tell::note(
-                "the record is not signed, since its campaign has not ended: go on with --resume --sign",
-            );
-        }
-        return ended(&study, missing, path);
-    }
-    // The results are printed by now, even if the record does not take the conclusions.
-    record.conclude(&concluded).run()?;
-    let signed = key.map_or(Ok(()), |key| signed(key, path));
-    let answer = ended_whole(&study, path);
-    // A missing signature is the lesser fault.
-    if let (Err(_), Err(unsigned)) = (&answer, &signed) {
-        tell::note(format_args!("the record is not signed: {}", explained(unsigned.error())));
-    }
-    answer.and(signed)
-}
-
-fn signed(key: &SigningKey, record: &Path) -> Outcome {
-    let signature = key.sign(record).run()?;
-    tell::result_line(format_args!("Signed: {}", signature.display()));
-    Ok(())
 }
 
 #[cfg(test)]

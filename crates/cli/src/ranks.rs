@@ -11,7 +11,7 @@ use nilometer_plan::{RankNodes, ResolvedPlan};
 use nilometer_remote::describe_in_child;
 use nilometer_storage::Target;
 
-use crate::{Blame, Failure, evaluate::Evaluate, resume::recorded_at, version};
+use crate::{Blame, Failure, evaluate::Evaluate, version};
 
 /// The processes that a launcher started, or this one alone.
 pub(crate) fn cluster() -> Result<Arc<dyn Cluster>, Failure> {
@@ -42,7 +42,7 @@ fn uses_mpi_io(asked: &Evaluate) -> bool {
     if !asked.resume {
         return asked.plans().is_ok_and(|plan| plan.uses_mpi_io());
     }
-    let recorded = nilometer_record::read(&recorded_at(asked)).ok().and_then(|results| results.campaign);
+    let recorded = nilometer_record::read(&asked.recorded_at()).ok().and_then(|results| results.campaign);
     recorded.is_some_and(|campaign| campaign.plan.uses_mpi_io())
 }
 

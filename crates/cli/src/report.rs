@@ -16,9 +16,13 @@ use nilometer_report::{
     Detail, Palette, TextLayout, csv, evaluation_metrics, figures_csv, html, json, markdown, papers_text,
     terminal, why_markdown, why_terminal,
 };
-use nilometer_storage::user_file;
 
-use crate::{Blame, Failure, Outcome, acceptance, observed::ObservedFiles, tell};
+use crate::{
+    Blame, Failure, Outcome, acceptance,
+    observed::ObservedFiles,
+    page_file::{is_page_or_free, page_of},
+    tell,
+};
 
 /// Print or write the report of a record
 #[derive(Debug, Args)]
@@ -179,13 +183,6 @@ fn with_own_study<'a>(study: Study<'a>, record: &Path) -> anyhow::Result<Study<'
     Ok(study)
 }
 
-/// The path of a record's page: beside the record, with `.html` in place of `.sqlite`, or behind another
-/// name.
-pub(crate) fn page_of(record: &Path) -> PathBuf {
-    let is_usual = record.extension().is_some_and(|extension| extension == "sqlite");
-    if is_usual { record.with_extension("html") } else { record.with_added_extension("html") }
-}
-
 /// Writes the page of a record beside it, over an earlier one, whole or not at all. Returns its path.
 pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> anyhow::Result<PathBuf> {
     let page = page_of(record);
@@ -230,16 +227,6 @@ fn refuse_foreign(page: &Path) -> anyhow::Result<()> {
         "{shown} exists and is no report of nilometer: move it away, or choose an --output"
     );
     Ok(())
-}
-
-/// True if no file has this name, or the file is a page of this program.
-pub(crate) fn is_page_or_free(page: &Path) -> bool {
-    if page.symlink_metadata().is_err() {
-        return true;
-    }
-    let begins = user_file::beginning(page).unwrap_or_default();
-    let marks = ["content=\"Nilometer\"", "– Nilometer</title>"];
-    begins.starts_with("<!DOCTYPE html>") && marks.iter().any(|mark| begins.contains(mark))
 }
 
 /// The layout for the terminal of the results: its width, and colours. Without colours if no person reads,

@@ -1,6 +1,6 @@
 //! `nilometer evaluate --resume`: continues the campaign of a record from its interruption.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use nilometer_campaign::{
@@ -15,23 +15,17 @@ use nilometer_storage::Calendar;
 use crate::{
     Blame, Failure,
     acceptance::refuse_another_program,
-    evaluate::{Evaluate, Ready, VERSION, sourced},
+    evaluate::Evaluate,
     occupied::refuse_in_use,
+    ready_campaign::{ReadyCampaign, sourced},
     tell,
     trusted::refuse_to_act_for_others,
+    version,
 };
 
-/// The record to continue without `--record`.
-const DEFAULT: &str = "evaluation.sqlite";
-
-/// The path of the record to continue.
-pub(crate) fn recorded_at(asked: &Evaluate) -> PathBuf {
-    asked.record.clone().unwrap_or_else(|| DEFAULT.into())
-}
-
 /// Reads the campaign of the record, and prepares to continue.
-pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Failure> {
-    let path = recorded_at(asked);
+pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<ReadyCampaign, Failure> {
+    let path = asked.recorded_at();
     let (mut record, begun) = Record::resume(&path).input()?;
     let recorded = begun.campaign.clone();
     check_same(asked, &recorded, nodes, &path).input()?;
@@ -49,14 +43,14 @@ pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Fail
     refuse_in_use(&resolved).input()?;
     resolved.ceiling = recorded.ceiling;
     resolved.plan.time_limit = asked.time_limit.unwrap_or(resolved.plan.time_limit);
-    go_on(&mut record, &resolved, &begun, &in_use, VERSION).run()?;
+    go_on(&mut record, &resolved, &begun, &in_use, version::PACKAGE).run()?;
     for (index, why) in stuck.iter().enumerate() {
         why.as_ref().map_or(Ok(()), |why| record.leave_out(index, why)).run()?;
     }
     let trials = recorded_trials(&results);
     let rates = recorded_rates(&results, &resolved.plan);
     let Begun { done, network, .. } = begun;
-    Ok(Ready { path, resolved, record, done, trials, rates, in_use, network })
+    Ok(ReadyCampaign { path, resolved, record, done, trials, rates, in_use, network })
 }
 
 /// The outcome of undoing the conditions and settings of a killed campaign.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tree::{NumberArray, NumberType, TreeValue};
+use crate::tree_value::{NumberArray, NumberType, TreeValue};
 
 /// Bytes of a text in a column: as many as areaDetector has for one (`MAX_ATTRIBUTE_STRING_SIZE`).
 pub const TEXT_BYTES: usize = 256;

@@ -28,6 +28,7 @@ mod rewriting;
 mod stored;
 pub mod tree;
 mod tree_search;
+mod tree_value;
 
 pub use column::{ColumnValue, TEXT_BYTES, fitting_text};
 #[doc(hidden)]

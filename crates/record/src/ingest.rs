@@ -6,9 +6,8 @@ use nilometer_model::{
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::{
-    read::{Numbered, Places, each},
-    row::{insert_row, nanos, number},
-    write::insert_histogram,
+    numbered::{Numbered, Places, each},
+    row::{insert_histogram, insert_row, nanos, number},
 };
 
 /// Returns the histogram of a kind that only recordings have.

@@ -11,6 +11,7 @@ pub mod import;
 mod ingest;
 mod lock;
 mod network;
+mod numbered;
 mod observed;
 mod place;
 mod read;

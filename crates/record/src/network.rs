@@ -8,9 +8,7 @@ use rusqlite::{Connection, Row, Transaction, params};
 
 use super::{
     Record, RecordError,
-    read::{from_json, rows, unreadable},
-    row::{Column, insert_row, nanos, number},
-    write::json,
+    row::{Column, from_json, insert_row, json, nanos, number, rows, unreadable},
 };
 
 impl Record {

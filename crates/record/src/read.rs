@@ -11,13 +11,13 @@ use nilometer_model::{
     Phase, Pressure, RankPart, Sample, Series, Switches, WorkerTotals,
 };
 use nilometer_plan::{Cell, Event, Group, Key, Measured, PlannedCampaign, Results, TargetEntry};
-use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
-use serde::de::DeserializeOwned;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 
 use super::{
     RecordError, SCHEMA_VERSION, background, ingest, network,
+    numbered::{Numbered, Places, each},
     place::Place,
-    row::{nanos, number},
+    row::{from_json, nanos, number, rows, unreadable},
     schema, write,
 };
 
@@ -186,26 +186,6 @@ fn targets(connection: &Connection) -> rusqlite::Result<Vec<TargetEntry>> {
     })
 }
 
-pub(super) fn rows<T>(
-    connection: &Connection,
-    query: &str,
-    each: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    connection.prepare(query)?.query_map([], each)?.collect()
-}
-
-/// A sample with its row's id.
-pub(super) type Numbered = (i64, Measured);
-
-/// Positions of samples by their ids.
-pub(super) struct Places(HashMap<i64, usize>);
-
-impl Places {
-    fn of(samples: &[Numbered]) -> Self {
-        Places(samples.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect())
-    }
-}
-
 fn samples(connection: &Connection, warm_up: u32) -> rusqlite::Result<Vec<Numbered>> {
     let query =
         "SELECT id, target, cell, repeat, phase, bytes, operations, wall, user, system, client, machine,
@@ -259,16 +239,6 @@ pub(super) fn invalid(row: &Row<'_>) -> rusqlite::Result<Option<Invalid>> {
     Ok(row.get_ref("invalid")?.as_str_or_null()?.map(Invalid::from_text))
 }
 
-/// Makes the error for a text that violates the schema.
-pub(super) fn unreadable(why: Box<dyn std::error::Error + Send + Sync>) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, why)
-}
-
-/// Parses a column that holds JSON.
-pub(super) fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> rusqlite::Result<T> {
-    serde_json::from_str(text).map_err(|error| unreadable(format!("{what}: {error}").into()))
-}
-
 /// Hands every row of the small tables to its sample.
 fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Places) -> rusqlite::Result<()> {
     each(connection, "SELECT * FROM worker ORDER BY sample, worker", samples, places, |row, sample| {
@@ -311,23 +281,6 @@ fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Plac
         Ok(())
     })?;
     ingest::read(connection, samples, places)
-}
-
-pub(super) fn each(
-    connection: &Connection,
-    query: &str,
-    samples: &mut [Numbered],
-    places: &Places,
-    mut put: impl FnMut(&Row<'_>, &mut Sample) -> rusqlite::Result<()>,
-) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(query)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        if let Some(&at) = places.0.get(&row.get(0)?) {
-            put(row, &mut samples[at].1.sample)?;
-        }
-    }
-    Ok(())
 }
 
 fn locks(row: &Row<'_>) -> rusqlite::Result<LocksSeen> {

@@ -7,19 +7,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{
-    Activity, Coldness, FilesSeen, Histogram, Invalid, LocksSeen, RankPart, Sample, Series,
-};
+use nilometer_model::{Activity, Coldness, FilesSeen, Invalid, LocksSeen, RankPart, Sample, Series};
 use nilometer_plan::{Conclusion, Event, Key, PlannedCampaign, Results, TargetEntry};
 use rusqlite::{Connection, OpenFlags, Transaction, named_params, params};
-use serde::Serialize;
 
 use super::{
     RecordError, SCHEMA_VERSION, background, ingest,
     lock::Lock,
     network,
     place::Place,
-    row::{Column, insert_row},
+    row::{Column, insert_histogram, insert_row, json},
     schema::SCHEMA,
     seal,
     unfinished::Unfinished,
@@ -262,10 +259,6 @@ fn without_cells(campaign: &PlannedCampaign) -> rusqlite::Result<String> {
     json(&campaign)
 }
 
-pub(super) fn json(value: &impl Serialize) -> rusqlite::Result<String> {
-    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
-}
-
 /// The tables whose rows belong to a sample.
 const DETAILS: [&str; 15] = [
     "activity",
@@ -465,20 +458,6 @@ fn insert_series(transaction: &Transaction<'_>, id: i64, series: &Series) -> rus
     let width = series.width().0;
     for (index, bin) in series.bins().iter().enumerate() {
         insert.execute(params![id, index, width, bin.operations, bin.bytes])?;
-    }
-    Ok(())
-}
-
-pub(super) fn insert_histogram(
-    transaction: &Transaction<'_>,
-    id: i64,
-    kind: &str,
-    histogram: &Histogram,
-) -> rusqlite::Result<()> {
-    let mut insert = transaction
-        .prepare_cached("INSERT INTO histogram (sample, kind, bucket, count) VALUES (?1, ?2, ?3, ?4)")?;
-    for (bucket, count) in histogram.buckets() {
-        insert.execute(params![id, kind, bucket, count])?;
     }
     Ok(())
 }

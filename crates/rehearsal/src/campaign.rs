@@ -119,8 +119,7 @@ pub fn recorded(
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_writer(0, engine.waker());
     ring.seat_source(idle.waker());
-    let mut writer =
-        Writer::new(ring.clone(), 0, Box::new(LaneFiles::new(layout.clone(), Gauge::with_reserve(0))));
+    let mut writer = Writer::new(ring.clone(), 0, LaneFiles::new(layout.clone(), Gauge::with_reserve(0)));
     let stop = Arc::new(AtomicBool::new(false));
     let mut source = source(&ring, run, &stop);
     let mut looked = Nanos(0);

@@ -34,6 +34,7 @@ mod percent;
 mod run;
 #[cfg(feature = "s3")]
 mod s3;
+mod system;
 #[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3", feature = "hdfs"))]
 mod table;
 mod target;
@@ -44,4 +45,4 @@ pub use open::{
     CopySource, clean, clean_run, create_directory, describe, describe_in_child, in_use, is_run_at, is_taken,
     join, open, recording_at, run_handle,
 };
-pub use target::RemoteSystem;
+pub use system::RemoteSystem;

@@ -20,9 +20,8 @@ use nilometer_storage::{
 use crate::{
     files::{CLEANED_WITHIN, Place},
     run::{self, RunKept},
-    target::{
-        ReadDirectory, RemoteDirectory, RemoteSystem, RemoteTarget, failed, files_at, kept, unreached, url_of,
-    },
+    system::{RemoteSystem, files_at},
+    target::{ReadDirectory, RemoteDirectory, RemoteTarget, failed, kept, unreached, url_of},
 };
 
 #[cfg(not(feature = "xrootd"))]

@@ -19,7 +19,7 @@ use nilometer_storage::{
 
 use crate::{
     files::{Place, TargetFiles},
-    target::{RemoteSystem, files_at},
+    system::{RemoteSystem, files_at},
 };
 
 /// The same name as on mounted file systems.

@@ -1,6 +1,7 @@
 //! The report for programs. [`FORMAT_VERSION`] fixes field names and units. Fields without a value are null.
 
 mod compared;
+mod compared_cells;
 mod compared_network;
 mod growth;
 mod incomplete;

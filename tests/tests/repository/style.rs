@@ -10,13 +10,14 @@ use nilometer_tests::{assert_none, crates, files, is_for_tests, read, root};
 use syn::{File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
 
 /// Which crates a crate may depend on, as in the layout of the design. What stands under `tests` and `bench` may use all.
-const ARROWS: [(&str, &[&str]); 24] = [
+const ARROWS: [(&str, &[&str]); 25] = [
     ("fuzz", &[]),
     ("model", &["fuzz"]),
     ("plan", &["model", "fuzz"]),
     ("codec", &[]),
     ("storage", &["model"]),
-    ("record", &["model", "plan", "fuzz"]),
+    ("command-lines", &["model"]),
+    ("record", &["model", "plan", "command-lines", "fuzz"]),
     ("wire", &["model", "fuzz"]),
     ("recording", &["model", "codec", "storage", "wire", "hdf5"]),
     ("hdf5", &["fuzz"]),
@@ -87,6 +88,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "model",
             "plan",
             "codec",
+            "command-lines",
             "storage",
             "record",
             "wire",

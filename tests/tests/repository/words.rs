@@ -73,9 +73,9 @@ const NOUNS: [&str; 5] = ["Feed", "Need", "Seed", "Shed", "Speed"];
 /// A subcommand has this type, whichever it is.
 const COMMAND: &str = "Command";
 /// Names of types that are no nouns.
-const NO_NOUNS_MOST: usize = 95;
+const NO_NOUNS_MOST: usize = 94;
 /// Names that several sources have, counting private types.
-const SHARED_MOST: usize = 180;
+const SHARED_MOST: usize = 179;
 
 /// Whether the name of a type is a bare participle or preposition.
 fn is_no_noun(name: &str) -> bool {

@@ -11,7 +11,7 @@ use nilometer_storage::{
 
 use crate::{
     Writer, ring_of,
-    sink::{EncodeStage, Sink},
+    sink::{EncodeStage, LaneFiles},
 };
 
 /// Frames per recording.
@@ -23,7 +23,7 @@ const FRAMES: u64 = 40;
 /// with. Runs it without faults, and with all operations failing from some point on.
 ///
 /// `make` returns the same sink each time, with its encode stage if it needs one. Both must handle 40 frames.
-pub fn sink_suite(file_slots: u32, make: &mut dyn FnMut() -> (Box<dyn Sink>, Option<EncodeStage>)) {
+pub fn sink_suite(file_slots: u32, make: &mut dyn FnMut() -> (LaneFiles, Option<EncodeStage>)) {
     let demands = Demands { buffers: 1, bytes: make().0.needs().slot, slots: file_slots };
     workload_suite(demands, &|_| {}, &mut |slots| {
         let (sink, encode) = make();
@@ -34,7 +34,7 @@ pub fn sink_suite(file_slots: u32, make: &mut dyn FnMut() -> (Box<dyn Sink>, Opt
 /// A writer with a source that fills its ring while there is room.
 struct Fed {
     ring: Arc<Ring>,
-    writer: Writer<Box<dyn Sink>>,
+    writer: Writer,
     /// Number of frames fed so far.
     number: u64,
     spares: Vec<Buffer>,
@@ -44,7 +44,7 @@ struct Fed {
 }
 
 impl Fed {
-    fn new(slots: Vec<Buffer>, sink: Box<dyn Sink>, encode: Option<EncodeStage>) -> Self {
+    fn new(slots: Vec<Buffer>, sink: LaneFiles, encode: Option<EncodeStage>) -> Self {
         let ring = ring_of(sink.needs(), slots, 1, Chronicle::new(1, Nanos(0)), FrameTurn::ALL);
         let writer = Writer::new(ring.clone(), 0, sink).encoding(encode);
         Fed { ring, writer, number: 0, spares: Vec::new(), closed: false, in_flight: 0 }

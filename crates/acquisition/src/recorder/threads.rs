@@ -18,7 +18,7 @@ use nilometer_storage::{
 use super::{Lane, feed, source_totals::SourceTotals};
 use crate::{
     Writer,
-    sink::{Gauge, LaneSetup, Sink},
+    sink::{Gauge, LaneSetup},
 };
 
 /// A message of a thread to the recorder.
@@ -61,7 +61,6 @@ fn lane_engine(job: &mut LaneJob) -> Result<Box<dyn Engine>, String> {
     // Registering fails without the right to lock memory; the engine is then only slower.
     engine.register(&job.arena).ok();
     job.ring.seat_writer(job.seat, engine.waker());
-    job.lane.sink.seat(engine.waker());
     if let Some(encode) = &mut job.lane.encode {
         encode.seat(engine.waker());
     }
@@ -99,13 +98,13 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>, ready: impl FnOnce()) -
 
 /// A writer that reports once when it is ready, and notes the processor time its thread had spent by then.
 struct Starting<R> {
-    writer: Writer<Box<dyn Sink>>,
+    writer: Writer,
     ready: Option<R>,
     before: (Usage, Nanos),
 }
 
 impl<R: FnOnce()> Starting<R> {
-    fn new(writer: Writer<Box<dyn Sink>>, ready: R) -> Self {
+    fn new(writer: Writer, ready: R) -> Self {
         Starting { writer, ready: Some(ready), before: Default::default() }
     }
 

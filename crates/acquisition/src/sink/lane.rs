@@ -1,4 +1,4 @@
-//! The lanes of a recording, each with the sink that stores its frames. Only this module chooses sinks.
+//! The lanes of a recording, each with the sink that stores its frames. Only this module makes sinks.
 
 use std::{io, sync::Arc};
 
@@ -10,7 +10,7 @@ use nilometer_storage::{
 };
 
 use super::{
-    EncodeStage, Gauge, LaneFiles, Numbering, RawLayout, Sink,
+    EncodeStage, Gauge, LaneFiles, Numbering, RawLayout,
     cbf::CbfEncoder,
     encode::stage_memory,
     raw::{OPEN, lane_memory},
@@ -22,7 +22,7 @@ pub struct LaneSetup {
     /// The storage for its operations.
     pub target: Arc<dyn Target>,
     /// The sink that turns frames into operations.
-    pub sink: Box<dyn Sink>,
+    pub sink: LaneFiles,
     /// The free space on the storage. `None` unless the lane leaves some of it free.
     pub gauge: Option<Gauge>,
     /// The stage that encodes frames in front of the sink. `None` if they are stored as they are.
@@ -116,7 +116,7 @@ pub fn lanes_of(
         let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
         let encode = encode_stage(&layout, threads)?;
         let sink = LaneFiles::new(RawLayout { boot, ..layout }, gauging).numbered(numbering.clone());
-        Ok(LaneSetup { target, sink: Box::new(sink), gauge, encode })
+        Ok(LaneSetup { target, sink, gauge, encode })
     });
     lanes.collect()
 }

@@ -1,6 +1,6 @@
 //! A lane that fails while operations of it are in flight.
 
-use nilometer_acquisition::sink::{Gauge, LaneFiles, RawLayout, Sink, Stored};
+use nilometer_acquisition::sink::{Gauge, LaneFiles, RawLayout, Stored};
 use nilometer_model::Nanos;
 use nilometer_ring::Frame;
 use nilometer_storage::{Arena, Buffer, Completion, Errno, Operation};

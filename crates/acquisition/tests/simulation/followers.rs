@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
     Follower, Following, Purpose, Writer, ring_of,
-    sink::{Gauge, LaneFiles, Sink},
+    sink::{Gauge, LaneFiles},
 };
 use nilometer_intake::Expected;
 use nilometer_model::{ByteRate, Format, Nanos, Seed, Storing};
@@ -202,7 +202,7 @@ fn copied(lab: &Lab) {
     let clock = VirtualClock::default();
     let (targets, second) = (lab.targets(&clock), Simulated::new(device(), clock.clone()));
     let (_, slots) = Arena::shared_out(8, PAGE as usize);
-    let sink = Box::new(LaneFiles::new(lab.layout(0), Gauge::with_reserve(0)));
+    let sink = LaneFiles::new(lab.layout(0), Gauge::with_reserve(0));
     let ring = ring_of(sink.needs(), slots, 1, Chronicle::new(PAGE, Nanos::from_millis(10)), FrameTurn::ALL);
     let mut follower = follower(lab, Purpose::Copy(ring.clone()), Following::default());
     let mut reading = targets[0].attach(1, Follower::slots(1));

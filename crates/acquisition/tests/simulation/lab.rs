@@ -233,7 +233,7 @@ impl Lab {
             let sink = LaneFiles::new(self.layout(seat as u32), gauges[seat].clone());
             let sink = sink.numbered((self.numbering)(&numbering));
             let encode = encode_stage(&self.layout(seat as u32), 0).expect("no thread is started");
-            writers.push(Writer::new(ring.clone(), seat, Box::new(sink)).encoding(encode));
+            writers.push(Writer::new(ring.clone(), seat, sink).encoding(encode));
         }
         let read = |lane: usize| {
             if self.reserve.is_some() {

@@ -145,7 +145,7 @@ fn run(seed: Seed, until: Nanos) -> Run {
     let ring = Ring::new(Arena::shared_out(100, BLOCK).1, 1, Chronicle::new(BLOCK as u64, Nanos(100_000)));
     let mut engine = target.attach(IN_FLIGHT, 8);
     ring.seat_writer(0, engine.waker());
-    let mut writer = Writer::new(ring.clone(), 0, Box::new(LaneFiles::new(layout(), Gauge::with_reserve(0))));
+    let mut writer = Writer::new(ring.clone(), 0, LaneFiles::new(layout(), Gauge::with_reserve(0)));
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_source(idle.waker());
     let limits = ReorderWindow { window: 32, gap: 200, patience: Nanos(50_000), quiet: Nanos(20_000) };
@@ -209,7 +209,7 @@ fn copied(from: &Simulated, clock: &VirtualClock) -> Simulated {
     ring.seat_source(reading.waker());
     let mut writing = to.attach(IN_FLIGHT, 8);
     ring.seat_writer(0, writing.waker());
-    let mut writer = Writer::new(ring, 0, Box::new(LaneFiles::new(layout(), Gauge::with_reserve(0))));
+    let mut writer = Writer::new(ring, 0, LaneFiles::new(layout(), Gauge::with_reserve(0)));
     {
         let mut drives = [Drive::new(&mut follower, &mut reading), Drive::new(&mut writer, &mut writing)];
         interleave(clock, &mut drives, Nanos::MAX, &mut |_, _| {});

@@ -2,34 +2,13 @@
 //! cell of the program's line, and the same cell with one assumption changed at a time, in shuffled rounds.
 //! It also runs the program itself, if that is installed.
 //!
-//! [`parse`] reads a line, with one file for each program. [`variant`] makes cells of it. [`rounds`] measures
-//! them and reports.
+//! [`parse`] reads a line. [`variant`] makes cells of it, [`run`] measures them, and [`rounds`] reports.
 
-mod amount;
-mod dd;
-mod elbencho;
-mod fio;
-mod fio_jobs;
-mod fio_options;
-mod fio_reach;
-mod ior;
-mod ior_file;
-mod iozone;
-mod launcher;
-mod launcher_options;
-mod line;
-mod mdtest;
-mod options;
 mod own_figure;
-mod parse;
-#[cfg(test)]
-mod public_lines;
 mod reach;
 mod rounds;
 mod run;
-#[cfg(test)]
-mod tests;
-mod tree_line;
+mod tree_variant;
 mod variant;
 
 use std::{
@@ -39,12 +18,11 @@ use std::{
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
+use nilometer_command_lines::{ForeignLine, ReadLine, parse};
 use nilometer_model::{DirectIo, Nanos, TargetAddress, TargetDescription};
 use nilometer_remote::describe_in_child;
 
 use crate::{Blame, Outcome, tell};
-use line::ForeignLine;
-use parse::{ReadLine, parse};
 use rounds::{Rounds, RoundsReport};
 use run::{LineRuns, RunPlaces, record_of};
 use variant::{AS_THE_LINE_SAYS, LineVariant, variants};
@@ -83,7 +61,7 @@ impl Explain {
     pub(crate) fn execute(&self) -> Outcome {
         let mut read = parse(&self.line).input()?;
         if !self.ours_only {
-            read.check_reach().input()?;
+            reach::check(&read.reach()).input()?;
         }
         run::fit_to_machine(&mut read);
         let address: TargetAddress = read.line.directory.as_path().into();

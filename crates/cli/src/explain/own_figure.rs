@@ -1,12 +1,7 @@
 //! The figures that the programs themselves print, and the command line that makes them print it.
 
+use nilometer_command_lines::{FIO_OUTPUT_OPTIONS, ForeignLine, ForeignProgram, LineAccess, ReadLine};
 use serde_json::Value;
-
-use super::{
-    fio_options::OUTPUT,
-    line::{ForeignLine, ForeignProgram, Way},
-    parse::ReadLine,
-};
 
 /// The command line of the run: the line as written, except that fio prints its figures as JSON, and nothing
 /// else.
@@ -23,7 +18,7 @@ pub(super) fn command(read: &ReadLine, words: &[String]) -> Vec<String> {
             Some((name, _)) => (name, true),
             None => (word.trim_start_matches('-'), false),
         };
-        if !word.starts_with('-') || !OUTPUT.contains(&name) {
+        if !word.starts_with('-') || !FIO_OUTPUT_OPTIONS.contains(&name) {
             command.push(word.clone());
         } else if !has_value && !["minimal", "append-terse"].contains(&name) {
             own.next();
@@ -110,13 +105,13 @@ fn rate_of_elbencho(stdout: &str, is_written: bool) -> Option<f64> {
 
 /// The rate of iozone. Several threads have a line `Children see throughput for 4 initial writers = 1234.5
 /// kB/sec`. One thread has a row in a table.
-fn rate_of_iozone(stdout: &str, way: Way) -> Option<f64> {
+fn rate_of_iozone(stdout: &str, way: LineAccess) -> Option<f64> {
     let name = match way {
-        Way::Write => "initial writers",
-        Way::Read => "readers",
-        Way::RandomRead => "random readers",
-        Way::RandomWrite => "random writers",
-        Way::RandomMix(_) => "mixed workload",
+        LineAccess::Write => "initial writers",
+        LineAccess::Read => "readers",
+        LineAccess::RandomRead => "random readers",
+        LineAccess::RandomWrite => "random writers",
+        LineAccess::RandomMix(_) => "mixed workload",
     };
     let kibibytes = rate_of_threads(stdout, name).or_else(|| rate_of_table(stdout))?;
     (kibibytes > 0.0).then_some(kibibytes * KIBIBYTE)
@@ -144,7 +139,8 @@ fn rate_of_table(stdout: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse::parse;
+    use nilometer_command_lines::parse;
+
     use super::*;
 
     #[test]
@@ -188,13 +184,13 @@ mod tests {
         let threads = "\tChildren see throughput for  4 initial writers \t=  2048.00 kB/sec\n\
                        \tParent sees throughput for  4 initial writers \t=  1000.00 kB/sec\n\
                        \tChildren see throughput for  4 readers \t\t=  4096.00 kB/sec\n";
-        assert_eq!(rate_of_iozone(threads, Way::Write), Some(2048.0 * 1024.0));
-        assert_eq!(rate_of_iozone(threads, Way::Read), Some(4096.0 * 1024.0));
+        assert_eq!(rate_of_iozone(threads, LineAccess::Write), Some(2048.0 * 1024.0));
+        assert_eq!(rate_of_iozone(threads, LineAccess::Read), Some(4096.0 * 1024.0));
         let table = "                                    random    random\n\
                      kB  reclen    write  rewrite    read    reread    read     write\n\
                      102400       4     2738   2800     9000   9100   8000   700\n";
-        assert_eq!(rate_of_iozone(table, Way::Write), Some(2738.0 * 1024.0));
-        assert_eq!(rate_of_iozone("", Way::Write), None);
+        assert_eq!(rate_of_iozone(table, LineAccess::Write), Some(2738.0 * 1024.0));
+        assert_eq!(rate_of_iozone("", LineAccess::Write), None);
     }
 
     #[test]

@@ -2,13 +2,11 @@
 //! Also the options that the cell lacks.
 
 use nilometer_analysis::{LineDifference, NamedRates, Quantity};
+use nilometer_command_lines::{ForeignLine, LineAccess, MdtestOperation};
 use nilometer_model::{Invalid, Phase, Sample, TargetDescription};
 use nilometer_plan::Results;
 
-use super::{
-    line::{ForeignLine, Way},
-    variant::{ALL, AS_THE_LINE_SAYS, LineVariant},
-};
+use super::variant::{ALL, AS_THE_LINE_SAYS, LineVariant};
 
 /// The end of the time that counts for a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +34,11 @@ pub(super) fn figures(line: &ForeignLine) -> Vec<LineFigure> {
     match &line.tree {
         None => vec![LineFigure { name: "", phase: None, quantity: Quantity::Bytes }],
         Some(tree) => {
-            let of = |(name, phase)| LineFigure { name, phase: Some(phase), quantity: Quantity::Operations };
+            let of = |MdtestOperation { name, phase, .. }| LineFigure {
+                name,
+                phase: Some(phase),
+                quantity: Quantity::Operations,
+            };
             tree.figures().into_iter().map(of).collect()
         }
     }
@@ -101,7 +103,8 @@ impl RoundsReport<'_> {
         let program = format!("{} itself", line.program.name());
         let theirs = rounds.theirs.iter().map(|round| round.get(number).copied().flatten());
         // The same measurement by another clock.
-        let is_written = line.tree.is_none() && matches!(line.way, Way::Write | Way::RandomWrite);
+        let is_written =
+            line.tree.is_none() && matches!(line.way, LineAccess::Write | LineAccess::RandomWrite);
         let clock = is_written.then(|| by_clock(CLOCK, AS_THE_LINE_SAYS, LineClock::UntilWritten));
         LineDifference {
             quantity: figure.quantity,

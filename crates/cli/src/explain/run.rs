@@ -7,11 +7,11 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use nilometer_command_lines::ReadLine;
 use nilometer_plan::Results;
 
 use super::{
     own_figure::{self, PrintedOutput, rate_of_dd},
-    parse::ReadLine,
     rounds::figures,
 };
 use crate::tell;

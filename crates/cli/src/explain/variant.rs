@@ -1,11 +1,9 @@
 //! The cell of a line, and the same cell with one assumption changed at a time, as stages of a plan.
 
+use nilometer_command_lines::{ForeignLine, LineAccess, LineFiles, LineMpiIo, LineRate, LineSync, TreeLine};
 use nilometer_model::Bytes;
 
-use super::{
-    line::{Durable, ForeignLine, LineFiles, LineMpiIo, LineRate, Way},
-    tree_line::TreeLine,
-};
+use super::tree_variant::{can_spread, flat, is_flat, keys, spread};
 
 /// A cell beside the line's own.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,15 +67,15 @@ fn assumptions(line: &ForeignLine) -> Vec<(&'static str, Turn)> {
 
 /// The other choice about when written data are synced.
 fn of_sync(line: &ForeignLine) -> Option<(&'static str, Turn)> {
-    if line.way != Way::Write {
+    if line.way != LineAccess::Write {
         return None;
     }
     match line.durable {
-        Durable::Never => Some(("synced when it is closed", |line| line.durable = Durable::AtClose)),
-        Durable::Every(_) => Some(("synced when it is closed, and not meanwhile", |line| {
-            line.durable = Durable::AtClose;
+        LineSync::Never => Some(("synced when it is closed", |line| line.durable = LineSync::AtClose)),
+        LineSync::Every(_) => Some(("synced when it is closed, and not meanwhile", |line| {
+            line.durable = LineSync::AtClose;
         })),
-        Durable::AtClose => None,
+        LineSync::AtClose => None,
     }
 }
 
@@ -109,10 +107,10 @@ fn of_tree(line: &ForeignLine, tree: &TreeLine) -> Vec<(&'static str, Turn)> {
             ("empty files", |line| turn_tree(line, |tree| TreeLine { file_size: Bytes(0), ..tree }))
         });
     }
-    if !tree.is_flat() {
-        found.push(("all in one directory", |line| turn_tree(line, |tree| tree.flat())));
-    } else if tree.can_spread() {
-        found.push(("spread over 17 directories", |line| turn_tree(line, |tree| tree.spread())));
+    if !is_flat(tree) {
+        found.push(("all in one directory", |line| turn_tree(line, flat)));
+    } else if can_spread(tree) {
+        found.push(("spread over 17 directories", |line| turn_tree(line, spread)));
     }
     if line.workers > 1 {
         let turned: (&'static str, Turn) = if tree.is_unique {
@@ -179,16 +177,16 @@ fn stage(variant: &LineVariant) -> String {
 
 fn workload(line: &ForeignLine) -> Vec<String> {
     if let Some(tree) = &line.tree {
-        return tree.keys();
+        return keys(tree);
     }
     let ForeignLine { block, size, .. } = line;
     let access = if line.direct { "direct" } else { "buffered" };
     let (kind, own) = match line.way {
-        Way::Write => ("stream", vec![synced(line.durable), "read_back = false".to_owned()]),
-        Way::Read => ("stream", Vec::new()),
-        Way::RandomRead => ("random", random(line, "read")),
-        Way::RandomWrite => ("random", random(line, "write")),
-        Way::RandomMix(percent) => {
+        LineAccess::Write => ("stream", vec![synced(line.durable), "read_back = false".to_owned()]),
+        LineAccess::Read => ("stream", Vec::new()),
+        LineAccess::RandomRead => ("random", random(line, "read")),
+        LineAccess::RandomWrite => ("random", random(line, "write")),
+        LineAccess::RandomMix(percent) => {
             ("random", [random(line, "mix"), vec![format!("reads = {percent}")]].concat())
         }
     };
@@ -232,19 +230,20 @@ fn random(line: &ForeignLine, mode: &str) -> Vec<String> {
     ]
 }
 
-fn synced(durable: Durable) -> String {
+fn synced(durable: LineSync) -> String {
     match durable {
-        Durable::Never => "sync = \"none\"".to_owned(),
-        Durable::AtClose => "sync = \"close\"".to_owned(),
-        Durable::Every(count) => format!("sync = {{ every = {count} }}"),
+        LineSync::Never => "sync = \"none\"".to_owned(),
+        LineSync::AtClose => "sync = \"close\"".to_owned(),
+        LineSync::Every(count) => format!("sync = {{ every = {count} }}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse::parse as parse_line;
-    use super::*;
+    use nilometer_command_lines::{parse as parse_line, public_lines};
     use nilometer_plan::parse;
+
+    use super::*;
 
     fn names(line: &str) -> Vec<&'static str> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -254,6 +253,15 @@ mod tests {
         let names: Vec<&'static str> = variants.iter().map(|variant| variant.name).collect();
         assert_eq!(stages, names);
         names
+    }
+
+    #[test]
+    fn cells_of_all_public_lines_make_a_valid_plan() {
+        let lines = public_lines::ALL.concat();
+        assert!(lines.len() >= 60, "{}", lines.len());
+        for (line, ..) in lines {
+            assert_eq!(names(line)[0], AS_THE_LINE_SAYS, "{line}");
+        }
     }
 
     #[test]

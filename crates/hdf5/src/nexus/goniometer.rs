@@ -11,7 +11,7 @@
 use super::{
     axis_rotation::{AxisRotation, GoniometerAxis},
     description::DetectorDescription,
-    stated::{Stated, measured},
+    stated::measured,
 };
 use crate::tree::{
     ColumnElement, DatasetContent, FrameColumn, NumberArray, TreeDataset, TreeGroup, WriteTime,

@@ -18,7 +18,7 @@ use super::{
     description::{DetectorDescription, PixelSize},
     goniometer::{arm, with_arm, with_sample_axes},
     recorder::recorder_group,
-    stated::{NOT_STATED, Stated, demanded_number, demanded_text, measured, user_values},
+    stated::{NOT_STATED, demanded_number, demanded_text, measured, user_values},
 };
 use crate::tree::{DatasetContent, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue};
 

@@ -5,7 +5,6 @@ use super::{
     description::DetectorDescription,
     mx::{data_group, detector_group, entry, root, with_user_values},
     recorder::recorder_group,
-    stated::Stated,
 };
 use crate::tree::TreeGroup;
 

@@ -5,35 +5,28 @@ use crate::tree::{NumberArray, TreeDataset, TreeGroup, TreeNode, TreeValue};
 /// Replaces a demanded text that nobody stated.
 pub const NOT_STATED: &str = "not stated";
 
-/// Adding values to groups.
-pub(super) trait Stated: Sized {
-    /// A dataset, if there is one.
-    fn stated(self, name: &str, dataset: Option<TreeDataset>) -> Self;
-
-    /// A group, if it has any members.
-    fn stated_group(self, name: &str, group: TreeGroup) -> Self;
-
-    /// A text, if there is one.
-    fn stated_text(self, name: &str, text: Option<&String>) -> Self {
-        self.stated(name, text.map(|text| TreeDataset::value(text.as_str())))
-    }
-
-    /// A number with its unit, if there is one.
-    fn stated_number(self, name: &str, number: Option<f64>, units: &str) -> Self {
-        self.stated(name, number.map(|number| measured(number, units)))
-    }
-}
-
-impl Stated for TreeGroup {
-    fn stated(self, name: &str, dataset: Option<TreeDataset>) -> Self {
+impl TreeGroup {
+    /// Adds a dataset, if there is one.
+    pub(super) fn stated(self, name: &str, dataset: Option<TreeDataset>) -> Self {
         match dataset {
             Some(dataset) => self.with(name, TreeNode::Dataset(dataset)),
             None => self,
         }
     }
 
-    fn stated_group(self, name: &str, group: TreeGroup) -> Self {
+    /// Adds a group, if it has any members.
+    pub(super) fn stated_group(self, name: &str, group: TreeGroup) -> Self {
         if group.members.is_empty() { self } else { self.group(name, group) }
+    }
+
+    /// Adds a text, if there is one.
+    pub(super) fn stated_text(self, name: &str, text: Option<&String>) -> Self {
+        self.stated(name, text.map(|text| TreeDataset::value(text.as_str())))
+    }
+
+    /// Adds a number with its unit, if there is one.
+    pub(super) fn stated_number(self, name: &str, number: Option<f64>, units: &str) -> Self {
+        self.stated(name, number.map(|number| measured(number, units)))
     }
 }
 

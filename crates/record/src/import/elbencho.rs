@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use nilometer_command_lines::elbencho_path;
 use nilometer_model::{Bytes, Nanos, Phase};
 use nilometer_plan::ImportedRun;
 use serde::Deserialize;
@@ -215,15 +216,8 @@ fn wall(row: &impl Fields) -> Result<Nanos, Fault> {
     }
 }
 
-/// The paths of elbencho are its last arguments.
 fn target(row: &impl Fields) -> String {
-    let command = row.text("command");
-    let path = command
-        .split_whitespace()
-        .rev()
-        .map(|word| word.trim_matches('"'))
-        .find(|word| word.starts_with('/'));
-    path.unwrap_or("elbencho").to_owned()
+    elbencho_path(row.text("command")).unwrap_or_else(|| "elbencho".to_owned())
 }
 
 fn stage(row: &impl Fields) -> String {

@@ -3,6 +3,7 @@
 //!
 //! IOR within IO500 prints no summary. Its text is whole if each access has as many rows as there were repetitions.
 
+use nilometer_command_lines::IorCommand;
 use nilometer_model::Phase;
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
     agreement::SameFigure,
     dates,
     gathered::Gathered,
-    ior_test::{Access, IorSummary, IorTest, KIBI, OperationRate, is_time_limited, phase},
+    ior_test::{Access, IorSummary, IorTest, KIBI, OperationRate, phase},
     table::{Fields, KnownColumns, Table, TableRow, number},
 };
 
@@ -227,11 +228,10 @@ impl<'a, 'b> Reading<'a, 'b> {
     }
 
     fn take_command(&mut self, command: &str) {
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let asked = [("-w", Phase::Write), ("-r", Phase::Read)];
-        let asked = asked.into_iter().filter(|(word, _)| words.contains(word));
-        self.asked = asked.map(|(_, phase)| phase).collect();
-        self.is_time_limited = is_time_limited(command);
+        let IorCommand { writes, reads, is_time_limited } = IorCommand::read(command);
+        let asked = [(writes, Phase::Write), (reads, Phase::Read)];
+        self.asked = asked.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, phase)| phase).collect();
+        self.is_time_limited = is_time_limited;
         self.test.is_time_limited = self.is_time_limited;
     }
 

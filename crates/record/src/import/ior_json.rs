@@ -1,5 +1,6 @@
 //! JSON of IOR (`-O summaryFormat=JSON`): a list of tests, each with its options and a result for each access of each repetition.
 
+use nilometer_command_lines::IorCommand;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use super::{
     Fault, dates,
     fio_document::json_fault,
     gathered::Gathered,
-    ior_test::{Access, IorSummary, IorTest, KIBI, OperationRate, is_time_limited, phase},
+    ior_test::{Access, IorSummary, IorTest, KIBI, OperationRate, phase},
 };
 
 #[derive(Deserialize)]
@@ -74,7 +75,7 @@ pub(super) fn parse(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault
     for test in document.tests {
         let started = dates::ctime(&test.started).unwrap_or(began);
         last = test.begun(&document.version, started);
-        last.is_time_limited |= is_time_limited(&document.command);
+        last.is_time_limited |= IorCommand::read(&document.command).is_time_limited;
         for access in test.results.iter().flat_map(accesses) {
             let figure = last.figure(access?, None)?;
             gathered.add(figure);

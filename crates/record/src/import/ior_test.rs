@@ -1,6 +1,7 @@
 //! A test of IOR: its options, and the accesses that its tables give, checked against each other. Text, CSV and
 //! JSON of one test become the same cell.
 
+use nilometer_command_lines::BINARY;
 use nilometer_model::{Bytes, Nanos, Phase};
 use nilometer_plan::ImportedRun;
 
@@ -45,13 +46,6 @@ pub(super) fn phase(access: &str) -> Option<Phase> {
         "read" => Some(Phase::Read),
         _ => None,
     }
-}
-
-/// Returns true if a command line limits the time of a test, which then moves fewer bytes than its options say.
-/// The limit is `-D`, or that of an earlier test whose data this one reads.
-pub(super) fn is_time_limited(command: &str) -> bool {
-    let mut words = command.split_whitespace();
-    words.any(|word| word == "-D" || word.contains("stoneWalling"))
 }
 
 /// The last digit that IOR prints of a number, as a share of it.
@@ -281,20 +275,11 @@ fn size(bytes: f64) -> String {
     Bytes(bytes.round() as u64).to_string()
 }
 
-const UNITS: [(&str, f64); 6] = [
-    ("bytes", 1.0),
-    ("KiB", KIBI),
-    ("MiB", MEBI),
-    ("GiB", MEBI * KIBI),
-    ("TiB", MEBI * MEBI),
-    ("PiB", MEBI * MEBI * KIBI),
-];
-
 /// `1 MiB`, `9.46 TiB`, `47008 bytes`.
 fn bytes(text: &str) -> Option<f64> {
     let (number, unit) = text.trim().split_once(' ')?;
-    let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit.trim())?;
-    Some(super::table::number(number)? * factor)
+    let unit = if unit == "bytes" { "B" } else { unit };
+    Some(nilometer_command_lines::size(&format!("{number}{unit}"), BINARY).ok()?.0 as f64)
 }
 
 /// The same, unless it was rounded: the columns of the table are more exact then.

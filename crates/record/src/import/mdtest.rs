@@ -2,6 +2,7 @@
 //! mean and the standard deviation over iterations. `-P`, with which IO500 runs it, adds a table of times:
 //! rates are taken, and held against it.
 
+use nilometer_command_lines::MdtestCommand;
 use nilometer_model::{Nanos, Phase};
 use nilometer_plan::ImportedRun;
 
@@ -84,8 +85,9 @@ impl Reading<'_, '_> {
         } else if let Some(rest) = words.strip_prefix("-- started at ") {
             self.launch.started = dates::month_first(rest.trim_end_matches(['-', ' '])).unwrap_or_default();
         } else if let Some(options) = words.strip_prefix("Command line used:") {
-            self.launch.options = told_options(options);
-            self.launch.items.is_limited = is_limited(options);
+            let command = MdtestCommand::read(options);
+            self.launch.options = command.options;
+            self.launch.items.is_limited = command.is_limited;
         } else if let Some(path) = words.strip_prefix("Path").map(|rest| rest.trim_start_matches([' ', ':']))
         {
             path.clone_into(&mut self.launch.path);
@@ -178,38 +180,6 @@ fn items(text: &str) -> Option<f64> {
     tasks.parse::<u64>().ok()?;
     let (count, kind) = rest.split_once(' ')?;
     count.parse().ok().filter(|_| ["files", "directories"].iter().any(|name| kind.starts_with(name)))
-}
-
-/// Options followed by a path, or by a number that differs from run to run. They do not make a different test.
-const NOT_TOLD: [&str; 3] = ["-d", "-x", "-G"];
-/// Options that only change what is printed.
-const ONLY_PRINTED: [&str; 2] = ["-P", "-v"];
-/// The same options with the value in the same word.
-const NOT_TOLD_WITH_VALUE: [&str; 3] = ["-G=", "--saveRankPerformanceDetails", "--savePerOpDataCSV"];
-
-/// Returns the options without quotes, the program, and the ones in [`NOT_TOLD`].
-fn told_options(line: &str) -> String {
-    let words: Vec<String> =
-        line.split_whitespace().skip(1).map(|word| word.replace(['\'', '"'], "")).collect();
-    let mut told: Vec<&str> = Vec::new();
-    let mut is_value = false;
-    for word in &words {
-        let has_value = NOT_TOLD.contains(&word.as_str());
-        let is_printed = ONLY_PRINTED.contains(&word.as_str());
-        let is_told = !is_printed && !NOT_TOLD_WITH_VALUE.iter().any(|name| word.starts_with(name));
-        if !is_value && !has_value && is_told {
-            told.push(word);
-        }
-        is_value = has_value;
-    }
-    told.join(" ")
-}
-
-/// A limit of time (`-W`), or the number of items that another run reached (`-x`), makes fewer items than the
-/// options say.
-fn is_limited(line: &str) -> bool {
-    let mut words = line.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
-    words.any(|word| word.starts_with("-W") || word.starts_with("-x"))
 }
 
 fn run(launch: &Launch, figure: &str) -> ImportedRun {

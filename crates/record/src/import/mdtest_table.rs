@@ -1,5 +1,6 @@
 //! Rows of mdtest's tables: an operation with its greatest, least and mean figure over iterations and their deviation.
 
+use nilometer_command_lines::MDTEST_OPERATIONS;
 use nilometer_model::Phase;
 
 use super::{Fault, agreement::SameFigure, stand_in::Known, table::number};
@@ -19,19 +20,6 @@ pub(super) struct Iterations {
     mean: f64,
     deviation: f64,
 }
-
-/// Operations that are also phases of workloads. Others, such as `File rename`, keep their names.
-const PHASES: [(&str, Phase); 9] = [
-    ("Directory creation", Phase::MakeDirectories),
-    ("Directory stat", Phase::StatDirectories),
-    ("Directory removal", Phase::RemoveDirectories),
-    ("File creation", Phase::CreateFiles),
-    ("File stat", Phase::StatFiles),
-    ("File read", Phase::ReadFiles),
-    ("File removal", Phase::RemoveFiles),
-    ("Tree creation", Phase::MakeTree),
-    ("Tree removal", Phase::RemoveTree),
-];
 
 /// Objects of operations: a row begins with one of them.
 const OBJECTS: [&str; 3] = ["Directory ", "File ", "Tree "];
@@ -68,9 +56,10 @@ impl OperationRow {
         Ok(Some(OperationRow { name: name.join(" "), over }))
     }
 
+    /// The phase of the operation; `Phase::Given` if no workload has it, such as `File rename`.
     pub(super) fn phase(&self) -> Phase {
-        let known = PHASES.iter().find(|(name, _)| *name == self.name);
-        known.map_or(Phase::Given, |(_, phase)| *phase)
+        let known = MDTEST_OPERATIONS.iter().find(|operation| operation.name == self.name);
+        known.map_or(Phase::Given, |operation| operation.phase)
     }
 }
 

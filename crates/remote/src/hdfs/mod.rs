@@ -25,7 +25,7 @@ use crate::{
     engine::RemoteEngine,
     files::{Place, TargetFiles},
     http::HttpMethod,
-    target::{RemoteSystem, files_at},
+    system::{RemoteSystem, files_at},
 };
 use client::HdfsClient;
 use server::{HdfsAsked, HdfsServer};

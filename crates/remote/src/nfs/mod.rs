@@ -12,7 +12,7 @@ use nilometer_model::{
 };
 use nilometer_storage::{Engine, EngineError, Errno, TargetError, engine::Options};
 
-use crate::{engine::RemoteEngine, target::RemoteSystem};
+use crate::{engine::RemoteEngine, system::RemoteSystem};
 use client::NfsClient;
 use ffi::{NfsContext, NfsFault};
 

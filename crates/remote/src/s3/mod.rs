@@ -22,7 +22,7 @@ use nilometer_model::{
 };
 use nilometer_storage::{Clock, Engine, EngineError, Errno, TargetError, engine::Options};
 
-use crate::{engine::RemoteEngine, http::HttpMethod, percent, target::RemoteSystem};
+use crate::{engine::RemoteEngine, http::HttpMethod, percent, system::RemoteSystem};
 use bucket::{Asked, Bucket, BucketFault};
 use client::S3Client;
 use settings::S3Settings;

@@ -15,7 +15,7 @@ use nilometer_storage::{Engine, EngineError, Errno, engine::Options};
 use crate::{
     answer::{Answered, LibraryAnswer},
     engine::RemoteEngine,
-    target::RemoteSystem,
+    system::RemoteSystem,
 };
 use client::XRootDClient;
 use ffi::XRootDServer;

@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use super::{
     Numbers, Ratio, Unusable,
+    compared_cells::{Only, Pair, letters, pair_of, unit},
     compared_network::{ComparedNetwork, compared_network},
     numbers, ratio, unusable,
 };
 use crate::compared::{fact, need, pair, step};
 use nilometer_analysis::{
     AcrossQuestion, AgainstBaseline, AlignedStage, CellOutcome, ChangeTest, Decision, LeftFigure,
-    NamedRecord, NamedStep, PairBasis, Quantity, RecordsCompared, RunPoint, RunSequence, SubjectPair,
-    TargetHistory, Verdict, letter,
+    NamedRecord, NamedStep, Quantity, RecordsCompared, RunPoint, RunSequence, TargetHistory, Verdict, letter,
 };
 
 /// Increase it when a field is renamed, removed or changes its meaning; not when one is added.
@@ -92,26 +92,6 @@ struct Compared<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Pair {
-    first: String,
-    second: String,
-    /// `rounds`: repeats are pairs; `repeats`: Welch's method.
-    basis: &'static str,
-    #[serde(flatten)]
-    ratio: Ratio,
-    words: String,
-    cells: Vec<CellOfPair>,
-}
-
-#[derive(Serialize)]
-struct CellOfPair {
-    /// Index into the `cells` of the comparison.
-    cell: usize,
-    #[serde(flatten)]
-    ratio: Ratio,
-}
-
-#[derive(Serialize)]
 struct Cell {
     cell: String,
     /// By the letter of the subject.
@@ -125,12 +105,6 @@ struct Figure {
     valid: usize,
     invalid: Vec<Unusable>,
     machine_cpu_s_per_gigabyte: Option<f64>,
-}
-
-#[derive(Serialize)]
-pub(super) struct Only<'a> {
-    pub(super) subjects: Vec<String>,
-    pub(super) cells: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -273,17 +247,6 @@ pub fn compared_json(compared: &RecordsCompared<'_>, against: Option<&AgainstBas
     serde_json::to_string_pretty(&document).expect("all keys are texts") + "\n"
 }
 
-pub(super) fn letters(subjects: &[usize]) -> Vec<String> {
-    subjects.iter().map(|subject| letter(*subject)).collect()
-}
-
-pub(super) const fn unit(quantity: Quantity) -> &'static str {
-    match quantity {
-        Quantity::Bytes => "bytes_per_second",
-        Quantity::Operations | Quantity::Time => "operations_per_second",
-    }
-}
-
 fn origins<'a>(compared: &RecordsCompared<'a>) -> Vec<Origin<'a>> {
     compared.records.iter().map(origin).collect()
 }
@@ -343,24 +306,6 @@ fn comparison<'a>(
             .collect(),
         cells: rows.iter().map(|row| cell(compared, stage, *row, question.quantity)).collect(),
         only: only.collect(),
-    }
-}
-
-pub(super) fn pair_of(of: &SubjectPair, rows: &[usize], margin: f64, words: String) -> Pair {
-    let cells = of.cells.iter().filter_map(|cell| {
-        let place = rows.iter().position(|row| *row == cell.row)?;
-        Some(CellOfPair { cell: place, ratio: ratio(&cell.effect, margin) })
-    });
-    Pair {
-        first: letter(of.first),
-        second: letter(of.second),
-        basis: match of.basis {
-            PairBasis::Rounds => "rounds",
-            PairBasis::Repeats => "repeats",
-        },
-        ratio: ratio(&of.effect, margin),
-        words,
-        cells: cells.collect(),
     }
 }
 

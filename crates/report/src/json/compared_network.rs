@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     Numbers,
-    compared::{Only, Pair, letters, pair_of, unit},
+    compared_cells::{Only, Pair, letters, pair_of, unit},
     numbers,
 };
 use crate::compared::pair;

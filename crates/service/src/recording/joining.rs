@@ -2,14 +2,11 @@
 
 use std::{path::Path, sync::Arc};
 
-use nilometer_hdf5_recording::{
-    AskedFiles, FileWishes, Hdf5Contents, LateValuesError, UserLayout, put_late_values,
-};
-use nilometer_intake::joined::{JoinedTally, JoinedValues, MetadataReader, MetadataSource};
-use nilometer_model::{DECTRIS_LAYOUT, FileNames, Format, Nanos, RecordingLayout};
+use nilometer_hdf5_recording::{AskedFiles, FileWishes, Hdf5Contents, UserLayout};
+use nilometer_intake::joined::{JoinedValues, MetadataReader, MetadataSource};
+use nilometer_model::{DECTRIS_LAYOUT, FileNames, Format, RecordingLayout};
 
 use super::{
-    prepare::PreparedRecording,
     settings::RecordingSettings,
     source::{RecordedSource, SeriesSource},
 };
@@ -20,7 +17,7 @@ use crate::error::{OperatorLog, ServiceError, require};
 pub(super) struct JoiningValues {
     pub(super) values: Arc<JoinedValues>,
     /// The reader of values that arrive apart from the frames.
-    reader: Option<Arc<MetadataReader>>,
+    pub(super) reader: Option<Arc<MetadataReader>>,
 }
 
 impl RecordedSource {
@@ -126,26 +123,4 @@ impl RecordingSettings {
 /// Logs the parts of a layout that the files lack.
 pub(super) fn tell_left_out(contents: &Hdf5Contents, log: OperatorLog) {
     contents.left_out.iter().for_each(|what| log(what));
-}
-
-impl PreparedRecording {
-    /// Adds the values to join. The recorder waits for those that arrive apart from frames before it closes
-    /// files.
-    pub(super) fn joining(mut self, joining: Option<JoiningValues>) -> Self {
-        if let Some(reader) = joining.as_ref().and_then(|joining| joining.reader.clone()) {
-            self.recorder.await_values(reader);
-        }
-        PreparedRecording { joining, ..self }
-    }
-
-    /// Writes late values into the files after the end of the recording: those that arrived after the files of
-    /// their frames were closed. Returns the tally of all values, or `None` if there were none to join.
-    ///
-    /// # Errors
-    /// If the files can't be written, or not in time.
-    pub fn join_rest(&self, at_most: Nanos) -> Result<Option<JoinedTally>, LateValuesError> {
-        let (Some(joining), Some(contents)) = (&self.joining, &self.layout.hdf5) else { return Ok(None) };
-        put_late_values(contents, &self.targets, at_most)?;
-        Ok(Some(joining.values.tally()))
-    }
 }

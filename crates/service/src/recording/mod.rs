@@ -8,6 +8,7 @@ pub mod ended;
 mod inlets;
 mod joining;
 pub(crate) mod kept_connections;
+mod late_values;
 mod listening;
 pub mod memory;
 mod needed_memory;

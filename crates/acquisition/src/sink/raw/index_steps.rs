@@ -105,7 +105,7 @@ impl LaneFiles {
     }
 
     /// Takes a written frame of `length` bytes: it goes into the index, or gets its record at once.
-    pub(super) fn written(&mut self, begin: FileOffset, frame: Frame, length: u32) {
+    pub(super) fn land(&mut self, begin: FileOffset, frame: Frame, length: u32) {
         let written = WrittenFrame { begin, frame, length, place: None };
         match &mut self.index {
             Some(index) => index.land(written),

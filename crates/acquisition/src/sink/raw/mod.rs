@@ -32,6 +32,7 @@
 
 mod checkpoint;
 mod chunks;
+mod driving;
 mod file_steps;
 mod files;
 mod frame_write;
@@ -51,14 +52,12 @@ use std::collections::VecDeque;
 
 use nilometer_hdf5_recording::Hdf5Contents;
 use nilometer_model::Nanos;
-use nilometer_recording::{
-    Due,
-    journal::{Entry, RECORD, contents_entries, origin_entries, plugin_entries, stream_entries},
+use nilometer_recording::journal::{
+    Entry, RECORD, contents_entries, origin_entries, plugin_entries, stream_entries,
 };
-use nilometer_ring::{FileIndex, FileOffset, Frame, MemoryAccount, MemoryPart, WrittenFrame};
-use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
+use nilometer_ring::{FileIndex, FileOffset, Frame, WrittenFrame};
+use nilometer_storage::{Arena, Buffer, Errno, InFlightTable, OpKind, Operation};
 
-use super::{RingNeeds, Sink, Stored};
 use checkpoint::{Undurable, Unlogged};
 use chunks::Chunks;
 use file_steps::{FileStep, Program};
@@ -74,7 +73,8 @@ use log::Log;
 pub use numbering::Numbering;
 use placement::{LastFile, Placement};
 
-/// A lane's sink.
+/// A lane's sink: it turns frames into operations on files. It has the shape of a workload, one level up, and is
+/// as pure.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each flag is independent of the others")]
 pub struct LaneFiles {
@@ -335,154 +335,5 @@ impl LaneFiles {
             return None;
         }
         self.scratch.pop().map(|buffer| self.log.write(buffer))
-    }
-}
-
-impl Sink for LaneFiles {
-    fn needs(&self) -> RingNeeds {
-        let RawLayout { head, .. } = &self.layout;
-        let chunk = self.chunks.is_some().then_some(head.frames_per_file);
-        RingNeeds { slot: head.stride as usize, alignment: self.layout.spacing().alignment(), chunk }
-    }
-
-    fn reserves_all(&self) -> bool {
-        self.placement.reserves_all()
-    }
-
-    fn account(&mut self, account: &MemoryAccount) {
-        let scratch = self.scratch.iter().map(|buffer| buffer.len() as u64).sum::<u64>();
-        account.hold(MemoryPart::WriteBuffers, scratch + grouping::memory(&self.layout));
-        if let Some(index) = &mut self.index {
-            index.account(account);
-        }
-    }
-
-    fn written(&self) -> u64 {
-        self.written
-    }
-
-    fn begin(&mut self, first: u64) {
-        self.lease_goes_on = false;
-        self.begin_chunk(first);
-    }
-
-    fn end(&mut self) {
-        self.lease_goes_on = false;
-        self.end_chunk();
-    }
-
-    fn put_open(&mut self) {
-        if self.layout.whole_files {
-            self.end_file();
-        }
-    }
-
-    fn is_ready(&self) -> bool {
-        let made = !self.placement.makes_ahead() || self.files.next().is_some() || self.files.last().0 > 0;
-        made && self.program.journal_is_open()
-    }
-
-    fn has_room(&self) -> bool {
-        self.failed.is_none()
-            && self.waiting.is_none()
-            && (self.files.next().is_some() || self.has_room_for_a_chunk())
-            && self.grouping.as_ref().is_none_or(Grouping::has_room)
-            && self.has_room_in_lists()
-    }
-
-    fn submit(&mut self, frame: Frame) {
-        self.flush = false;
-        if std::mem::take(&mut self.lease_goes_on) {
-            self.begin_chunk(frame.number);
-        }
-        self.waiting = Some(frame);
-    }
-
-    fn flush(&mut self) {
-        self.flush = true;
-    }
-
-    fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)> {
-        if self.failed.is_some() {
-            return self.salvage().map(|operation| (operation, now));
-        }
-        self.make_checkpoint(now);
-        self.place_in_datasets(now);
-        self.add_flush_of_index();
-        let operation = self.issue(now);
-        if operation.is_some() || self.failed.is_some() || !self.add_flush_of_index() {
-            return operation;
-        }
-        // The steps before ended without an operation, so frames that waited for them go into the index now.
-        // Otherwise nothing might be in flight to call this again.
-        self.issue(now)
-    }
-
-    fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
-        if let Err(errno) = self.settle(completion, stored)
-            && self.failed.replace(self.failed.unwrap_or(errno)).is_none()
-        {
-            self.fail();
-        }
-        self.failed.map_or(Ok(()), Err)
-    }
-
-    fn wait(&self, now: Nanos) -> Wait {
-        let look_at = self.chunks.as_ref().and_then(|chunks| chunks.look_at(now));
-        look_at.into_iter().chain(self.wakes_at()).min().map_or(Wait::ForOne, Wait::Until)
-    }
-
-    fn wakes_at(&self) -> Option<Nanos> {
-        let place = self.index.as_ref().filter(|_| self.failed.is_none()).and_then(|index| index.look_at());
-        self.next_checkpoint().into_iter().chain(place).min()
-    }
-
-    fn is_full(&self) -> bool {
-        self.no_room_for.is_some_and(|file| self.files.last().0 >= file)
-    }
-
-    fn finish(&mut self, due: Option<Due>) {
-        self.finishing = true;
-        if let Some(index) = &mut self.index {
-            index.over(due.map(|due| due.frames));
-        }
-        if self.through {
-            self.program.add([FileStep::CloseThrough(self.files.last().0)]);
-        }
-        // The lane begins nothing more: others may have the room.
-        self.gauge.release();
-        if self.chunks.is_some() {
-            self.add_end_of_chunks(due.is_some());
-        } else {
-            self.add_end();
-        }
-        self.program.add([
-            FileStep::CheckJournal,
-            FileStep::Note(Entry::End { due }),
-            FileStep::SyncJournal,
-            FileStep::SyncNames,
-            FileStep::CloseJournal,
-        ]);
-    }
-
-    fn is_finished(&self) -> bool {
-        let collected = self.grouping.as_ref().is_some_and(|grouping| !grouping.is_empty());
-        let indexed = self.index.as_ref().is_none_or(|index| index.is_quiet());
-        let written = self.in_flight.is_empty() && self.unarrived.is_empty() && self.unlogged.is_empty();
-        self.finishing && self.program.is_done() && written && !collected && indexed
-    }
-
-    fn abandon(&mut self) -> Vec<Frame> {
-        self.gauge.release();
-        let unarrived = self.unarrived.drain(..).map(|written| written.frame);
-        self.returned.extend(self.waiting.take().into_iter().chain(unarrived));
-        self.returned.extend(self.grouping.iter_mut().flat_map(Grouping::abandon));
-        // A chunk is cut behind its last acknowledged frame, so frames with records in flight stay until that
-        // write is back.
-        let kept = if self.chunks.is_some() { self.log.flying_frames() } else { 0 };
-        self.returned.extend(self.unlogged.drain(kept..).map(|unlogged| unlogged.frame));
-        self.returned.extend(self.chunks.iter_mut().flat_map(Chunks::abandon));
-        self.returned.extend(self.index.iter_mut().flat_map(|index| index.abandon()));
-        std::mem::take(&mut self.returned)
     }
 }

@@ -103,10 +103,10 @@ impl LaneFiles {
                 chunks.land(begin, frame, length);
                 // This frame may be the one that others waited for.
                 while let Some((begin, frame, length)) = self.chunks.as_mut().and_then(Chunks::next_landed) {
-                    self.written(begin, frame, length);
+                    self.land(begin, frame, length);
                 }
             }
-            None => self.written(begin, frame, length),
+            None => self.land(begin, frame, length),
         }
     }
 

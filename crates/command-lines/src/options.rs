@@ -2,11 +2,11 @@
 //! its values, and its effect here. The reader of a program takes some options over. Two lists in the report
 //! have the others: those that change nothing here, and those that do but have no counterpart.
 
-use anyhow::{anyhow, bail};
+use crate::error::LineError;
 
 /// The number of values of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OptionValues {
+pub(crate) enum OptionValues {
     /// None: a flag.
     None,
     /// A flag that may have a value behind `=` or, of one letter, attached.
@@ -21,7 +21,7 @@ pub(super) enum OptionValues {
 
 /// The treatment of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OptionEffect {
+pub(crate) enum OptionEffect {
     /// The program's reader takes it over.
     Taken,
     /// It changes no figure.
@@ -34,7 +34,7 @@ pub(super) enum OptionEffect {
 
 /// A row of a program's table.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OptionRow {
+pub(crate) struct OptionRow {
     /// Names without dashes, with `|` between them.
     names: &'static str,
     values: OptionValues,
@@ -42,22 +42,22 @@ pub(super) struct OptionRow {
 }
 
 /// Options that the program's reader takes over.
-pub(super) const fn taken(names: &'static str, values: OptionValues) -> OptionRow {
+pub(crate) const fn taken(names: &'static str, values: OptionValues) -> OptionRow {
     OptionRow { names, values, effect: OptionEffect::Taken }
 }
 
 /// Options that change no figure.
-pub(super) const fn nothing(names: &'static str, values: OptionValues) -> OptionRow {
+pub(crate) const fn nothing(names: &'static str, values: OptionValues) -> OptionRow {
     OptionRow { names, values, effect: OptionEffect::Nothing }
 }
 
 /// Options without a counterpart here, with their effect.
-pub(super) const fn changes(names: &'static str, values: OptionValues, what: &'static str) -> OptionRow {
+pub(crate) const fn changes(names: &'static str, values: OptionValues, what: &'static str) -> OptionRow {
     OptionRow { names, values, effect: OptionEffect::Changes(what) }
 }
 
 /// Options with which a line can't be measured here, with advice.
-pub(super) const fn refused(names: &'static str, values: OptionValues, what: &'static str) -> OptionRow {
+pub(crate) const fn refused(names: &'static str, values: OptionValues, what: &'static str) -> OptionRow {
     OptionRow { names, values, effect: OptionEffect::Refused(what) }
 }
 
@@ -69,41 +69,41 @@ impl OptionRow {
 
 /// An option of a line, with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ReadOption {
+pub(crate) struct ReadOption {
     /// The name in the line, without dashes and value.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Empty for a flag.
-    pub(super) value: String,
+    pub(crate) value: String,
     /// The words as they stand in the line.
-    pub(super) written: String,
+    pub(crate) written: String,
     /// Its place, for messages: `word 3`, `jobs.fio, line 12`.
-    pub(super) place: String,
+    pub(crate) place: String,
 }
 
 impl ReadOption {
     /// An error at its place.
-    pub(super) fn wrong(&self, what: impl std::fmt::Display) -> anyhow::Error {
-        anyhow!("`{}` ({}): {what}", self.written, self.place)
+    pub(crate) fn wrong(&self, what: impl std::fmt::Display) -> LineError {
+        LineError::word(&self.written, &self.place, what.to_string())
     }
 
     /// True if a flag is set: alone, or by anything except 0, `false` and `no`.
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         !["0", "false", "no"].contains(&self.value.as_str())
     }
 }
 
 /// Options of a line that its cell here lacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct LeftOut {
+pub struct LeftOutOptions {
     /// Each with its effect: `--verify=md5: it reads back and compares what it wrote`.
-    pub(super) not_taken: Vec<String>,
+    pub not_taken: Vec<String>,
     /// Options that change nothing here.
-    pub(super) without_effect: Vec<String>,
+    pub without_effect: Vec<String>,
 }
 
-impl LeftOut {
+impl LeftOutOptions {
     /// Notes an option by its effect. An error refuses the line.
-    pub(super) fn file(&mut self, option: &ReadOption, effect: OptionEffect) -> anyhow::Result<()> {
+    pub(crate) fn file(&mut self, option: &ReadOption, effect: OptionEffect) -> Result<(), LineError> {
         match effect {
             OptionEffect::Taken => {}
             OptionEffect::Nothing => self.without_effect.push(option.written.clone()),
@@ -114,42 +114,42 @@ impl LeftOut {
     }
 
     /// Notes a property of the line that the cell lacks.
-    pub(super) fn leave(&mut self, what: &str, changes: &str) {
+    pub fn leave(&mut self, what: &str, changes: &str) {
         self.not_taken.push(format!("{what}: {changes}"));
     }
 }
 
 /// A program's options.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OptionTable {
+pub(crate) struct OptionTable {
     /// The program, for messages.
-    pub(super) program: &'static str,
+    pub(crate) program: &'static str,
     /// Its options.
-    pub(super) rows: &'static [OptionRow],
+    pub(crate) rows: &'static [OptionRow],
     /// True if options end at the first word that is none, as those of launchers do.
-    pub(super) ends_at_word: bool,
+    pub(crate) ends_at_word: bool,
 }
 
 /// The words of a line as its program reads them.
 #[derive(Debug, Default)]
-pub(super) struct ReadWords {
+pub(crate) struct ReadWords {
     /// The options in the order of the line, each with its effect.
-    pub(super) options: Vec<(ReadOption, OptionEffect)>,
+    pub(crate) options: Vec<(ReadOption, OptionEffect)>,
     /// Words that are no options.
-    pub(super) operands: Vec<String>,
+    pub(crate) operands: Vec<String>,
     /// The number of words that were read.
-    pub(super) count: usize,
+    pub(crate) count: usize,
 }
 
 impl ReadWords {
     /// Options with one of these names, of any effect.
-    pub(super) fn named<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a ReadOption> {
+    pub(crate) fn named<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a ReadOption> {
         let options = self.options.iter().map(|(option, _)| option);
         options.filter(|option| names.contains(&option.name.as_str()))
     }
 
     /// Options that the program's reader takes over; the others go to `left_out`.
-    pub(super) fn taken(self, left_out: &mut LeftOut) -> anyhow::Result<Vec<ReadOption>> {
+    pub(crate) fn taken(self, left_out: &mut LeftOutOptions) -> Result<Vec<ReadOption>, LineError> {
         let mut taken = Vec::new();
         for (option, effect) in self.options {
             left_out.file(&option, effect)?;
@@ -167,12 +167,12 @@ impl OptionTable {
     }
 
     /// The treatment of the option with this name; `None` if the program has none.
-    pub(super) fn effect(&self, name: &str) -> Option<OptionEffect> {
+    pub(crate) fn effect(&self, name: &str) -> Option<OptionEffect> {
         self.row(name).map(|row| row.effect)
     }
 
     /// Reads words; the first of them has number `first` in the line.
-    pub(super) fn read(&self, words: &[String], first: usize) -> anyhow::Result<ReadWords> {
+    pub(crate) fn read(&self, words: &[String], first: usize) -> Result<ReadWords, LineError> {
         let mut read = ReadWords::default();
         while let Some(word) = words.get(read.count) {
             let at = WordPlace { words, index: read.count, first };
@@ -195,12 +195,33 @@ impl OptionTable {
         Ok(read)
     }
 
+    /// Reads a line that a program repeats in its output. The program accepted it, so a word that this table
+    /// lacks stands as an option without a name.
+    pub(crate) fn read_repeated(&self, line: &str) -> Vec<ReadOption> {
+        let unquoted = |word: &str| word.replace(['\'', '"'], "");
+        let words: Vec<String> = line.split_whitespace().skip(1).map(unquoted).collect();
+        let mut options = Vec::new();
+        let mut index = 0;
+        while index < words.len() {
+            let at = WordPlace { words: &words, index, first: 2 };
+            let mut found = Vec::new();
+            let is_option = at.word().starts_with('-');
+            let read = is_option.then(|| self.read_option(at, &mut found).ok()).flatten();
+            if read.is_none() {
+                found = vec![(at.option("", String::new(), 1), OptionEffect::Nothing)];
+            }
+            options.extend(found.into_iter().map(|(option, _)| option));
+            index += read.unwrap_or(1);
+        }
+        options
+    }
+
     /// Reads the option at a place, or several letters in one word. Returns the number of words that it took.
     fn read_option(
         &self,
         at: WordPlace<'_>,
         options: &mut Vec<(ReadOption, OptionEffect)>,
-    ) -> anyhow::Result<usize> {
+    ) -> Result<usize, LineError> {
         let word = at.word();
         let body = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or(word);
         let (name, value) = match body.split_once('=') {
@@ -224,7 +245,7 @@ impl OptionTable {
         body: &str,
         at: WordPlace<'_>,
         options: &mut Vec<(ReadOption, OptionEffect)>,
-    ) -> anyhow::Result<usize> {
+    ) -> Result<usize, LineError> {
         for (start, letter) in body.char_indices() {
             let name = &body[start..start + letter.len_utf8()];
             let Some(row) = self.row(name) else {
@@ -251,9 +272,13 @@ impl OptionTable {
     }
 
     /// The error for an option that the program lacks.
-    fn unknown(&self, name: &str, at: WordPlace<'_>) -> anyhow::Error {
+    fn unknown(&self, name: &str, at: WordPlace<'_>) -> LineError {
         let choice = self.nearest(name).map_or_else(|| self.choices(), dashed);
-        anyhow!("`{}` ({}): {} has no such option: write {choice}", at.word(), at.place(), self.program)
+        LineError::word(
+            at.word(),
+            &at.place(),
+            format!("{} has no such option: write {choice}", self.program),
+        )
     }
 
     /// The most similar option, if one is similar enough to be the intended one.
@@ -272,7 +297,7 @@ impl OptionTable {
     }
 
     /// Reads an option of a file, `name=value` at a place.
-    pub(super) fn of_file(&self, option: &ReadOption) -> anyhow::Result<OptionEffect> {
+    pub(crate) fn of_file(&self, option: &ReadOption) -> Result<OptionEffect, LineError> {
         let effect = self.effect(&option.name);
         effect.ok_or_else(|| {
             let choice = self.nearest(&option.name).map_or_else(|| self.choices(), str::to_owned);
@@ -304,7 +329,7 @@ impl WordPlace<'_> {
     }
 
     /// The values of the option at this place, and the number of words of both.
-    fn values(&self, values: OptionValues, behind: Option<String>) -> anyhow::Result<(String, usize)> {
+    fn values(&self, values: OptionValues, behind: Option<String>) -> Result<(String, usize), LineError> {
         let count = match (values, &behind) {
             (OptionValues::None | OptionValues::Attached, _) | (OptionValues::One, Some(_)) => 0,
             (OptionValues::One, None) => 1,
@@ -314,7 +339,7 @@ impl WordPlace<'_> {
             }
         };
         let Some(following) = self.words.get(self.index + 1..=self.index + count) else {
-            bail!("`{}` ({}): its value is missing", self.word(), self.place());
+            return Err(LineError::word(self.word(), &self.place(), "its value is missing"));
         };
         let parts: Vec<String> = behind.into_iter().chain(following.iter().cloned()).collect();
         Ok((parts.join(" "), 1 + count))
@@ -384,10 +409,20 @@ mod tests {
     }
 
     #[test]
+    fn repeated_lines_keep_words_that_the_table_lacks() {
+        let read = TABLE.read_repeated("/bin/program '-wr' \"-t\" '1m' --new 3 -b=2m -t");
+        let named: Vec<(&str, &str)> =
+            read.iter().map(|option| (option.name.as_str(), option.written.as_str())).collect();
+        let expected =
+            [("w", "-w"), ("r", "-r"), ("t", "-t 1m"), ("", "--new"), ("", "3"), ("b", "-b=2m"), ("", "-t")];
+        assert_eq!(named, expected);
+    }
+
+    #[test]
     fn nothing_is_dropped_without_a_word() {
         let read = TABLE.read(&words("-v --mca a b -t 1m file"), 1).expect("valid");
         assert_eq!(read.operands, ["file"]);
-        let mut left_out = LeftOut::default();
+        let mut left_out = LeftOutOptions::default();
         assert_eq!(read.taken(&mut left_out).expect("valid").len(), 1);
         assert_eq!(left_out.not_taken, ["--mca a b: which network it takes"]);
         assert_eq!(left_out.without_effect, ["-v"]);
@@ -405,7 +440,7 @@ mod tests {
             assert!(error.contains(part), "{part} in {error}");
         }
         let read = TABLE.read(&words("--server"), 1).expect("known");
-        let error = read.taken(&mut LeftOut::default()).expect_err("refused").to_string();
+        let error = read.taken(&mut LeftOutOptions::default()).expect_err("refused").to_string();
         assert_eq!(error, "`--server` (word 1): write a line that runs by itself");
     }
 }

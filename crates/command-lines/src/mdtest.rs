@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::{bail, ensure};
 use nilometer_model::Bytes;
 
-use super::{
+use crate::{
     amount::{BINARY, count, size, time},
+    error::LineError,
     line::{ForeignLine, parent_of},
     options::{
         OptionTable,
@@ -62,17 +62,8 @@ struct MdtestItems {
 }
 
 /// Reads the options; the first word has number `first` in the line.
-pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
-    let mut tree = TreeLine {
-        levels: 0,
-        branching: 1,
-        items: 0,
-        kind: "both",
-        is_unique: false,
-        file_size: Bytes(0),
-        shift: 0,
-        phases: Vec::new(),
-    };
+pub(crate) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> Result<(), LineError> {
+    let mut tree = TreeLine { branching: 1, ..TreeLine::default() };
     let mut items = MdtestItems::default();
     let read = TABLE.read(words, first)?;
     for operand in &read.operands {
@@ -112,13 +103,37 @@ fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
     }
 }
 
+/// The parts of mdtest's command line that its output repeats, and that make a test.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MdtestCommand {
+    /// The options that make the test, without those of its places and its printing.
+    pub options: String,
+    /// A limit of time, or the number of items that another run reached, makes fewer items than the options say.
+    pub is_limited: bool,
+}
+
+/// Options of places, of a number that differs from run to run, and of printing. They make no other test.
+const SAME_TEST: [&str; 7] = ["d", "x", "G", "P", "v", "saveRankPerformanceDetails", "savePerOpDataCSV"];
+
+impl MdtestCommand {
+    /// Reads a line that mdtest printed.
+    pub fn read(line: &str) -> Self {
+        let options = TABLE.read_repeated(line);
+        let is_limit = |option: &ReadOption| ["W", "x"].contains(&option.name.as_str());
+        let makes_test = |option: &&ReadOption| !SAME_TEST.contains(&option.name.as_str());
+        let told: Vec<&str> =
+            options.iter().filter(makes_test).map(|option| option.written.as_str()).collect();
+        MdtestCommand { options: told.join(" "), is_limited: options.iter().any(is_limit) }
+    }
+}
+
 fn take_option(
     line: &mut ForeignLine,
     tree: &mut TreeLine,
     items: &mut MdtestItems,
     option: &ReadOption,
-) -> anyhow::Result<()> {
-    let wrong = |error: anyhow::Error| option.wrong(error);
+) -> Result<(), LineError> {
+    let wrong = |error: LineError| option.wrong(error);
     let number = |most: u32| count(&option.value, most).map_err(wrong);
     match option.name.as_str() {
         "d" => line.directory = place(&option.value).map_err(wrong)?,
@@ -147,7 +162,7 @@ fn take_option(
 }
 
 /// The cell ends each phase after that time; the phases after creation find the items made until then.
-fn take_deadline(line: &mut ForeignLine, option: &ReadOption) -> anyhow::Result<()> {
+fn take_deadline(line: &mut ForeignLine, option: &ReadOption) -> Result<(), LineError> {
     let after = time(&option.value).map_err(|error| option.wrong(error))?;
     line.time = Some(after).filter(|after| after.0 > 0);
     Ok(())
@@ -172,7 +187,7 @@ fn name_deadline(line: &mut ForeignLine, tree: &TreeLine) {
 }
 
 /// `-n` counts items of the whole tree, `-I` those of each directory.
-fn take_items(line: &mut ForeignLine, tree: &mut TreeLine, items: &MdtestItems) -> anyhow::Result<()> {
+fn take_items(line: &mut ForeignLine, tree: &mut TreeLine, items: &MdtestItems) -> Result<(), LineError> {
     let directories = u32::try_from(tree.tree_directories()).unwrap_or(u32::MAX);
     let all = items.all;
     if tree.items > 0 && all > tree.items && !tree.is_unique {
@@ -195,15 +210,37 @@ fn take_items(line: &mut ForeignLine, tree: &mut TreeLine, items: &MdtestItems) 
             "it reads other than it writes; here each file to its end",
         );
     }
-    ensure!(tree.items > 0, "the line does not say how many: write mdtest -n or -I");
+    if tree.items == 0 {
+        return Err(LineError::whole("the line does not say how many: write mdtest -n or -I"));
+    }
     Ok(())
 }
 
 /// mdtest makes the directory of the line; ours lies beside it.
-fn place(text: &str) -> anyhow::Result<PathBuf> {
+fn place(text: &str) -> Result<PathBuf, LineError> {
     if text.contains('@') {
-        bail!("write one directory");
+        return Err(LineError::whole("write one directory"));
     }
     let path = PathBuf::from(text);
     Ok(if path.is_dir() { path } else { parent_of(&path) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_lines_say_what_makes_a_test() {
+        let command = |options: &str, is_limited| MdtestCommand { options: options.to_owned(), is_limited };
+        for (line, expected) in [
+            ("mdtest '-n' '2048' '-i' '3' '-d' '/mnt/x'", command("-n 2048 -i 3", false)),
+            ("/bin/mdtest -F -P -v -d=/mnt/x -G=-153 -N 1", command("-F -N 1", false)),
+            ("mdtest -n 10 -W 300", command("-n 10 -W 300", true)),
+            ("mdtest -n 10 -W300 -x /mnt/stone", command("-n 10 -W 300", true)),
+            ("mdtest --new 3 -d /mnt/-W -u", command("--new 3 -u", false)),
+            ("", command("", false)),
+        ] {
+            assert_eq!(MdtestCommand::read(line), expected, "{line}");
+        }
+    }
 }

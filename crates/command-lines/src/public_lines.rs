@@ -1,9 +1,10 @@
 //! Lines in the form of public job scripts, each with its cell and the options that the cell lacks.
 
 /// A line, its cell, and the options that the cell lacks.
-pub(super) type LineCase = (&'static str, &'static str, &'static str);
+pub type LineCase = (&'static str, &'static str, &'static str);
 
-pub(super) const FIO: &[LineCase] = &[
+/// Lines of fio.
+pub const FIO: &[LineCase] = &[
     (
         "sudo fio --name=soak --directory=/mnt/v1 --direct=1 --rw=randrw --bs=4K --numjobs=4 --iodepth=4 --ioengine=libaio --group_reporting --time_based --runtime=7200 --size=3G --output=/mnt/v1/fio.log",
         "mix 50 3G by 4k x4, depth 4, direct, synced at close, 7200 s based in /mnt/v1",
@@ -106,7 +107,8 @@ pub(super) const FIO: &[LineCase] = &[
     ),
 ];
 
-pub(super) const DD: &[LineCase] = &[
+/// Lines of dd.
+pub const DD: &[LineCase] = &[
     (
         "dd if=/dev/zero of=/data/test bs=8k count=50k conv=fsync",
         "write 400M by 8k, synced at close, zeros in /data",
@@ -138,7 +140,8 @@ pub(super) const DD: &[LineCase] = &[
     ),
 ];
 
-pub(super) const IOR: &[LineCase] = &[
+/// Lines of IOR.
+pub const IOR: &[LineCase] = &[
     (
         "srun ior -a POSIX -w -B -t 5m -b 20g -o /tmp/testFile",
         "write 20G by 5M, direct in /tmp",
@@ -206,7 +209,8 @@ pub(super) const IOR: &[LineCase] = &[
     ),
 ];
 
-pub(super) const MDTEST: &[LineCase] = &[
+/// Lines of mdtest.
+pub const MDTEST: &[LineCase] = &[
     (
         "mpirun --allow-run-as-root -np 512 --hostfile hfile64 mdtest -n 1000 -w 1024 -e 1024 -y -u -i 3 -N 1 -F -R -d /gone/test/mdtest",
         "tree 0/1 of 1000 files x512, unique, 1k each, shift 1 in /gone/test",
@@ -249,7 +253,8 @@ pub(super) const MDTEST: &[LineCase] = &[
     ),
 ];
 
-pub(super) const ELBENCHO: &[LineCase] = &[
+/// Lines of elbencho.
+pub const ELBENCHO: &[LineCase] = &[
     (
         "elbencho -w -b 4M -t 16 --direct -s 20g /m/file1 /m/file2 /m/file3 /m/file4",
         "write 5G by 4M x16, direct in /m",
@@ -283,7 +288,8 @@ pub(super) const ELBENCHO: &[LineCase] = &[
     ),
 ];
 
-pub(super) const IOZONE: &[LineCase] = &[
+/// Lines of iozone.
+pub const IOZONE: &[LineCase] = &[
     (
         "./iozone -e -I -a -s 100M -r 4k -i 0 -i 1 -i 2 -f /mnt/sda1/iozone",
         "write 100M by 4k, direct, synced at close in /mnt/sda1",
@@ -300,3 +306,6 @@ pub(super) const IOZONE: &[LineCase] = &[
     ("iozone -t1 -i0 -i2 -r1024 -s1048576 /tmp", "write 1G by 1M in .", "/tmp | -i 2"),
     ("iozone -i 1 -w -Rb out.xls -s 8g -r 64k -+u -C", "read 8G by 64k in .", ""),
 ];
+
+/// All lines.
+pub const ALL: [&[LineCase]; 6] = [FIO, DD, IOR, MDTEST, ELBENCHO, IOZONE];

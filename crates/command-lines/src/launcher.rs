@@ -4,32 +4,32 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
-
-use super::{
+use crate::{
     amount::count,
+    error::LineError,
     launcher_options::{LAUNCHERS, WRAPPERS},
-    options::{LeftOut, ReadOption, ReadWords},
+    options::{LeftOutOptions, ReadOption, ReadWords},
     reach::{LinePath, LineReach},
 };
 
 /// The words of a line before its program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct LineFront {
+pub struct LineFront {
     /// Processes that a launcher starts.
-    pub(super) processes: u32,
+    pub processes: u32,
     /// The words before the program with which the line runs: without `time` and the like, which may be words
     /// of the shell.
-    pub(super) command: Vec<String>,
+    pub command: Vec<String>,
     /// The wrappers that our cells get too: `numactl`, `taskset`, `nice`, variables.
-    pub(super) around_ours: Vec<String>,
+    pub around_ours: Vec<String>,
     /// The launcher with its options; empty without one.
-    pub(super) launcher: Vec<String>,
+    pub launcher: Vec<String>,
     /// The number of words of the line before the program.
-    pub(super) words: usize,
+    pub words: usize,
     /// Files that launchers write.
-    pub(super) reach: LineReach,
-    pub(super) left_out: LeftOut,
+    pub reach: LineReach,
+    /// Options of launchers and wrappers without a counterpart in the cell.
+    pub left_out: LeftOutOptions,
 }
 
 /// Words of a shell that are no programs, or change nothing.
@@ -37,11 +37,11 @@ const SHELL_WORDS: [&str; 5] = ["time", "exec", "command", "nohup", "builtin"];
 
 impl LineFront {
     /// Reads a line up to its program.
-    pub(super) fn read(line: &[String]) -> anyhow::Result<Self> {
+    pub(crate) fn read(line: &[String]) -> Result<Self, LineError> {
         let mut front = LineFront { processes: 1, ..LineFront::default() };
         loop {
             let rest = &line[front.words..];
-            let word = rest.first().context("write the line behind `--`")?;
+            let word = rest.first().ok_or_else(|| LineError::whole("write the line behind `--`"))?;
             let name = name_of(word);
             if is_variable(word) {
                 front.take_variable(word);
@@ -73,7 +73,7 @@ impl LineFront {
             _ => &["wdir", "wd"],
         };
         for option in read.named(moving) {
-            self.reach.move_by(&option.written);
+            self.reach.moved_by = Some(option.written.clone());
         }
         let output: &[&str] = match name {
             "srun" | "jsrun" | "lrun" => &["o", "e", "output", "error", "stdio_stdout", "stdio_stderr"],
@@ -102,7 +102,7 @@ impl LineFront {
     }
 
     /// A wrapper with `options` words of options behind it. `timeout` and `taskset` have an operand as well.
-    fn take_wrapper(&mut self, name: &str, rest: &[String], options: usize) -> anyhow::Result<()> {
+    fn take_wrapper(&mut self, name: &str, rest: &[String], options: usize) -> Result<(), LineError> {
         let mut words = 1 + options;
         let is_mask = name == "taskset"
             && !rest[1..words].iter().any(|option| option.starts_with("-c") || option.starts_with("--cpu"));
@@ -111,7 +111,9 @@ impl LineFront {
         if name == "env" {
             words += rest[words..].iter().take_while(|word| is_variable(word)).count();
         }
-        ensure!(words < rest.len(), "`{}`: no program follows it", rest.join(" "));
+        if words >= rest.len() {
+            return Err(LineError::whole(format!("`{}`: no program follows it", rest.join(" "))));
+        }
         let written = rest[..words].join(" ");
         match name {
             _ if SHELL_WORDS.contains(&name) => {
@@ -131,7 +133,7 @@ impl LineFront {
     }
 
     /// The number of processes, in the words of each launcher.
-    fn take_launcher(&mut self, name: &str, options: &[ReadOption]) -> anyhow::Result<()> {
+    fn take_launcher(&mut self, name: &str, options: &[ReadOption]) -> Result<(), LineError> {
         let number = |names: &[&str]| number_of(options, names);
         let all = number(&["n", "np", "c", "ntasks", "p", "nrs"])?;
         let times = number(match name {
@@ -152,9 +154,9 @@ impl LineFront {
             }
         };
         if processes > WORKERS_MOST {
-            bail!(
+            return Err(LineError::whole(format!(
                 "{name} with {processes} processes: write {WORKERS_MOST} at the most: all our workers are on this machine"
-            );
+            )));
         }
         self.processes = processes.max(1);
         Ok(())
@@ -162,7 +164,7 @@ impl LineFront {
 }
 
 /// The last of the options with these names; `None` if the line has none of them.
-fn number_of(options: &[ReadOption], names: &[&str]) -> anyhow::Result<Option<u32>> {
+fn number_of(options: &[ReadOption], names: &[&str]) -> Result<Option<u32>, LineError> {
     let Some(option) = options.iter().rfind(|option| names.contains(&option.name.as_str())) else {
         return Ok(None);
     };
@@ -177,7 +179,7 @@ fn is_one_of(names: &str, name: &str) -> bool {
 }
 
 /// The last part of a path.
-pub(super) fn name_of(command: &str) -> String {
+pub(crate) fn name_of(command: &str) -> String {
     Path::new(command).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
@@ -194,7 +196,7 @@ fn is_variable(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> anyhow::Result<LineFront> {
+    fn read(line: &str) -> Result<LineFront, LineError> {
         LineFront::read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 

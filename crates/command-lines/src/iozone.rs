@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{bail, ensure};
 use nilometer_model::Bytes;
 
-use super::{
+use crate::{
     amount::{BINARY, count, size},
-    line::{Durable, ForeignLine, Way, directory_of},
+    error::LineError,
+    line::{ForeignLine, LineAccess, LineSync, directory_of},
     options::{
         OptionTable,
         OptionValues::{Many, None, One},
@@ -43,20 +43,20 @@ const TABLE: OptionTable = OptionTable {
 };
 
 /// Tests of iozone by number, with their names and directions; a test without a direction has no counterpart here.
-const TESTS: [(&str, &str, Option<Way>); 13] = [
-    ("0", "write and rewrite", Some(Way::Write)),
-    ("1", "read and reread", Some(Way::Read)),
-    ("2", "random read and write", Some(Way::RandomRead)),
+const TESTS: [(&str, &str, Option<LineAccess>); 13] = [
+    ("0", "write and rewrite", Some(LineAccess::Write)),
+    ("1", "read and reread", Some(LineAccess::Read)),
+    ("2", "random read and write", Some(LineAccess::RandomRead)),
     ("3", "read backwards", Option::None),
     ("4", "rewrite a record", Option::None),
     ("5", "read in strides", Option::None),
     ("6", "fwrite", Option::None),
     ("7", "fread", Option::None),
-    ("8", "random mix", Some(Way::RandomMix(50))),
-    ("9", "pwrite", Some(Way::Write)),
-    ("10", "pread", Some(Way::Read)),
-    ("11", "pwritev", Some(Way::Write)),
-    ("12", "preadv", Some(Way::Read)),
+    ("8", "random mix", Some(LineAccess::RandomMix(50))),
+    ("9", "pwrite", Some(LineAccess::Write)),
+    ("10", "pread", Some(LineAccess::Read)),
+    ("11", "pwritev", Some(LineAccess::Write)),
+    ("12", "preadv", Some(LineAccess::Read)),
 ];
 
 /// Tests and sizes of a line, of which the first become its cell.
@@ -70,7 +70,7 @@ struct IozoneTests {
 }
 
 /// Reads the options; the first word has number `first` in the line.
-pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
+pub(crate) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> Result<(), LineError> {
     let mut tests = IozoneTests::default();
     let read = TABLE.read(words, first)?;
     let operands = read.operands.clone();
@@ -115,9 +115,13 @@ fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
     }
 }
 
-fn take_option(line: &mut ForeignLine, tests: &mut IozoneTests, option: &ReadOption) -> anyhow::Result<()> {
+fn take_option(
+    line: &mut ForeignLine,
+    tests: &mut IozoneTests,
+    option: &ReadOption,
+) -> Result<(), LineError> {
     let value = option.value.as_str();
-    let wrong = |error: anyhow::Error| option.wrong(error);
+    let wrong = |error: LineError| option.wrong(error);
     match option.name.as_str() {
         "s" => tests.sizes.push(kibibytes(value).map_err(wrong)?),
         "r" => tests.records.push(kibibytes(value).map_err(wrong)?),
@@ -127,8 +131,8 @@ fn take_option(line: &mut ForeignLine, tests: &mut IozoneTests, option: &ReadOpt
         "f" => tests.file = Some(PathBuf::from(value)),
         "F" => tests.file = value.split(' ').next().map(PathBuf::from),
         "I" => line.direct = true,
-        "e" => line.durable = Durable::AtClose,
-        "o" => line.durable = Durable::Every(1),
+        "e" => line.durable = LineSync::AtClose,
+        "o" => line.durable = LineSync::Every(1),
         "a" | "z" | "A" => tests.is_automatic = true,
         _ => line.leave_option(option, "further sizes of files and records; here one of each"),
     }
@@ -136,15 +140,17 @@ fn take_option(line: &mut ForeignLine, tests: &mut IozoneTests, option: &ReadOpt
 }
 
 /// A number without a unit is of KiB.
-fn kibibytes(text: &str) -> anyhow::Result<Bytes> {
+fn kibibytes(text: &str) -> Result<Bytes, LineError> {
     if text.parse::<u64>().is_ok() { size(&format!("{text}k"), BINARY) } else { size(text, BINARY) }
 }
 
-fn take_sizes(line: &mut ForeignLine, tests: &IozoneTests) -> anyhow::Result<()> {
+fn take_sizes(line: &mut ForeignLine, tests: &IozoneTests) -> Result<(), LineError> {
     let (Some(size), Some(record)) = (tests.sizes.first(), tests.records.first()) else {
         let what =
             if tests.sizes.is_empty() { "-s, the size of its file" } else { "-r, the size of its records" };
-        bail!("iozone without {what}, goes through many: write the one of your figure, such as -s 1g -r 1m");
+        return Err(LineError::whole(format!(
+            "iozone without {what}, goes through many: write the one of your figure, such as -s 1g -r 1m"
+        )));
     };
     line.size = *size;
     line.block = *record;
@@ -161,19 +167,20 @@ fn take_sizes(line: &mut ForeignLine, tests: &IozoneTests) -> anyhow::Result<()>
 }
 
 /// The test with the lowest number that has a counterpart here: iozone begins with it, and prints its figure first.
-fn take_tests(line: &mut ForeignLine, tests: &IozoneTests) -> anyhow::Result<()> {
+fn take_tests(line: &mut ForeignLine, tests: &IozoneTests) -> Result<(), LineError> {
     let known = |test: &String| TESTS.iter().find(|(number, ..)| number == test);
     if let Some(test) = tests.tests.iter().find(|test| known(test).is_none()) {
-        bail!("-i {test}: iozone has no such test: write one of 0 to 12");
+        return Err(LineError::whole(format!("-i {test}: iozone has no such test: write one of 0 to 12")));
     }
     let is_named = |number: &str| tests.tests.iter().any(|test| test == number);
     let taken = TESTS.iter().filter(|(number, ..)| is_named(number)).find_map(|(_, _, way)| *way);
-    ensure!(
-        taken.is_some() || tests.tests.is_empty(),
-        "-i {}: no counterpart here: write one of 0, 1, 2, 8, 9, 10, 11, 12",
-        tests.tests.join(", -i ")
-    );
-    line.way = taken.unwrap_or(Way::Write);
+    if taken.is_none() && !tests.tests.is_empty() {
+        let named = tests.tests.join(", -i ");
+        return Err(LineError::whole(format!(
+            "-i {named}: no counterpart here: write one of 0, 1, 2, 8, 9, 10, 11, 12"
+        )));
+    }
+    line.way = taken.unwrap_or(LineAccess::Write);
     let is_taken = |test: &&String| known(test).is_some_and(|(_, _, way)| *way == taken);
     let others = tests.tests.iter().filter(|test| !is_taken(test)).filter_map(known);
     for (number, name, _) in others {

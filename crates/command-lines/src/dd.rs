@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
 use nilometer_model::Bytes;
 
-use super::{
+use crate::{
     amount::{DD, size},
-    line::{Durable, ForeignLine, Way, directory_of},
+    error::LineError,
+    line::{ForeignLine, LineAccess, LineSync, directory_of},
     reach::LinePath,
 };
 
@@ -26,14 +26,15 @@ struct DdOperands {
 }
 
 /// Reads the operands; the first has number `first` in the line.
-pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
+pub(crate) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> Result<(), LineError> {
     line.block = Bytes(512);
     let mut operands = DdOperands::default();
     for (index, word) in words.iter().enumerate() {
-        let place = |what: anyhow::Error| anyhow!("`{word}` (word {}): {what}", first + index);
+        let place =
+            |what: LineError| LineError::word(word, &format!("word {}", first + index), what.to_string());
         let (key, value) = word
             .split_once('=')
-            .with_context(|| format!("dd has key=value: write one of {}", KEYS.join(", ")))
+            .ok_or_else(|| LineError::whole(format!("dd has key=value: write one of {}", KEYS.join(", "))))
             .map_err(place)?;
         take_operand(line, &mut operands, key, value).map_err(place)?;
     }
@@ -45,7 +46,7 @@ fn take_operand(
     operands: &mut DdOperands,
     key: &str,
     value: &str,
-) -> anyhow::Result<()> {
+) -> Result<(), LineError> {
     match key {
         "if" => operands.from = Some(PathBuf::from(value)),
         "of" => operands.to = Some(PathBuf::from(value)),
@@ -70,7 +71,10 @@ fn take_operand(
             line.leave(&format!("{key}={value}"), "it begins inside of the file; here at its start");
         }
         "cbs" => line.leave(&format!("cbs={value}"), "it converts records"),
-        _ => bail!("dd has no such operand: write one of {}", KEYS.join(", ")),
+        _ => {
+            let keys = KEYS.join(", ");
+            return Err(LineError::whole(format!("dd has no such operand: write one of {keys}")));
+        }
     }
     Ok(())
 }
@@ -79,7 +83,7 @@ fn take_operand(
 fn take_conversions(line: &mut ForeignLine, names: &str) {
     for name in names.split(',') {
         match name {
-            "fsync" | "fdatasync" => line.durable = Durable::AtClose,
+            "fsync" | "fdatasync" => line.durable = LineSync::AtClose,
             "notrunc" => line.leave("conv=notrunc", "it writes over an existing file; here each file is new"),
             "nocreat" | "excl" | "noerror" => line.left_out.without_effect.push(format!("conv={name}")),
             "sparse" => line.leave("conv=sparse", "it writes no blocks of zeros"),
@@ -92,7 +96,7 @@ fn take_flags(line: &mut ForeignLine, operands: &mut DdOperands, key: &str, name
     for name in names.split(',') {
         match name {
             "direct" => line.direct = true,
-            "sync" | "dsync" => line.durable = Durable::Every(1),
+            "sync" | "dsync" => line.durable = LineSync::Every(1),
             "count_bytes" => operands.counts_bytes = true,
             "fullblock" | "noatime" | "nofollow" | "binary" => {
                 line.left_out.without_effect.push(format!("{key}={name}"));
@@ -104,16 +108,21 @@ fn take_flags(line: &mut ForeignLine, operands: &mut DdOperands, key: &str, name
     }
 }
 
-fn take_files(line: &mut ForeignLine, operands: DdOperands) -> anyhow::Result<()> {
+fn take_files(line: &mut ForeignLine, operands: DdOperands) -> Result<(), LineError> {
     let DdOperands { from, to, count, counts_bytes } = operands;
-    line.way = if is_stream(to.as_deref()) && !is_stream(from.as_deref()) { Way::Read } else { Way::Write };
-    if line.way == Way::Write {
+    line.way = if is_stream(to.as_deref()) && !is_stream(from.as_deref()) {
+        LineAccess::Read
+    } else {
+        LineAccess::Write
+    };
+    if line.way == LineAccess::Write {
         take_source(line, from.as_deref());
         line.reach.add(LinePath::File(to.clone().unwrap_or_default()));
     }
-    let file = if line.way == Way::Read { from } else { to };
-    let file =
-        file.filter(|file| !is_stream(Some(file))).context("dd: write of=FILE, or if=FILE of=/dev/null")?;
+    let file = if line.way == LineAccess::Read { from } else { to };
+    let file = file
+        .filter(|file| !is_stream(Some(file)))
+        .ok_or_else(|| LineError::whole("dd: write of=FILE, or if=FILE of=/dev/null"))?;
     line.directory = directory_of(&file)?;
     let whole = || std::fs::metadata(&file).map_or(0, |file| file.len());
     let unit = if counts_bytes { 1 } else { line.block.0 };
@@ -152,7 +161,7 @@ fn take_source(line: &mut ForeignLine, from: Option<&Path>) {
 }
 
 /// `2x512`, and units that only dd has: `c` is a byte, `w` two, `b` 512.
-fn product(text: &str) -> anyhow::Result<Bytes> {
+fn product(text: &str) -> Result<Bytes, LineError> {
     let mut all: u64 = 1;
     for factor in text.split('x') {
         let bytes = match factor.char_indices().last() {

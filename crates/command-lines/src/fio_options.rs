@@ -1,17 +1,17 @@
 //! All options of fio 3 with their effects here: options of jobs, which job files have too, and those of the
 //! command.
 
-use super::options::{
+use crate::options::{
     OptionRow, OptionTable,
     OptionValues::{Attached, One},
     changes, nothing, refused, taken,
 };
 
 /// Options of fio.
-pub(super) const TABLE: OptionTable = OptionTable { program: "fio", rows: ROWS, ends_at_word: false };
+pub(crate) const TABLE: OptionTable = OptionTable { program: "fio", rows: ROWS, ends_at_word: false };
 
 /// Options with which fio prints something other than its figure: the line runs without them.
-pub(super) const OUTPUT: &[&str] = &[
+pub const FIO_OUTPUT_OPTIONS: &[&str] = &[
     "output",
     "output-format",
     "minimal",

@@ -1,21 +1,21 @@
 //! Options of wrappers and launchers. Options that only place processes change nothing here: all workers of
 //! ours are on this machine.
 
-use super::options::{
+use crate::options::{
     OptionRow, OptionTable,
     OptionValues::{Attached, None, One, Two},
     changes, nothing, refused, taken,
 };
 
 /// A program by its names, with `|` between them, and its options.
-pub(super) type FrontTable = (&'static str, OptionTable);
+pub(crate) type FrontTable = (&'static str, OptionTable);
 
 const fn table(program: &'static str, rows: &'static [OptionRow]) -> OptionTable {
     OptionTable { program, rows, ends_at_word: true }
 }
 
 /// Programs and words of shells that start another one.
-pub(super) const WRAPPERS: &[FrontTable] = &[
+pub(crate) const WRAPPERS: &[FrontTable] = &[
     (
         "time",
         table(
@@ -67,7 +67,7 @@ pub(super) const WRAPPERS: &[FrontTable] = &[
 ];
 
 /// Launchers of MPI and of schedulers.
-pub(super) const LAUNCHERS: &[FrontTable] = &[
+pub(crate) const LAUNCHERS: &[FrontTable] = &[
     (
         "mpirun|mpiexec|orterun|prterun|mpiexec.hydra|mpirun_rsh|mpiexec.mpich|mpiexec.openmpi|mpirun.openmpi|mpirun.mpich",
         table("mpirun", MPIRUN),

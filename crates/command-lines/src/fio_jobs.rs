@@ -3,27 +3,26 @@
 
 use std::{env, fs, path::Path};
 
-use anyhow::{Context, bail, ensure};
-
-use super::{
+use crate::{
+    error::LineError,
     fio_options::TABLE,
-    options::{LeftOut, OptionEffect, ReadOption},
+    options::{LeftOutOptions, OptionEffect, ReadOption},
 };
 
 /// A job with its own options behind those of all jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct FioJob {
-    pub(super) name: String,
-    pub(super) options: Vec<ReadOption>,
+pub(crate) struct FioJob {
+    pub(crate) name: String,
+    pub(crate) options: Vec<ReadOption>,
     /// Options without an effect on its figure; some of them write files.
-    pub(super) without_effect: Vec<ReadOption>,
+    pub(crate) without_effect: Vec<ReadOption>,
 }
 
 /// All jobs of a line.
 #[derive(Debug, Default)]
-pub(super) struct FioJobs {
+pub(crate) struct FioJobs {
     global: FioJob,
-    pub(super) jobs: Vec<FioJob>,
+    pub(crate) jobs: Vec<FioJob>,
     /// Jobs that `--section` names; all if empty.
     sections: Vec<String>,
     /// True inside a job that is not yet in a list.
@@ -32,7 +31,7 @@ pub(super) struct FioJobs {
 
 impl FioJob {
     /// True if it begins only when all jobs before it have ended.
-    pub(super) fn waits(&self) -> bool {
+    pub(crate) fn waits(&self) -> bool {
         let waits = |option: &&ReadOption| ["stonewall", "wait_for_previous"].contains(&option.name.as_str());
         self.options.iter().rfind(waits).is_some_and(ReadOption::is_set)
     }
@@ -40,7 +39,11 @@ impl FioJob {
 
 impl FioJobs {
     /// Reads a command line and the files that it names; the first word has number `first` in the line.
-    pub(super) fn read(words: &[String], first: usize, left_out: &mut LeftOut) -> anyhow::Result<Self> {
+    pub(crate) fn read(
+        words: &[String],
+        first: usize,
+        left_out: &mut LeftOutOptions,
+    ) -> Result<Self, LineError> {
         let read = TABLE.read(words, first)?;
         let files = read.operands.clone();
         let mut jobs = FioJobs::default();
@@ -50,7 +53,8 @@ impl FioJobs {
         // Options of a job on the command line are not those of jobs in files.
         jobs.is_in_job = false;
         for file in &files {
-            let text = fs::read_to_string(file).with_context(|| format!("{file}: a job file"))?;
+            let text = fs::read_to_string(file)
+                .map_err(|source| LineError::File { file: format!("{file}: a job file"), source })?;
             jobs.take_file(&text, file, left_out)?;
         }
         if jobs.jobs.is_empty() {
@@ -59,7 +63,10 @@ impl FioJobs {
         if !jobs.sections.is_empty() {
             let sections = jobs.sections.clone();
             jobs.jobs.retain(|job| sections.contains(&job.name));
-            ensure!(!jobs.jobs.is_empty(), "--section={}: no job has this name", sections.join(", "));
+            if jobs.jobs.is_empty() {
+                let sections = sections.join(", ");
+                return Err(LineError::whole(format!("--section={sections}: no job has this name")));
+            }
         }
         Ok(jobs)
     }
@@ -68,8 +75,8 @@ impl FioJobs {
         &mut self,
         option: ReadOption,
         effect: OptionEffect,
-        left_out: &mut LeftOut,
-    ) -> anyhow::Result<()> {
+        left_out: &mut LeftOutOptions,
+    ) -> Result<(), LineError> {
         match option.name.as_str() {
             "name" => self.begin(&option.value),
             "section" => self.sections.push(option.value),
@@ -100,7 +107,7 @@ impl FioJobs {
         }
     }
 
-    fn take_file(&mut self, text: &str, name: &str, left_out: &mut LeftOut) -> anyhow::Result<()> {
+    fn take_file(&mut self, text: &str, name: &str, left_out: &mut LeftOutOptions) -> Result<(), LineError> {
         let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
         for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';'])) {
             let place = format!("{}, line {number}", file_name(name));
@@ -109,10 +116,9 @@ impl FioJobs {
                 self.begin(section);
                 continue;
             }
-            ensure!(
-                !line.starts_with("include "),
-                "`{line}` ({place}): write the options of that file in this one"
-            );
+            if line.starts_with("include ") {
+                return Err(LineError::word(line, &place, "write the options of that file in this one"));
+            }
             let (key, value) = line.split_once('=').unwrap_or((line, ""));
             let option = ReadOption {
                 name: key.trim().to_owned(),
@@ -138,15 +144,16 @@ fn without_comment(value: &str) -> &str {
 }
 
 /// `${NAME}` in job files is a variable of the environment.
-fn expanded(value: &str, place: &str) -> anyhow::Result<String> {
+fn expanded(value: &str, place: &str) -> Result<String, LineError> {
     let mut text = value.to_owned();
     while let Some(begin) = text.find("${") {
         let Some(length) = text[begin..].find('}') else {
-            bail!("`{value}` ({place}): write the closing brace");
+            return Err(LineError::word(value, place, "write the closing brace"));
         };
         let name = text[begin + 2..begin + length].to_owned();
-        let found = env::var(&name)
-            .with_context(|| format!("`{value}` ({place}): {name} is not in the environment: set it"))?;
+        let found = env::var(&name).map_err(|_| {
+            LineError::word(value, place, format!("{name} is not in the environment: set it"))
+        })?;
         text.replace_range(begin..=begin + length, &found);
     }
     Ok(text)
@@ -158,9 +165,9 @@ mod tests {
 
     const FILE: &str = "; two jobs\n[global]\nioengine=libaio # its engine\ndirect=1\n\n[fill]\nrw=write\nsize=1g\n\n[read]\nstonewall\nrw=randread\n";
 
-    fn of_file(text: &str) -> anyhow::Result<(FioJobs, LeftOut)> {
+    fn of_file(text: &str) -> Result<(FioJobs, LeftOutOptions), LineError> {
         let mut jobs = FioJobs::default();
-        let mut left_out = LeftOut::default();
+        let mut left_out = LeftOutOptions::default();
         jobs.take_file(text, "/x/jobs.fio", &mut left_out)?;
         Ok((jobs, left_out))
     }
@@ -179,7 +186,7 @@ mod tests {
             .split_whitespace()
             .map(str::to_owned)
             .collect();
-        let line = FioJobs::read(&words, 2, &mut LeftOut::default()).expect("valid");
+        let line = FioJobs::read(&words, 2, &mut LeftOutOptions::default()).expect("valid");
         let names: Vec<&str> = line.jobs.iter().map(|job| job.name.as_str()).collect();
         assert_eq!(names, ["fill", "read"]);
         assert_eq!(of(&line.jobs[1]), of(&jobs.jobs[1]));
@@ -197,7 +204,8 @@ mod tests {
             assert!(error.contains(part), "{part} in {error}");
         }
         let words = ["--section=b".to_owned(), "--name=a".to_owned()];
-        let error = FioJobs::read(&words, 2, &mut LeftOut::default()).expect_err("no such job").to_string();
+        let error =
+            FioJobs::read(&words, 2, &mut LeftOutOptions::default()).expect_err("no such job").to_string();
         assert!(error.contains("--section=b: no job has this name"), "{error}");
     }
 }

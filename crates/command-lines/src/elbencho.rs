@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::ensure;
 use nilometer_model::Bytes;
 
-use super::{
+use crate::{
     amount::{BINARY, count, size, time},
-    line::{Durable, ForeignLine, LineFiles, LineRate, Way, directory_of},
+    error::LineError,
+    line::{ForeignLine, LineAccess, LineFiles, LineRate, LineSync, directory_of, is_device},
     options::{
         OptionTable,
         OptionValues::{None, One},
@@ -94,7 +94,7 @@ struct ElbenchoFiles {
 }
 
 /// Reads the options; the first word has number `first` in the line.
-pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
+pub(crate) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> Result<(), LineError> {
     line.block = Bytes(1 << 20);
     let read = TABLE.read(words, first)?;
     let mut files = ElbenchoFiles { paths: read.operands.clone(), ..ElbenchoFiles::default() };
@@ -106,10 +106,11 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
     for path in &files.paths {
         line.reach.add(worked_on(path, has_trees));
     }
-    ensure!(
-        files.writes || files.reads,
-        "elbencho: write -w or -r: Nilometer has no cell for directories and files that it only makes or removes"
-    );
+    if !files.writes && !files.reads {
+        return Err(LineError::whole(
+            "elbencho: write -w or -r: Nilometer has no cell for directories and files that it only makes or removes",
+        ));
+    }
     take_way(line, &files);
     take_limit(line, &files)?;
     take_paths(line, &files)
@@ -125,6 +126,17 @@ fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
     }
 }
 
+/// The last whole path that a repeated line of elbencho works on; `None` if it names none.
+pub fn elbencho_path(line: &str) -> Option<String> {
+    let options = TABLE.read_repeated(line);
+    let path = |option: &ReadOption| match option.name.as_str() {
+        "" => Some(option.written.clone()),
+        "path" => Some(option.value.clone()),
+        _ => Option::None,
+    };
+    options.iter().rev().filter_map(path).find(|path| path.starts_with('/'))
+}
+
 /// A directory that elbencho fills, a file, or several files: `file[1-16]`.
 fn worked_on(path: &str, has_trees: bool) -> LinePath {
     if let Some((begin, _)) = path.split_once('[') {
@@ -134,9 +146,13 @@ fn worked_on(path: &str, has_trees: bool) -> LinePath {
     if is_tree { LinePath::Directory(path.into()) } else { LinePath::File(path.into()) }
 }
 
-fn take_option(line: &mut ForeignLine, files: &mut ElbenchoFiles, option: &ReadOption) -> anyhow::Result<()> {
+fn take_option(
+    line: &mut ForeignLine,
+    files: &mut ElbenchoFiles,
+    option: &ReadOption,
+) -> Result<(), LineError> {
     let value = option.value.as_str();
-    let wrong = |error: anyhow::Error| option.wrong(error);
+    let wrong = |error: LineError| option.wrong(error);
     let number = |most: u32| count(value, most).map_err(wrong);
     let bytes = || size(value, BINARY).map_err(wrong);
     match option.name.as_str() {
@@ -164,18 +180,18 @@ fn take_option(line: &mut ForeignLine, files: &mut ElbenchoFiles, option: &ReadO
 }
 
 fn take_way(line: &mut ForeignLine, files: &ElbenchoFiles) {
-    line.durable = Durable::Never;
+    line.durable = LineSync::Never;
     line.way = match (files.writes, files.is_random) {
-        (true, false) => Way::Write,
-        (false, false) => Way::Read,
-        (true, true) => Way::RandomWrite,
-        (false, true) => Way::RandomRead,
+        (true, false) => LineAccess::Write,
+        (false, false) => LineAccess::Read,
+        (true, true) => LineAccess::RandomWrite,
+        (false, true) => LineAccess::RandomRead,
     };
     if let (Some(percent), true) = (files.reads_percent, files.writes) {
         if !files.is_random {
             line.leave("--rwmixpct without --rand", "it reads and writes in sequence; here at random places");
         }
-        line.way = Way::RandomMix(percent);
+        line.way = LineAccess::RandomMix(percent);
     }
     if files.writes && files.reads {
         line.leave("reading", "it reads as well; compared is its writing");
@@ -183,32 +199,32 @@ fn take_way(line: &mut ForeignLine, files: &ElbenchoFiles) {
 }
 
 /// Takes a limit, which holds for each thread.
-fn take_limit(line: &mut ForeignLine, files: &ElbenchoFiles) -> anyhow::Result<()> {
-    let limit = if line.way == Way::Read || line.way == Way::RandomRead {
+fn take_limit(line: &mut ForeignLine, files: &ElbenchoFiles) -> Result<(), LineError> {
+    let limit = if line.way == LineAccess::Read || line.way == LineAccess::RandomRead {
         files.read_limit
     } else {
         files.write_limit
     };
     let Some(limit) = limit.filter(|limit| limit.0 > 0) else { return Ok(()) };
-    let all = limit.0.checked_mul(line.workers.into());
-    ensure!(all.is_some(), "elbencho: a limit of {limit} for {} threads is too large", line.workers);
-    line.rate = all.map(LineRate::Bytes);
+    let threads = line.workers;
+    let all = limit.0.checked_mul(threads.into()).ok_or_else(|| {
+        LineError::whole(format!("elbencho: a limit of {limit} for {threads} threads is too large"))
+    })?;
+    line.rate = Some(LineRate::Bytes(all));
     Ok(())
 }
 
 /// With directories each thread has its own files; without, all threads share all files of the line.
-fn take_paths(line: &mut ForeignLine, files: &ElbenchoFiles) -> anyhow::Result<()> {
-    let first = files.paths.first();
-    ensure!(first.is_some(), "elbencho: write the directory or the file that it works on");
-    let first = Path::new(first.map_or(".", String::as_str));
+fn take_paths(line: &mut ForeignLine, files: &ElbenchoFiles) -> Result<(), LineError> {
+    let Some(first) = files.paths.first().map(Path::new) else {
+        return Err(LineError::whole("elbencho: write the directory or the file that it works on"));
+    };
     let is_tree = files.directories.is_some() || files.files.is_some() || first.is_dir();
     if is_tree {
         first.clone_into(&mut line.directory);
-        ensure!(
-            !first.starts_with("/dev") || first.starts_with("/dev/shm"),
-            "{} is a device: name a directory",
-            first.display()
-        );
+        if is_device(first) {
+            return Err(LineError::whole(format!("{} is a device: name a directory", first.display())));
+        }
         let count = files.directories.unwrap_or(1).max(1).saturating_mul(files.files.unwrap_or(1).max(1));
         line.file_count = count;
         if line.is_random() && count > 1 {
@@ -250,5 +266,22 @@ fn expanded_path(path: &str) -> u64 {
     match ends {
         Some([Ok(low), Ok(high)]) if high >= low => high - low + 1,
         _ => inner.split(',').count() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_lines_say_their_path() {
+        for (line, expected) in [
+            ("elbencho \"-w\" \"-t\" \"4\" \"/m/a\" \"/m/b\"", Some("/m/b")),
+            ("/usr/bin/elbencho -w /m/a --csvfile /tmp/rows.csv", Some("/m/a")),
+            ("elbencho --path /m/a -w -s 1g", Some("/m/a")),
+            ("/usr/bin/elbencho -w file", Option::None),
+        ] {
+            assert_eq!(elbencho_path(line).as_deref(), expected, "{line}");
+        }
     }
 }

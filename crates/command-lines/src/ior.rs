@@ -4,10 +4,11 @@ use std::path::Path;
 
 use nilometer_model::Bytes;
 
-use super::{
+use crate::{
     amount::{BINARY, count, size, time},
+    error::LineError,
     ior_file,
-    line::{Durable, ForeignLine, LineFiles, LineMpiIo, Way, directory_of},
+    line::{ForeignLine, LineAccess, LineFiles, LineMpiIo, LineSync, directory_of},
     options::{
         OptionTable,
         OptionValues::{None, One},
@@ -60,7 +61,7 @@ const TABLE: OptionTable = OptionTable {
 };
 
 /// Phases and files of a line, which together make its cell.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 struct IorFiles {
     segments: u64,
@@ -92,7 +93,7 @@ impl IorFiles {
             let name = Path::new(path).file_name().unwrap_or_default();
             // With -u each process has a directory of its own, named by its number.
             for process in (0..line.workers).filter(|_| self.has_own_directories) {
-                let directory = super::line::parent_of(Path::new(path)).join(process.to_string());
+                let directory = crate::line::parent_of(Path::new(path)).join(process.to_string());
                 line.reach.add(LinePath::FilesFrom(directory.join(name)));
             }
         }
@@ -100,20 +101,10 @@ impl IorFiles {
 }
 
 /// Reads the options; the first word has number `first` in the line.
-pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
+pub(crate) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> Result<(), LineError> {
     line.block = Bytes(256 << 10);
     line.size = Bytes(1 << 20);
-    let mut files = IorFiles {
-        segments: 1,
-        writes: false,
-        reads: false,
-        is_random: false,
-        is_collective: false,
-        is_shared: true,
-        is_reordered: false,
-        paths: Vec::new(),
-        has_own_directories: false,
-    };
+    let mut files = IorFiles { segments: 1, is_shared: true, ..IorFiles::default() };
     let read = TABLE.read(words, first)?;
     for operand in &read.operands {
         line.leave(operand, "no option of ior");
@@ -132,7 +123,41 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
     Ok(())
 }
 
-fn take_file(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption) -> anyhow::Result<()> {
+/// The parts of IOR's command line that its output repeats, and that its tables depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IorCommand {
+    /// The line asks for a phase that writes.
+    pub writes: bool,
+    /// The line asks for a phase that reads.
+    pub reads: bool,
+    /// A limit of time ends a phase: its own, or that of an earlier run whose data this one reads.
+    pub is_time_limited: bool,
+}
+
+impl IorCommand {
+    /// Reads a line that IOR printed.
+    pub fn read(line: &str) -> Self {
+        let options = TABLE.read_repeated(line);
+        let is_asked = |names: [&str; 2]| {
+            options.iter().any(|option| names.contains(&option.name.as_str()) && option.is_set())
+        };
+        IorCommand {
+            writes: is_asked(["w", "writeFile"]),
+            reads: is_asked(["r", "readFile"]),
+            is_time_limited: options.iter().any(limits_time),
+        }
+    }
+}
+
+fn limits_time(option: &ReadOption) -> bool {
+    match option.name.as_str() {
+        "D" => option.value != "0",
+        "O" => option.value.to_ascii_lowercase().contains("stonewalling"),
+        _ => false,
+    }
+}
+
+fn take_file(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption) -> Result<(), LineError> {
     let file =
         ior_file::read(Path::new(&option.value)).map_err(|error| option.wrong(format!("{error:#}")))?;
     files.has_own_directories |= file.options.iter().any(|option| option.name == "u");
@@ -180,8 +205,8 @@ fn is_local(interface: &str) -> bool {
     ["POSIX", "MPIIO", "MMAP", "HDF5", "NCMPI"].contains(&interface.to_ascii_uppercase().as_str())
 }
 
-fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption) -> anyhow::Result<()> {
-    let wrong = |error: anyhow::Error| option.wrong(error);
+fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption) -> Result<(), LineError> {
+    let wrong = |error: LineError| option.wrong(error);
     let value = option.value.as_str();
     match option.name.as_str() {
         "t" | "transferSize" => line.block = size(value, BINARY).map_err(wrong)?,
@@ -199,8 +224,8 @@ fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption
         "C" => files.is_reordered = option.is_set(),
         "F" | "filePerProc" => files.is_shared = !option.is_set(),
         "B" | "posix.odirect" => line.direct = option.is_set(),
-        "e" | "fsync" if option.is_set() => line.durable = Durable::AtClose,
-        "Y" if option.is_set() => line.durable = Durable::Every(1),
+        "e" | "fsync" if option.is_set() => line.durable = LineSync::AtClose,
+        "Y" if option.is_set() => line.durable = LineSync::Every(1),
         "a" | "api" => take_interface(line, option),
         "D" if value != "0" => line.time = Some(time(value).map_err(wrong)?),
         "i" if value != "1" => {
@@ -217,7 +242,7 @@ fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption
 }
 
 /// Takes paths of files, perhaps several with `@` between them.
-fn take_path(line: &mut ForeignLine, value: &str) -> anyhow::Result<()> {
+fn take_path(line: &mut ForeignLine, value: &str) -> Result<(), LineError> {
     let mut paths = value.split('@');
     let first = without_scheme(paths.next().unwrap_or_default());
     // A path that ends in a slash is a directory, in which files have numbers for names.
@@ -279,15 +304,15 @@ fn take_directives(line: &mut ForeignLine, option: &ReadOption) {
 
 fn complete(line: &mut ForeignLine, files: &IorFiles) {
     line.way = match (files.reads && !files.writes, files.is_random) {
-        (false, false) => Way::Write,
-        (true, false) => Way::Read,
-        (false, true) => Way::RandomWrite,
-        (true, true) => Way::RandomRead,
+        (false, false) => LineAccess::Write,
+        (true, false) => LineAccess::Read,
+        (false, true) => LineAccess::RandomWrite,
+        (true, true) => LineAccess::RandomRead,
     };
     if files.writes == files.reads {
         line.leave("reading", "it reads as well; compared is its writing");
     }
-    if files.is_reordered && line.way == Way::Read {
+    if files.is_reordered && line.way == LineAccess::Read {
         line.leave("-C", "each process reads the data of one on the next node; here its own data, cold");
     } else if files.is_reordered {
         line.left_out.without_effect.push("-C".to_owned());
@@ -320,5 +345,28 @@ fn complete_mpi_io(line: &mut ForeignLine, files: &IorFiles) {
     if line.mpi_io.is_some() && line.direct {
         line.direct = false;
         line.leave("O_DIRECT", "MPI-IO opens files without it");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_lines_say_phases_and_limits_of_time() {
+        let command = |writes, reads, is_time_limited| IorCommand { writes, reads, is_time_limited };
+        for (line, expected) in [
+            ("ior -w -r", command(true, true, false)),
+            ("/opt/ior -wrF -t 1m", command(true, true, false)),
+            ("ior -w=0 -r", command(false, true, false)),
+            ("ior -w -D 60", command(true, false, true)),
+            ("ior -w -D60", command(true, false, true)),
+            ("ior -r -D 0", command(false, true, false)),
+            ("ior -r -O stoneWallingStatusFile=/x/s", command(false, true, true)),
+            ("ior -o /x/-D", command(false, false, false)),
+            ("", command(false, false, false)),
+        ] {
+            assert_eq!(IorCommand::read(line), expected, "{line}");
+        }
     }
 }

@@ -1,32 +1,35 @@
 //! A whole line: its front, its program, and the program's options.
 
-use anyhow::bail;
-
-use super::{
-    dd, elbencho, fio, ior, iozone,
+use crate::{
+    dd, elbencho,
+    error::LineError,
+    fio, ior, iozone,
     launcher::{LineFront, name_of},
     line::{ForeignLine, ForeignProgram},
     mdtest,
+    reach::LineReach,
 };
 
 /// A line with its front.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ReadLine {
-    pub(super) front: LineFront,
-    pub(super) line: ForeignLine,
+pub struct ReadLine {
+    /// The words before the program.
+    pub front: LineFront,
+    /// The program with its options.
+    pub line: ForeignLine,
 }
 
 impl ReadLine {
-    /// Refuses to run a line on anything that exists already.
-    pub(super) fn check_reach(&self) -> anyhow::Result<()> {
+    /// All that its launchers and its program work on.
+    pub fn reach(&self) -> LineReach {
         let mut reach = self.front.reach.clone();
         reach.extend(&self.line.reach);
-        reach.check()
+        reach
     }
 }
 
 /// Reads a line.
-pub(super) fn parse(words: &[String]) -> anyhow::Result<ReadLine> {
+pub fn parse(words: &[String]) -> Result<ReadLine, LineError> {
     let front = LineFront::read(words)?;
     let command = &words[front.words];
     let program = program_of(command, front.words + 1)?;
@@ -46,15 +49,16 @@ pub(super) fn parse(words: &[String]) -> anyhow::Result<ReadLine> {
     Ok(ReadLine { front, line: line.completed()? })
 }
 
-fn program_of(command: &str, place: usize) -> anyhow::Result<ForeignProgram> {
+fn program_of(command: &str, place: usize) -> Result<ForeignProgram, LineError> {
     let name = name_of(command);
     let known = ForeignProgram::ALL.into_iter().find(|(known, _)| *known == name);
     let Some((_, program)) = known else {
         let all = ForeignProgram::ALL.map(|(name, _)| name).join(", ");
-        bail!(
-            "`{command}` (word {place}): write a line of {all}, also behind mpirun, srun, aprun, jsrun, ibrun, time, sudo, env, \
+        let why = format!(
+            "write a line of {all}, also behind mpirun, srun, aprun, jsrun, ibrun, time, sudo, env, \
              nice, ionice, timeout, numactl, taskset, chrt, stdbuf or variables"
         );
+        return Err(LineError::word(command, &format!("word {place}"), why));
     };
     Ok(program)
 }

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{anyhow, bail};
 use nilometer_model::Bytes;
 
-use super::{
+use crate::{
     amount::{BINARY, FIO, FIO_DECIMAL, UnitBases, count, size, time},
+    error::LineError,
     fio_jobs::{FioJob, FioJobs},
     fio_options::TABLE,
     fio_reach::add_reach,
-    line::{Durable, ForeignLine, LineFiles, LineRate, Way, directory_of},
+    line::{ForeignLine, LineAccess, LineFiles, LineRate, LineSync, directory_of},
     options::{OptionEffect, ReadOption},
     reach::LineReach,
 };
@@ -32,7 +32,7 @@ struct FioOptions {
 }
 
 /// Reads jobs; the first word has number `first` in the line.
-pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
+pub(crate) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> Result<(), LineError> {
     let jobs = FioJobs::read(words, first, &mut line.left_out)?.jobs;
     let common = line.clone();
     let mut reach = LineReach::default();
@@ -82,8 +82,8 @@ fn is_alike(line: &ForeignLine, other: &ForeignLine) -> bool {
     as_first == *line && line.rate.is_none()
 }
 
-fn of_job(common: &ForeignLine, job: &FioJob) -> anyhow::Result<ForeignLine> {
-    let mut line = ForeignLine { way: Way::Read, ..common.clone() };
+fn of_job(common: &ForeignLine, job: &FioJob) -> Result<ForeignLine, LineError> {
+    let mut line = ForeignLine { way: LineAccess::Read, ..common.clone() };
     let mut options = FioOptions {
         engine: "psync".to_owned(),
         file: None,
@@ -103,9 +103,13 @@ fn of_job(common: &ForeignLine, job: &FioJob) -> anyhow::Result<ForeignLine> {
     Ok(line)
 }
 
-fn take_option(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOption) -> anyhow::Result<()> {
+fn take_option(
+    line: &mut ForeignLine,
+    options: &mut FioOptions,
+    option: &ReadOption,
+) -> Result<(), LineError> {
     let value = option.value.as_str();
-    let wrong = |error: anyhow::Error| option.wrong(error);
+    let wrong = |error: LineError| option.wrong(error);
     let number = |most: u32| count(value, most).map_err(wrong);
     match option.name.as_str() {
         "rw" | "readwrite" => take_way(line, option)?,
@@ -114,8 +118,8 @@ fn take_option(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOp
         "direct" => line.direct = option.is_set(),
         "buffered" => line.direct = !option.is_set(),
         "fsync" | "fdatasync" => line.durable = every(number(u32::MAX)?),
-        "end_fsync" | "fsync_on_close" if option.is_set() => line.durable = Durable::AtClose,
-        "sync" if !["0", "none"].contains(&value) => line.durable = Durable::Every(1),
+        "end_fsync" | "fsync_on_close" if option.is_set() => line.durable = LineSync::AtClose,
+        "sync" if !["0", "none"].contains(&value) => line.durable = LineSync::Every(1),
         "zero_buffers" => line.zeros = option.is_set(),
         "norandommap" => line.is_uniform = option.is_set(),
         "directory" => take_directory(line, option),
@@ -139,7 +143,11 @@ fn take_option(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOp
 }
 
 /// Sizes of blocks and files.
-fn take_amount(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOption) -> anyhow::Result<()> {
+fn take_amount(
+    line: &mut ForeignLine,
+    options: &mut FioOptions,
+    option: &ReadOption,
+) -> Result<(), LineError> {
     let one = || size(&option.value, options.bases).map_err(|error| option.wrong(error));
     match option.name.as_str() {
         "bs" | "blocksize" => take_blocks(line, option, options.bases)?,
@@ -170,7 +178,11 @@ fn take_amount(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOp
     Ok(())
 }
 
-fn take_range_of_sizes(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> anyhow::Result<()> {
+fn take_range_of_sizes(
+    line: &mut ForeignLine,
+    option: &ReadOption,
+    bases: UnitBases,
+) -> Result<(), LineError> {
     let first = option.value.split('-').next().unwrap_or_default();
     line.size = size(first, bases).map_err(|error| option.wrong(error))?;
     if first != option.value {
@@ -189,17 +201,17 @@ fn take_directory(line: &mut ForeignLine, option: &ReadOption) {
 }
 
 /// `randread`, and `write:8k`, which leaves gaps.
-fn take_way(line: &mut ForeignLine, option: &ReadOption) -> anyhow::Result<()> {
+fn take_way(line: &mut ForeignLine, option: &ReadOption) -> Result<(), LineError> {
     let (way, gap) = option.value.split_once(':').unwrap_or((option.value.as_str(), ""));
     line.way = match way {
-        "write" => Way::Write,
-        "read" => Way::Read,
-        "randwrite" => Way::RandomWrite,
-        "randread" => Way::RandomRead,
-        "randrw" => Way::RandomMix(50),
+        "write" => LineAccess::Write,
+        "read" => LineAccess::Read,
+        "randwrite" => LineAccess::RandomWrite,
+        "randread" => LineAccess::RandomRead,
+        "randrw" => LineAccess::RandomMix(50),
         "rw" | "readwrite" => {
             line.leave_option(option, "it reads and writes in sequence; here at random places");
-            Way::RandomMix(50)
+            LineAccess::RandomMix(50)
         }
         _ => {
             return Err(option.wrong(
@@ -214,7 +226,7 @@ fn take_way(line: &mut ForeignLine, option: &ReadOption) -> anyhow::Result<()> {
 }
 
 /// `4k`, or `4k,64k` for reads and writes.
-fn take_blocks(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> anyhow::Result<()> {
+fn take_blocks(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> Result<(), LineError> {
     let parse = |text: &str| size(text, bases).map_err(|error| option.wrong(error));
     let mut parts = option.value.split(',').filter(|part| !part.is_empty());
     let of_reads = parse(parts.next().unwrap_or_default())?;
@@ -230,7 +242,7 @@ fn take_blocks(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) ->
 }
 
 /// `4k-64k`: sizes are drawn from a range; the cell has their mean, in whole multiples of the smallest.
-fn take_range(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> anyhow::Result<()> {
+fn take_range(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> Result<(), LineError> {
     let parse = |text: &str| size(text, bases).map_err(|error| option.wrong(error));
     let range = option.value.split(',').next().unwrap_or_default();
     let (low, high) = range.split_once('-').ok_or_else(|| option.wrong("write a range such as 4k-64k"))?;
@@ -244,7 +256,7 @@ fn take_range(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> 
 }
 
 /// `4k/60:64k/40`: sizes with the share of each in percent.
-fn take_split(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> anyhow::Result<()> {
+fn take_split(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> Result<(), LineError> {
     let mut least = Bytes(u64::MAX);
     let mut sum: u128 = 0;
     let mut weights: u128 = 0;
@@ -274,20 +286,20 @@ fn take_mean(line: &mut ForeignLine, option: &ReadOption, least: Bytes, sum: u12
 }
 
 /// The first of values for reads, writes and trims: `300` or `300,200`.
-fn first_size(option: &ReadOption, bases: UnitBases) -> anyhow::Result<Bytes> {
+fn first_size(option: &ReadOption, bases: UnitBases) -> Result<Bytes, LineError> {
     let first = option.value.split(',').find(|part| !part.is_empty()).unwrap_or_default();
     size(first, bases).map_err(|error| option.wrong(error))
 }
 
-fn every(count: u32) -> Durable {
-    if count == 0 { Durable::Never } else { Durable::Every(u64::from(count)) }
+fn every(count: u32) -> LineSync {
+    if count == 0 { LineSync::Never } else { LineSync::Every(u64::from(count)) }
 }
 
 impl FioOptions {
     /// Takes over the options that count together with others.
-    fn complete(self, line: &mut ForeignLine) -> anyhow::Result<()> {
-        if let (Way::RandomMix(_), Some(percent)) = (line.way, self.reads_percent) {
-            line.way = Way::RandomMix(percent);
+    fn complete(self, line: &mut ForeignLine) -> Result<(), LineError> {
+        if let (LineAccess::RandomMix(_), Some(percent)) = (line.way, self.reads_percent) {
+            line.way = LineAccess::RandomMix(percent);
         }
         self.take_file(line)?;
         self.take_moved(line);
@@ -298,7 +310,7 @@ impl FioOptions {
         Ok(())
     }
 
-    fn take_file(&self, line: &mut ForeignLine) -> anyhow::Result<()> {
+    fn take_file(&self, line: &mut ForeignLine) -> Result<(), LineError> {
         let Some(file) = &self.file else {
             self.take_increment(line, false);
             return Ok(());
@@ -363,10 +375,13 @@ impl FioOptions {
 }
 
 /// fio holds each job to a rate; a stage of ours all workers together.
-fn of_all(rate: LineRate, workers: u32) -> anyhow::Result<LineRate> {
-    let wrong = || anyhow!("the rate of all {workers} jobs is too large: write a smaller one");
+fn of_all(rate: LineRate, workers: u32) -> Result<LineRate, LineError> {
+    let wrong =
+        || LineError::whole(format!("the rate of all {workers} jobs is too large: write a smaller one"));
     Ok(match rate {
-        LineRate::Operations(0) | LineRate::Bytes(0) => bail!("a rate of 0: leave it out"),
+        LineRate::Operations(0) | LineRate::Bytes(0) => {
+            return Err(LineError::whole("a rate of 0: leave it out"));
+        }
         LineRate::Operations(of_one) => LineRate::Operations(of_one.checked_mul(workers).ok_or_else(wrong)?),
         LineRate::Bytes(of_one) => LineRate::Bytes(of_one.checked_mul(workers.into()).ok_or_else(wrong)?),
     })

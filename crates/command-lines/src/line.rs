@@ -2,28 +2,35 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
 use nilometer_model::{Bytes, Nanos};
 
-use super::{
-    options::{LeftOut, ReadOption},
+use crate::{
+    error::LineError,
+    options::{LeftOutOptions, ReadOption},
     reach::LineReach,
     tree_line::TreeLine,
 };
 
 /// The programs whose lines `explain` understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ForeignProgram {
+pub enum ForeignProgram {
+    /// `fio`.
     Fio,
+    /// `dd` of GNU coreutils.
     Dd,
+    /// IOR.
     Ior,
+    /// mdtest.
     Mdtest,
+    /// elbencho.
     Elbencho,
+    /// iozone.
     Iozone,
 }
 
 impl ForeignProgram {
-    pub(super) const ALL: [(&'static str, ForeignProgram); 6] = [
+    /// All programs, with their names on a command line.
+    pub const ALL: [(&'static str, ForeignProgram); 6] = [
         ("fio", ForeignProgram::Fio),
         ("dd", ForeignProgram::Dd),
         ("ior", ForeignProgram::Ior),
@@ -33,17 +40,21 @@ impl ForeignProgram {
     ];
 
     /// Its name on a command line.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(_, program)| *program == self).map_or("", |(name, _)| name)
     }
 }
 
 /// The direction of the data, and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub enum LineAccess {
+    /// Writes in sequence.
     Write,
+    /// Reads in sequence.
     Read,
+    /// Writes at random places.
     RandomWrite,
+    /// Reads at random places.
     RandomRead,
     /// Reads and writes, with the share of reads in percent.
     RandomMix(u32),
@@ -51,15 +62,18 @@ pub(super) enum Way {
 
 /// The time at which written data become durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durable {
+pub enum LineSync {
+    /// When the kernel likes.
     Never,
+    /// When the file is closed.
     AtClose,
+    /// After each `N` blocks.
     Every(u64),
 }
 
 /// The file of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LineFiles {
+pub enum LineFiles {
     /// Each worker has its own file.
     Own,
     /// All workers have contiguous parts of one file.
@@ -70,7 +84,7 @@ pub(super) enum LineFiles {
 
 /// The most that all workers together move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LineRate {
+pub enum LineRate {
     /// Operations a second.
     Operations(u32),
     /// Bytes a second.
@@ -79,8 +93,10 @@ pub(super) enum LineRate {
 
 /// The calls by which MPI-IO moves data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LineMpiIo {
+pub enum LineMpiIo {
+    /// Each process by itself.
     Independent,
+    /// All processes together.
     Collective,
 }
 
@@ -90,53 +106,64 @@ pub(super) enum LineMpiIo {
     clippy::struct_excessive_bools,
     reason = "a line has each of them or not, independently of the others"
 )]
-pub(super) struct ForeignLine {
-    pub(super) program: ForeignProgram,
-    pub(super) directory: PathBuf,
-    pub(super) way: Way,
-    pub(super) block: Bytes,
+pub struct ForeignLine {
+    /// The program.
+    pub program: ForeignProgram,
+    /// The directory of its files.
+    pub directory: PathBuf,
+    /// The direction of the data, and their order.
+    pub way: LineAccess,
+    /// Bytes of an operation.
+    pub block: Bytes,
     /// Bytes that each worker moves, or those of its file for random access.
-    pub(super) size: Bytes,
+    pub size: Bytes,
     /// Bytes that each worker moves at random, if they are other than `size`.
-    pub(super) moved: Option<Bytes>,
+    pub moved: Option<Bytes>,
     /// Files of each worker, of `size` each.
-    pub(super) file_count: u32,
-    pub(super) workers: u32,
-    pub(super) depth: u32,
-    pub(super) direct: bool,
-    pub(super) durable: Durable,
+    pub file_count: u32,
+    /// Threads or processes that move data at the same time.
+    pub workers: u32,
+    /// Operations in flight of each worker.
+    pub depth: u32,
+    /// True if data go past the page cache.
+    pub direct: bool,
+    /// The time at which written data become durable.
+    pub durable: LineSync,
     /// True if written data are zeros.
-    pub(super) zeros: bool,
-    pub(super) files: LineFiles,
+    pub zeros: bool,
+    /// The file of a worker.
+    pub files: LineFiles,
     /// True if some blocks come more than once and others never.
-    pub(super) is_uniform: bool,
-    pub(super) rate: Option<LineRate>,
+    pub is_uniform: bool,
+    /// The limit of its rate; `None` without one.
+    pub rate: Option<LineRate>,
     /// A phase ends after this time at the latest.
-    pub(super) time: Option<Nanos>,
+    pub time: Option<Nanos>,
     /// True if it runs until the time is over, for any size.
-    pub(super) is_time_based: bool,
-    pub(super) mpi_io: Option<LineMpiIo>,
+    pub is_time_based: bool,
+    /// The calls of MPI-IO; `None` if data move by calls of POSIX.
+    pub mpi_io: Option<LineMpiIo>,
     /// True if workers are processes, which the line's launcher starts here too.
-    pub(super) is_by_processes: bool,
+    pub is_by_processes: bool,
     /// A tree of items, of mdtest, in place of the files above.
-    pub(super) tree: Option<TreeLine>,
+    pub tree: Option<TreeLine>,
     /// Jobs of fio that the cell stands for; all, if empty.
-    pub(super) jobs: Vec<String>,
+    pub jobs: Vec<String>,
     /// A device that makes the data, and may be slower than the storage.
-    pub(super) source: Option<PathBuf>,
+    pub source: Option<PathBuf>,
     /// Files and devices that the line itself works on.
-    pub(super) reach: LineReach,
+    pub reach: LineReach,
     /// Options of the line without a counterpart in the cell.
-    pub(super) left_out: LeftOut,
+    pub left_out: LeftOutOptions,
 }
 
 impl ForeignLine {
     /// A line with only its program and the number of processes.
-    pub(super) fn new(program: ForeignProgram, processes: u32) -> Self {
+    pub(crate) fn new(program: ForeignProgram, processes: u32) -> Self {
         ForeignLine {
             program,
             directory: PathBuf::from("."),
-            way: Way::Write,
+            way: LineAccess::Write,
             block: Bytes(4096),
             size: Bytes(0),
             moved: None,
@@ -144,7 +171,7 @@ impl ForeignLine {
             workers: processes,
             depth: 1,
             direct: false,
-            durable: Durable::Never,
+            durable: LineSync::Never,
             zeros: false,
             files: LineFiles::Own,
             is_uniform: false,
@@ -157,19 +184,19 @@ impl ForeignLine {
             jobs: Vec::new(),
             source: None,
             reach: LineReach::default(),
-            left_out: LeftOut::default(),
+            left_out: LeftOutOptions::default(),
         }
     }
 
     /// Checks the line. Files of ours are whole blocks, and some combinations have no cell.
-    pub(super) fn completed(mut self) -> anyhow::Result<Self> {
+    pub(crate) fn completed(mut self) -> Result<Self, LineError> {
         if self.tree.is_some() {
             return Ok(self);
         }
         self.whole_blocks()?;
-        if self.is_random() && self.writes() && self.durable != Durable::AtClose {
+        if self.is_random() && self.writes() && self.durable != LineSync::AtClose {
             self.leave("when random writes are synced", "here once, when the file is closed");
-            self.durable = Durable::AtClose;
+            self.durable = LineSync::AtClose;
         }
         if self.files != LineFiles::Own && self.is_random() {
             self.files = LineFiles::Own;
@@ -204,18 +231,21 @@ impl ForeignLine {
     }
 
     /// Changes the cell to calls of POSIX, in one process with several workers.
-    pub(super) fn without_mpi_io(&mut self, why: &str) {
+    pub fn without_mpi_io(&mut self, why: &str) {
         self.mpi_io = None;
         self.is_by_processes = false;
         self.leave("-a MPIIO", why);
     }
 
-    fn whole_blocks(&mut self) -> anyhow::Result<()> {
-        ensure!(
-            self.size.0 > 0,
-            "the line does not say how much: write a size (fio --size, dd count=, ior -b, elbencho -s, iozone -s)"
-        );
-        ensure!((1..=1 << 30).contains(&self.block.0), "blocks of {}: write 1 B to 1 GiB", self.block);
+    fn whole_blocks(&mut self) -> Result<(), LineError> {
+        if self.size.0 == 0 {
+            return Err(LineError::whole(
+                "the line does not say how much: write a size (fio --size, dd count=, ior -b, elbencho -s, iozone -s)",
+            ));
+        }
+        if !(1..=1 << 30).contains(&self.block.0) {
+            return Err(LineError::whole(format!("blocks of {}: write 1 B to 1 GiB", self.block)));
+        }
         let odd = self.size.0 % self.block.0;
         if odd != 0 {
             self.leave(&format!("the last {odd} bytes"), "they are no whole block");
@@ -225,39 +255,45 @@ impl ForeignLine {
     }
 
     /// True if some of its data are written.
-    pub(super) fn writes(&self) -> bool {
-        !matches!(self.way, Way::Read | Way::RandomRead)
+    pub fn writes(&self) -> bool {
+        !matches!(self.way, LineAccess::Read | LineAccess::RandomRead)
     }
 
     /// True if blocks are in no order.
-    pub(super) fn is_random(&self) -> bool {
-        !matches!(self.way, Way::Write | Way::Read)
+    pub fn is_random(&self) -> bool {
+        !matches!(self.way, LineAccess::Write | LineAccess::Read)
     }
 
     /// Notes a property of the line that the cell lacks.
-    pub(super) fn leave(&mut self, what: &str, changes: &str) {
+    pub fn leave(&mut self, what: &str, changes: &str) {
         self.left_out.leave(what, changes);
     }
 
     /// Notes an option without a counterpart in the cell.
-    pub(super) fn leave_option(&mut self, option: &ReadOption, changes: &str) {
+    pub(crate) fn leave_option(&mut self, option: &ReadOption, changes: &str) {
         self.left_out.leave(&option.written, changes);
     }
 }
 
 /// The directory of a file. Refuses a device: a line would overwrite it, and cells of ours lie in a
 /// directory.
-pub(super) fn directory_of(file: &Path) -> anyhow::Result<PathBuf> {
-    let is_device = file.starts_with("/dev") && !file.starts_with("/dev/shm");
-    ensure!(
-        !is_device,
-        "{} is a device: Nilometer measures files: name a file on your storage",
-        file.display()
-    );
+pub(crate) fn directory_of(file: &Path) -> Result<PathBuf, LineError> {
+    if is_device(file) {
+        return Err(LineError::whole(format!(
+            "{} is a device: Nilometer measures files: name a file on your storage",
+            file.display()
+        )));
+    }
     Ok(parent_of(file))
 }
 
-pub(super) fn parent_of(file: &Path) -> PathBuf {
+/// True if a path is below `/dev`, except plain memory there.
+pub(crate) fn is_device(path: &Path) -> bool {
+    path.starts_with("/dev") && !path.starts_with("/dev/shm")
+}
+
+/// The directory of a path; `.` for a bare name.
+pub fn parent_of(file: &Path) -> PathBuf {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).to_owned()
 }

@@ -4,12 +4,11 @@ use std::fs;
 
 use nilometer_model::Bytes;
 
-use super::{
-    line::{Durable, ForeignLine, LineFiles, LineMpiIo, LineRate, Way},
+use crate::{
+    line::{ForeignLine, LineAccess, LineFiles, LineMpiIo, LineRate, LineSync},
     parse::{ReadLine, parse},
     public_lines::{DD, ELBENCHO, FIO, IOR, IOZONE, LineCase, MDTEST},
     tree_line::TreeLine,
-    variant::{plan, variants},
 };
 
 fn words(line: &str) -> Vec<String> {
@@ -36,18 +35,18 @@ fn cell(line: &ForeignLine) -> String {
 
 fn data_parts(line: &ForeignLine) -> Vec<String> {
     let way = match line.way {
-        Way::Write => "write".to_owned(),
-        Way::Read => "read".to_owned(),
-        Way::RandomWrite => "random write".to_owned(),
-        Way::RandomRead => "random read".to_owned(),
-        Way::RandomMix(percent) => format!("mix {percent}"),
+        LineAccess::Write => "write".to_owned(),
+        LineAccess::Read => "read".to_owned(),
+        LineAccess::RandomWrite => "random write".to_owned(),
+        LineAccess::RandomRead => "random read".to_owned(),
+        LineAccess::RandomMix(percent) => format!("mix {percent}"),
     };
     let mut parts = vec![format!("{way} {} by {}", short(line.size), short(line.block))];
     parts.extend((line.depth > 1).then(|| format!("depth {}", line.depth)));
     let flags = [
         (line.direct, "direct"),
-        (line.durable == Durable::AtClose, "synced at close"),
-        (line.durable == Durable::Every(1), "synced each"),
+        (line.durable == LineSync::AtClose, "synced at close"),
+        (line.durable == LineSync::Every(1), "synced each"),
         (line.zeros, "zeros"),
         (line.is_uniform, "uniform"),
         (line.files == LineFiles::Segmented, "segmented"),
@@ -102,7 +101,6 @@ fn check(cases: &[LineCase]) {
         assert_eq!(left_out(&read), left.replace("SYNC", RANDOM_SYNC), "{line}");
         let left = &read.left_out.not_taken;
         assert!(left.iter().all(|left| left.contains(": ")), "each says what it changes: {left:?}");
-        nilometer_plan::parse(&plan(&variants(&read)), "explain.toml", 1.0).expect(line);
     }
 }
 

@@ -3,9 +3,7 @@
 
 use std::{fs, path::Path};
 
-use anyhow::{Context, bail};
-
-use super::options::ReadOption;
+use crate::{error::LineError, options::ReadOption};
 
 /// The option that a key stands for. Keys are compared without regard to case.
 const KEYS: [(&str, &str); 44] = [
@@ -72,22 +70,25 @@ const OTHERS: [(&str, &str); 11] = [
 
 /// A file of IOR.
 #[derive(Debug, Default)]
-pub(super) struct IorFile {
+pub(crate) struct IorFile {
     /// Options of its first test.
-    pub(super) options: Vec<ReadOption>,
+    pub(crate) options: Vec<ReadOption>,
     /// Keys that are no options, each with its effect; an empty text is no effect.
-    pub(super) others: Vec<(ReadOption, &'static str)>,
+    pub(crate) others: Vec<(ReadOption, &'static str)>,
     /// Lines of further tests.
-    pub(super) further: Vec<String>,
+    pub(crate) further: Vec<String>,
 }
 
 /// Reads a file.
-pub(super) fn read(path: &Path) -> anyhow::Result<IorFile> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    parse(&text, &path.display().to_string())
+pub(crate) fn read(path: &Path) -> Result<IorFile, LineError> {
+    let name = path.display().to_string();
+    match fs::read_to_string(path) {
+        Ok(text) => parse(&text, &name),
+        Err(source) => Err(LineError::File { file: name, source }),
+    }
 }
 
-fn parse(text: &str, name: &str) -> anyhow::Result<IorFile> {
+fn parse(text: &str, name: &str) -> Result<IorFile, LineError> {
     let mut file = IorFile::default();
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, without_comment(line)));
     let begun = lines.skip_while(|(_, line)| !line.eq_ignore_ascii_case("ior start")).skip(1);
@@ -112,7 +113,9 @@ fn parse(text: &str, name: &str) -> anyhow::Result<IorFile> {
         }
     }
     if !is_begun {
-        bail!("{name}: no line `IOR START`: write the tests between it and `IOR STOP`");
+        return Err(LineError::whole(format!(
+            "{name}: no line `IOR START`: write the tests between it and `IOR STOP`"
+        )));
     }
     Ok(file)
 }
@@ -121,9 +124,9 @@ fn without_comment(line: &str) -> &str {
     line.split('#').next().unwrap_or_default().trim()
 }
 
-fn take(file: &mut IorFile, directive: &str, place: &str) -> anyhow::Result<()> {
+fn take(file: &mut IorFile, directive: &str, place: &str) -> Result<(), LineError> {
     let Some((key, value)) = directive.split_once('=') else {
-        bail!("`{directive}` ({place}): write key=value");
+        return Err(LineError::word(directive, place, "write key=value"));
     };
     let key = key.trim();
     let value = value.trim();

@@ -1,11 +1,12 @@
 //! Sizes, counts and times as other programs write them.
 
-use anyhow::{anyhow, ensure};
 use nilometer_model::{Bytes, Nanos};
+
+use crate::error::LineError;
 
 /// The base of a program's units.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct UnitBases {
+pub struct UnitBases {
     /// The base of `k` and `M`.
     alone: u64,
     /// The base of `kB` and `MB`.
@@ -15,17 +16,17 @@ pub(super) struct UnitBases {
 }
 
 /// IOR, mdtest, iozone, elbencho: all units are powers of 1024.
-pub(super) const BINARY: UnitBases = UnitBases { alone: 1024, with_b: 1024, with_ib: 1024 };
+pub const BINARY: UnitBases = UnitBases { alone: 1024, with_b: 1024, with_ib: 1024 };
 /// dd has both bases.
-pub(super) const DD: UnitBases = UnitBases { alone: 1024, with_b: 1000, with_ib: 1024 };
+pub(crate) const DD: UnitBases = UnitBases { alone: 1024, with_b: 1000, with_ib: 1024 };
 /// fio has the opposite bases, unless its `kb_base` is 1000.
-pub(super) const FIO: UnitBases = UnitBases { alone: 1024, with_b: 1024, with_ib: 1000 };
+pub(crate) const FIO: UnitBases = UnitBases { alone: 1024, with_b: 1024, with_ib: 1000 };
 /// fio with `kb_base=1000`.
-pub(super) const FIO_DECIMAL: UnitBases = UnitBases { alone: 1000, with_b: 1000, with_ib: 1024 };
+pub(crate) const FIO_DECIMAL: UnitBases = UnitBases { alone: 1000, with_b: 1000, with_ib: 1024 };
 
 /// Reads `4k`, `1M`, `2GiB`, `10MB` or `0.5g`.
-pub(super) fn size(text: &str, bases: UnitBases) -> anyhow::Result<Bytes> {
-    let wrong = || anyhow!("`{text}`: write a size such as 4k, 1M or 2G");
+pub fn size(text: &str, bases: UnitBases) -> Result<Bytes, LineError> {
+    let wrong = || LineError::whole(format!("`{text}`: write a size such as 4k, 1M or 2G"));
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
     let digits = text.len() - text.trim_start_matches(is_number).len();
     let unit = text[digits..].to_ascii_lowercase();
@@ -58,14 +59,14 @@ fn times(number: &str, unit: u64) -> Option<u64> {
 }
 
 /// Reads a whole number of at most `most`.
-pub(super) fn count(text: &str, most: u32) -> anyhow::Result<u32> {
+pub(crate) fn count(text: &str, most: u32) -> Result<u32, LineError> {
     let count = text.parse::<u32>().ok().filter(|count| *count <= most);
-    count.ok_or_else(|| anyhow!("`{text}`: write a number, {most} at the most"))
+    count.ok_or_else(|| LineError::whole(format!("`{text}`: write a number, {most} at the most")))
 }
 
 /// Reads a time: `30` is 30 seconds; `30s`, `5m`, `1h`, `100ms`.
-pub(super) fn time(text: &str) -> anyhow::Result<Nanos> {
-    let wrong = || anyhow!("`{text}`: write a time such as 30, 5m or 1h");
+pub(crate) fn time(text: &str) -> Result<Nanos, LineError> {
+    let wrong = || LineError::whole(format!("`{text}`: write a time such as 30, 5m or 1h"));
     let digits =
         text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.').len();
     let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
@@ -79,7 +80,9 @@ pub(super) fn time(text: &str) -> anyhow::Result<Nanos> {
         _ => return Err(wrong()),
     };
     let seconds = number * unit;
-    ensure!(seconds < 1e9, "`{text}`: write a time below 30 years");
+    if seconds >= 1e9 {
+        return Err(LineError::whole(format!("`{text}`: write a time below 30 years")));
+    }
     Ok(Nanos::from_seconds(seconds))
 }
 
