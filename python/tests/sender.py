@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--shape", type=int, nargs=2, default=(64, 80))
     parser.add_argument("--dtype", default="<u4", choices=TAGS)
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between two images")
+    parser.add_argument("--mx", action="store_true", help="describe a detector of photons, whose files are NXmx")
     parser.add_argument("--die", action="store_true", help="die behind the last image, without an end message")
     arguments = parser.parse_args()
     shape = tuple(arguments.shape)
@@ -42,7 +43,9 @@ def main() -> None:
     dtype = np.dtype(arguments.dtype)
     start = {"number_of_images": announced, "image_dtype": dtype.name, "channels": ["threshold_1"]}
     size = {"image_size_y": shape[0], "image_size_x": shape[1]}
-    socket.send(cbor2.dumps({"type": "start", **series, **start, **size}))
+    mx = {"sensor_material": "Si", "sensor_thickness": 45e-5, "pixel_size_x": 75e-6, "pixel_size_y": 75e-6}
+    mx |= {"detector_distance": 0.2, "beam_center_x": 40.0, "beam_center_y": 32.0, "incident_wavelength": 0.98}
+    socket.send(cbor2.dumps({"type": "start", **series, **start, **size, **(mx if arguments.mx else {})}))
     for number in range(arguments.images):
         pixels = cbor2.CBORTag(TAGS[arguments.dtype], stamped(number, shape, arguments.dtype).tobytes())
         data = {"threshold_1": cbor2.CBORTag(40, [list(shape), pixels])}

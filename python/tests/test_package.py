@@ -26,14 +26,20 @@ def test_the_core_needs_only_the_standard_library() -> None:
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
 
 
-def test_the_command_names_the_extra_that_is_missing() -> None:
-    code = (
-        f"import sys; sys.path.insert(0, {str(PYTHON / 'src')!r}); from nilometer_control.command import main; main()"
-    )
-    words = [sys.executable, "-I", "-S", "-c", code, "http://127.0.0.1:1", "--prefix", "NIL"]
+@pytest.mark.parametrize(
+    ("module", "options", "why"),
+    [
+        ("command", ["http://127.0.0.1:1", "--prefix", "NIL"], "'fastcs': install nilometer-control[fastcs]"),
+        ("ntndarray_command", ["A", "--to", "tcp://h:1"], "'cbor2': install nilometer-control[ntndarray]"),
+    ],
+)
+def test_commands_name_the_extra_that_is_missing(module: str, options: list[str], why: str) -> None:
+    source = str(PYTHON / "src")
+    code = f"import sys; sys.path.insert(0, {source!r}); from nilometer_control.{module} import main; main()"
+    words = [sys.executable, "-I", "-S", "-c", code, *options]
     refused = subprocess.run(words, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
-    assert "No module named 'fastcs': install nilometer-control[fastcs]" in refused.stderr
+    assert f"No module named {why}" in refused.stderr
 
 
 @pytest.fixture
@@ -46,14 +52,15 @@ def wheel(tmp_path: Path) -> Path:
     return Path(built.stdout.strip())
 
 
-def test_the_wheel_has_types_extras_and_a_command(wheel: Path) -> None:
+def test_the_wheel_has_types_extras_and_commands(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as files:
         names = set(files.namelist())
         (metadata,) = (files.read(name).decode() for name in names if name.endswith("/METADATA"))
         (commands,) = (files.read(name).decode() for name in names if name.endswith("/entry_points.txt"))
     assert {"nilometer_control/py.typed", "nilometer_control/recorder.py"} <= names
     extras = {line.split(": ")[1] for line in metadata.splitlines() if line.startswith("Provides-Extra: ")}
-    assert extras == {"pandas", "bluesky", "fastcs", "tango"}
+    assert extras == {"pandas", "bluesky", "fastcs", "tango", "ntndarray"}
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: ")]
     assert all("extra ==" in line for line in required)
-    assert "nilometer-fastcs=nilometer_control.command:main" in commands.replace(" ", "")
+    for command in ("fastcs=nilometer_control.command", "ntndarray=nilometer_control.ntndarray_command"):
+        assert f"nilometer-{command}:main" in commands.replace(" ", "")

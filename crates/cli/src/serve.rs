@@ -6,8 +6,8 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::Context;
 use clap::Args;
 use nilometer_service::{
-    AllowedSender, ClientReach, CommandPermission, HTTP_ADDRESS, RecordOptions, ServiceError,
-    ServiceListener, ServiceSetup, TlsFiles, listen, serve,
+    AllowedSender, ClientReach, CommandPermission, HTTP_ADDRESS, PreviewListener, PreviewOptions,
+    RecordOptions, ServiceError, ServiceListener, ServiceSetup, TlsFiles, listen, serve,
 };
 use nilometer_storage::user_file;
 use serde::Deserialize;
@@ -26,7 +26,7 @@ pub(crate) struct Serve {
 }
 
 /// The addresses and the clients of the service.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Service {
     /// Answer HTTP at this address, or `off`: a page for browsers; GET /status and /metrics; POST /configure,
@@ -55,6 +55,8 @@ struct Service {
     /// catalogue and the configuration's instrument are always allowed
     #[arg(long, value_name = "DIRECTORY")]
     instruments: Vec<PathBuf>,
+    #[command(flatten)]
+    preview: PreviewOptions,
 }
 
 /// The configuration file.
@@ -76,10 +78,17 @@ impl Serve {
         let stations = service.for_stations()?;
         let http = service.listen_http()?;
         let mark5 = listener("mark5", stations, service.reach())?;
+        let preview = service.listen_preview()?;
         let end = stop_on_signal().run()?;
-        let permission =
-            CommandPermission { beyond, instruments: service.instruments, file: record, log: tell::log };
-        Ok(serve(ServiceSetup { permission, http, mark5 }, &end)?)
+        let instruments = service.instruments;
+        let permission = CommandPermission {
+            beyond,
+            instruments,
+            file: record,
+            has_preview: preview.is_some(),
+            log: tell::log,
+        };
+        Ok(serve(ServiceSetup { permission, http, mark5, preview }, &end)?)
     }
 
     fn configured(&self) -> anyhow::Result<Configured> {
@@ -102,6 +111,7 @@ impl Service {
             },
             tls: self.tls.over(below.tls),
             tokens: self.tokens.or(below.tokens),
+            preview: self.preview.over(below.preview),
             instruments: if self.instruments.is_empty() { below.instruments } else { self.instruments },
         }
     }
@@ -118,6 +128,11 @@ impl Service {
         let tls = Some(&self.tls);
         let reach = ClientReach { tls, tokens: self.tokens.as_deref(), ..self.reach() };
         listener("http", self.http.as_deref().unwrap_or(HTTP_ADDRESS), reach)
+    }
+
+    fn listen_preview(&self) -> Result<Option<PreviewListener>, ServiceError> {
+        let reach = ClientReach { tls: Some(&self.tls), tokens: self.tokens.as_deref(), ..self.reach() };
+        PreviewListener::open(&self.preview, reach, tell::log)
     }
 
     /// The address for Mark 5 commands. If clients of HTTP must prove their identity, it is off by default.

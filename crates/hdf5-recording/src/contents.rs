@@ -25,6 +25,7 @@ use nilometer_storage::buffer::ALIGNMENT;
 
 use crate::{
     file_tree::{ArrangedTree, FileWishes, KnownRecording, SeriesExtent, stated_of},
+    journal_text::journal_text,
     kept_values::KeptValues,
 };
 
@@ -294,9 +295,9 @@ impl Hdf5Contents {
         Self::with_tree(&described, nexus_plain(&described), compression, start)
     }
 
-    /// Everything in the files beside the frames, as text. [`crate::repair`] makes files again from it.
+    /// Everything in the files beside the frames, as text for a journal. [`crate::repair`] makes files again from it.
     pub fn text(&self) -> String {
-        serde_json::to_string(&*self.tree).unwrap_or_default()
+        journal_text(&self.tree)
     }
 
     /// Bytes stored per frame, at the most, in whole pages.

@@ -17,6 +17,7 @@ mod frames_in_file;
 mod hdf5_master;
 mod hdf5_reading;
 mod indexed;
+mod journal_text;
 mod kept_values;
 mod late_values;
 pub mod lone_file;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tree_value::{NumberArray, NumberType, TreeValue};
+use crate::{
+    number_array::{NumberArray, NumberType},
+    tree_value::TreeValue,
+};
 
 /// Bytes of a text in a column: as many as areaDetector has for one (`MAX_ATTRIBUTE_STRING_SIZE`).
 pub const TEXT_BYTES: usize = 256;

@@ -18,6 +18,7 @@ mod image_numbers;
 pub mod layout;
 mod members;
 pub mod nexus;
+mod number_array;
 mod placed_column;
 mod plant;
 mod plugin;

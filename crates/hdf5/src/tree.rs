@@ -8,7 +8,8 @@ use std::ops::Range;
 
 pub use crate::{
     column::{ColumnElement, FrameColumn},
-    tree_value::{FrameChoice, FrameValue, NumberArray, NumberType, TreeValue},
+    number_array::{NumberArray, NumberType},
+    tree_value::{FrameChoice, FrameValue, TreeValue},
 };
 
 /// The time when something is written.

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use crate::tree::{
-    DatasetContent, FrameColumn, FrameValue, FramesShape, TreeAttribute, TreeDataset, TreeGroup, TreeNode,
-    TreeValue, WriteTime,
+    DatasetContent, FrameColumn, FrameValue, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup,
+    TreeNode, TreeValue, WriteTime,
 };
 
 /// Returns a value that is only available after the last frame, or `None` if there is none.
@@ -37,6 +37,34 @@ impl TreeGroup {
             }
         });
         found
+    }
+
+    /// The datasets that are arrays of numbers, each with its path, in the order of the tree.
+    pub fn arrays(&self) -> Vec<(String, &NumberArray)> {
+        let mut found = Vec::new();
+        self.each_dataset("", &mut |path, dataset| {
+            if let DatasetContent::Value(TreeValue::Numbers(array), _) = &dataset.content {
+                found.push((path, array));
+            }
+        });
+        found
+    }
+
+    /// Removes the object at a path, and all hard links to it.
+    pub fn remove(&mut self, path: &str) {
+        self.remove_below("", path);
+    }
+
+    fn remove_below(&mut self, here: &str, path: &str) {
+        self.members.retain_mut(|(name, node)| {
+            let at = format!("{here}/{name}");
+            match node {
+                TreeNode::Group(group) => group.remove_below(&at, path),
+                TreeNode::HardLink(to) if to == path => return false,
+                _ => {}
+            }
+            at != path
+        });
     }
 
     /// The paths of all its groups, itself first.

@@ -39,13 +39,15 @@ pub enum MemoryPart {
     Instrument,
     /// HTTP and Mark 5 commands, and the picture of the latest frame.
     Service,
+    /// Frames on their way to viewers, and the positions of all frames.
+    Preview,
     /// The program itself: its code, stacks and allocator.
     Program,
 }
 
 impl MemoryPart {
     /// All parts.
-    pub const ALL: [MemoryPart; 12] = [
+    pub const ALL: [MemoryPart; 13] = [
         MemoryPart::Ring,
         MemoryPart::SlotHeaders,
         MemoryPart::Candidates,
@@ -57,6 +59,7 @@ impl MemoryPart {
         MemoryPart::WriteBuffers,
         MemoryPart::Instrument,
         MemoryPart::Service,
+        MemoryPart::Preview,
         MemoryPart::Program,
     ];
 
@@ -74,6 +77,7 @@ impl MemoryPart {
             MemoryPart::WriteBuffers => "write_buffers",
             MemoryPart::Instrument => "instrument",
             MemoryPart::Service => "service",
+            MemoryPart::Preview => "preview",
             MemoryPart::Program => "program",
         }
     }
@@ -186,6 +190,11 @@ impl HeldMemory {
     /// Creates an entry that holds nothing yet.
     pub fn new(account: MemoryAccount, part: MemoryPart) -> Self {
         HeldMemory { account, part, bytes: 0 }
+    }
+
+    /// Returns the bytes held now.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Sets the bytes held now.

@@ -22,6 +22,7 @@ use crate::{
     error::OperatorLog,
     latest_frame::PictureSource,
     permission::CommandPermission,
+    preview::PreviewSource,
     publisher::Publisher,
     recording::{
         account::{BeforeRecording, RecordingAccount, RecordingMetadata},
@@ -274,7 +275,11 @@ impl CommandedRecorder {
         let asked = settings.wishes();
         let storage = StorageSize::of(prepared);
         let pictured = Arc::new(PictureSource::of(prepared));
-        self.published.changing().pictured = Some(pictured);
+        let previewed = Arc::new(PreviewSource::of(prepared));
+        let mut published = self.published.changing();
+        published.pictured = Some(pictured);
+        published.previewed = Some(previewed);
+        drop(published);
         self.configuration = std::mem::take(&mut self.configuration).without_room();
         let configuration = self.configuration.clone();
         self.report(|report| {

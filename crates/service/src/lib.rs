@@ -24,6 +24,7 @@ mod listener;
 mod mark5;
 mod metrics;
 mod permission;
+mod preview;
 mod publisher;
 pub mod recording;
 mod serve;
@@ -36,6 +37,7 @@ pub use error::{OperatorLog, ServiceError, with_causes};
 pub use http::openapi_document;
 pub use listener::{ClientReach, HTTP_ADDRESS, ServiceListener, listen};
 pub use permission::CommandPermission;
+pub use preview::{PreviewListener, PreviewOptions};
 pub use recording::{
     account::{BeforeRecording, RecordingAccount, RecordingMetadata},
     kept_connections::KeptConnections,

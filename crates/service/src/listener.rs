@@ -4,6 +4,7 @@
 use std::{
     io,
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    os::fd::{AsFd, BorrowedFd},
     path::Path,
     sync::{Mutex, PoisonError},
     thread,
@@ -54,6 +55,11 @@ impl ServiceListener {
         self.listener.local_addr()
     }
 
+    /// Makes [`Self::accept`] return at once, with an error if nobody waits.
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+        self.listener.set_nonblocking(true)
+    }
+
     /// The log for commands.
     pub(crate) fn log(&self) -> OperatorLog {
         self.log
@@ -85,6 +91,12 @@ impl ServiceListener {
             (self.log)(&format!("{}: {client} is refused: --allow-clients names others", self.what));
         }
         false
+    }
+}
+
+impl AsFd for ServiceListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 }
 

@@ -5,6 +5,7 @@ use nilometer_model::{MetricsText, packets::Station};
 
 use crate::{
     history::unexplained,
+    preview::PreviewReport,
     state::{ReportedRecording, ServiceReport, ServiceState},
 };
 
@@ -27,6 +28,9 @@ pub(crate) fn metrics(report: &ServiceReport) -> String {
     page.value("info", &[("version", version)], 1.0);
     page.gauge("state_since_seconds", "When it entered this state, as UNIX time.", report.since.0.seconds());
     page.gauge("stopping", "1 if its end was ordered and the rest is being stored.", flag(report.stopping));
+    if let Some(viewed) = &report.preview {
+        preview(&mut page, viewed);
+    }
     if let Some(ReportedRecording { status, .. }) = &report.recording {
         traffic(&mut page, status);
         losses(&mut page, status);
@@ -98,6 +102,22 @@ impl MetricsPage {
             self.value(&name, &[(label, text)], value as f64);
         }
     }
+}
+
+fn preview(page: &mut MetricsPage, report: &PreviewReport) {
+    page.gauge("preview_viewers", "Viewers of the preview that are connected.", report.viewers as f64);
+    page.counter("preview_read", "Frames that the preview read for viewers.", report.frames);
+    page.counter("preview_sent", "Frames that the preview sent, counted for each viewer.", report.sent);
+    page.counter(
+        "preview_dropped",
+        "Frames that viewers missed because they still took an earlier one, counted for each viewer.",
+        report.dropped,
+    );
+    page.counter(
+        "preview_closed",
+        "Connections of viewers closed because they held up a frame for too long.",
+        report.closed,
+    );
 }
 
 fn traffic(page: &mut MetricsPage, status: &Status) {

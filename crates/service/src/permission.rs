@@ -22,6 +22,8 @@ pub struct CommandPermission {
     pub instruments: Vec<PathBuf>,
     /// The options in the service's configuration; commands may use all of them.
     pub file: RecordOptions,
+    /// True if viewers may see the frames of recordings.
+    pub has_preview: bool,
     /// The log for events, and for errors that clients must not see.
     pub log: OperatorLog,
 }
@@ -52,6 +54,7 @@ impl CommandPermission {
                 "instrument or layout: the file is not valid: see the log of the service".into(),
             )
         })?;
+        let settings = settings.with_preview(self.has_preview);
         if !self.beyond {
             settings.check_within(&self.file).map_err(refused)?;
         }
@@ -159,6 +162,7 @@ mod tests {
             beyond: false,
             instruments: Vec::new(),
             file: RecordOptions::default(),
+            has_preview: false,
             log: |_| {},
         }
     }

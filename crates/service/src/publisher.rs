@@ -14,6 +14,7 @@ use nilometer_storage::Calendar;
 use crate::{
     history::StatusHistory,
     latest_frame::PictureSource,
+    preview::PreviewSource,
     state::{EndedScan, ServiceReport, ServiceState},
 };
 
@@ -32,6 +33,8 @@ pub(crate) struct Published {
     pub(crate) history: StatusHistory,
     /// The source of pictures: the running recording, or the last one.
     pub(crate) pictured: Option<Arc<PictureSource>>,
+    /// The source of the preview: the running recording, or the last one.
+    pub(crate) previewed: Option<Arc<PreviewSource>>,
     /// The number of changes of anything, and of the state.
     revision: u64,
     entered: u64,

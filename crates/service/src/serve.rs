@@ -10,6 +10,7 @@ use crate::{
     listener::{ServiceListener, spawn},
     mark5::{self, StationState},
     permission::CommandPermission,
+    preview::PreviewListener,
 };
 
 /// The parts of a service.
@@ -21,6 +22,8 @@ pub struct ServiceSetup {
     pub http: Option<ServiceListener>,
     /// The listener for the commands of Mark 5 recorders, if the service has one.
     pub mark5: Option<ServiceListener>,
+    /// The listener for viewers of the preview, if the service has one.
+    pub preview: Option<PreviewListener>,
 }
 
 /// Carries out orders until `end` is set, then ends a running recording in order. It does not wait for storage
@@ -30,10 +33,13 @@ pub struct ServiceSetup {
 ///
 /// A thread can't be started.
 pub fn serve(setup: ServiceSetup, end: &AtomicBool) -> Result<(), ServiceError> {
-    let ServiceSetup { permission, http, mark5 } = setup;
+    let ServiceSetup { permission, http, mark5, preview } = setup;
     let stations = StationState::new(&permission);
     let log = permission.log;
     let (console, orders, published) = Console::new();
+    if let Some(preview) = preview {
+        preview.show(published.clone())?;
+    }
     let mut recorder = CommandedRecorder::new(permission, published);
     if let Some(listener) = http {
         let console = console.clone();

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    preview::PreviewReport,
     recording::{
         account::RecordingMetadata,
         options::RecordOptions,
@@ -145,6 +146,8 @@ pub(crate) struct ServiceReport {
     pub(crate) file: RecordedFile,
     /// The storage that its directories are on, in their order.
     pub(crate) storage: Vec<StorageSize>,
+    /// The stream of frames for viewers, or `None` without one.
+    pub(crate) preview: Option<PreviewReport>,
     /// The number of recordings of this service that have ended.
     pub(crate) recordings: u64,
     /// True if a series over TCP began after the last one, and waits for you to arm.

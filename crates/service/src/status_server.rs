@@ -12,6 +12,7 @@ use crate::{
     http,
     latest_frame::PictureSource,
     listener::{ClientReach, listen, spawn},
+    preview::{PreviewListener, PreviewSource},
     publisher::Publisher,
     recording::{prepare::PreparedRecording, recorded_file::RecordedFile, settings::RecordingSettings},
     state::{ServiceConfiguration, ServiceState, StorageSize},
@@ -69,6 +70,7 @@ impl StatusServer {
         let configuration = ServiceConfiguration::of(settings);
         let mut published = self.published.changing();
         published.pictured = Some(Arc::new(PictureSource::of(prepared)));
+        published.previewed = Some(Arc::new(PreviewSource::of(prepared)));
         published.enter(state);
         let report = &mut published.report;
         report.awaits = None;
@@ -79,6 +81,16 @@ impl StatusServer {
         report.configuration = configuration;
         report.file = file;
         report.show(Some(status));
+    }
+
+    /// Shows viewers the recordings of this program.
+    ///
+    /// # Errors
+    ///
+    /// A thread can't be started.
+    pub fn show_preview(&mut self, listener: PreviewListener) -> Result<(), ServiceError> {
+        self.is_open = true;
+        listener.show(self.published.clone())
     }
 
     /// Publishes the figures of the recording every 200 ms, if the server is open.

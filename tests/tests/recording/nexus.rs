@@ -67,6 +67,8 @@ fn full() -> DetectorDescription {
         frames: Some(4),
         title: Some("a try".into()),
         description: Some("DECTRIS EIGER2 16M".into()),
+        serial_number: Some("E-32-0123".into()),
+        threshold_energy: Some(6350.0),
         instrument: Some("I04".into()),
         source: Some("Diamond Light Source".into()),
         sample: Some("lysozyme".into()),

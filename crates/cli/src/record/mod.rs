@@ -24,8 +24,9 @@ use nilometer_cluster::launched_here;
 use nilometer_intake::joined::JoinedTally;
 use nilometer_model::{Bytes, Moment, Nanos, StorageRoom, packets::PacketShare};
 use nilometer_service::{
-    AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, RecordOptions,
-    RecordingAccount, RecordingSettings, ServiceState, StatusServer, TlsFiles, recording::ended::fault_of,
+    AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, PreviewListener,
+    PreviewOptions, RecordOptions, RecordingAccount, RecordingSettings, ServiceState, StatusServer, TlsFiles,
+    recording::ended::fault_of,
 };
 use nilometer_storage::{Calendar, Clock};
 
@@ -82,7 +83,7 @@ struct Shown {
     listen_beyond_loopback: bool,
     /// Answer only this client: an address, or a network such as 10.0.0.0/24. Repeat the option for more
     /// [default: all that reach the port]
-    #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "While it runs", requires = "http")]
+    #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "While it runs")]
     allow_clients: Vec<AllowedSender>,
     #[command(flatten, next_help_heading = "While it runs")]
     tls: TlsFiles,
@@ -90,20 +91,32 @@ struct Shown {
     /// for the name and, as password, the token; each line is NAME TOKEN
     #[arg(long, value_name = "FILE", help_heading = "While it runs", requires = "http")]
     tokens: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "While it runs")]
+    preview: PreviewOptions,
 }
 
 impl Shown {
     fn server(&self, log: OperatorLog) -> Result<StatusServer, Failure> {
-        let Shown { http, listen_beyond_loopback, allow_clients, tls, tokens } = self;
+        let Shown { http, listen_beyond_loopback, allow_clients, tls, tokens, preview } = self;
         if http.is_none() && !tls.is_empty() {
             return Err(Failure::Input(anyhow!(
                 "--tls-certificate, --tls-key and --tls-clients are for --http: name where it listens"
             )));
         }
+        if http.is_none() && preview.address.is_none() && !allow_clients.is_empty() {
+            return Err(Failure::Input(anyhow!(
+                "--allow-clients is for --http and --preview: name where one of them listens"
+            )));
+        }
         let tokens = tokens.as_deref();
         let reach =
             ClientReach { beyond: *listen_beyond_loopback, clients: allow_clients, tls: Some(tls), tokens };
-        Ok(StatusServer::open(http.as_deref(), reach, log)?)
+        let viewers = PreviewListener::open(preview, reach, log)?;
+        let mut server = StatusServer::open(http.as_deref(), reach, log)?;
+        if let Some(viewers) = viewers {
+            server.show_preview(viewers)?;
+        }
+        Ok(server)
     }
 }
 
@@ -155,7 +168,7 @@ impl Record {
         let file = self.config.as_deref().map(RecordOptions::read).transpose()?;
         let settings =
             RecordingSettings::of_share(self.wishes.clone().over(file.unwrap_or_default()), share?)?;
-        Ok(settings.sharing_memory(launched_here()))
+        Ok(settings.sharing_memory(launched_here()).with_preview(self.shown.preview.address.is_some()))
     }
 
     /// Prepares the recording: all that it needs exists after this.

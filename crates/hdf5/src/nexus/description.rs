@@ -36,6 +36,10 @@ pub struct DetectorDescription {
     pub title: Option<String>,
     /// The detector, in a line: maker, model, serial number.
     pub description: Option<String>,
+    /// The detector's serial number.
+    pub serial_number: Option<String>,
+    /// The energy above which the detector counts a photon, in electronvolt. `None` too if it has several thresholds.
+    pub threshold_energy: Option<f64>,
     /// The beamline or instrument.
     pub instrument: Option<String>,
     /// The facility or source.
@@ -110,6 +114,8 @@ impl DetectorDescription {
             channels: 1,
             title: None,
             description: None,
+            serial_number: None,
+            threshold_energy: None,
             instrument: None,
             source: None,
             sample: None,

@@ -99,6 +99,8 @@ pub(super) fn detector_group(detector: &DetectorDescription) -> TreeGroup {
         .with("data", TreeNode::SoftLink(FRAMES_PATH.into()))
         .value("local_name", detector.name.as_str())
         .stated_text("description", detector.description.as_ref())
+        .stated_text("serial_number", detector.serial_number.as_ref())
+        .stated_number("threshold_energy", detector.threshold_energy, "eV")
         .stated_number("count_time", detector.count_time, "s")
         .stated_number("frame_time", detector.frame_time, "s")
         .stated("bit_depth_readout", detector.bit_depth.map(|bits| uint(bits.into())))

@@ -101,6 +101,8 @@ impl Said<'_> {
     }
 
     fn describe(&mut self, description: &mut DetectorDescription) {
+        description.serial_number = self.serial_number();
+        description.threshold_energy = self.threshold_energy();
         description.description = self.text(&["detector_description", "description"]);
         description.sensor_material = self.text(&["sensor_material"]);
         description.sensor_thickness = self.positive(&["sensor_thickness"]);
@@ -119,6 +121,25 @@ impl Said<'_> {
         let center = x.zip(y).filter(|(x, y)| *x != 0.0 || *y != 0.0);
         description.beam_center = center.map(|(x, y)| BeamCenter { x, y });
         description.distance = self.distance();
+    }
+
+    /// The detector's serial number, which version 1 calls `detector_number`. The field stays, for `/entry/metadata`.
+    fn serial_number(&self) -> Option<String> {
+        let names = ["detector_serial_number", "detector_number"];
+        match names.into_iter().find_map(|name| find(&self.fields, name))? {
+            MetadataValue::Text(text) if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    /// The threshold of a detector that has one. Version 2 has a map of all channels, and version 1 a number. The
+    /// field stays, for `/entry/metadata`.
+    fn threshold_energy(&self) -> Option<f64> {
+        let energy = match find(&self.fields, "threshold_energy")? {
+            MetadataValue::Map(channels) if channels.len() == 1 => number_in(&channels[0].value),
+            other => number_in(other),
+        };
+        energy.filter(|energy| *energy > 0.0)
     }
 
     /// The distance from the sample to the detector. Detectors count along the beam or against it, and 0 means that
@@ -352,6 +373,32 @@ mod tests {
         assert_eq!(distance(unset), Some(0.15));
         let whole = MetadataValue::List([0, 0, -1].map(MetadataValue::Integer).into());
         assert_eq!(distance(vec![MetadataField::new("detector_translation", whole)]), Some(1.0));
+    }
+
+    #[test]
+    fn serial_number_and_threshold_come_from_both_versions() {
+        let text = |name: &str| MetadataField::new(name, MetadataValue::Text("E-32-0123".into()));
+        let newer = |energies: &[f64]| {
+            let channels = energies.iter().enumerate();
+            let channels = channels.map(|(number, energy)| float(&format!("threshold_{number}"), *energy));
+            let energies = MetadataValue::Map(channels.collect());
+            let description = described(vec![
+                text("detector_serial_number"),
+                MetadataField::new("threshold_energy", energies),
+            ]);
+            (description.description.serial_number, description.description.threshold_energy)
+        };
+        let serial = Some("E-32-0123".to_owned());
+        assert_eq!(newer(&[6350.0]), (serial.clone(), Some(6350.0)));
+        assert_eq!(
+            newer(&[6350.0, 12_000.0]),
+            (serial.clone(), None),
+            "several thresholds have no single energy"
+        );
+        let older = described(vec![text("detector_number"), float("threshold_energy", 4020.5)]).description;
+        assert_eq!((older.serial_number, older.threshold_energy), (serial, Some(4020.5)));
+        let kept: Vec<_> = older.metadata.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(kept.contains(&"detector_number") && kept.contains(&"threshold_energy"), "{kept:?}");
     }
 
     #[test]

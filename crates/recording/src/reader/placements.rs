@@ -115,6 +115,16 @@ impl Placements {
         self.courses.push(Course { frames_per_file, stride, storing });
     }
 
+    /// Returns the bytes of memory that the locations take, without those of the tree around them.
+    pub fn memory(&self) -> u64 {
+        let of = |exceptions: &Exceptions| {
+            let spots = exceptions.spots.capacity() * size_of::<(u16, Label, Spot)>();
+            spots + exceptions.forms.capacity() * size_of::<(u16, Form)>()
+        };
+        let page = size_of::<Page>() + size_of::<Exceptions>();
+        self.lanes.pages(0..u64::MAX).map(|(_, _, exceptions, _)| (page + of(exceptions)) as u64).sum()
+    }
+
     /// Number of frames.
     pub fn len(&self) -> usize {
         self.lanes.count() as usize

@@ -7,7 +7,13 @@ use super::*;
 /// A recorder with these options, and its published reports.
 fn commanded(wishes: RecordOptions) -> (CommandedRecorder, Publisher) {
     let published = Publisher::default();
-    let permission = CommandPermission { beyond: false, instruments: Vec::new(), file: wishes, log: |_| {} };
+    let permission = CommandPermission {
+        beyond: false,
+        instruments: Vec::new(),
+        file: wishes,
+        has_preview: false,
+        log: |_| {},
+    };
     (CommandedRecorder::new(permission, published.clone()), published)
 }
 

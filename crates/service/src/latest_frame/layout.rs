@@ -18,32 +18,39 @@ pub(crate) struct PictureLayout {
 /// Larger frames would take too much memory beside a recording.
 const FRAME_MAX: Bytes = Bytes(256 << 20);
 
+/// Refuses instruments whose frames nobody can show, with the reason.
+pub(crate) fn check_frames(instrument: &Instrument) -> Result<(), String> {
+    let frame = instrument.frame_size();
+    if let Some(packets) = &instrument.packets {
+        let detector = packets.detector(frame);
+        let detector = detector.ok_or("its packets are samples of a stream, not pictures")?;
+        if detector.subframes > 1 {
+            return Err("its frames come in sub-frames, whose pixels have an unknown order".into());
+        }
+    }
+    if matches!(instrument.pixel, PixelType::Uint2 | PixelType::Uint12) {
+        let name = instrument.pixel.name();
+        return Err(format!("pixels of type {name} are packed: they are not shown"));
+    }
+    if frame > FRAME_MAX {
+        return Err(format!("its frames have {frame}: only those of at most {FRAME_MAX} are shown"));
+    }
+    Ok(())
+}
+
 impl PictureLayout {
     /// The layout for an instrument with packets or whole frames over a network, or the reason why it has no
     /// pictures.
     pub(crate) fn of(instrument: &Instrument) -> Result<Self, String> {
-        let frame = instrument.frame_size();
-        if let Some(packets) = &instrument.packets {
-            let detector = packets.detector(frame);
-            let detector = detector.ok_or("its packets are samples of a stream, not pictures")?;
-            if detector.subframes > 1 {
-                return Err("its frames come in sub-frames, whose pixels have an unknown order".into());
-            }
-        }
+        check_frames(instrument)?;
         let name = instrument.pixel.name();
         match instrument.pixel {
-            PixelType::Uint2 | PixelType::Uint12 => {
-                return Err(format!("pixels of type {name} are packed: they are not shown"));
-            }
             PixelType::Float32 | PixelType::Float64 | PixelType::Int64 | PixelType::Uint64 => {
                 return Err(format!(
                     "pixels of type {name} are no counts of up to 32 bits: they are not shown"
                 ));
             }
             _ => {}
-        }
-        if frame > FRAME_MAX {
-            return Err(format!("its frames have {frame}: only those of at most {FRAME_MAX} are shown"));
         }
         let [modules @ .., rows, columns] = instrument.shape.as_slice() else {
             return Err("its frames have one dimension only".into());

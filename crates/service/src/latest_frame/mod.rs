@@ -3,9 +3,10 @@
 //! at most one at a time for all clients. Making pictures takes at most a fifth of the time.
 //!
 //! ```text
-//! GET /latest-frame -> LatestFrames -> (thread) PictureReader -> RecordingView -> reduce -> LatestFrame
+//! GET /latest-frame -> LatestFrames -> (thread) PictureReader -> LastFrameReader -> reduce -> LatestFrame
 //! ```
 
+mod last_frame;
 mod layout;
 mod reduce;
 mod source;
@@ -19,6 +20,8 @@ use std::{
 use nilometer_model::Nanos;
 use nilometer_storage::{Clock, DetachedTask, NoOutcome};
 
+pub(crate) use last_frame::LastFrameReader;
+pub(crate) use layout::check_frames;
 use source::PictureReader;
 pub(crate) use source::{LatestFrame, PictureSource};
 
@@ -55,7 +58,7 @@ struct Reading {
 
 /// The shortest interval between pictures.
 const EVERY: Nanos = Nanos::from_millis(1000);
-/// The pause after a picture, as a multiple of the time that it took.
+/// The pause after a read, as a multiple of the time that it took.
 const PAUSE: u64 = 4;
 /// The longest that a client waits for a picture in progress.
 const PATIENCE: Nanos = Nanos::from_millis(800);
@@ -118,7 +121,7 @@ impl PictureState {
             }
             Err(NoOutcome::Gone) => Err("a fault of the recorder itself: see its log".into()),
         };
-        self.next = *begun + EVERY.max(Nanos((PAUSE + 1) * now.since(*begun).0));
+        self.next = next_read(*begun, now, EVERY);
         self.reading = None;
         match outcome {
             Ok(Some(frame)) => self.answer = Some(Ok(Arc::new(frame))),
@@ -137,11 +140,21 @@ impl PictureState {
     }
 }
 
+/// The moment of the next read: at least `every` after the last one began, and after a pause of several times its
+/// length.
+pub(crate) fn next_read(begun: Nanos, now: Nanos, every: Nanos) -> Nanos {
+    begun + every.max(Nanos((PAUSE + 1) * now.since(begun).0))
+}
+
+/// Gives this thread a low priority. Linux has a priority for each thread (setpriority(2), "C library/kernel
+/// differences"). A failure does no harm.
+pub(crate) fn step_back() {
+    rustix::process::setpriority_process(None, NICE).unwrap_or_default();
+}
+
 /// Reads the latest frame. It may wait for storage, so it runs on a thread of its own.
 fn read(mut reader: PictureReader) -> (PictureReader, FrameRead) {
-    // Linux has a priority for each thread (setpriority(2), "C library/kernel differences"). A failure here does
-    // no harm.
-    rustix::process::setpriority_process(None, NICE).unwrap_or_default();
+    step_back();
     let read = reader.read();
     (reader, read)
 }

@@ -6,6 +6,7 @@
 //! all parts of a recording with such a buffer ---------------+-> the buffer, and the account with it
 //! ```
 
+use nilometer_intake::transport::zeromq::{SEND_BUFFER, SUBSCRIBERS_MAX};
 use nilometer_model::Bytes;
 use nilometer_ring::{MemoryPart, MemoryPlan};
 use nilometer_storage::process;
@@ -18,6 +19,10 @@ pub const USUAL_BUFFER: Bytes = Bytes(1 << 30);
 const PROGRAM: u64 = 64 << 20;
 /// HTTP and Mark 5 commands: the most connections, and their requests.
 const SERVICE: u64 = 16 << 20;
+/// Frames of the preview: those on their way to viewers, and the one that is being read.
+pub(crate) const PREVIEW_FRAMES: u64 = 4;
+/// Positions of frames that the preview keeps at most, in bytes.
+pub(crate) const PREVIEW_INDEX: u64 = 64 << 20;
 /// The step of stated bounds, so that a user can type them as printed.
 const STEP: u64 = 1 << 20;
 
@@ -35,6 +40,14 @@ pub struct MemoryWishes {
 /// The parts that every recorder has, for any recording.
 pub fn program_memory() -> MemoryPlan {
     MemoryPlan::default().with(MemoryPart::Program, PROGRAM).with(MemoryPart::Service, SERVICE)
+}
+
+/// The memory of a preview of frames of this size: the frames, the stored form of one, and their positions. The
+/// kernel's buffers count too, and are twice as large as asked for (socket(7)).
+pub(super) fn preview_memory(frame: Bytes) -> MemoryPlan {
+    let frames = frame.0.saturating_mul(PREVIEW_FRAMES + 1);
+    let sockets = (SUBSCRIBERS_MAX * 2 * SEND_BUFFER) as u64;
+    MemoryPlan::default().with(MemoryPart::Preview, frames + PREVIEW_INDEX + sockets)
 }
 
 /// Metadata of files take at most this share of a bound, for any number of announced frames. Without a bound

@@ -10,7 +10,7 @@ use nilometer_model::{Bytes, Instrument, TargetDescription};
 use nilometer_ring::{MemoryPart, MemoryPlan};
 
 use super::{
-    memory::{USUAL_BUFFER, program_memory},
+    memory::{USUAL_BUFFER, preview_memory, program_memory},
     settings::RecordingSettings,
 };
 use crate::error::ServiceError;
@@ -79,7 +79,9 @@ impl RecordingSettings {
             least => (plan.memory().0 / CANDIDATES_SHARE).min(CANDIDATES_MAX).max(least),
         };
         let source = needs.source.with(MemoryPart::Candidates, candidates);
-        let parts = plan.ring_memory().and(lanes).and(source).and(program_memory());
+        let frame = needs.instrument.frame_size();
+        let preview = if self.has_preview { preview_memory(frame) } else { MemoryPlan::default() };
+        let parts = plan.ring_memory().and(lanes).and(source).and(program_memory()).and(preview);
         self.memory_wishes().account(parts)
     }
 

@@ -32,6 +32,8 @@ pub struct RecordingSettings {
     pub(crate) layout: Option<Arc<UserLayout>>,
     /// The number of recorders on this machine that record together, including this one.
     sharing: u32,
+    /// True if viewers may see its frames meanwhile.
+    pub(super) has_preview: bool,
 }
 
 const RESERVE: Bytes = Bytes(1 << 30);
@@ -58,7 +60,7 @@ impl RecordingSettings {
         let source = RecordedSource::of(&wishes, share)?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
         let layout = source.layout(&wishes.metadata)?;
-        let settings = RecordingSettings { source, wishes, layout, sharing: 1 };
+        let settings = RecordingSettings { source, wishes, layout, sharing: 1, has_preview: false };
         settings.check_limits()?;
         settings.check_layout()?;
         Ok(settings)
@@ -97,6 +99,12 @@ impl RecordingSettings {
         check_name(&name)?;
         self.wishes.name = Some(name);
         Ok(self)
+    }
+
+    /// The settings of a recorder with a preview or without one, which takes memory.
+    #[must_use]
+    pub fn with_preview(self, has_preview: bool) -> Self {
+        RecordingSettings { has_preview, ..self }
     }
 
     /// The settings of one of `sharing` recorders on this machine, which share its memory.

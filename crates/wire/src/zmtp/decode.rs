@@ -32,6 +32,16 @@ pub enum ZmtpNext {
     },
     /// A command that needs no reply.
     Command,
+    /// A subscriber wants messages that begin with these bytes, in the form of ZMTP 3.1.
+    Subscribe {
+        /// The first bytes of the wanted messages.
+        topic: Vec<u8>,
+    },
+    /// A subscriber takes a subscription back, in the form of ZMTP 3.1.
+    Cancel {
+        /// The bytes of the subscription.
+        topic: Vec<u8>,
+    },
 }
 
 /// Stage of a connection.
@@ -174,6 +184,9 @@ impl ZmtpDecoder {
                     Err(ZmtpError::Frame { fault: "a ping that carries more than 16 B, or no time to live" })
                 }
             },
+            // RFC 37, "Commands": the subscription is the rest of the command.
+            (_, b"SUBSCRIBE") => Ok(ZmtpNext::Subscribe { topic: body.to_vec() }),
+            (_, b"CANCEL") => Ok(ZmtpNext::Cancel { topic: body.to_vec() }),
             _ => Ok(ZmtpNext::Command),
         }
     }

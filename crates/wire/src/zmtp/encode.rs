@@ -5,6 +5,9 @@ use super::ZmtpSocket;
 /// Bytes of a greeting.
 pub const GREETING_BYTES: usize = 64;
 
+/// The longest topic, so that the command has a short header.
+const TOPIC_MAX: usize = 200;
+
 /// The greeting of ZMTP 3.1 with the mechanism NULL.
 pub fn greeting() -> [u8; GREETING_BYTES] {
     let mut bytes = [0; GREETING_BYTES];
@@ -31,6 +34,21 @@ pub fn ready(socket: ZmtpSocket) -> Vec<u8> {
 /// ZMTP 3.0, which later versions also accept.
 pub fn subscription() -> Vec<u8> {
     [part_header(1, false), vec![1]].concat()
+}
+
+/// Returns the command of ZMTP 3.1 with which a subscriber subscribes to messages that begin with `topic`. It cuts
+/// the topic after 200 bytes.
+pub fn subscribe(topic: &[u8]) -> Vec<u8> {
+    named(b"\x09SUBSCRIBE", topic)
+}
+
+/// Returns the command of ZMTP 3.1 that takes a subscription back.
+pub fn cancel(topic: &[u8]) -> Vec<u8> {
+    named(b"\x06CANCEL", topic)
+}
+
+fn named(name: &[u8], topic: &[u8]) -> Vec<u8> {
+    command(&[name, &topic[..topic.len().min(TOPIC_MAX)]].concat())
 }
 
 /// Returns a ping of ZMTP 3.1. The other end may drop the connection if it receives no other ping within this

@@ -8,6 +8,8 @@
 //! READY            04 size | 05 "READY" | properties: size name, size (4 B) value; Socket-Type is one of them
 //! messages         flags size | bytes        flags: 1 more parts follow, 2 the size has 8 B instead of 1
 //! PING, PONG       commands of 3.1: a ping is answered with what it carries
+//! SUBSCRIBE,       commands of 3.1: the first bytes of the messages that a subscriber wants. A subscriber of 3.0
+//! CANCEL           sends a message instead: 1 or 0, and these bytes
 //! ```
 //!
 //! Feed the decoder the received bytes, and it returns the next event. It never sees the bytes of messages,
@@ -19,7 +21,7 @@ mod encode;
 mod tests;
 
 pub use decode::{ZmtpDecoder, ZmtpNext};
-pub use encode::{GREETING_BYTES, greeting, part_header, ping, pong, ready, subscription};
+pub use encode::{GREETING_BYTES, cancel, greeting, part_header, ping, pong, ready, subscribe, subscription};
 
 /// The type of a socket: the messages that it sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

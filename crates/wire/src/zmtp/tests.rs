@@ -68,6 +68,18 @@ proptest! {
 }
 
 #[test]
+fn a_publisher_understands_subscriptions_of_both_versions() {
+    let hello = [&greeting()[..], &ready(ZmtpSocket::Subscribe)].concat();
+    let newer = [&hello[..], &subscribe(b"ab"), &cancel(b"ab")].concat();
+    let understood = read(ZmtpSocket::Publish, &newer, &[3, 70, 9]).expect("it is ZMTP");
+    let topic = b"ab".to_vec();
+    assert_eq!(understood[2..], [ZmtpNext::Subscribe { topic: topic.clone() }, ZmtpNext::Cancel { topic }]);
+    let older = [hello, subscription()].concat();
+    let understood = read(ZmtpSocket::Publish, &older, &[]).expect("it is ZMTP");
+    assert_eq!(understood[2..], [ZmtpNext::Part { length: 1, more: false }]);
+}
+
+#[test]
 fn what_makes_a_connection_useless_is_said() {
     let said = |bytes: &[u8]| read(ZmtpSocket::Pull, bytes, &[]).expect_err("it is refused").to_string();
     assert_eq!(said(b"GET / HTTP/1.1"), "the other end does not speak ZMTP (byte 0 of its greeting)");

@@ -6,6 +6,7 @@ mod dectris;
 pub(crate) mod detector;
 pub(crate) mod lab;
 mod library;
+mod masked;
 mod pictures;
 mod sending;
 mod strangers;

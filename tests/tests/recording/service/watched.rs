@@ -56,10 +56,16 @@ fn what_can_not_be_shown_is_refused_before_anything_is_made() {
     let (below, sender) = (directory.path(), Sender::new());
     let raw = instrument(below, sender.port());
     let to = below.to_str().expect("plain");
-    for (options, word) in
-        [(["--http", "0.0.0.0:0"], "--listen-beyond-loopback"), (["--http", "here"], "127.0.0.1:9620")]
-    {
-        let ended = run(&[&["record", &raw, "--to", to, "--name", "scan"][..], &options].concat());
+    let here = ["--preview", "127.0.0.1:0"];
+    for (options, word) in [
+        (&["--http", "0.0.0.0:0"][..], "--listen-beyond-loopback"),
+        (&["--http", "here"], "127.0.0.1:9620"),
+        (&["--preview", "0.0.0.0:0"], "--listen-beyond-loopback"),
+        (&["--preview-rate", "5 Hz"], "name the address for viewers with --preview"),
+        (&[here, ["--preview-rate", "60 Hz"]].concat(), "write more than 0 Hz, at most 50 Hz"),
+        (&["--allow-clients", "10.0.0.2"], "--allow-clients is for --http and --preview"),
+    ] {
+        let ended = run(&[&["record", &raw, "--to", to, "--name", "scan"][..], options].concat());
         assert!(ended.code == Some(2) && ended.stderr.contains(word), "{options:?}: {ended:?}");
         assert!(!below.join("scan").exists(), "{options:?}");
     }

@@ -62,6 +62,7 @@ const SERVICE: KeyPage = KeyPage {
         "crates/model/src",
         "crates/recording/src/missing.rs",
         "crates/service/src/access/tls.rs",
+        "crates/service/src/preview/options.rs",
         "crates/service/src/recording/options.rs",
     ],
     root: "Configured",

@@ -1,10 +1,11 @@
 //! ZeroMQ messages over TCP, for detectors that stream: PULL receives them, PUSH sends them, as a simulator
-//! does.
+//! does, and PUB shows them to viewers.
 //!
 //! ```text
 //! coming    PullLink (one a connection: ZMTP, long byte strings found) -> PullSocket -> ZmqMessage
 //!                          | asks for memory: MessageRoom
 //! leaving   OutgoingMessage, in pieces -> PushSocket -> the connections in turn, one message under way on each
+//!                                        -> PublishSocket -> every subscriber that is free
 //! ```
 //!
 //! It uses the kernel's sockets and no ZeroMQ library. It reads long parts of a message, such as the pixels
@@ -22,16 +23,20 @@ mod patience;
 #[cfg(test)]
 mod peer_tests;
 mod places;
+mod publish;
 mod pull;
 mod pull_peer;
 mod push;
+mod sending_peer;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 pub use endpoint::ZmqEndpoint;
 pub use hearing::RefusedPeers;
 pub use message::{MessagePeer, MessageRoom, RoomAnswer, RoomRequest, ZmqMessage};
 pub use outgoing::{OutgoingMessage, OutgoingPiece, SharedBytes};
+pub use publish::{PublishCounts, PublishSocket, SEND_BUFFER, SUBSCRIBERS_MAX};
 pub use pull::{PullSocket, ZmqCounts};
 pub use push::PushSocket;
 

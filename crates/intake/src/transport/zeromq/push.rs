@@ -1,7 +1,7 @@
 //! The end that sends messages: each to the next of those that are connected and have none under way.
 //!
 //! ```text
-//! OutgoingMessage -> offer -> PushPeer (one message under way) -> kernel -> the other end, when it reads
+//! OutgoingMessage -> offer -> SendingPeer (one message under way) -> kernel -> the other end, when it reads
 //!                      ^ a connection that ends gives its message back: another one takes it, from its beginning
 //! ```
 //!
@@ -15,49 +15,27 @@
 
 use std::{
     collections::VecDeque,
-    io::{self, ErrorKind, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    io::{self, ErrorKind},
+    net::{SocketAddr, TcpListener},
     os::fd::AsFd,
 };
 
 use nilometer_model::Nanos;
 use nilometer_storage::Clock;
-use nilometer_wire::zmtp::{ZmtpDecoder, ZmtpNext, ZmtpSocket, greeting, pong, ready};
+use nilometer_wire::zmtp::ZmtpSocket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{
     ZmqEndpoint,
     outgoing::OutgoingMessage,
-    pull::{begin_connecting, keep_alive},
+    pull::begin_connecting,
+    sending_peer::{HANDSHAKE, SendingPeer},
 };
 
 /// Time between two attempts to connect, and the longest look at connections in `send`.
 const AGAIN: Nanos = Nanos::from_millis(50);
 /// Maximum number of incoming connections.
 const ACCEPTED_MAX: usize = 64;
-/// Time limit for the handshake: a peer that does not complete it frees its place for another.
-const HANDSHAKE: Nanos = Nanos::from_millis(30_000);
-/// Maximum number of reads from a peer in one turn, so that an endless sender does not keep others waiting.
-const HEARD_IN_A_TURN: usize = 16;
-/// Maximum bytes of answers that wait to be sent. A peer that asks without reading the answers gets none.
-const ANSWERS_MAX: usize = 8 << 10;
-
-/// A connection to a peer that takes messages.
-#[derive(Debug)]
-struct PushPeer {
-    stream: TcpStream,
-    decoder: ZmtpDecoder,
-    ready: bool,
-    /// Time limit for the handshake.
-    ready_by: Nanos,
-    /// The connection ended.
-    gone: bool,
-    /// The handshake and answers to heartbeats. They go before the next message.
-    out: Vec<u8>,
-    message: Option<OutgoingMessage>,
-    /// Bytes of the message that the kernel has taken.
-    written: usize,
-}
 
 /// A ZeroMQ PUSH socket.
 #[derive(Debug)]
@@ -67,7 +45,7 @@ pub struct PushSocket {
     clock: Clock,
     /// When the next attempt to connect is due.
     again: Nanos,
-    peers: Vec<PushPeer>,
+    peers: Vec<SendingPeer>,
     turn: usize,
     /// Messages whose connection ended before they were sent: they go before others.
     returned: VecDeque<OutgoingMessage>,
@@ -142,7 +120,8 @@ impl PushSocket {
             && now >= self.again
         {
             self.again = now + AGAIN;
-            let begun = begin_connecting(to).map(|stream| PushPeer::new(stream, now + HANDSHAKE));
+            let begun = begin_connecting(to)
+                .map(|stream| SendingPeer::new(stream, ZmtpSocket::Push, now + HANDSHAKE));
             self.peers.extend(begun.ok());
         }
         self.advance();
@@ -164,7 +143,7 @@ impl PushSocket {
     /// Waits until something changes, at most for `at_most`. `more`: a message waits to be handed over.
     pub fn wait(&self, more: bool, at_most: Nanos) -> io::Result<()> {
         let more = more || !self.returned.is_empty();
-        let flags = |peer: &PushPeer| {
+        let flags = |peer: &SendingPeer| {
             let sends = peer.wants_to_send() || more && peer.is_free();
             if sends { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
         };
@@ -214,7 +193,9 @@ impl PushSocket {
             match listener.accept() {
                 Ok(_) if self.peers.len() >= ACCEPTED_MAX => {}
                 Ok((stream, _)) => {
-                    self.peers.extend(PushPeer::accepted(stream, self.clock.now() + HANDSHAKE).ok());
+                    self.peers.extend(
+                        SendingPeer::accepted(stream, ZmtpSocket::Push, self.clock.now() + HANDSHAKE).ok(),
+                    );
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
@@ -231,14 +212,13 @@ impl PushSocket {
         let now = self.clock.now();
         for peer in &mut self.peers {
             let before = peer.written;
-            let advanced = peer.hear().and_then(|()| peer.check_handshake(now)).and_then(|()| peer.write());
+            let advanced = peer.advance(now);
             self.bytes += (peer.written - before) as u64;
             if advanced.is_err() {
                 self.returned.extend(peer.message.take());
                 ended = true;
-            } else if peer.message.as_ref().is_some_and(|message| message.length() == peer.written) {
-                self.sent.extend(peer.message.take());
-                peer.written = 0;
+            } else {
+                self.sent.extend(peer.take_sent());
             }
             peer.gone = advanced.is_err();
         }
@@ -256,7 +236,7 @@ impl PushSocket {
 
     /// The next peer in turn that has no message under way and takes bytes at once.
     fn next_that_takes(&mut self) -> io::Result<Option<usize>> {
-        let flags = |peer: &PushPeer| if peer.is_free() { PollFlags::OUT } else { PollFlags::empty() };
+        let flags = |peer: &SendingPeer| if peer.is_free() { PollFlags::OUT } else { PollFlags::empty() };
         let waited = self.peers.iter().map(|peer| PollFd::from_borrowed_fd(peer.stream.as_fd(), flags(peer)));
         let mut waited: Vec<_> = waited.collect();
         match poll(&mut waited, Some(&Timespec::default())) {
@@ -268,109 +248,5 @@ impl PushSocket {
         let next = in_turn.into_iter().find(|number| takes[*number]);
         self.turn = next.unwrap_or(self.turn);
         Ok(next)
-    }
-}
-
-impl PushPeer {
-    /// A connection that another end made.
-    fn accepted(stream: TcpStream, ready_by: Nanos) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        keep_alive(&stream)?;
-        Ok(PushPeer::new(stream, ready_by))
-    }
-
-    fn new(stream: TcpStream, ready_by: Nanos) -> Self {
-        PushPeer {
-            stream,
-            decoder: ZmtpDecoder::new(ZmtpSocket::Push),
-            ready: false,
-            ready_by,
-            gone: false,
-            out: greeting().to_vec(),
-            message: None,
-            written: 0,
-        }
-    }
-
-    fn is_free(&self) -> bool {
-        self.ready && self.message.is_none() && self.out.is_empty()
-    }
-
-    fn wants_to_send(&self) -> bool {
-        self.message.is_some() || !self.out.is_empty()
-    }
-
-    /// Reads from the other end, without waiting for it.
-    fn hear(&mut self) -> io::Result<()> {
-        let mut buffer = [0; 512];
-        for _ in 0..HEARD_IN_A_TURN {
-            let came = match self.stream.read(&mut buffer) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(came) => came,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            let mut rest = &buffer[..came];
-            while !rest.is_empty() {
-                let (used, next) = self.decoder.feed(rest).map_err(io::Error::other)?;
-                rest = &rest[used..];
-                self.obey(next)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_handshake(&self, now: Nanos) -> io::Result<()> {
-        if self.ready || now < self.ready_by { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
-    }
-
-    fn obey(&mut self, next: ZmtpNext) -> io::Result<()> {
-        match next {
-            ZmtpNext::Greeted => self.out.extend(ready(ZmtpSocket::Push)),
-            ZmtpNext::Ready => self.ready = true,
-            ZmtpNext::Ping { context } if self.out.len() < ANSWERS_MAX => self.out.extend(pong(&context)),
-            ZmtpNext::More | ZmtpNext::Command | ZmtpNext::Ping { .. } => {}
-            ZmtpNext::Part { .. } => return Err(io::Error::other("one that takes messages sends one")),
-        }
-        Ok(())
-    }
-
-    /// Sends as much as the network takes. Answers go between messages.
-    fn write(&mut self) -> io::Result<()> {
-        while self.written == 0 && !self.out.is_empty() {
-            match taken(self.stream.write(&self.out))? {
-                Some(taken) => drop(self.out.drain(..taken)),
-                None => return Ok(()),
-            }
-        }
-        let Some(message) = &self.message else { return Ok(()) };
-        while self.written < message.length() {
-            let rest = message.behind(self.written);
-            match taken(self.stream.write_vectored(&rest))? {
-                Some(taken) => self.written += taken,
-                None => return Ok(()),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Number of bytes that the kernel took; `None` if it takes none now.
-fn taken(written: io::Result<usize>) -> io::Result<Option<usize>> {
-    match written {
-        Ok(0) => Err(ErrorKind::WriteZero.into()),
-        Ok(taken) => Ok(Some(taken)),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Some(0)),
-        Err(error) => Err(error),
-    }
-}
-
-impl Drop for PushPeer {
-    /// Reads the rest, so that bytes on their way arrive: the kernel resets a connection that is closed with
-    /// unread bytes.
-    fn drop(&mut self) {
-        drop(self.hear());
     }
 }
