@@ -112,11 +112,9 @@ impl Recording {
         storage: Arc<dyn RecordingStorage>,
         foreign: ForeignFacts,
     ) -> Self {
-        let stem = |ForeignLane { directory, files, access }| Stem {
-            directory,
-            name: name.to_owned(),
-            access,
-            files,
+        let stem = |lane: ForeignLane| {
+            let ForeignLane { directory, files, access } = lane;
+            Stem { directory, name: name.to_owned(), access, files }
         };
         Recording {
             index,

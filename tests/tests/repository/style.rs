@@ -19,7 +19,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("command-lines", &["model"]),
     ("record", &["model", "plan", "command-lines", "fuzz"]),
     ("wire", &["model", "fuzz"]),
-    ("recording", &["model", "codec", "storage", "wire", "hdf5"]),
+    ("recording", &["model", "codec", "storage", "wire", "hdf5", "fuzz"]),
     ("hdf5", &["fuzz"]),
     ("datagram", &["model", "wire"]),
     ("ring", &["model", "storage", "recording"]),

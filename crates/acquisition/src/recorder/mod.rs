@@ -4,6 +4,7 @@
 mod chosen_engine;
 mod feed;
 mod outcome;
+mod recent;
 mod room;
 mod sender_status;
 mod source_totals;
@@ -33,10 +34,11 @@ pub use chosen_engine::{ChosenEngine, EngineReason, EngineWish, suited_engine};
 use feed::{AwaitedValues, LiveTraffic};
 pub use feed::{Copied, Feed, Network, Port, SeriesFeed};
 pub use outcome::{Ending, Lane, Outcome};
+use recent::Recent;
 pub use sender_status::{SenderStatus, ThreadStatus};
 use source_totals::SourceTotals;
+use status::LaneWatch;
 pub use status::{Came, LaneStatus, Lost, MemoryStatus, RingStatus, Status};
-use status::{LaneWatch, Recent};
 use threads::{LaneJob, Report};
 
 use crate::sink::{EncodeStage, LaneSetup, RingNeeds};

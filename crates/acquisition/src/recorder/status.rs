@@ -2,7 +2,6 @@
 //! state of the lanes. It comes from counters only, so hanging storage delays no answer.
 
 use std::{
-    collections::VecDeque,
     net::IpAddr,
     path::PathBuf,
     sync::{
@@ -21,6 +20,7 @@ use nilometer_storage::process::resident_memory;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::recent::RecentRates;
 use super::{
     Ending, Recorder,
     room::{LaneSpace, seconds_left, usable},
@@ -371,8 +371,6 @@ fn of(
 ) -> Status {
     let Traffic { tally, counted, room, first, fault, .. } = traffic;
     let seconds = first.map_or(0.0, |first| now.since(first).seconds());
-    let ignored = Ignored::ALL.into_iter().map(|why| (why.name(), tally.ignored[why as usize]));
-    let others = [("not-allowed", counted.strangers), ("far-off", tally.stray)];
     Status {
         counted_in: "packets",
         announced_frames: None,
@@ -416,7 +414,7 @@ fn of(
         other_sender: counted.stranger,
         refused_connections: Vec::new(),
         refused_peers: Vec::new(),
-        ignored_packets: ignored.chain(others).collect(),
+        ignored_packets: ignored_packets(traffic),
         restarts: tally.restarts,
         jumps: tally.jumps,
         jumped_numbers: tally.jumped,
@@ -431,6 +429,13 @@ fn of(
         room_seconds: None,
         fault: fault.clone(),
     }
+}
+
+/// Packets that are not of the stream, by reason.
+fn ignored_packets(traffic: &Traffic) -> Vec<(&'static str, u64)> {
+    let Traffic { tally, counted, .. } = traffic;
+    let ignored = Ignored::ALL.into_iter().map(|why| (why.name(), tally.ignored[why as usize]));
+    ignored.chain([("not-allowed", counted.strangers), ("far-off", tally.stray)]).collect()
 }
 
 /// Replaces the counts of packets in a status by those of a series, with frames as the unit.
@@ -475,36 +480,6 @@ fn of_series(now: Nanos, series: &SeriesTraffic, all: Status) -> Status {
     }
 }
 
-/// Rates over about the last second.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct RecentRates {
-    packets: f64,
-    bytes: f64,
-}
-
-/// Counts of about the last second: time, packets, bytes.
-#[derive(Debug, Default)]
-pub(super) struct Recent(VecDeque<(Nanos, u64, u64)>);
-
-impl Recent {
-    const OVER: Nanos = Nanos::from_millis(1000);
-
-    /// Adds the counts at `now`, and returns the rates since about a second ago.
-    pub(super) fn see(&mut self, now: Nanos, packets: u64, bytes: u64) -> RecentRates {
-        self.0.push_back((now, packets, bytes));
-        while self.0.get(1).is_some_and(|second| now.since(second.0) >= Self::OVER) {
-            self.0.pop_front();
-        }
-        let (then, packets_then, bytes_then) = self.0[0];
-        let seconds = now.since(then).seconds();
-        if seconds == 0.0 {
-            return RecentRates::default();
-        }
-        let rate = |count: u64, before: u64| count.saturating_sub(before) as f64 / seconds;
-        RecentRates { packets: rate(packets, packets_then), bytes: rate(bytes, bytes_then) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -512,22 +487,6 @@ mod tests {
 
     use nilometer_intake::{Span, assembly::PacketTally, transport::TransportCounts};
     use nilometer_ring::RingCounters;
-
-    #[test]
-    fn the_rate_is_of_the_last_second_whenever_it_is_asked() {
-        let mut recent = Recent::default();
-        let at = Nanos::from_millis;
-        let rates = |packets, bytes| RecentRates { packets, bytes };
-        assert_eq!(recent.see(at(0), 5, 50), rates(0.0, 0.0), "nothing to compare with");
-        assert_eq!(recent.see(at(500), 10, 100), rates(10.0, 100.0));
-        for step in 2..20 {
-            recent.see(at(500 * step), 5 + 5 * step, 50 + 50 * step);
-        }
-        assert!(recent.0.len() <= 4, "it keeps no more than it needs");
-        // No more packets arrive.
-        assert_eq!(recent.see(at(10_000), 100, 1000), rates(5.0, 50.0));
-        assert_eq!(recent.see(at(12_000), 100, 1000), rates(0.0, 0.0));
-    }
 
     /// Counters of packets, each with a number of its own.
     fn numbered_tally() -> PacketTally {

@@ -20,13 +20,13 @@ mod counts;
 mod merger;
 mod ports;
 mod ring_budget;
+mod sender_stream;
 mod undecided;
 
-use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
 use nilometer_model::{Bytes, Nanos};
 use nilometer_recording::GapSender;
-use nilometer_ring::{Frame, Ring};
 use nilometer_wire::{StreamThread, WireFormat};
 
 use crate::{
@@ -37,25 +37,13 @@ use counts::SilenceWatch;
 pub use counts::{SenderCounts, ThreadCounts};
 use merger::{BlockMerger, MergedShape};
 pub use ring_budget::RingBudget;
+use sender_stream::SenderStream;
 use undecided::{SenderVerdict, UndecidedSender};
 
 /// Maximum number of streams recorded at once.
 pub const STREAMS_MOST: usize = 64;
 /// Minimum limit for undecided senders. The memory for candidate packets determines the actual limit.
 const UNDECIDED_LEAST: u64 = 4;
-/// A stream with its own numbers.
-#[derive(Debug)]
-struct SenderStream {
-    /// Its first sender.
-    sender: Option<SenderId>,
-    assembly: Assembly,
-    /// The ring in which its blocks wait to be merged with the others'. `None` while it is alone.
-    own: Option<Arc<Ring>>,
-    taken: VecDeque<Frame>,
-    released: Vec<Frame>,
-    threads: SilenceWatch,
-}
-
 /// The route of a sender's packets.
 #[derive(Debug)]
 enum SenderRoute {
@@ -470,38 +458,6 @@ fn undecided_most(assembly: &Assembly) -> usize {
 /// The sender of a packet of a look: the first one, if the transport does not know.
 fn sender_of(senders: &[SenderId], at: usize) -> SenderId {
     senders.get(at).copied().unwrap_or_default()
-}
-
-impl SenderStream {
-    fn new(sender: Option<SenderId>, assembly: Assembly, own: Option<Arc<Ring>>) -> Self {
-        SenderStream {
-            sender,
-            assembly,
-            own,
-            taken: VecDeque::new(),
-            released: Vec::new(),
-            threads: SilenceWatch::default(),
-        }
-    }
-
-    /// The counters of its threads.
-    fn threads(&mut self, now: Nanos) -> Vec<ThreadCounts> {
-        let threads = self.assembly.format(0).threads();
-        let came: Vec<_> = threads.iter().map(|thread| thread.came).collect();
-        let silent = self.threads.look(now, &came);
-        let of =
-            |(thread, silent)| ThreadCounts { silent, ..ThreadCounts::of(thread, self.assembly.threads()) };
-        threads.into_iter().zip(silent).map(of).collect()
-    }
-
-    /// Takes back the counts of blocks that found no slot before the end. They are not in the recording.
-    fn take_back(&mut self) {
-        for frame in std::mem::take(&mut self.taken) {
-            if let Some(packed) = frame.packed {
-                self.assembly.take_back(packed.packets, packed.bytes);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

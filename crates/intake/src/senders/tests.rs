@@ -1,9 +1,12 @@
 //! Several senders at one port: each in every order, with losses of its own, and strangers between them.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use nilometer_recording::{Missing, Packed};
-use nilometer_ring::{Chronicle, Taken};
+use nilometer_ring::{Chronicle, Ring, Taken};
 use proptest::prelude::*;
 
 use super::*;

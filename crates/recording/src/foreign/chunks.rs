@@ -6,10 +6,10 @@ use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 use nilometer_model::Storing;
 
 use super::{
+    foreign_file::{ForeignFile, directory_of, source_file},
     joined_blocks::{BlockLayout, JoinedBlocks, PlacedBlock, block_size},
     plain_file::{NOT_RECOGNIZED, notes_of},
     shape::StreamShape,
-    sources::{ForeignFile, directory_of, source_file},
 };
 use crate::{
     ForeignFacts, ForeignKind, foreign_facts::ForeignLane, reader::Recording,

@@ -12,10 +12,10 @@ use std::{io, path::PathBuf, sync::Arc};
 use nilometer_model::{Bytes, Storing};
 
 use super::{
+    foreign_file::{ForeignFile, lane_of, source_file},
     joined_blocks::{BlockLayout, JoinedBlocks, PlacedBlock},
     plain_file::{NOT_RECOGNIZED, notes_of},
     shape::{StreamShape, read_up_to},
-    sources::{ForeignFile, lane_of, source_file},
 };
 use crate::{
     ForeignFacts, ForeignKind,
@@ -155,14 +155,9 @@ fn joined(
     let mut lanes = Vec::new();
     for (source, of) in sources {
         let lane = lanes.len();
-        let placed = |(number, offset, size): (u32, u64, u32)| PlacedBlock {
-            number: number.into(),
-            lane,
-            file: 0,
-            offset,
-            size: size.into(),
-        };
-        each.extend(of.blocks.into_iter().map(placed));
+        for (number, offset, size) in of.blocks {
+            each.push(PlacedBlock { number: number.into(), lane, file: 0, offset, size: size.into() });
+        }
         lanes.push(lane_of(source));
     }
     (JoinedBlocks::new(layout, lanes), each)

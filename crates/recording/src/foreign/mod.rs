@@ -18,6 +18,7 @@
 
 mod capture;
 mod chunks;
+mod foreign_file;
 mod frame_walk;
 mod joined_blocks;
 mod mark6;

@@ -6,9 +6,9 @@ use nilometer_model::{Bytes, Format, Storing};
 use nilometer_wire::{Stamps, mark5b::Mark5bHeader};
 
 use super::{
+    foreign_file::{ForeignFile, lane_of, source_file},
     joined_blocks::{BlockLayout, JoinedBlocks, PlacedBlock, block_size},
     shape::{StreamShape, is_fill, read_up_to},
-    sources::{ForeignFile, lane_of, source_file},
 };
 use crate::{
     ForeignFacts, ForeignKind,

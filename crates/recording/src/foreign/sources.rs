@@ -8,17 +8,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
-    time::UNIX_EPOCH,
 };
 
-use nilometer_wire::EPOCH;
 use rustix::fs::FileType;
 
-use super::{capture, chunks, mark6, plain_file, shape::StreamShape};
+use super::{capture, chunks, foreign_file::source_file, mark6, plain_file, shape::StreamShape};
 use crate::{
-    foreign_facts::ForeignLane,
     reader::{OpenError, Recording},
-    recording_file::{self, RecordingFile},
+    recording_file,
 };
 
 /// A recording without a journal, before it is opened.
@@ -263,36 +260,6 @@ fn chunk_of(path: &Path) -> Option<(&str, u32)> {
         return None;
     }
     Some((name, digits.parse().ok()?))
-}
-
-/// An open file of a recording without a journal.
-#[derive(Debug)]
-pub(super) struct ForeignFile {
-    pub(super) path: PathBuf,
-    /// Bytes of the file.
-    pub(super) length: u64,
-    /// Time of its last change, in seconds since 2000.
-    pub(super) near: u64,
-    pub(super) opened: RecordingFile,
-}
-
-/// Opens a file by the rules of recordings: no link, no device.
-pub(super) fn source_file(path: &Path) -> io::Result<ForeignFile> {
-    let opened = recording_file::open(path)?;
-    let status = opened.file.metadata()?;
-    let since_1970 = status.modified()?.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let near = since_1970.saturating_sub(EPOCH);
-    Ok(ForeignFile { path: path.to_owned(), length: status.len(), near, opened: opened.stored() })
-}
-
-/// The lane of one file.
-pub(super) fn lane_of(ForeignFile { path, opened, .. }: ForeignFile) -> ForeignLane {
-    ForeignLane { directory: directory_of(&path), access: opened.access, files: vec![path] }
-}
-
-/// The directory of a file.
-pub(super) fn directory_of(path: &Path) -> PathBuf {
-    path.parent().map_or_else(PathBuf::new, Path::to_owned)
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ impl PreviewReader {
         }
         let Some(frame) = read? else { return Ok(None) };
         let PreviewSource { name, shape, dtype, .. } = &*self.source;
-        let head = json!({
+        let header = json!({
             "htype": "array-1.0",
             "type": dtype,
             "shape": shape,
@@ -127,6 +127,6 @@ impl PreviewReader {
             "recording": name,
         });
         let body = PixelBytes { bytes, _held: held };
-        Ok(Some(PreviewFrame { head: head.to_string().into_bytes(), body }))
+        Ok(Some(PreviewFrame { head: header.to_string().into_bytes(), body }))
     }
 }

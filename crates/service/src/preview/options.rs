@@ -43,6 +43,7 @@ impl PreviewOptions {
         require(self.address.is_some() || self.rate.is_none(), || {
             "--preview-rate: name the address for viewers with --preview, or leave it out".into()
         })?;
+        #[expect(clippy::cast_sign_loss, reason = "rates below 0 are refused above")]
         Ok(Nanos((1e9 / rate.0) as u64))
     }
 }

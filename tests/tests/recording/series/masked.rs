@@ -56,7 +56,8 @@ fn a_mask_of_four_megapixels_is_in_the_journals() {
     is_whole(&recorded);
     let exported = lab.home.path().join("exported.h5");
     let arguments = ["--format", "hdf5", "--to"].map(AsRef::as_ref);
-    let export = [&["export".as_ref(), lab.recording().as_os_str()][..], &arguments, &[exported.as_os_str()]];
+    let recording = lab.recording();
+    let export = [&["export".as_ref(), recording.as_os_str()][..], &arguments, &[exported.as_os_str()]];
     let ended = run(&export.concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     is_whole(&exported);

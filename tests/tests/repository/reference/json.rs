@@ -44,6 +44,7 @@ const DOCUMENTS: [JsonDocument; 3] = [
         command: "nilometer compare RECORD RECORD --format json",
         sources: &[
             "crates/report/src/json/compared.rs",
+            "crates/report/src/json/compared_cells.rs",
             "crates/report/src/json/compared_network.rs",
             "crates/report/src/json.rs",
         ],

@@ -292,8 +292,11 @@ impl<S: Read + Write> PullLink<S> {
             ZmtpNext::Ready => self.is_known(),
             // A peer that asks without reading the answers gets none.
             ZmtpNext::Ping { context } if self.out.len() < BUFFER => self.out.extend(pong(&context)),
-            ZmtpNext::Ping { .. } | ZmtpNext::More | ZmtpNext::Command => {}
-            ZmtpNext::Subscribe { .. } | ZmtpNext::Cancel { .. } => {}
+            ZmtpNext::Ping { .. }
+            | ZmtpNext::More
+            | ZmtpNext::Command
+            | ZmtpNext::Subscribe { .. }
+            | ZmtpNext::Cancel { .. } => {}
             ZmtpNext::Part { length, more } => self.begin_part(length, more)?,
         }
         Ok(())

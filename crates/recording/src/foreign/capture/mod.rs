@@ -22,8 +22,8 @@ use self::{
     payload_runs::{CaptureStorage, PayloadRuns},
 };
 use super::{
+    foreign_file::source_file,
     plain_file::{notes_of, of_bytes},
-    sources::source_file,
 };
 use crate::{ForeignFacts, ForeignKind, reader::Recording, recording_storage::StoredFile};
 
