@@ -85,9 +85,9 @@ impl MarkdownTable {
     /// Every published figure of a table stands in a line with its system's name.
     pub(crate) fn assert_has_published(&self, study: &str, table: &str, test: &str) {
         let path = root().join("reference").join(format!("{study}.csv"));
-        let text = std::fs::read_to_string(&path).expect("it is in the repository");
+        let published = std::fs::read_to_string(&path).expect("it is in the repository");
         let mut count = 0;
-        for line in text.lines().map(fields) {
+        for line in published.lines().map(fields) {
             let is_of_it = line[1] == table && line[3].starts_with(test);
             if !is_of_it || line.last().is_some_and(|note| note.contains("count it once")) {
                 continue;

@@ -142,8 +142,7 @@ mod tests {
 
     #[test]
     fn relative_paths_of_a_line_that_starts_elsewhere_are_not_known() {
-        let mut reach = LineReach::default();
-        reach.moved_by = Some("--wdir /data".to_owned());
+        let mut reach = LineReach { moved_by: Some("--wdir /data".to_owned()), ..LineReach::default() };
         reach.add(LinePath::File("/tmp/nilometer-never-made".into()));
         check(&reach).expect("it does not depend on the directory");
         reach.add(LinePath::File("file".into()));

@@ -222,7 +222,7 @@ fn is_refused_or_whole(it: &Described, lost: &[u64]) {
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }
 
-/// DAQEthHeader and the header behind it, as DUNE's electronics write them.
+/// `DAQEthHeader` and the header behind it, as DUNE's electronics write them.
 fn dune_packet(stamp: u64, stream: u64, sequence: u64) -> Vec<u8> {
     let word = 2 | 11 << 6 | 4 << 12 | 1 << 22 | stream << 26 | (sequence & 0xfff) << 40 | 898 << 52;
     let mut packet: Vec<u8> =
@@ -373,10 +373,10 @@ fn the_example_of_the_page_does_what_the_page_says() {
 }
 
 /// Has spead2 send to a port, or receive from it.
-fn spead2(part: &str, port: u16, count: u64) -> Option<std::process::Command> {
+fn spead2(role: &str, port: u16, count: u64) -> Option<std::process::Command> {
     let script = root().join("tests/tests/recording/packets/spead.py");
     let mut command = python(&["spead2", "numpy"])?;
-    command.arg(script).arg(part).arg(port.to_string()).arg(count.to_string());
+    command.arg(script).arg(role).arg(port.to_string()).arg(count.to_string());
     Some(command)
 }
 

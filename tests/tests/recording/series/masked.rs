@@ -48,12 +48,12 @@ fn a_mask_of_four_megapixels_is_in_the_journals() {
     recorder.end(LIMIT);
     detector.kill().expect("it runs");
     detector.wait().expect("it ends");
-    let recorded = lab.recording().join("scan.h5");
-    let file = OpenOptions::new().write(true).open(&recorded).expect("a file");
+    let scan = lab.recording().join("scan.h5");
+    let file = OpenOptions::new().write(true).open(&scan).expect("a file");
     file.write_all_at(&[0; 96], 0).expect("space");
     let repaired = run(&["repair".as_ref(), lab.recording().as_os_str()]);
     assert_eq!(repaired.code, Some(0), "{repaired:?}");
-    is_whole(&recorded);
+    is_whole(&scan);
     let exported = lab.home.path().join("exported.h5");
     let arguments = ["--format", "hdf5", "--to"].map(AsRef::as_ref);
     let recording = lab.recording();
