@@ -166,18 +166,25 @@ mod tests {
         Arg::new(name).long(name)
     }
 
+    /// The row of an option of a command.
+    fn row_of(option: Arg) -> String {
+        let mut command = Command::new("test").disable_help_flag(true).arg(option);
+        command.build();
+        row(command.get_arguments().next().expect("it has one"))
+    }
+
     #[test]
     fn a_row_has_the_values_and_the_default_of_its_option() {
         let form = argument("form").short('f').value_parser(clap::value_parser!(Form)).default_value("text");
         let form = form.value_name("FORM").help("Print in this form");
         let expected = "| `-f, --form <FORM>` | Print in this form. `text`: For people. `json`. | `text` |\n";
-        assert_eq!(row(&form), expected);
+        assert_eq!(row_of(form), expected);
         let worded = argument("to").value_name("PLACE").help("Go there [default: home]. Never back\n\nTwice");
-        assert_eq!(row(&worded), "| `--to <PLACE>` | Go there. Never back. Twice. | home |\n");
+        assert_eq!(row_of(worded), "| `--to <PLACE>` | Go there. Never back. Twice. | home |\n");
         let plain = argument("at").value_name("A|B").required(true).help("`x|y` or *z*.");
-        assert_eq!(row(&plain), "| `--at <A\\|B>` | `x\\|y` or \\*z\\*. | needed |\n");
+        assert_eq!(row_of(plain), "| `--at <A\\|B>` | `x\\|y` or \\*z\\*. | needed |\n");
         let flag = argument("quiet").action(ArgAction::SetTrue).help("Print nothing");
-        assert_eq!(row(&flag), "| `--quiet` | Print nothing. |  |\n");
+        assert_eq!(row_of(flag), "| `--quiet` | Print nothing. |  |\n");
     }
 
     #[test]

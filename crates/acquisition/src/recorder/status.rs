@@ -566,6 +566,7 @@ mod tests {
                 "longest_stall_seconds": 0.25, "halts": 2, "halted_seconds": 3.5, "longest_halt_seconds": 3.0 },
             "senders": [], "room_seconds": null, "usable_bytes": null,
             "memory": { "bound_bytes": 0, "resident_bytes": 0, "parts": [] },
+            "engine": "", "engine_reason": null,
             "lanes": [], "usable_bytes": null, "room_seconds": null, "fault": "gone",
         });
         assert_eq!(json, expected);
