@@ -81,7 +81,12 @@ fn what_a_load_did_is_recorded_at_each_level_and_its_cost_is_told() {
     let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
     let beside = report["beside_loads"].as_array().expect("a list");
     assert_eq!(beside.len(), 2, "write and read: {beside:?}");
-    assert_eq!(beside[0]["levels"].as_array().map(Vec::len), Some(2), "{beside:?}");
+    // A level counts only if its load did something, which it may not on a busy machine.
+    let levels = beside[0]["levels"].as_array().expect("a list").len();
+    let sentences = beside[0]["sentences"].as_array().expect("a list");
+    let is_idle =
+        |sentence: &&Value| sentence.as_str().is_some_and(|text| text.contains("did nothing beside it"));
+    assert_eq!(levels + sentences.iter().filter(is_idle).count(), 2, "{beside:?}");
     let check = start(home.path(), &["check", "r.sqlite"]).end(Duration::from_mins(1));
     assert_eq!(check.code, Some(0), "{}{}", check.stdout, check.stderr);
 }

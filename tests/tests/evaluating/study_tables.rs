@@ -143,7 +143,7 @@ fn compare_lays_own_figures_beside_those_of_the_published_record() {
     let study = run_in(home.path(), &["report", "own.sqlite", "--format", "study"]);
     assert_eq!(study.code, Some(0), "{study:?}");
     for words in
-        ["PUBLISHED STUDY: NUS: dd copies", "at scale 1/20000", "670.42", "own `4 GB` is 195.5 KiB by 512 B"]
+        ["PUBLISHED STUDY: NUS: dd copies", "at scale 1/20000", "670.42", "own `4 GB` is 200 kB by 512 B"]
     {
         assert!(study.stdout.contains(words), "{words}: {}", study.stdout);
     }
