@@ -16,6 +16,7 @@ use super::{capture, chunks, foreign_file::source_file, mark6, plain_file, shape
 use crate::{
     reader::{OpenError, Recording},
     recording_file,
+    recording_storage::StoredFile,
 };
 
 /// A recording without a journal, before it is opened.
@@ -95,7 +96,7 @@ fn file_name(path: &Path) -> String {
 
 /// Returns true if a file is a recording without a journal by itself, or a part of one.
 pub fn is_foreign_file(path: &Path) -> bool {
-    path.is_file() && kind_of(path).is_ok_and(|kind| kind.is_some())
+    path.is_file() && path.canonicalize().and_then(|path| kind_of(&path)).is_ok_and(|kind| kind.is_some())
 }
 
 /// The kind of a file's content.
@@ -117,14 +118,30 @@ fn kind_of(path: &Path) -> io::Result<Option<FileContent>> {
     if capture::is_magic(magic) {
         return Ok(Some(FileContent::Capture));
     }
-    if magic == HDF5 {
+    if is_hdf5(&*opened.file)? {
         return Ok(None);
     }
     Ok(StreamShape::find(&*opened.file, 0)?.map(|_| FileContent::Frames))
 }
 
-/// The first bytes of an HDF5 file.
-const HDF5: [u8; 4] = *b"\x89HDF";
+/// The signature of an HDF5 file. A file may have other bytes in front of it: 512, 1024, 2048 and so on (HDF5 File
+/// Format Specification 3.0, section II.A).
+const HDF5: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+/// Limit on the bytes in front of the signature.
+const HDF5_USER_BLOCK_MAX: u64 = 1 << 20;
+
+fn is_hdf5(file: &dyn StoredFile) -> io::Result<bool> {
+    let mut at = 0;
+    while at <= HDF5_USER_BLOCK_MAX {
+        let mut signature = [0; HDF5.len()];
+        super::shape::read_up_to(file, &mut signature, at)?;
+        if signature == HDF5 {
+            return Ok(true);
+        }
+        at = if at == 0 { 512 } else { at * 2 };
+    }
+    Ok(false)
+}
 
 /// Finds the recordings without a journal in files and directories, sorted by kind and name.
 ///

@@ -14,7 +14,7 @@ use nilometer_model::Nanos;
 
 use super::{
     super::{Received, SenderId, Transport, TransportCounts},
-    receive::{Listening, UdpInlet, wait_for_any},
+    receive::{Listening, UdpInlet, have_packets, wait_for_any},
     senders::HeardSenders,
 };
 use crate::assembly::Spot;
@@ -73,10 +73,20 @@ impl UdpTogether {
         after.into_iter().find(|socket| self.waiting[*socket]).unwrap_or(first)
     }
 
+    /// Asks which sockets have packets now: some may have come to sockets that were looked at before the others.
+    fn find_waiting(&mut self) -> io::Result<()> {
+        let inlets: Vec<&UdpInlet> = self.inlets.iter().collect();
+        self.waiting = have_packets(&inlets)?;
+        Ok(())
+    }
+
     /// Takes packets of one socket.
     fn look(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received> {
         let received = self.inlets[self.last].receive(spots)?;
         self.waiting[self.last] = received.more;
+        if !self.waiting.contains(&true) {
+            self.find_waiting()?;
+        }
         Ok(Received { more: self.waiting.contains(&true), ..received })
     }
 
@@ -219,6 +229,8 @@ mod tests {
         let senders = [sender(), sender()];
         assert_eq!(inlet.next_sender(), None, "nobody was heard");
         for (socket, place) in senders.iter().zip(&places) {
+            // The next look is at the other socket.
+            while inlet.receive(&mut []).expect("it looks").more {}
             socket.send_to(&[1], place).expect("sent");
             assert!(lies_in_spot(&mut inlet, 1), "spots are for all as long as nobody was heard there");
         }

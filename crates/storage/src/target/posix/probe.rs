@@ -2,7 +2,7 @@
 //! child process.
 
 use std::{
-    os::fd::OwnedFd,
+    os::fd::{BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
@@ -102,8 +102,7 @@ fn try_mount(
         features: tried(run.root(), &direct),
         // The query for the directory's layout reports why it fails.
         layout: control.and_then(|control| layout_of_new_file(control, &run).ok()),
-        // Local file systems take operations of a ring as they take system calls.
-        engines: (!kind.is_certainly_local())
+        engines: takes_rings_by_a_detour(kind, run.root())
             .then(|| try_engines(&run, matches!(direct, DirectIo::Real { .. }))),
         direct,
     });
@@ -114,6 +113,16 @@ fn try_mount(
 fn is_full(error: &TargetError) -> bool {
     let full = [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error);
     matches!(error, TargetError::Io { source, .. } if source.raw_os_error().is_some_and(|errno| full.contains(&errno)))
+}
+
+/// `FUSE_SUPER_MAGIC` of linux/magic.h.
+const FUSE: u64 = 0x6573_5546;
+
+/// Returns true if the kernel may carry out operations of a ring in another way than system calls. Local file systems
+/// do not, and FUSE puts both into one queue.
+fn takes_rings_by_a_detour(kind: FileSystemKind, directory: BorrowedFd<'_>) -> bool {
+    let is_fuse = || fs::fstatfs(directory).is_ok_and(|found| found.f_type as u64 == FUSE);
+    !kind.is_certainly_local() && !is_fuse()
 }
 
 fn direct_in(run: &RunDirectory) -> Result<DirectIo, Errno> {

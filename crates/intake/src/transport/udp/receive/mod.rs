@@ -385,6 +385,17 @@ impl Transport for UdpInlet {
     }
 }
 
+/// Returns true for each of these at which packets wait.
+pub(super) fn have_packets(inlets: &[&UdpInlet]) -> io::Result<Vec<bool>> {
+    let sockets = inlets.iter().map(|inlet| inlet.socket.as_fd());
+    let mut fds: Vec<_> = sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)).collect();
+    match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(_) => Ok(fds.iter().map(|fd| fd.revents().contains(PollFlags::IN)).collect()),
+        Err(rustix::io::Errno::INTR) => Ok(vec![true; inlets.len()]),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// Waits until a packet arrives at one of these, or this time has passed.
 pub(super) fn wait_for_any(inlets: &[&UdpInlet], at_most: Nanos) -> io::Result<()> {
     let timeout = Timespec {
