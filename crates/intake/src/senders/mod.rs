@@ -103,8 +103,8 @@ impl SenderStreams {
         &self.streams[0].assembly
     }
 
-    /// Gives out [`Assembly::spots`] of the stream of this sender. If there are several streams and the sender is
-    /// not known, there are none: the next packet may be of any stream.
+    /// Gives out [`Assembly::spots`] of the stream of this sender. With several streams and an
+    /// unknown sender there are none: the next packet may be of any stream.
     pub fn spots(&mut self, now: Nanos, port: usize, most: usize, sender: Option<SenderId>) -> Vec<Spot<'_>> {
         self.offered = if self.merger.is_none() { Some(0) } else { sender.and_then(|it| self.stream_of(it)) };
         self.offered.map_or_else(Vec::new, |at| self.streams[at].assembly.spots(now, port, most))

@@ -73,7 +73,7 @@ impl UdpTogether {
         after.into_iter().find(|socket| self.waiting[*socket]).unwrap_or(first)
     }
 
-    /// Asks which sockets have packets now: some may have come to sockets that were looked at before the others.
+    /// Asks which sockets have packets now: some may have come behind the last look at a socket.
     fn find_waiting(&mut self) -> io::Result<()> {
         let inlets: Vec<&UdpInlet> = self.inlets.iter().collect();
         self.waiting = have_packets(&inlets)?;

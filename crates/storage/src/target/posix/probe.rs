@@ -121,7 +121,7 @@ const FUSE: u64 = 0x6573_5546;
 /// Returns true if the kernel may carry out operations of a ring in another way than system calls. Local file systems
 /// do not, and FUSE puts both into one queue.
 fn takes_rings_by_a_detour(kind: FileSystemKind, directory: BorrowedFd<'_>) -> bool {
-    let is_fuse = || fs::fstatfs(directory).is_ok_and(|found| found.f_type as u64 == FUSE);
+    let is_fuse = || fs::fstatfs(directory).is_ok_and(|found| found.f_type.cast_unsigned() == FUSE);
     !kind.is_certainly_local() && !is_fuse()
 }
 
