@@ -54,30 +54,6 @@ fn assert_tables_of_papers(home: &Path) {
         4 * 3 * 4,
         "four sizes and three numbers of streams; no target has stripes"
     );
-    table_of(&tables, "3").assert_has_published("wa105-2016", "3", "dd write bs=1M count=10000");
-
-    let tables = of("UC Irvine: FhGFS and Gluster");
-    for table in [
-        "dd write",
-        "untar",
-        "recursive grep",
-        "untar single node",
-        "small writes",
-        "recursion",
-        "kernel make",
-    ] {
-        let runs = table_of(&tables, table);
-        runs.assert_has_published("uci-2014", table, "");
-        let first_columns = [runs.columns[1].as_str(), runs.columns[2].as_str()];
-        assert_eq!(first_columns, ["on", "time ± SEM [s]"]);
-        for letter in ["A", "B", "C", "D"] {
-            assert!(!runs.on(&format!("{letter}, run 1")).is_empty(), "{table}: {runs:#?}");
-        }
-    }
-    let dd = table_of(&tables, "dd write");
-    assert_eq!(dd.columns[2..], ["time ± SEM [s]", "load ± SEM", "background I/O ± SEM"]);
-    assert_eq!(dd.rows.len(), 15 + 4);
-    assert!(!report.stdout.contains("not measured: the record has no"), "every line found its cell");
 }
 
 /// Over how many groups of the targets a recording is made, beside one on each.
