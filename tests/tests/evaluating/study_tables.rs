@@ -70,11 +70,6 @@ impl MarkdownTable {
         }
     }
 
-    /// The lines whose second name begins so.
-    pub(crate) fn on(&self, name: &str) -> Vec<&Vec<String>> {
-        self.rows.iter().filter(|row| row[1].starts_with(name)).collect()
-    }
-
     /// Returns true if a line has this figure of a system, with or without an error.
     fn shows(&self, row: &[String], system: &str, value: &str) -> bool {
         let is_figure = |cell: &String| cell.split(" ±").next() == Some(value);
