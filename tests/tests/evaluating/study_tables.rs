@@ -24,6 +24,12 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
+/// A decimal number with its point moved to the right by `places`; no zeros lead or end its fraction.
+fn with_point(value: &str, places: i32) -> String {
+    let number: f64 = value.parse().unwrap_or_else(|error| panic!("{value}: {error}"));
+    format!("{:.6}", number * 10_f64.powi(places)).trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A table in Markdown.
 #[derive(Debug, Default)]
 pub(crate) struct MarkdownTable {
@@ -77,7 +83,7 @@ impl MarkdownTable {
         row.iter().enumerate().any(|(at, cell)| is_figure(cell) && of_system(at))
     }
 
-    /// Every published figure of a table stands in a line with its system's name.
+    /// Every published figure of a table stands in a line with its system's name, in the table's unit.
     pub(crate) fn assert_has_published(&self, study: &str, table: &str, test: &str) {
         let path = root().join("reference").join(format!("{study}.csv"));
         let published = std::fs::read_to_string(&path).expect("it is in the repository");
@@ -87,14 +93,32 @@ impl MarkdownTable {
             if !is_of_it || line.last().is_some_and(|note| note.contains("count it once")) {
                 continue;
             }
-            let [system, value] = [&line[2], &line[6]];
+            let system = &line[2];
+            let value = self.in_own_unit(&line[6], &line[11]);
             assert!(
-                self.rows.iter().any(|row| self.shows(row, system, value)),
+                self.rows.iter().any(|row| self.shows(row, system, &value)),
                 "{system} {value}: {self:#?}"
             );
             count += 1;
         }
         assert!(count > 0, "{study}.csv has no row of table {table}");
+    }
+}
+
+impl MarkdownTable {
+    /// A published figure as a table of `[MB/s]` shows it.
+    fn in_own_unit(&self, value: &str, unit: &str) -> String {
+        let is_in_megabytes = self.columns.iter().any(|column| column.ends_with("[MB/s]"));
+        match unit {
+            "GB/s" if is_in_megabytes => with_point(value, 3),
+            "KB/s" if is_in_megabytes => with_point(value, -3),
+            _ => value.to_owned(),
+        }
+    }
+
+    /// Returns true if a line is of this target, alone or with further words.
+    pub(crate) fn has_line_on(&self, on: &str) -> bool {
+        self.rows.iter().any(|row| row[1] == on)
     }
 }
 
