@@ -35,8 +35,10 @@ fn paper_study(
 ) -> Option<PaperStudy> {
     let of_plan = |plan: &str, target: &OwnTarget<'_>| plans.is_in(plan, target.results);
     let names = plans_of(study);
-    let own: Vec<OwnTarget<'_>> =
-        own.iter().filter(|target| names.iter().any(|plan| of_plan(plan, target))).cloned().collect();
+    // No line of a study is a recording, and nothing else is made over several targets.
+    let of_study =
+        |target: &&OwnTarget<'_>| !target.is_joined() && names.iter().any(|plan| of_plan(plan, target));
+    let own: Vec<OwnTarget<'_>> = own.iter().filter(of_study).cloned().collect();
     let is_imported = imported.iter().any(|results| is_from(study, results));
     if own.is_empty() && !is_imported {
         return None;

@@ -1,5 +1,6 @@
 //! A table of a study with own figures, ready to be shown.
 
+use nilometer_model::TargetDescription;
 use nilometer_plan::Results;
 
 use super::own_figure::OwnFigure;
@@ -74,6 +75,13 @@ pub enum PaperCell {
 }
 
 impl OwnTarget<'_> {
+    /// Returns true if it stands for several targets, over which only recordings are made.
+    pub(super) fn is_joined(&self) -> bool {
+        let campaign = self.results.campaign.as_ref();
+        let description = campaign.and_then(|campaign| campaign.targets.get(self.target));
+        description.is_some_and(TargetDescription::is_joined)
+    }
+
     /// The factor for the sizes of its plan.
     pub(super) fn scale(&self) -> f64 {
         self.results.campaign.as_ref().map_or(1.0, |campaign| campaign.plan.scale)
