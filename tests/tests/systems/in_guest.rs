@@ -103,10 +103,9 @@ fn a_linear_volume_is_warned_of(testbed: &Testbed) {
     assert!(facts("/mnt/lvm-stripes").iter().all(|(name, _)| name != "volume"));
 }
 
-/// On a busy machine the guest's NFS 4.2 may give no answer for half a minute.
 #[test]
 fn storage_of_another_kernel_is_described_measured_and_recorded_onto() {
-    let Some(testbed) = Testbed::of_extended(&["uml"]) else { return };
+    let Some(testbed) = Testbed::of(&["uml"]) else { return };
     each_is_known_and_measured(&testbed, &PLACES);
     the_report_tells_the_engine(&testbed);
     smb_is_recorded_onto(&testbed);

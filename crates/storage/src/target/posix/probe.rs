@@ -43,9 +43,10 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let striping = stripe_control(found.profile.kind);
     let tried = try_mount(&real, found.profile.kind, striping);
     // A full disk still counts as writable; resolving the plan reports the missing space.
-    let writable = tried.as_ref().map_or_else(is_full, |_| true);
+    let refused = tried.as_ref().err().filter(|error| !is_full(error)).map(ToString::to_string);
     let tried = tried.unwrap_or_default();
-    let findings = findings(&found, &real, striping, tried.layout);
+    let mut findings = findings(&found, &real, striping, tried.layout);
+    findings.facts.extend(refused.clone().map(|why| (TargetDescription::WRITTEN.into(), why)));
     let Recognised { mount, profile, device } = found;
     let mut profile = with_findings(profile, &findings);
     profile.features = features(profile.kind, tried.features);
@@ -61,7 +62,7 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
         source: mount.source,
         options: mount.options,
         device,
-        writable,
+        writable: refused.is_none(),
         direct: tried.direct,
         profile,
         facts: findings.facts,

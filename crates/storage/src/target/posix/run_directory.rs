@@ -20,6 +20,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Mutex,
+    time::Duration,
 };
 
 use rustix::{
@@ -165,7 +166,7 @@ impl RunDirectory {
         if self.is_joined {
             return Ok(());
         }
-        let kept = remove_ours(&self.root).map_err(TargetError::io(&self.path, "clear"))?;
+        let kept = remove_closed(&self.root).map_err(TargetError::io(&self.path, "clear"))?;
         kept.map_or(Ok(()), |Kept { path, why }| Err(TargetError::Kept { path: self.path.join(path), why }))
     }
 
@@ -178,8 +179,7 @@ impl RunDirectory {
         if marker.is_none() {
             return Ok(());
         }
-        // Kept to the end of this function, so that nobody joins meanwhile.
-        let Ok(_claimed) = joined::claim(&self.root) else {
+        let Ok(claimed) = joined::claim(&self.root) else {
             return Err(TargetError::InUse { path: self.path.clone(), process: None });
         };
         self.clear()?;
@@ -188,6 +188,8 @@ impl RunDirectory {
             .map_err(TargetError::io(&self.path, "remove the second lock in"))?;
         gone(fs::unlinkat(&self.root, MARKER, AtFlags::empty()))
             .map_err(TargetError::io(&self.path, "remove the marker in"))?;
+        // Nobody can join any more. NFS keeps a removed file in its directory while it is open.
+        drop(claimed);
         *marker = None;
         let name = self.path.file_name().unwrap_or_default();
         if same(&self.root, fs::statat(&self.parent, name, AtFlags::SYMLINK_NOFOLLOW)) {
@@ -356,6 +358,32 @@ struct Kept {
     why: String,
 }
 
+impl Kept {
+    /// Returns true if it vanishes as soon as the processes that use it close it.
+    fn is_removed_over_nfs(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default();
+        name.as_bytes().starts_with(REMOVED_OVER_NFS)
+    }
+}
+
+/// The prefix of a file that was removed while a process of this machine had it open. Such a file vanishes when
+/// it is closed (Linux, fs/nfs/unlink.c).
+const REMOVED_OVER_NFS: &[u8] = b".nfs";
+/// Tries and delay for such files: the kernel closes those of a ring some time after the ring.
+const CLOSED_TRIES: u32 = 500;
+const CLOSED_EVERY: Duration = Duration::from_millis(10);
+
+/// Removes our entries in a run directory, and waits until removed files are closed. Returns the first that stays.
+fn remove_closed(root: &OwnedFd) -> Result<Option<Kept>, Errno> {
+    for _ in 1..CLOSED_TRIES {
+        match remove_ours(root)? {
+            Some(kept) if kept.is_removed_over_nfs() => std::thread::sleep(CLOSED_EVERY),
+            kept => return Ok(kept),
+        }
+    }
+    remove_ours(root)
+}
+
 /// Removes our entries in a run directory. Returns the first that stays.
 fn remove_ours(root: &OwnedFd) -> Result<Option<Kept>, Errno> {
     let mount = mount_of(root)?;
@@ -372,6 +400,9 @@ fn remove_ours(root: &OwnedFd) -> Result<Option<Kept>, Errno> {
 /// Removes an entry with its content. Returns the part that stays, if any.
 fn remove_entry(directory: &OwnedFd, name: &CStr, kind: FileType, mount: u64) -> Option<Kept> {
     let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+    if name.to_bytes().starts_with(REMOVED_OVER_NFS) {
+        return Some(Kept { path, why: "it was removed, but a process still has it open".into() });
+    }
     if !name.to_bytes().starts_with(OURS) {
         return Some(Kept { path, why: "it is in a run directory, but the run did not make it".into() });
     }

@@ -90,3 +90,23 @@ fn only_what_the_maker_shares_is_joined_and_only_by_its_marker() {
     refused(&SharedRun { name: name(9), ..shared.clone() });
     RunDirectory::join(parent.path(), &shared).expect("as its maker says");
 }
+
+#[test]
+fn a_removed_file_that_a_process_still_has_open_over_nfs_is_waited_for() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let run = RunDirectory::create(parent.path(), 5).expect("a run directory");
+    let [ours, open] = ["n_file", ".nfs0001"].map(|name| run.path().join(name));
+    for file in [&ours, &open] {
+        std::fs::write(file, "").expect("space");
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while ours.exists() {
+                std::thread::yield_now();
+            }
+            std::fs::remove_file(&open).expect("it is there until it is closed");
+        });
+        run.remove().expect("nothing of others is in it");
+    });
+    assert!(!run.path().exists());
+}
