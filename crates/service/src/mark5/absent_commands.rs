@@ -74,7 +74,7 @@ fn runtime(command: &Mark5Command) -> Mark5Reply {
 }
 
 /// `datastream = clear` and `datastream = reset` succeed, since no data stream is ever defined. `datastream = add`
-/// has code 2: all frames go into one recording. `datastream?`: `0`, the number of data streams.
+/// has code 2: recordings are split by port only, with the labels of `net_port`. `datastream?`: `0`, the number of data streams.
 fn datastream(command: &Mark5Command) -> Mark5Reply {
     let field = |at: usize| command.fields.get(at).map_or("", String::as_str);
     let wrong = |why: &str| Mark5Reply::to(command, ReturnCode::Parameter).field(why);
@@ -90,7 +90,10 @@ fn datastream(command: &Mark5Command) -> Mark5Reply {
         ("", _) => wrong("write add, remove, reset or clear"),
         ("add" | "remove", "") => wrong("write the name of a data stream"),
         ("add", _) if !specified => wrong("write which frames belong to the data stream, such as *"),
-        ("add", _) => irrelevant(command, "frames of all senders and threads go into one recording"),
+        ("add", _) => irrelevant(
+            command,
+            "streams are told apart by port, write net_port = <port>=<label>, one for each",
+        ),
         ("remove", name) => wrong(&format!("the data stream {name} is not defined")),
         (other, _) => irrelevant(command, &format!("{other} does not apply to datastream")),
     }

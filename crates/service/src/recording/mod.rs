@@ -4,6 +4,7 @@ pub(crate) mod account;
 pub(crate) mod addresses;
 mod awaited_peers;
 mod common_engine;
+pub(crate) mod data_streams;
 pub mod ended;
 mod inlets;
 mod joining;

@@ -117,8 +117,9 @@ pub struct RecordOptions {
     pub name: Option<String>,
     /// Address and port for packets: an address of this machine, or of a group [default: `udp://127.0.0.1` and
     /// the port of the instrument, so that only this machine can send]. Repeat the option for more addresses,
-    /// ports and groups; their packets become one recording. udp://SOURCE@GROUP:PORT takes the packets of one
-    /// source to a group. For frames over TCP as with --from: the address to which senders connect,
+    /// ports and groups; their packets become one recording. With a label behind each, such as
+    /// udp://127.0.0.1:46227=A, each label has a recording of its own, `NAME_dsA`. udp://SOURCE@GROUP:PORT takes
+    /// the packets of one source to a group. For frames over TCP as with --from: the address to which senders connect,
     /// tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     #[serde(deserialize_with = "one_or_many_texts")]
@@ -481,7 +482,7 @@ mod tests {
         chunk_size = "64 MB"
         keep = "1 TB"
         name = "scan"
-        listen = ["udp://10.0.0.7@232.1.1.1:5", "udp://10.0.0.7@232.1.1.2:5"]
+        listen = ["udp://10.0.0.7@232.1.1.1:5=A", "udp://10.0.0.7@232.1.1.2:5=B"]
         interface = "10.0.0.1"
         allow = ["10.0.0.2", "10.0.0.3"]
         start = "2026y326d18h00m00s"
@@ -536,7 +537,7 @@ mod tests {
         "--name",
         "y",
         "--listen",
-        "udp://10.0.0.8@h:6",
+        "udp://10.0.0.8@h:6=C",
         "--interface",
         "10.0.0.9",
         "--allow",

@@ -48,7 +48,7 @@ use super::{
     settings::RecordingSettings,
     source::{PacketSource, RecordedSource},
 };
-use crate::error::{OperatorLog, ServiceError};
+use crate::error::{OperatorLog, ServiceError, require};
 
 /// A recording that is ready to begin.
 #[derive(Debug)]
@@ -152,6 +152,9 @@ impl RecordingSettings {
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
         let PacketSource { instrument, packets, .. } = source;
+        require(self.wishes.stream_suffixes().is_empty(), || {
+            "--listen with labels: each data stream is recorded by one process; leave the labels out".into()
+        })?;
         let formats = formats(source).map_err(ServiceError::AskedWrongly)?;
         let format = formats[0].as_ref();
         let described = self.described()?;

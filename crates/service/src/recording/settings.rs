@@ -57,6 +57,7 @@ impl RecordingSettings {
     ///
     /// A recording with these options is impossible, or not with this number of recorders.
     pub fn of_share(wishes: RecordOptions, share: PacketShare) -> Result<Self, ServiceError> {
+        wishes.check_streams()?;
         let source = RecordedSource::of(&wishes, share)?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
         let layout = source.layout(&wishes.metadata)?;
@@ -111,6 +112,11 @@ impl RecordingSettings {
     #[must_use]
     pub fn sharing_memory(self, sharing: u32) -> Self {
         RecordingSettings { sharing, ..self }
+    }
+
+    /// The number of recorders on this machine if each of those that record together has `streams` data streams.
+    pub(super) fn sharing_with(&self, streams: u64) -> u32 {
+        self.sharing.saturating_mul(u32::try_from(streams).unwrap_or(u32::MAX))
     }
 
     /// The options that several recorders must have in common, as text: the whole instrument, and the
