@@ -163,7 +163,7 @@ impl CommandedRecorder {
         let permission = self.permission.clone();
         let wishes = self.wishes.clone();
         let kept = self.kept.clone();
-        let is_arming = matches!(order, RecorderOrder::Arm(..) | RecorderOrder::Record(_));
+        let is_arming = matches!(order, RecorderOrder::Arm(..) | RecorderOrder::Record(..));
         let work: Box<dyn FnOnce() -> Result<TaskOutcome, RefusedOrder> + Send> = match order {
             RecorderOrder::Configure(asked) => {
                 Box::new(move || background::configure(&permission, asked, &permission.file))
@@ -174,7 +174,9 @@ impl CommandedRecorder {
             RecorderOrder::Arm(asked, metadata) => {
                 Box::new(move || background::arm(&permission, asked, wishes, metadata, &kept, false))
             }
-            RecorderOrder::Record(label) => Box::new(move || {
+            RecorderOrder::Record(label, streams) => Box::new(move || {
+                let data_stream = streams.unwrap_or_else(|| wishes.data_stream.clone());
+                let wishes = RecordOptions { data_stream, ..wishes };
                 let name = Some(background::free_name(&wishes.to, &label, &wishes.stream_suffixes())?);
                 // The start time in the configuration belongs to a schedule; this is a command.
                 let wishes = RecordOptions { start: None, ..wishes };

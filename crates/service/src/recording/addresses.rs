@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-use nilometer_intake::transport::udp::Address;
+use nilometer_intake::transport::{SenderNetwork, udp::Address};
 
 use crate::error::{ServiceError, require};
 
@@ -96,9 +96,7 @@ impl FromStr for PacketAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((text, label)) = text.rsplit_once('=') else { return PacketAddress::unlabelled(text) };
         let address = PacketAddress::unlabelled(text)?;
-        // jive5ab finds the data streams of a scan by `_ds[^_\.]+` (src/libvbs.cc).
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-+".contains(&byte);
-        if label.is_empty() || label.len() > LABEL_MAX || !label.bytes().all(is_plain) {
+        if !is_stream_label(label) {
             return Err(format!(
                 "`{text}={label}`: write a label of 1 to {LABEL_MAX} letters, digits, - and +, such as {text}=A"
             ));
@@ -137,6 +135,36 @@ impl fmt::Display for PacketAddress {
             }
         }?;
         self.stream.as_ref().map_or(Ok(()), |label| write!(formatter, "={label}"))
+    }
+}
+
+/// Returns true if a data stream can have this label. jive5ab finds the data streams of a scan by `_ds[^_\.]+`
+/// (src/libvbs.cc).
+pub(crate) fn is_stream_label(label: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-+".contains(&byte);
+    (1..=LABEL_MAX).contains(&label.len()) && label.bytes().all(is_plain)
+}
+
+/// The senders of a data stream: `LABEL=ADDRESS` or `LABEL=NETWORK`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SenderStream {
+    /// The label of the data stream.
+    pub(crate) label: String,
+    /// Its senders, or some of them.
+    pub(crate) senders: SenderNetwork,
+}
+
+impl FromStr for SenderStream {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("`{text}`: {why}; write LABEL=SENDER, such as A=10.0.2.20");
+        let (label, senders) = text.split_once('=').ok_or_else(|| wrong("there is no ="))?;
+        if !is_stream_label(label) {
+            return Err(wrong(&format!("a label has 1 to {LABEL_MAX} letters, digits, - and +")));
+        }
+        let senders = senders.parse::<SenderNetwork>().map_err(|why| wrong(&why))?;
+        Ok(SenderStream { label: label.into(), senders })
     }
 }
 
@@ -197,6 +225,16 @@ mod tests {
         }
         for wrong in ["h:5", "tcp://h", "tcp://:5", "tcp://h:port", "tcp://h:70000"] {
             assert!(is(wrong).is_err_and(|error| error.contains("tcp://")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_data_stream_has_a_label_and_senders() {
+        let is = |text: &str| text.parse::<SenderStream>().map(|stream| stream.label);
+        assert_eq!(is("A=10.0.2.20"), Ok("A".into()));
+        assert_eq!(is("board-2=fd00::/8"), Ok("board-2".into()));
+        for wrong in ["A", "=10.0.0.1", "a_b=10.0.0.1", "A=host", "A=10.0.0.1/24", "A="] {
+            assert!(is(wrong).is_err_and(|error| error.contains("such as A=10.0.2.20")), "{wrong}");
         }
     }
 

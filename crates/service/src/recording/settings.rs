@@ -18,6 +18,7 @@ use super::{
     memory::MemoryWishes,
     options::RecordOptions,
     place::{KEPT, check_align, check_mounted, check_name, check_place, check_slots},
+    routes::StreamRoute,
     source::RecordedSource,
 };
 use crate::error::{ServiceError, require};
@@ -34,6 +35,8 @@ pub struct RecordingSettings {
     sharing: u32,
     /// True if viewers may see its frames meanwhile.
     pub(super) has_preview: bool,
+    /// Its share of sockets, or `None` if it has sockets of its own.
+    pub(super) route: Option<StreamRoute>,
 }
 
 const RESERVE: Bytes = Bytes(1 << 30);
@@ -61,7 +64,8 @@ impl RecordingSettings {
         let source = RecordedSource::of(&wishes, share)?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
         let layout = source.layout(&wishes.metadata)?;
-        let settings = RecordingSettings { source, wishes, layout, sharing: 1, has_preview: false };
+        let route = None;
+        let settings = RecordingSettings { source, wishes, layout, sharing: 1, has_preview: false, route };
         settings.check_limits()?;
         settings.check_layout()?;
         Ok(settings)
