@@ -14,7 +14,7 @@ use crate::{
     preview::PreviewReport,
     recording::{
         account::RecordingMetadata,
-        addresses::SenderStream,
+        addresses::LabelledSender,
         options::RecordOptions,
         prepare::PreparedRecording,
         recorded_file::RecordedFile,
@@ -55,7 +55,7 @@ pub(crate) enum RecorderOrder {
     Start,
     /// Arm under this name, or a similar one if it exists, and begin. The data streams replace those of the current
     /// options, unless they are `None`.
-    Record(String, Option<Vec<SenderStream>>),
+    Record(String, Option<Vec<LabelledSender>>),
     /// End in order. If nothing has begun, discard the armed recording.
     Stop,
 }

@@ -14,7 +14,7 @@ use super::{
     syntax::{Mark5Command, Mark5Reply, ReturnCode},
 };
 use crate::{
-    recording::addresses::{SenderStream, is_stream_label},
+    recording::addresses::{LabelledSender, is_stream_label},
     state::ServiceState,
 };
 
@@ -38,9 +38,9 @@ type Refusal = (ReturnCode, String);
 
 impl StationStreams {
     /// The data streams of a configuration.
-    pub(super) fn of(configured: &[SenderStream]) -> Self {
+    pub(super) fn of(configured: &[LabelledSender]) -> Self {
         let mut streams = StationStreams::default();
-        for SenderStream { label, senders } in configured {
+        for LabelledSender { label, senders } in configured {
             let specification = format!("{senders}/*");
             match streams.0.iter_mut().find(|stream| stream.name == *label) {
                 Some(known) => {
@@ -58,11 +58,11 @@ impl StationStreams {
     }
 
     /// The senders of all data streams, for a recording.
-    pub(super) fn senders(&self) -> Vec<SenderStream> {
+    pub(super) fn senders(&self) -> Vec<LabelledSender> {
         let of = |stream: &StationStream| {
             let label = stream.name.clone();
             let senders = stream.senders.clone().into_iter();
-            senders.map(move |senders| SenderStream { label: label.clone(), senders })
+            senders.map(move |senders| LabelledSender { label: label.clone(), senders })
         };
         self.0.iter().flat_map(of).collect()
     }

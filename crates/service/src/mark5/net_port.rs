@@ -49,7 +49,11 @@ impl Mark5Session {
         let usual = first.map_or("127.0.0.1", |address| host_and_port(address).0);
         let addresses: Option<Vec<_>> = ports.into_iter().map(|port| address(port, usual)).collect();
         let Some(listen) = addresses else {
-            return wrong("write a port from 1 to 65535, and labels of letters, digits, - and +");
+            return wrong(if labelled > 0 {
+                "write ports from 1 to 65535, and labels of letters, digits, - and +"
+            } else {
+                "write a port from 1 to 65535"
+            });
         };
         let changed = RecordOptions { listen, ..RecordOptions::default() };
         self.order(command, RecorderOrder::Change(changed))

@@ -147,14 +147,14 @@ pub(crate) fn is_stream_label(label: &str) -> bool {
 
 /// The senders of a data stream: `LABEL=ADDRESS` or `LABEL=NETWORK`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SenderStream {
+pub struct LabelledSender {
     /// The label of the data stream.
     pub(crate) label: String,
     /// Its senders, or some of them.
     pub(crate) senders: SenderNetwork,
 }
 
-impl FromStr for SenderStream {
+impl FromStr for LabelledSender {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -164,7 +164,7 @@ impl FromStr for SenderStream {
             return Err(wrong(&format!("a label has 1 to {LABEL_MAX} letters, digits, - and +")));
         }
         let senders = senders.parse::<SenderNetwork>().map_err(|why| wrong(&why))?;
-        Ok(SenderStream { label: label.into(), senders })
+        Ok(LabelledSender { label: label.into(), senders })
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_data_stream_has_a_label_and_senders() {
-        let is = |text: &str| text.parse::<SenderStream>().map(|stream| stream.label);
+        let is = |text: &str| text.parse::<LabelledSender>().map(|stream| stream.label);
         assert_eq!(is("A=10.0.2.20"), Ok("A".into()));
         assert_eq!(is("board-2=fd00::/8"), Ok("board-2".into()));
         for wrong in ["A", "=10.0.0.1", "a_b=10.0.0.1", "A=host", "A=10.0.0.1/24", "A="] {

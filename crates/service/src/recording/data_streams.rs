@@ -80,16 +80,10 @@ impl RecordOptions {
 
     /// The options of the data stream with this suffix, one of `count` that share the memory.
     fn of_stream(&self, scan: &str, suffix_of_stream: &str, count: u64) -> Self {
-        let own = |listen: &ListenAddress| match (listen, stream_of(listen)) {
-            (ListenAddress::Packets(address), Some(label)) => {
-                (suffix(label) == suffix_of_stream).then(|| ListenAddress::Packets(address.without_stream()))
-            }
-            (listen, _) => Some(listen.clone()),
-        };
         let share = |bytes: Bytes| Bytes(bytes.0 / count);
         RecordOptions {
             name: Some(format!("{scan}{suffix_of_stream}")),
-            listen: self.listen.iter().filter_map(own).collect(),
+            listen: self.listen.iter().filter_map(|listen| listen_of(listen, suffix_of_stream)).collect(),
             data_stream: Vec::new(),
             buffer: self.buffer.map(share),
             memory: self.memory.map(share),
@@ -129,14 +123,15 @@ impl RecordingSettings {
         let senders = suffixes.iter().map(|suffix| self.wishes.senders_of(suffix)).collect();
         let by_sender = !self.wishes.data_stream.is_empty();
         let routes = StreamRoute::all(senders).into_iter().map(|route| by_sender.then_some(route));
-        let one = |(suffix, route): (&String, Option<StreamRoute>)| {
-            let settings = RecordingSettings::of(self.wishes.of_stream(&scan, suffix, count))?;
-            let mut settings =
-                settings.sharing_memory(self.sharing_with(count)).with_preview(self.has_preview);
+        let of = |suffix: &String| self.wishes.of_stream(&scan, suffix, count);
+        let mut streams = Vec::new();
+        for (suffix, route) in suffixes.iter().zip(routes) {
+            let settings = RecordingSettings::of(of(suffix))?.sharing_memory(self.sharing_with(count));
+            let mut settings = settings.with_preview(self.has_preview);
             settings.route = route;
-            Ok(StreamSettings { scan: scan.clone(), settings })
-        };
-        suffixes.iter().zip(routes).map(one).collect()
+            streams.push(StreamSettings { scan: scan.clone(), settings });
+        }
+        Ok(streams)
     }
 }
 
@@ -145,6 +140,16 @@ fn stream_of(listen: &ListenAddress) -> Option<&str> {
     match listen {
         ListenAddress::Packets(address) => address.stream(),
         ListenAddress::Frames(_) => None,
+    }
+}
+
+/// The address for the data stream with this suffix; `None` if it is another's. Addresses without a label are for all.
+fn listen_of(listen: &ListenAddress, suffix_of_stream: &str) -> Option<ListenAddress> {
+    match (listen, stream_of(listen)) {
+        (ListenAddress::Packets(address), Some(label)) => {
+            (suffix(label) == suffix_of_stream).then(|| ListenAddress::Packets(address.without_stream()))
+        }
+        (listen, _) => Some(listen.clone()),
     }
 }
 

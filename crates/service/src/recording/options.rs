@@ -23,7 +23,7 @@ use nilometer_storage::user_file;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
-use super::addresses::{ListenAddress, SenderStream, StreamAddress};
+use super::addresses::{LabelledSender, ListenAddress, StreamAddress};
 use crate::error::{ServiceError, caused};
 
 /// The options of a recording.
@@ -143,7 +143,7 @@ pub struct RecordOptions {
     #[arg(long, value_name = "LABEL=SENDER", help_heading = "Source")]
     #[serde(deserialize_with = "one_or_many_texts")]
     #[schemars(with = "OneOrManyTexts")]
-    pub data_stream: Vec<SenderStream>,
+    pub data_stream: Vec<LabelledSender>,
     /// Begin at this time in UTC, with everything prepared beforehand: 2026-11-22T18:00:00Z, or
     /// 2026y326d18h00m00s
     #[arg(long, value_name = "TIME", help_heading = "When")]

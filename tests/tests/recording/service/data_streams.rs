@@ -60,7 +60,7 @@ fn stations_give_each_port_a_recording_of_its_own() {
     assert_eq!(recorded(below, "scan_dsA"), (0..300).collect::<Vec<_>>());
     assert_eq!(recorded(below, "scan_dsB"), (70_000..70_200).collect::<Vec<_>>());
     assert_eq!(exported(below, "scan_dsB").len(), 200_000);
-    let scans = run_in(below, &["scan", ".", "--format", "json"]);
+    let scans = run_in(below, &["scan", "."]);
     assert!(scans.stdout.contains("scan_dsA") && scans.stdout.contains("scan_dsB"), "{scans:?}");
     let status = service.json(200, "GET", "/status", "");
     assert_eq!((&status["state"], &status["recordings"]), (&"configured".into(), &2.into()));

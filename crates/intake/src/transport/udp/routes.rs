@@ -34,8 +34,8 @@ use crate::assembly::Spot;
 const WAIT: Nanos = Nanos::from_millis(20);
 /// The most bytes of packets that wait in the queue of one recording.
 pub const ROUTE_BYTES: u64 = 32 << 20;
-/// The address of a list entry: less than the smallest packet counts for the bound.
-const PACKET_LEAST: u64 = 64;
+/// The bytes that a packet counts beside its own: its position, its sender, and the room that lists grow ahead.
+const PACKET_LIST: u64 = 64;
 
 /// The packets of one recording that one look brought.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl RoutedBatch {
 
     /// The bytes that count for the bound of a queue.
     fn size(&self) -> u64 {
-        self.bytes.len() as u64 + self.packets.len() as u64 * PACKET_LEAST
+        self.bytes.len() as u64 + self.packets.len() as u64 * PACKET_LIST
     }
 }
 
