@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool, mpsc::SyncSender},
 };
 
+use nilometer_acquisition::Outcome as Recorded;
 use nilometer_model::{Nanos, TargetAddress};
 use nilometer_remote::is_taken;
 use nilometer_storage::{DetachedTask, NoOutcome};
@@ -16,6 +17,7 @@ use crate::{
     permission::{CommandPermission, refused},
     recording::{
         account::{BeforeRecording, RecordingMetadata},
+        data_streams::StreamSettings,
         kept_connections::KeptConnections,
         options::RecordOptions,
         prepare::PreparedRecording,
@@ -25,7 +27,7 @@ use crate::{
     state::{RefusedOrder, ServiceConfiguration},
 };
 
-/// A recording that is armed or runs.
+/// A recording that is armed or runs. With data streams it is the recording of the first, and has the others.
 #[derive(Debug)]
 pub(crate) struct CurrentRecording {
     pub(crate) prepared: PreparedRecording,
@@ -33,6 +35,42 @@ pub(crate) struct CurrentRecording {
     pub(crate) metadata: RecordingMetadata,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) before: Option<BeforeRecording>,
+    /// The name of the scan: that of the recording, without the suffix of a data stream.
+    pub(crate) scan: String,
+    /// The recordings of the other data streams. They begin and stop with this one.
+    pub(crate) beside: Vec<CurrentRecording>,
+    /// Its outcome, while others still run.
+    pub(crate) outcome: Option<Recorded>,
+}
+
+impl CurrentRecording {
+    /// A prepared recording by itself.
+    fn new(
+        prepared: PreparedRecording,
+        settings: RecordingSettings,
+        metadata: RecordingMetadata,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        let scan = prepared.name.clone();
+        CurrentRecording {
+            prepared,
+            settings,
+            metadata,
+            stop,
+            before: None,
+            scan,
+            beside: Vec::new(),
+            outcome: None,
+        }
+    }
+
+    /// Removes everything made for the recording, and for those beside it.
+    fn discard(self) {
+        self.prepared.discard();
+        for other in self.beside {
+            other.prepared.discard();
+        }
+    }
 }
 
 /// A series that is to be recorded as soon as it begins.
@@ -66,6 +104,10 @@ pub(crate) struct BackgroundTask {
     task: DetachedTask<TaskOutcome>,
     /// The receiver of the order's answer, if a client waits for one.
     pub(crate) answer: Option<SyncSender<OrderAnswer>>,
+    /// True if it makes a recording ready, so that an order to stop concerns it.
+    pub(crate) is_arming: bool,
+    /// True if such an order arrived: its recording must not begin.
+    pub(crate) is_withdrawn: bool,
 }
 
 /// Sends the outcome. If the service has ended meanwhile, it discards an armed recording.
@@ -73,7 +115,7 @@ fn report(to: &SyncSender<TaskOutcome>, outcome: TaskOutcome) {
     if let Err(unheard) = to.send(outcome)
         && let TaskOutcome::Armed(current, _) = unheard.0
     {
-        current.prepared.discard();
+        current.discard();
     }
 }
 
@@ -86,7 +128,13 @@ impl BackgroundTask {
         let run = move |to: &SyncSender<TaskOutcome>| report(to, work().unwrap_or_else(TaskOutcome::Refused));
         let started = DetachedTask::begin_reporting("background", run);
         let task = started.map_err(|error| RefusedOrder::Failed(format!("can't start a thread: {error}")))?;
-        Ok(BackgroundTask { task, answer })
+        Ok(BackgroundTask { task, answer, is_arming: false, is_withdrawn: false })
+    }
+
+    /// The same task, as one that makes a recording ready if `is_arming`.
+    #[must_use]
+    pub(crate) fn for_recording(self, is_arming: bool) -> Self {
+        BackgroundTask { is_arming, ..self }
     }
 
     /// The outcome, if the task is done.
@@ -152,11 +200,38 @@ pub(crate) fn arm(
     if let Some(opened) = settings.open_series(Some(kept), permission.log).map_err(refused)? {
         return Ok(TaskOutcome::Awaited(Box::new(AwaitedSeries { opened, settings, metadata, stop })));
     }
-    let prepared = settings.prepare(stop.clone(), permission.log).map_err(refused)?;
-    Ok(TaskOutcome::Armed(
-        Box::new(CurrentRecording { prepared, settings, metadata, stop, before: None }),
-        begins,
-    ))
+    let streams = settings.streams().map_err(refused)?;
+    let current = if streams.is_empty() {
+        let prepared = settings.prepare(stop.clone(), permission.log).map_err(refused)?;
+        CurrentRecording::new(prepared, settings, metadata, stop)
+    } else {
+        of_streams(streams, &metadata, &stop, permission.log)?
+    };
+    Ok(TaskOutcome::Armed(Box::new(current), begins))
+}
+
+/// Makes the recordings of all data streams ready. If one of them fails, it removes the others.
+fn of_streams(
+    streams: Vec<StreamSettings>,
+    metadata: &RecordingMetadata,
+    stop: &Arc<AtomicBool>,
+    log: OperatorLog,
+) -> Result<CurrentRecording, RefusedOrder> {
+    let mut ready: Vec<CurrentRecording> = Vec::new();
+    for StreamSettings { scan, settings } in streams {
+        let prepared = match settings.prepare(stop.clone(), log) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                ready.into_iter().for_each(CurrentRecording::discard);
+                return Err(refused(error));
+            }
+        };
+        let current = CurrentRecording::new(prepared, settings, metadata.clone(), stop.clone());
+        ready.push(CurrentRecording { scan, ..current });
+    }
+    let beside = ready.split_off(1.min(ready.len()));
+    let first = ready.pop().ok_or_else(|| RefusedOrder::Failed("there is no data stream".into()))?;
+    Ok(CurrentRecording { beside, ..first })
 }
 
 /// Waits for a series, however long that takes, and makes its recording ready. The recording begins at once
@@ -165,27 +240,28 @@ pub(crate) fn await_series(awaited: AwaitedSeries, log: OperatorLog) -> Result<T
     let AwaitedSeries { opened, settings, metadata, stop } = awaited;
     let prepared = settings.prepare_series(opened, stop.clone(), log).map_err(refused)?;
     let begins = settings.wishes().start.is_none();
-    Ok(TaskOutcome::Armed(
-        Box::new(CurrentRecording { prepared, settings, metadata, stop, before: None }),
-        begins,
-    ))
+    Ok(TaskOutcome::Armed(Box::new(CurrentRecording::new(prepared, settings, metadata, stop)), begins))
 }
 
 /// Discards an armed recording.
 pub(crate) fn disarm(current: CurrentRecording) -> TaskOutcome {
-    current.prepared.discard();
+    current.discard();
     TaskOutcome::Disarmed
 }
 
-/// A free name for a recording. Like Mark 5 recorders, it appends a letter to a name that exists.
-pub(crate) fn free_name(to: &[PathBuf], label: &str) -> Result<String, RefusedOrder> {
+/// A free name for a recording. Like Mark 5 recorders, it appends a letter to a name that exists, alone or with one
+/// of these suffixes of data streams.
+pub(crate) fn free_name(to: &[PathBuf], label: &str, suffixes: &[String]) -> Result<String, RefusedOrder> {
     let letters = ('a'..='z').chain('A'..='Z').map(|letter| format!("{label}{letter}"));
     for name in std::iter::once(label.to_owned()).chain(letters) {
         let mut taken = false;
         for to in to {
             let address = TargetAddress::of_named(to);
             let address = address.map_err(|error| RefusedOrder::AskedWrongly(error.to_string()))?;
-            taken |= is_taken(&address, &name).map_err(|error| RefusedOrder::Failed(with_causes(&error)))?;
+            for suffix in std::iter::once("").chain(suffixes.iter().map(String::as_str)) {
+                let is_taken = is_taken(&address, &format!("{name}{suffix}"));
+                taken |= is_taken.map_err(|error| RefusedOrder::Failed(with_causes(&error)))?;
+            }
         }
         if !taken {
             return Ok(name);

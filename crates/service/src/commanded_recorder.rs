@@ -1,42 +1,36 @@
 //! The thread that runs the recorder: it carries out orders, begins and ends recordings at their times, and
 //! reports.
 
+mod at_end;
 mod awaited;
+mod beside;
+mod withdrawal;
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+    mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError},
 };
 
-use nilometer_acquisition::{Outcome as Recorded, Status};
-use nilometer_model::{Moment, Nanos, packets::VlbiMode};
+use nilometer_acquisition::Status;
+use nilometer_model::{Moment, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
 use crate::{
     background::{self, BackgroundTask, CurrentRecording, TaskOutcome},
     console::{OrderAnswer, QueuedOrder},
-    error::OperatorLog,
     latest_frame::PictureSource,
     permission::CommandPermission,
     preview::PreviewSource,
     publisher::Publisher,
     recording::{
-        account::{BeforeRecording, RecordingAccount, RecordingMetadata},
-        ended::fault_of,
-        kept_connections::KeptConnections,
-        options::RecordOptions,
-        recorded_file::{CompleteFiles, RecordedFile},
+        account::RecordingMetadata, kept_connections::KeptConnections, options::RecordOptions,
+        recorded_file::RecordedFile,
     },
-    state::{
-        EndedScan, RecorderOrder, RefusedOrder, ServiceConfiguration, ServiceReport, ServiceState,
-        StorageSize,
-    },
+    state::{RecorderOrder, RefusedOrder, ServiceConfiguration, ServiceReport, ServiceState, StorageSize},
 };
 
+use at_end::is_broken;
 use awaited::{NextSeries, SeriesWait};
 
 /// A recorder with its current recording. It carries out orders one after the other.
@@ -143,6 +137,10 @@ impl CommandedRecorder {
     }
 
     fn hear(&mut self, QueuedOrder { order, answer }: QueuedOrder) {
+        if matches!(order, RecorderOrder::Stop) && self.is_arming() {
+            self.withdraw(answer);
+            return;
+        }
         if let Err(why) = self.allows(&order) {
             drop(answer.try_send(Err(why)));
             return;
@@ -165,6 +163,7 @@ impl CommandedRecorder {
         let permission = self.permission.clone();
         let wishes = self.wishes.clone();
         let kept = self.kept.clone();
+        let is_arming = matches!(order, RecorderOrder::Arm(..) | RecorderOrder::Record(..));
         let work: Box<dyn FnOnce() -> Result<TaskOutcome, RefusedOrder> + Send> = match order {
             RecorderOrder::Configure(asked) => {
                 Box::new(move || background::configure(&permission, asked, &permission.file))
@@ -175,8 +174,10 @@ impl CommandedRecorder {
             RecorderOrder::Arm(asked, metadata) => {
                 Box::new(move || background::arm(&permission, asked, wishes, metadata, &kept, false))
             }
-            RecorderOrder::Record(label) => Box::new(move || {
-                let name = Some(background::free_name(&wishes.to, &label)?);
+            RecorderOrder::Record(label, streams) => Box::new(move || {
+                let data_stream = streams.unwrap_or_else(|| wishes.data_stream.clone());
+                let wishes = RecordOptions { data_stream, ..wishes };
+                let name = Some(background::free_name(&wishes.to, &label, &wishes.stream_suffixes())?);
                 // The start time in the configuration belongs to a schedule; this is a command.
                 let wishes = RecordOptions { start: None, ..wishes };
                 background::arm(
@@ -194,7 +195,7 @@ impl CommandedRecorder {
             }
         };
         match BackgroundTask::begin(Some(answer.clone()), work) {
-            Ok(task) => self.background = Some(task),
+            Ok(task) => self.background = Some(task.for_recording(is_arming)),
             Err(why) => self.answer(answer, Err(why)),
         }
     }
@@ -268,10 +269,10 @@ impl CommandedRecorder {
     }
 
     fn armed(&mut self, mut current: CurrentRecording) {
+        let status = current.status();
+        let name = current.scan.clone();
         let CurrentRecording { prepared, settings, .. } = &mut current;
-        let status = prepared.recorder.status();
         let file = RecordedFile::of(prepared);
-        let name = prepared.name.clone();
         let asked = settings.wishes();
         let storage = StorageSize::of(prepared);
         let pictured = Arc::new(PictureSource::of(prepared));
@@ -301,13 +302,12 @@ impl CommandedRecorder {
         let Some(current) = &mut self.current else {
             return Err(RefusedOrder::Failed("nothing is armed".into()));
         };
-        let recorder = &mut current.prepared.recorder;
-        let before = BeforeRecording::now();
-        if let Err(error) = recorder.discard().and_then(|()| recorder.begin()) {
+        if let Err(error) = current.begin() {
+            // Another data stream's recorder may have begun.
+            current.stop.store(true, Ordering::Relaxed);
             self.disarm();
             return Err(RefusedOrder::Failed(error.to_string()));
         }
-        current.before = Some(before);
         self.enter(ServiceState::Recording);
         Ok(())
     }
@@ -338,17 +338,21 @@ impl CommandedRecorder {
         }
     }
 
+    /// Applies the outcome of the storage work, if that is done.
+    fn look_at_background(&mut self) {
+        let Some(outcome) = self.background.as_ref().and_then(BackgroundTask::outcome) else { return };
+        let Some(BackgroundTask { answer, is_withdrawn, .. }) = self.background.take() else { return };
+        let done = if is_withdrawn { self.apply_withdrawn(outcome) } else { self.apply(outcome) };
+        match (answer, done) {
+            (Some(answer), done) => self.answer(&answer, done),
+            (None, Err(RefusedOrder::AskedWrongly(why) | RefusedOrder::Failed(why))) => self.failed(why),
+            (None, _) => {}
+        }
+    }
+
     /// Begins and ends recordings that are due, and reports progress.
     fn look(&mut self) {
-        if let Some(outcome) = self.background.as_ref().and_then(BackgroundTask::outcome) {
-            let answer = self.background.take().and_then(|task| task.answer);
-            let done = self.apply(outcome);
-            match (answer, done) {
-                (Some(answer), done) => self.answer(&answer, done),
-                (None, Err(RefusedOrder::AskedWrongly(why) | RefusedOrder::Failed(why))) => self.failed(why),
-                (None, _) => {}
-            }
-        }
+        self.look_at_background();
         self.look_at_awaited();
         let Some(current) = &mut self.current else { return };
         let asked = current.settings.wishes();
@@ -371,13 +375,13 @@ impl CommandedRecorder {
     }
 
     fn follow(&mut self) {
-        let Some(CurrentRecording { prepared, .. }) = &mut self.current else { return };
-        if let Some(outcome) = prepared.recorder.wait(Nanos(0)) {
-            let status = prepared.recorder.status();
-            self.ended(&outcome, status);
+        let Some(current) = &mut self.current else { return };
+        if current.has_ended() {
+            let status = current.status();
+            self.ended(status);
         } else if self.clock.now().since(self.told) >= TELL {
             self.told = self.clock.now();
-            let status = prepared.recorder.status();
+            let status = current.status();
             let mut published = self.published.changing();
             let before = published.report.degraded.clone();
             published.tell(self.told, status);
@@ -389,29 +393,51 @@ impl CommandedRecorder {
         }
     }
 
-    fn ended(&mut self, outcome: &Recorded, status: Status) {
+    /// Handles the end of all recordings of a scan, which have this status together.
+    fn ended(&mut self, status: Status) {
         let Some(current) = self.current.take() else { return };
         let next = NextSeries::behind(&current);
-        let mut scan = current.scan(outcome, &status);
-        let fault = scan.fault.clone();
-        let broken = is_broken(outcome);
-        let kept = current.keep(outcome, &status, self.permission.log);
-        scan.joined = kept.joined;
-        scan.file = self.published.read(|published| published.report.file.counting(&status));
-        scan.file.complete(kept.files, kept.master);
-        let mut published = self.published.changing();
-        published.report.file = scan.file.clone();
-        published.report.show(Some(status));
-        published.end(scan);
-        drop(published);
+        let streams = 1 + current.beside.len();
+        let mut faults = Vec::new();
+        for (number, one) in current.apart().enumerate() {
+            let name = one.prepared.name.clone();
+            let fault = self.keep_ended(one, number == 0);
+            faults.extend(fault.map(|why| if streams > 1 { format!("{name}: {why}") } else { why }));
+        }
+        self.report(|report| report.show(Some(status)));
         self.left();
-        match (fault.filter(|_| broken), next) {
+        match ((!faults.is_empty()).then(|| faults.join("; ")), next) {
             (fault, Some(next)) => self.await_next(next, fault),
             (Some(why), None) => self.failed(why),
             (None, None) => self.configured(ServiceState::Configured),
         }
         self.close_unused();
         self.tell_waiting();
+    }
+
+    /// Completes a recording that has ended, and publishes it. The report shows the files of the first data stream.
+    /// Returns the reason if it failed.
+    fn keep_ended(&self, mut current: CurrentRecording, is_first: bool) -> Option<String> {
+        let outcome = current.outcome.take()?;
+        let status = current.prepared.recorder.status();
+        let mut scan = current.scan(&outcome, &status);
+        let fault = scan.fault.clone().filter(|_| is_broken(&outcome));
+        let file = if is_first {
+            self.published.read(|published| published.report.file.clone())
+        } else {
+            RecordedFile::of(&current.prepared)
+        };
+        let kept = current.keep(&outcome, &status, self.permission.log);
+        scan.joined = kept.joined;
+        scan.file = file.counting(&status);
+        scan.file.complete(kept.files, kept.master);
+        let mut published = self.published.changing();
+        if is_first {
+            published.report.file = scan.file.clone();
+        }
+        published.end(scan);
+        drop(published);
+        fault
     }
 
     /// Answers the clients that waited for the end of the recording.
@@ -425,74 +451,6 @@ impl CommandedRecorder {
     fn failed(&self, why: String) {
         self.report(|report| report.fault = Some(why));
         self.enter(ServiceState::Failed);
-    }
-}
-
-/// The parts of a recording that were made at its end.
-#[derive(Debug, Default)]
-struct KeptRecording {
-    /// The result of joining values to its frames, if there were any.
-    joined: Option<String>,
-    /// The file that shows the frames of all files.
-    master: Option<PathBuf>,
-    files: CompleteFiles,
-}
-
-/// Returns true if anything failed other than that packets are missing.
-fn is_broken(outcome: &Recorded) -> bool {
-    let lost = outcome.due.saturating_sub(outcome.stored()) > 0;
-    let network = outcome.traffic.as_ref().is_some_and(|traffic| traffic.fault.is_some());
-    let network = network || outcome.series.as_ref().is_some_and(|series| series.fault.is_some());
-    outcome.hung || lost || network || !outcome.faults.is_empty()
-}
-
-impl CurrentRecording {
-    /// Writes the summary of a recording if the storage answers, and the files that belong to its end.
-    fn keep(self, outcome: &Recorded, status: &Status, log: OperatorLog) -> KeptRecording {
-        let CurrentRecording { prepared, settings, metadata, before, .. } = self;
-        if outcome.hung {
-            // A directory on storage that hangs must not be closed.
-            std::mem::forget(prepared);
-            return KeptRecording::default();
-        }
-        let joined = prepared.join_rest(settings.patience());
-        let before = before.unwrap_or_else(BeforeRecording::now);
-        let tally = joined.as_ref().ok().and_then(Option::as_ref);
-        let account = RecordingAccount::of(&prepared, &before, outcome, status.clone());
-        let account = account.noting(metadata).joining(tally);
-        if let Err(error) = account.keep(&prepared.targets, settings.patience()) {
-            log(&format!("{}: can't write its summary: {error}", prepared.name));
-        }
-        let master = prepared.put_master(settings.patience()).unwrap_or_else(|error| {
-            log(&format!("{}: can't write the file over its files: {error}", prepared.name));
-            None
-        });
-        let joined = joined.unwrap_or_else(|error| {
-            log(&format!("{}: can't write the rest of the values into its files: {error}", prepared.name));
-            None
-        });
-        let files = CompleteFiles::list(&prepared, settings.patience());
-        KeptRecording { joined: joined.and_then(|tally| tally.text()), master, files }
-    }
-
-    fn scan(&self, outcome: &Recorded, status: &Status) -> EndedScan {
-        EndedScan {
-            name: self.prepared.name.clone(),
-            paths: self.prepared.targets.iter().map(|target| target.path().to_owned()).collect(),
-            begun: self.before.as_ref().map(BeforeRecording::begun).unwrap_or_default(),
-            seconds: outcome.wall.seconds(),
-            counted_in: status.counted_in,
-            packets: status.acknowledged_packets,
-            bytes: status.acknowledged_bytes,
-            missing_packets: outcome
-                .series
-                .as_ref()
-                .map_or(status.lost.all(), |series| series.lost(outcome.due)),
-            joined: None,
-            fault: fault_of(outcome),
-            file: RecordedFile::default(),
-            mode: VlbiMode::of(&self.prepared.instrument),
-        }
     }
 }
 

@@ -40,6 +40,7 @@ pub use permission::CommandPermission;
 pub use preview::{PreviewListener, PreviewOptions};
 pub use recording::{
     account::{BeforeRecording, RecordingAccount, RecordingMetadata},
+    data_streams::StreamSettings,
     kept_connections::KeptConnections,
     options::{AllowedSender, RecordOptions, RecordingEngine, compression_parser},
     prepare::PreparedRecording,

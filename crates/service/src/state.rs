@@ -14,6 +14,7 @@ use crate::{
     preview::PreviewReport,
     recording::{
         account::RecordingMetadata,
+        addresses::LabelledSender,
         options::RecordOptions,
         prepare::PreparedRecording,
         recorded_file::RecordedFile,
@@ -52,8 +53,9 @@ pub(crate) enum RecorderOrder {
     Arm(RecordOptions, RecordingMetadata),
     /// Begin.
     Start,
-    /// Arm under this name, or a similar one if it exists, and begin.
-    Record(String),
+    /// Arm under this name, or a similar one if it exists, and begin. The data streams replace those of the current
+    /// options, unless they are `None`.
+    Record(String, Option<Vec<LabelledSender>>),
     /// End in order. If nothing has begun, discard the armed recording.
     Stop,
 }
@@ -99,10 +101,10 @@ impl ServiceState {
         use ServiceState::{Armed, Configured, Failed, Idle, Recording, Waiting};
         let instead = match (order, self) {
             (RecorderOrder::Configure(_) | RecorderOrder::Change(_), Idle | Configured | Failed)
-            | (RecorderOrder::Arm(..) | RecorderOrder::Record(_), Configured | Failed)
+            | (RecorderOrder::Arm(..) | RecorderOrder::Record(..), Configured | Failed)
             | (RecorderOrder::Start, Armed)
             | (RecorderOrder::Stop, Armed | Recording | Waiting) => return Ok(()),
-            (RecorderOrder::Arm(..) | RecorderOrder::Record(_), Idle) => "configure it first",
+            (RecorderOrder::Arm(..) | RecorderOrder::Record(..), Idle) => "configure it first",
             (RecorderOrder::Start, Recording) => "it records already",
             (RecorderOrder::Start, Waiting) => "the recording begins by itself, with the series",
             (RecorderOrder::Start, _) => "arm it first",
@@ -383,7 +385,7 @@ mod tests {
                 RecorderOrder::Change(RecordOptions::default()),
                 RecorderOrder::Arm(RecordOptions::default(), RecordingMetadata::new()),
                 RecorderOrder::Start,
-                RecorderOrder::Record(String::new()),
+                RecorderOrder::Record(String::new(), None),
                 RecorderOrder::Stop,
             ]
         };

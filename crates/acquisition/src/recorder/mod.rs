@@ -9,6 +9,7 @@ mod room;
 mod sender_status;
 mod source_totals;
 mod status;
+mod status_sum;
 mod threads;
 
 use std::{

@@ -1,5 +1,6 @@
 //! `nilometer record`: stores packets or frames from the network in directories that stay.
 
+mod data_streams;
 mod disks;
 mod every_series;
 mod figures;
@@ -45,7 +46,7 @@ use summary::summary;
 /// To record on several machines, start it with a launcher of MPI: `mpirun --host a,b -n 2 nilometer record
 /// jungfrau-4m ...`. Each process records the stream, or the modules of each frame, whose packets come to its
 /// ports.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Record {
     #[command(flatten)]
     wishes: RecordOptions,
@@ -141,6 +142,14 @@ impl Record {
             && settings.records_every_series()
         {
             return self.every_series(settings, &together, &stop);
+        }
+        if let Ok(settings) = &settings
+            && !together.is_shared()
+        {
+            let streams = settings.streams()?;
+            if !streams.is_empty() {
+                return self.data_streams(streams, &stop);
+            }
         }
         let ready = settings.and_then(|settings| self.ready(settings, &together, &stop));
         let Some(mut ready) = together.all_prepared(ready, ReadyRecording::discard)? else { return Ok(()) };

@@ -78,7 +78,7 @@ impl CommandedRecorder {
         let nothing = RecordOptions::default();
         let work = move || background::arm(&permission, nothing, wishes, metadata, &kept, false);
         match BackgroundTask::begin(None, work) {
-            Ok(task) => self.background = Some(task),
+            Ok(task) => self.background = Some(task.for_recording(true)),
             Err(RefusedOrder::AskedWrongly(why) | RefusedOrder::Failed(why)) => self.failed(why),
             Err(_) => {}
         }

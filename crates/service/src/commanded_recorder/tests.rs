@@ -42,14 +42,15 @@ fn nowhere() -> RecordOptions {
 fn what_fails_when_nobody_waits_for_it_any_more_is_a_fault() {
     let (mut recorder, published) = commanded(nowhere());
     let report = || published.read(|published| published.report.clone());
-    let Err(RefusedOrder::AskedWrongly(why)) = told(&mut recorder, RecorderOrder::Record("scan".into()))
+    let Err(RefusedOrder::AskedWrongly(why)) =
+        told(&mut recorder, RecorderOrder::Record("scan".into(), None))
     else {
         panic!("there is no such directory")
     };
     assert_eq!((report().state, report().fault), (ServiceState::Configured, None), "it was told");
     let (answer, answered) = sync_channel(1);
     drop(answered);
-    recorder.hear(QueuedOrder { order: RecorderOrder::Record("scan".into()), answer });
+    recorder.hear(QueuedOrder { order: RecorderOrder::Record("scan".into(), None), answer });
     await_done(&mut recorder);
     assert_eq!((report().state, report().fault), (ServiceState::Failed, Some(why)));
 }
@@ -75,4 +76,27 @@ fn no_more_than_so_many_wait_for_an_end() {
     }
     assert!(all.iter().all(|answered| answered.try_recv().is_err()), "they wait");
     assert_eq!(told(&mut recorder, RecorderOrder::Stop).expect_err("too many"), RefusedOrder::Busy);
+}
+
+#[test]
+fn a_stop_during_the_preparation_is_answered_at_its_end() {
+    let (mut recorder, published) = commanded(nowhere());
+    let (on, begun) = sync_channel(1);
+    recorder.hear(QueuedOrder { order: RecorderOrder::Record("scan".into(), None), answer: on });
+    let mut stops = Vec::new();
+    for _ in 0..WAITING {
+        let (off, stopped) = sync_channel(1);
+        recorder.hear(QueuedOrder { order: RecorderOrder::Stop, answer: off });
+        stops.push(stopped);
+    }
+    let (off, refused) = sync_channel(1);
+    recorder.hear(QueuedOrder { order: RecorderOrder::Stop, answer: off });
+    assert_eq!(refused.try_recv().expect("an answer").expect_err("too many"), RefusedOrder::Busy);
+    await_done(&mut recorder);
+    assert!(matches!(begun.try_recv().expect("an answer"), Err(RefusedOrder::AskedWrongly(_))));
+    for stopped in stops {
+        let report = stopped.try_recv().expect("an answer").expect("nothing records");
+        assert_eq!((report.state, report.recordings), (ServiceState::Configured, 0));
+    }
+    assert!(published.read(|published| published.scans.is_empty()) && !recorder.is_arming());
 }

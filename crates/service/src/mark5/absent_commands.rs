@@ -1,9 +1,9 @@
 //! Commands about parts that other recorders have and this one has not: banks of disk modules, boards for them,
-//! further runtimes, and recordings split by data stream. Procedures of the Field System send them. The replies
+//! and further runtimes. Procedures of the Field System send them. The replies
 //! say truthfully that there is nothing.
 //!
 //! Sources in the repository of jive5ab: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst), the sections
-//! of these commands; `src/mk5command/{bankinfoset,get_stats,datastream,reset_vbs}.cc` for order and codes.
+//! of these commands; `src/mk5command/{bankinfoset,get_stats,reset_vbs}.cc` for order and codes.
 
 use super::{
     commands::Mark5Session,
@@ -22,7 +22,6 @@ impl Mark5Session {
             "get_stats" if command.query => conflict(command, "no disk pack mounted"),
             "ss_rev" | "get_stats" => irrelevant(command, "no StreamStor board"),
             "runtime" => runtime(command),
-            "datastream" => datastream(command),
             "reset" => self.reset(command),
             _ => return None,
         })
@@ -73,29 +72,6 @@ fn runtime(command: &Mark5Command) -> Mark5Reply {
     }
 }
 
-/// `datastream = clear` and `datastream = reset` succeed, since no data stream is ever defined. `datastream = add`
-/// has code 2: all frames go into one recording. `datastream?`: `0`, the number of data streams.
-fn datastream(command: &Mark5Command) -> Mark5Reply {
-    let field = |at: usize| command.fields.get(at).map_or("", String::as_str);
-    let wrong = |why: &str| Mark5Reply::to(command, ReturnCode::Parameter).field(why);
-    if command.query {
-        return match field(0) {
-            "" => Mark5Reply::to(command, ReturnCode::Done).field(0),
-            name => wrong(&format!("the data stream {name} is not defined")),
-        };
-    }
-    let specified = command.fields.iter().skip(2).any(|field| !field.is_empty());
-    match (field(0), field(1)) {
-        ("clear" | "reset", _) => Mark5Reply::to(command, ReturnCode::Done),
-        ("", _) => wrong("write add, remove, reset or clear"),
-        ("add" | "remove", "") => wrong("write the name of a data stream"),
-        ("add", _) if !specified => wrong("write which frames belong to the data stream, such as *"),
-        ("add", _) => irrelevant(command, "frames of all senders and threads go into one recording"),
-        ("remove", name) => wrong(&format!("the data stream {name} is not defined")),
-        (other, _) => irrelevant(command, &format!("{other} does not apply to datastream")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,24 +96,5 @@ mod tests {
             let reply = replied(&format!("runtime={text}"), runtime);
             assert!(reply.starts_with(&format!("!runtime= {code}")), "{reply}");
         }
-    }
-
-    #[test]
-    fn no_data_stream_can_be_defined_and_that_is_no_success() {
-        assert_eq!(replied("datastream?", datastream), "!datastream? 0 : 0 ;");
-        for (text, code) in [
-            ("clear", 0),
-            ("reset", 0),
-            ("add:ds{thread}:*", 2),
-            ("add:ds", 8),
-            ("add", 8),
-            ("remove:ds", 8),
-            ("", 8),
-            ("list", 2),
-        ] {
-            let reply = replied(&format!("datastream={text}"), datastream);
-            assert!(reply.starts_with(&format!("!datastream= {code}")), "{reply}");
-        }
-        assert!(replied("datastream?ds", datastream).starts_with("!datastream? 8 : the data stream ds"));
     }
 }

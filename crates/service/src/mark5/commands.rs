@@ -99,6 +99,8 @@ impl Mark5Session {
             "set_disks" => self.set_disks(command),
             "group_def" if query => self.groups(command),
             "group_def" => self.define_group(command),
+            "datastream" if query => self.streams(command),
+            "datastream" => self.set_streams(command),
             "task_id" if query => self.task(command),
             "task_id" => self.set_task(command),
             _ => return None,
@@ -140,7 +142,10 @@ impl Mark5Session {
         let field = |at: usize| command.fields.get(at).map_or("", String::as_str);
         match field(0).to_ascii_lowercase().as_str() {
             "on" => match label([field(2), field(3), field(1)]) {
-                Some(name) => self.order(command, RecorderOrder::Record(name)),
+                Some(name) => {
+                    let streams = self.shared.streams().senders();
+                    self.order(command, RecorderOrder::Record(name, Some(streams)))
+                }
                 None => Mark5Reply::to(command, ReturnCode::Parameter)
                     .field("write a label of letters, digits and _ + - ."),
             },

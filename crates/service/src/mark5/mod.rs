@@ -3,6 +3,7 @@
 
 mod absent_commands;
 mod commands;
+mod data_stream;
 mod directory_groups;
 mod disk_commands;
 mod file_copy;

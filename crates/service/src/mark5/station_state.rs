@@ -8,8 +8,8 @@ use std::{
 use nilometer_storage::Clock;
 
 use super::{
-    directory_groups::DirectoryGroups, file_copy::FileCopies, free_space::SpaceQuery, noted::NotedSettings,
-    transfer::TransferRates,
+    data_stream::StationStreams, directory_groups::DirectoryGroups, file_copy::FileCopies,
+    free_space::SpaceQuery, noted::NotedSettings, transfer::TransferRates,
 };
 use crate::permission::CommandPermission;
 
@@ -27,6 +27,7 @@ pub(crate) struct StationState {
     rates: Mutex<TransferRates>,
     space: Mutex<SpaceQuery>,
     copies: Mutex<FileCopies>,
+    streams: Mutex<StationStreams>,
 }
 
 impl StationState {
@@ -40,6 +41,7 @@ impl StationState {
             rates: Mutex::default(),
             space: Mutex::default(),
             copies: Mutex::default(),
+            streams: Mutex::new(StationStreams::of(&permission.file.data_stream)),
         }
     }
 
@@ -61,5 +63,10 @@ impl StationState {
     /// The copies that `disk2file` makes.
     pub(super) fn copy(&self) -> MutexGuard<'_, FileCopies> {
         self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The data streams that stations defined.
+    pub(super) fn streams(&self) -> MutexGuard<'_, StationStreams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-use nilometer_intake::transport::udp::Address;
+use nilometer_intake::transport::{SenderNetwork, udp::Address};
 
 use crate::error::{ServiceError, require};
 
@@ -39,12 +39,18 @@ impl fmt::Display for StreamAddress {
     }
 }
 
-/// An address for packets: `udp://HOST:PORT`, or `udp://SOURCE@GROUP:PORT` for those of one source to a group.
+/// An address for packets: `udp://HOST:PORT`, or `udp://SOURCE@GROUP:PORT` for those of one source to a group. With
+/// `=LABEL` behind it, its packets become a recording of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketAddress {
     address: Address,
     source: Option<IpAddr>,
+    /// The label of the data stream, or `None` if all addresses make one recording.
+    stream: Option<String>,
 }
+
+/// The most characters of a label. With the prefix `_ds` and a scan's 64 characters it fits into a file's name.
+const LABEL_MAX: usize = 32;
 
 /// A resolved address for packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +61,17 @@ pub(crate) struct PacketPlace {
 }
 
 impl PacketAddress {
+    /// The label of the address's data stream, if it has one.
+    pub(super) fn stream(&self) -> Option<&str> {
+        self.stream.as_deref()
+    }
+
+    /// The same address without a label.
+    #[must_use]
+    pub(super) fn without_stream(&self) -> Self {
+        PacketAddress { stream: None, ..self.clone() }
+    }
+
     /// Looks up the host.
     pub(super) fn resolve(&self) -> Result<PacketPlace, ServiceError> {
         let at = self.address.resolve().map_err(ServiceError::asked_wrongly)?;
@@ -77,17 +94,31 @@ impl FromStr for PacketAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let Some((text, label)) = text.rsplit_once('=') else { return PacketAddress::unlabelled(text) };
+        let address = PacketAddress::unlabelled(text)?;
+        if !is_stream_label(label) {
+            return Err(format!(
+                "`{text}={label}`: write a label of 1 to {LABEL_MAX} letters, digits, - and +, such as {text}=A"
+            ));
+        }
+        Ok(PacketAddress { stream: Some(label.into()), ..address })
+    }
+}
+
+impl PacketAddress {
+    fn unlabelled(text: &str) -> Result<Self, String> {
+        let stream = None;
         let Some((source, rest)) = text.strip_prefix("udp://").and_then(|rest| rest.split_once('@')) else {
             let address =
                 text.parse().map_err(|error| format!("{error}; or tcp://ADDRESS:PORT for frames"))?;
-            return Ok(PacketAddress { address, source: None });
+            return Ok(PacketAddress { address, source: None, stream });
         };
         let wrong =
             || format!("`{text}`: write udp://SOURCE@GROUP:PORT, such as udp://10.0.0.7@232.1.1.1:46227");
         let bare = source.strip_prefix('[').and_then(|source| source.strip_suffix(']')).unwrap_or(source);
         let source = bare.parse().map_err(|_| wrong())?;
         let address = format!("udp://{rest}").parse().map_err(|_| wrong())?;
-        Ok(PacketAddress { address, source: Some(source) })
+        Ok(PacketAddress { address, source: Some(source), stream })
     }
 }
 
@@ -102,7 +133,38 @@ impl fmt::Display for PacketAddress {
             Some(IpAddr::V6(source)) => {
                 formatter.write_str(&address.replacen("//", &format!("//[{source}]@"), 1))
             }
+        }?;
+        self.stream.as_ref().map_or(Ok(()), |label| write!(formatter, "={label}"))
+    }
+}
+
+/// Returns true if a data stream can have this label. jive5ab finds the data streams of a scan by `_ds[^_\.]+`
+/// (src/libvbs.cc).
+pub(crate) fn is_stream_label(label: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-+".contains(&byte);
+    (1..=LABEL_MAX).contains(&label.len()) && label.bytes().all(is_plain)
+}
+
+/// The senders of a data stream: `LABEL=ADDRESS` or `LABEL=NETWORK`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelledSender {
+    /// The label of the data stream.
+    pub(crate) label: String,
+    /// Its senders, or some of them.
+    pub(crate) senders: SenderNetwork,
+}
+
+impl FromStr for LabelledSender {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("`{text}`: {why}; write LABEL=SENDER, such as A=10.0.2.20");
+        let (label, senders) = text.split_once('=').ok_or_else(|| wrong("there is no ="))?;
+        if !is_stream_label(label) {
+            return Err(wrong(&format!("a label has 1 to {LABEL_MAX} letters, digits, - and +")));
         }
+        let senders = senders.parse::<SenderNetwork>().map_err(|why| wrong(&why))?;
+        Ok(LabelledSender { label: label.into(), senders })
     }
 }
 
@@ -146,6 +208,8 @@ mod tests {
             "udp://127.0.0.1:5",
             "udp://10.0.0.7@232.1.1.1:5",
             "udp://[fd00::7]@[ff35::1]:5",
+            "udp://127.0.0.1:5=A",
+            "udp://10.0.0.7@232.1.1.1:5=board-2",
             "tcp://*:31001",
             "tcp://detector:9999",
             "tcp://[::1]:9999",
@@ -156,8 +220,21 @@ mod tests {
         for wrong in ["udp://@232.1.1.1:5", "udp://host@232.1.1.1:5", "udp://10.0.0.7@232.1.1.1"] {
             assert!(is(wrong).is_err_and(|error| error.contains("udp://SOURCE@GROUP:PORT")), "{wrong}");
         }
+        for wrong in ["udp://127.0.0.1:5=", "udp://127.0.0.1:5=a_b", "udp://127.0.0.1:5=a.b"] {
+            assert!(is(wrong).is_err_and(|error| error.contains("such as udp://127.0.0.1:5=A")), "{wrong}");
+        }
         for wrong in ["h:5", "tcp://h", "tcp://:5", "tcp://h:port", "tcp://h:70000"] {
             assert!(is(wrong).is_err_and(|error| error.contains("tcp://")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_data_stream_has_a_label_and_senders() {
+        let is = |text: &str| text.parse::<LabelledSender>().map(|stream| stream.label);
+        assert_eq!(is("A=10.0.2.20"), Ok("A".into()));
+        assert_eq!(is("board-2=fd00::/8"), Ok("board-2".into()));
+        for wrong in ["A", "=10.0.0.1", "a_b=10.0.0.1", "A=host", "A=10.0.0.1/24", "A="] {
+            assert!(is(wrong).is_err_and(|error| error.contains("such as A=10.0.2.20")), "{wrong}");
         }
     }
 

@@ -23,7 +23,7 @@ use nilometer_storage::user_file;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
-use super::addresses::{ListenAddress, StreamAddress};
+use super::addresses::{LabelledSender, ListenAddress, StreamAddress};
 use crate::error::{ServiceError, caused};
 
 /// The options of a recording.
@@ -117,8 +117,9 @@ pub struct RecordOptions {
     pub name: Option<String>,
     /// Address and port for packets: an address of this machine, or of a group [default: `udp://127.0.0.1` and
     /// the port of the instrument, so that only this machine can send]. Repeat the option for more addresses,
-    /// ports and groups; their packets become one recording. udp://SOURCE@GROUP:PORT takes the packets of one
-    /// source to a group. For frames over TCP as with --from: the address to which senders connect,
+    /// ports and groups; their packets become one recording. With a label behind each, such as
+    /// udp://127.0.0.1:46227=A, each label has a recording of its own, `NAME_dsA`. udp://SOURCE@GROUP:PORT takes
+    /// the packets of one source to a group. For frames over TCP as with --from: the address to which senders connect,
     /// tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     #[serde(deserialize_with = "one_or_many_texts")]
@@ -136,6 +137,13 @@ pub struct RecordOptions {
     #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "Source")]
     #[schemars(with = "Vec<String>")]
     pub allow: Vec<AllowedSender>,
+    /// Record the packets of this sender, or network, as a recording of its own: A=10.0.2.20 makes `NAME_dsA`. Repeat
+    /// the option for more, with the same label for senders that belong together. The recorder hears no other
+    /// senders. If each sends to a port of its own, write labels behind the addresses of --listen instead
+    #[arg(long, value_name = "LABEL=SENDER", help_heading = "Source")]
+    #[serde(deserialize_with = "one_or_many_texts")]
+    #[schemars(with = "OneOrManyTexts")]
+    pub data_stream: Vec<LabelledSender>,
     /// Begin at this time in UTC, with everything prepared beforehand: 2026-11-22T18:00:00Z, or
     /// 2026y326d18h00m00s
     #[arg(long, value_name = "TIME", help_heading = "When")]
@@ -426,6 +434,7 @@ impl RecordOptions {
             listen: if self.listen.is_empty() { below.listen } else { self.listen },
             interface: self.interface.or(below.interface),
             allow: if self.allow.is_empty() { below.allow } else { self.allow },
+            data_stream: if self.data_stream.is_empty() { below.data_stream } else { self.data_stream },
             start: self.start.or(below.start),
             stop: self.stop.or(below.stop),
             duration: self.duration.or(below.duration),
@@ -481,9 +490,10 @@ mod tests {
         chunk_size = "64 MB"
         keep = "1 TB"
         name = "scan"
-        listen = ["udp://10.0.0.7@232.1.1.1:5", "udp://10.0.0.7@232.1.1.2:5"]
+        listen = ["udp://10.0.0.7@232.1.1.1:5=A", "udp://10.0.0.7@232.1.1.2:5=B"]
         interface = "10.0.0.1"
         allow = ["10.0.0.2", "10.0.0.3"]
+        data_stream = ["A=10.0.0.2", "B=10.0.0.3"]
         start = "2026y326d18h00m00s"
         stop = "2026-11-22T19:00:00Z"
         duration = "5 s"
@@ -503,7 +513,7 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 72] = [
+    const OPTIONS: [&str; 74] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
@@ -536,11 +546,13 @@ mod tests {
         "--name",
         "y",
         "--listen",
-        "udp://10.0.0.8@h:6",
+        "udp://10.0.0.8@h:6=C",
         "--interface",
         "10.0.0.9",
         "--allow",
         "10.0.0.8",
+        "--data-stream",
+        "C=10.0.0.8",
         "--start",
         "2027-01-01T00:00:00Z",
         "--stop",

@@ -24,7 +24,7 @@ use nilometer_intake::{
 };
 use nilometer_model::{
     Bytes, FileNames, Format, Instrument, Moment, Nanos, TargetAddress, TargetDescription, check_expected,
-    packets::{PacketPartKind, Packets},
+    packets::PacketPartKind,
 };
 use nilometer_recording::{Stream, journal::Head};
 use nilometer_remote::describe_in_child;
@@ -41,14 +41,16 @@ use super::{
     inlets::{InletThreads, inlets},
     joining::{JoiningValues, tell_left_out},
     kept_connections::KeptConnections,
+    known_stream::{known, said},
     listening::texts,
     needed_memory::RecordingNeeds,
     options::RecordOptions,
     place::{discard_unused, make},
+    routes::StreamRoute,
     settings::RecordingSettings,
     source::{PacketSource, RecordedSource},
 };
-use crate::error::{OperatorLog, ServiceError};
+use crate::error::{OperatorLog, ServiceError, require};
 
 /// A recording that is ready to begin.
 #[derive(Debug)]
@@ -104,8 +106,6 @@ pub(super) struct Arranged {
 const CANDIDATES_LEAST: u64 = 64;
 /// The longest time in which blocks wait and none is stored, before that counts as a stall.
 const ALLOWANCE: Nanos = Nanos::from_millis(10);
-/// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
-const YEAR_2000: u64 = 946_684_800;
 
 impl RecordingSettings {
     /// Prepares the recording; a series only once it begins. If `stop` is set, the recording ends in order.
@@ -152,6 +152,9 @@ impl RecordingSettings {
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
         let PacketSource { instrument, packets, .. } = source;
+        require(self.wishes.stream_suffixes().is_empty(), || {
+            "data streams are recorded by one process: leave out --data-stream and labels of --listen".into()
+        })?;
         let formats = formats(source).map_err(ServiceError::AskedWrongly)?;
         let format = formats[0].as_ref();
         let described = self.described()?;
@@ -175,7 +178,10 @@ impl RecordingSettings {
         let check = |buffer| self.check_memory(blocks, format, buffer);
         let (plan, memory) = self.settled_plan(&needs, &name, least, check)?;
         let from = texts(&places);
-        let inlets = inlets(&sockets, &from, packets.ports(), self.threads())?;
+        let inlets = match &self.route {
+            Some(route) => vec![route.inlet(&sockets, &from)?],
+            None => inlets(&sockets, &from, packets.ports(), self.threads())?,
+        };
         let joining = self.joining()?;
         let room = Bytes(inlets.iter().map(|inlet| inlet.room()).min().unwrap_or(0));
         let targets = make(described, &name)?;
@@ -324,6 +330,7 @@ impl RecordingSettings {
         let count = self.socket_count(source, sockets);
         let room = self.socket_buffer(count);
         let waiting = source.ports_at(sockets).saturating_mul(received_memory(self.threads().each));
+        let waiting = waiting.saturating_add(self.route.as_ref().map_or(0, |_| StreamRoute::memory()));
         let plan = MemoryPlan::default().with(MemoryPart::SocketBuffers, count.saturating_mul(room.0));
         plan.with(MemoryPart::ReorderWindows, waiting)
     }
@@ -477,18 +484,4 @@ fn formats(source: &PacketSource) -> Result<Vec<Box<dyn WireFormat>>, String> {
     let PacketSource { instrument, packets, .. } = source;
     let known = known(instrument, packets);
     (0..packets.ports()).map(|port| nilometer_wire::of(packets, &Known { port, ..known })).collect()
-}
-
-/// The facts about the stream in an instrument's file, and today's date.
-fn said(instrument: &Instrument) -> Known {
-    let today = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
-    Known { begins: today, ..Known::of(instrument) }
-}
-
-/// The facts about a stream before it begins. If packets have serial numbers, the frames in a second follow from
-/// those: the instrument may run at another rate than in its file.
-fn known(instrument: &Instrument, packets: &Packets) -> Known {
-    let known = said(instrument);
-    let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
-    Known { frames_per_second, ..known }
 }

@@ -18,6 +18,7 @@ use super::{
     memory::MemoryWishes,
     options::RecordOptions,
     place::{KEPT, check_align, check_mounted, check_name, check_place, check_slots},
+    routes::StreamRoute,
     source::RecordedSource,
 };
 use crate::error::{ServiceError, require};
@@ -34,6 +35,8 @@ pub struct RecordingSettings {
     sharing: u32,
     /// True if viewers may see its frames meanwhile.
     pub(super) has_preview: bool,
+    /// Its share of sockets, or `None` if it has sockets of its own.
+    pub(super) route: Option<StreamRoute>,
 }
 
 const RESERVE: Bytes = Bytes(1 << 30);
@@ -57,10 +60,12 @@ impl RecordingSettings {
     ///
     /// A recording with these options is impossible, or not with this number of recorders.
     pub fn of_share(wishes: RecordOptions, share: PacketShare) -> Result<Self, ServiceError> {
+        wishes.check_streams()?;
         let source = RecordedSource::of(&wishes, share)?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
         let layout = source.layout(&wishes.metadata)?;
-        let settings = RecordingSettings { source, wishes, layout, sharing: 1, has_preview: false };
+        let route = None;
+        let settings = RecordingSettings { source, wishes, layout, sharing: 1, has_preview: false, route };
         settings.check_limits()?;
         settings.check_layout()?;
         Ok(settings)
@@ -111,6 +116,11 @@ impl RecordingSettings {
     #[must_use]
     pub fn sharing_memory(self, sharing: u32) -> Self {
         RecordingSettings { sharing, ..self }
+    }
+
+    /// The number of recorders on this machine if each of those that record together has `streams` data streams.
+    pub(super) fn sharing_with(&self, streams: u64) -> u32 {
+        self.sharing.saturating_mul(u32::try_from(streams).unwrap_or(u32::MAX))
     }
 
     /// The options that several recorders must have in common, as text: the whole instrument, and the

@@ -293,6 +293,7 @@ fn of_packets(wishes: &RecordOptions) -> Option<&'static str> {
         ("--mode", wishes.mode.is_some()),
         ("--listen udp://", packets),
         ("--interface", wishes.interface.is_some()),
+        ("--data-stream", !wishes.data_stream.is_empty()),
         ("--packets", wishes.packets.is_some()),
         ("--missing", wishes.missing.is_some()),
         ("--window", wishes.window.is_some()),

@@ -144,7 +144,9 @@ fn lost(of: &Described, packets: u64) -> Vec<u64> {
 
 #[test]
 fn packets_of_the_catalogue_go_round_and_each_lost_one_is_known() {
-    for name in ["dune-ethernet", "chime-fpga", "lofar-rsp", "hera-snap", "meerkat-digitiser", "counter"] {
+    const NAMES: [&str; 7] =
+        ["dune-ethernet", "chime-fpga", "lofar-rsp", "hera-snap", "meerkat-digitiser", "codif", "counter"];
+    for name in NAMES {
         let it = Described::catalogued(name);
         let packets = 2000;
         let lost = lost(&it, packets);

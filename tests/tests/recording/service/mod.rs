@@ -3,6 +3,7 @@
 mod attacked;
 mod clients;
 mod commanded;
+mod data_streams;
 mod described;
 mod doctor;
 mod every_series;

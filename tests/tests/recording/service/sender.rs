@@ -22,6 +22,15 @@ impl Sender {
         Sender { socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"), port }
     }
 
+    /// Another sender to the same port, from the address 127.0.0.`host`.
+    pub(crate) fn beside(&self, host: u8) -> Self {
+        let from = Ipv4Addr::new(127, 0, 0, host);
+        Sender {
+            socket: UdpSocket::bind((from, 0)).expect("all of 127.0.0.0/8 is this machine"),
+            port: self.port,
+        }
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.port
     }

@@ -1,0 +1,52 @@
+//! The recordings of a scan with data streams: one for each, which begin and stop together. Without data streams there
+//! is one.
+
+use std::convert::Infallible;
+
+use nilometer_acquisition::{RecordingError, Status};
+use nilometer_model::Nanos;
+
+use crate::{background::CurrentRecording, recording::account::BeforeRecording};
+
+impl CurrentRecording {
+    /// Begins all recordings. They discard packets received since arming.
+    pub(super) fn begin(&mut self) -> Result<(), RecordingError> {
+        self.each(|one| one.prepared.recorder.discard())?;
+        self.each(|one| {
+            one.before = Some(BeforeRecording::now());
+            one.prepared.recorder.begin()
+        })
+    }
+
+    /// Returns true if all recordings have ended, and keeps the outcomes of those that have.
+    pub(super) fn has_ended(&mut self) -> bool {
+        let is_open = |one: &CurrentRecording| one.outcome.is_none();
+        let looked = self.each(|one| {
+            if is_open(one) {
+                one.outcome = one.prepared.recorder.wait(Nanos(0));
+            }
+            Ok::<_, Infallible>(())
+        });
+        looked.is_ok() && !is_open(self) && !self.beside.iter().any(is_open)
+    }
+
+    /// The status of all recordings together.
+    pub(super) fn status(&mut self) -> Status {
+        let first = self.prepared.recorder.status();
+        self.beside.iter_mut().fold(first, |all, one| all.and(one.prepared.recorder.status()))
+    }
+
+    /// The recordings one by one, in the order of the data streams.
+    pub(super) fn apart(mut self) -> impl Iterator<Item = CurrentRecording> {
+        let beside = std::mem::take(&mut self.beside);
+        std::iter::once(self).chain(beside)
+    }
+
+    /// Acts on each recording in turn, until one fails.
+    fn each<E>(&mut self, mut act: impl FnMut(&mut CurrentRecording) -> Result<(), E>) -> Result<(), E> {
+        let mut beside = std::mem::take(&mut self.beside);
+        let done = act(self).and_then(|()| beside.iter_mut().try_for_each(act));
+        self.beside = beside;
+        done
+    }
+}
