@@ -203,7 +203,8 @@ mod tests {
         assert!((across.mean - 3e8).abs() < 1.0);
         assert!(across.standard_error.is_some_and(|error| (error - 1e8).abs() < 1.0), "{across:?}");
         let starts = across.starts.as_ref().expect("each machine has a state");
-        assert_eq!(starts.machines, [("node0".into(), 0.5, Some(1.5e6)), ("node1".into(), 1.5, Some(1.5e6))]);
+        let found: Vec<_> = starts.machines.iter().map(|of| (of.name.as_str(), of.load, of.disks)).collect();
+        assert_eq!(found, [("node0", 0.5, Some(1.5e6)), ("node1", 1.5, Some(1.5e6))]);
         let words = across.words(Quantity::Bytes);
         let said = "load average 1.00 (standard error 0.50) and disks at 1.5 MB/s (standard error 0 B/s) a machine just before";
         assert!(words.contains(said), "{words}");

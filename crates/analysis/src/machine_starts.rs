@@ -7,13 +7,29 @@ use nilometer_model::{ByteRate, NodeStart, Sample, statistics::Summary};
 /// The state of the machines just before a figure's repeats.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineStarts {
-    /// Each machine's name and its means over repeats: the load average over a minute, and the bytes a second of
-    /// all its disks. The latter is `None` if it was not observed in each repeat.
-    pub machines: Vec<(String, f64, Option<f64>)>,
+    /// The machines, in the order of their names.
+    pub machines: Vec<MachineStart>,
     /// The load averages over machines. The standard error is `None` for a single machine.
     pub load: Summary,
     /// The disks' bytes a second over machines; `None` if a machine was not observed.
     pub disks: Option<Summary>,
+}
+
+/// The state of one machine: means over the repeats of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachineStart {
+    /// The name of the machine.
+    pub name: String,
+    /// The load average over a minute.
+    pub load: f64,
+    /// Bytes a second of all its disks; `None` if they were not observed in each repeat.
+    pub disks: Option<f64>,
+}
+
+impl MachineStart {
+    fn of(name: &str, starts: &[&NodeStart]) -> Self {
+        MachineStart { name: name.to_owned(), load: load(starts), disks: disks(starts) }
+    }
 }
 
 impl MachineStarts {
@@ -28,12 +44,10 @@ impl MachineStarts {
                 nodes.entry(&start.node).or_default().push(start);
             }
         }
-        let machines: Vec<(String, f64, Option<f64>)> = nodes
-            .into_iter()
-            .map(|(node, starts)| (node.to_owned(), load(&starts), disks(&starts)))
-            .collect();
-        let loads: Vec<f64> = machines.iter().map(|(_, load, _)| *load).collect();
-        let rates: Option<Vec<f64>> = machines.iter().map(|(.., disks)| *disks).collect();
+        let machines: Vec<MachineStart> =
+            nodes.into_iter().map(|(node, starts)| MachineStart::of(node, &starts)).collect();
+        let loads: Vec<f64> = machines.iter().map(|machine| machine.load).collect();
+        let rates: Option<Vec<f64>> = machines.iter().map(|machine| machine.disks).collect();
         let load = Summary::of(&loads)?;
         let disks = rates.as_deref().and_then(Summary::of);
         Some(MachineStarts { machines, load, disks })

@@ -6,7 +6,7 @@ use nilometer_model::{FilesSeen, LocksSeen, Nanos};
 use serde::Serialize;
 
 use super::super::words;
-use nilometer_analysis::{AcrossMachines, CellOutcome, MachineStarts, Quantity};
+use nilometer_analysis::{AcrossMachines, CellOutcome, MachineStart, MachineStarts, Quantity};
 
 #[derive(Serialize)]
 pub(super) struct Processes {
@@ -48,7 +48,10 @@ struct StartOfMachine {
 
 impl From<MachineStarts> for StartsOfMachines {
     fn from(starts: MachineStarts) -> Self {
-        let of = |(name, load, disk_bytes_per_s)| (name, StartOfMachine { load, disk_bytes_per_s });
+        let of = |start: MachineStart| {
+            let MachineStart { name, load, disks } = start;
+            (name, StartOfMachine { load, disk_bytes_per_s: disks })
+        };
         StartsOfMachines {
             machines: starts.machines.into_iter().map(of).collect(),
             load_mean: starts.load.mean,
