@@ -64,7 +64,7 @@ def ended(notebook: "subprocess.Popen[str]") -> str:
 def test_a_record_is_read_and_plotted(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "evaluation.sqlite"
     with sqlite3.connect(path) as database:
-        database.executescript((ROOT / "tests/data/record-9.sql").read_text())
+        database.executescript((ROOT / "tests/data/record-10.sql").read_text())
     database.close()
     ended(run("record", RECORD=path))
 

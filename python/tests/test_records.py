@@ -25,12 +25,12 @@ def reported(command: str, *arguments: object) -> Any:
     return json.loads(subprocess.run(words, capture_output=True, check=False).stdout)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """The record of an evaluation: a file of SQLite."""
+@pytest.fixture(params=[9, 10], ids="schema {}".format)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The record of an evaluation: a file of SQLite, of each schema that is kept."""
     made = tmp_path / "evaluation.sqlite"
     with sqlite3.connect(made) as database:
-        database.executescript((KEPT / "record-9.sql").read_text())
+        database.executescript((KEPT / f"record-{request.param}.sql").read_text())
     database.close()
     return made
 

@@ -8,7 +8,7 @@ use nilometer_model::{
     statistics::{Summary, median},
 };
 
-use crate::{CellOutcome, Quantity};
+use crate::{CellOutcome, Quantity, machine_starts::MachineStarts};
 
 /// The machines and processes behind a figure, as means over its valid repeats.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +27,8 @@ pub struct AcrossMachines {
     pub clock_uncertainty: u64,
     /// The process that finished last, if it was behind the others in every repeat.
     pub straggler: Option<Straggler>,
+    /// The state of the machines just before; `None` if the record does not have it for each machine.
+    pub starts: Option<MachineStarts>,
 }
 
 /// A process that took longer than the others.
@@ -77,6 +79,7 @@ impl AcrossMachines {
             start_skew: parts().map(|part| part.began).max().unwrap_or_default(),
             clock_uncertainty: parts().map(|part| part.clock_uncertainty).max().unwrap_or(0),
             straggler: straggler(&valid),
+            starts: MachineStarts::of(&valid),
         })
     }
 
@@ -92,6 +95,7 @@ impl AcrossMachines {
         let least = machines.iter().min_by(|one, other| one.1.total_cmp(&other.1));
         let least = least.filter(|_| machines.len() > 1);
         parts.extend(least.map(|(node, rate)| format!("least {node}: {}", quantity.show(*rate))));
+        parts.extend(self.starts.as_ref().map(MachineStarts::words));
         parts.extend(self.start_in_words());
         parts.extend(straggler.as_ref().map(|Straggler { rank, node, times }| {
             format!("process {rank} on {node} took {times:.1} times as long as the median of all")
@@ -148,7 +152,7 @@ fn straggler(samples: &[&Sample]) -> Option<Straggler> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::Phase;
+    use nilometer_model::{Activity, NodeStart, Phase};
     use nilometer_plan::{Key, Measured, Results};
 
     use super::*;
@@ -166,10 +170,17 @@ mod tests {
             clock_uncertainty: 1000 + u64::from(rank),
             ..RankPart::default()
         };
+        let before = Activity {
+            over: Nanos(1_000_000_000),
+            disk_written: 3_000_000 * u64::from(number),
+            ..Activity::default()
+        };
+        let start = |at: u32| NodeStart { node: format!("node{at}"), load: f64::from(at + number), before };
+        let node_starts = (0..millis.len() as u32 / 2).map(start).collect();
         let parts: Vec<_> = (0..).zip(millis).map(part).collect();
         let wall = parts.iter().map(|part| part.last_done).max().unwrap_or_default();
         let bytes = parts.iter().map(|part| part.bytes).sum();
-        let sample = Sample { parts, wall, bytes, operations: 400, ..Sample::new(Nanos(0)) };
+        let sample = Sample { parts, node_starts, wall, bytes, operations: 400, ..Sample::new(Nanos(0)) };
         let key = Key { target: 0, cell: 0, repeat: number, phase: Phase::Write };
         Measured { key, sample }
     }
@@ -191,6 +202,12 @@ mod tests {
         }
         assert!((across.mean - 3e8).abs() < 1.0);
         assert!(across.standard_error.is_some_and(|error| (error - 1e8).abs() < 1.0), "{across:?}");
+        let starts = across.starts.as_ref().expect("each machine has a state");
+        let found: Vec<_> = starts.machines.iter().map(|of| (of.name.as_str(), of.load, of.disks)).collect();
+        assert_eq!(found, [("node0", 0.5, Some(1.5e6)), ("node1", 1.5, Some(1.5e6))]);
+        let words = across.words(Quantity::Bytes);
+        let said = "load average 1.00 (standard error 0.50) and disks at 1.5 MB/s (standard error 0 B/s) a machine just before";
+        assert!(words.contains(said), "{words}");
         assert_eq!(across.straggler, None, "each of two is behind in one repeat only");
     }
 

@@ -22,6 +22,7 @@ mod interference;
 mod limiting;
 mod limits;
 mod line_difference;
+mod machine_starts;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod made_up;
 mod missing;
@@ -62,6 +63,7 @@ pub use interference::{Interference, LoadLevel};
 pub use limiting::{LimitingKind, LimitingPart, LimitingParts};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use line_difference::{LineDifference, NamedRates};
+pub use machine_starts::{MachineStart, MachineStarts};
 pub use missing::{EvidenceGap, MissingEvidence, NetworkGap, OpenQuestion, Share, Unused};
 pub use network::{
     LossFreeRate, NetworkLimit, NetworkOutcome, NetworkShare, OddLink, PacedLoss, loss_free_rates,

@@ -161,6 +161,16 @@ fn cells_use_the_first_processes_of_the_first_nodes_and_the_others_sleep() {
             _ => &[0, 1, 2, 3],
         };
         assert_eq!(used, expected, "{run}");
+        let starts: Vec<&str> = sample.node_starts.iter().map(|start| start.node.as_str()).collect();
+        let expected: &[&str] = match (nodes, processes) {
+            (1, 1) => &[],
+            (1, _) => &["a"],
+            _ => &["a", "b"],
+        };
+        assert_eq!(starts, expected, "{run}");
+        for start in &sample.node_starts {
+            assert!(start.load.is_finite() && start.disk_rate().is_some(), "{start:?}");
+        }
     }
 }
 

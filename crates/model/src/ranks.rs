@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Activity, Invalid, Nanos, Pressure, Sample, Switches};
+use crate::{Activity, ByteRate, Invalid, Nanos, Pressure, Sample, Switches};
 
 /// The share of one process in a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -37,6 +37,26 @@ pub struct RankPart {
     pub run_delay: Nanos,
 }
 
+/// The state of one node just before a phase, as the first process there that measured saw it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct NodeStart {
+    /// The name of the machine.
+    pub node: String,
+    /// Its load average over a minute.
+    pub load: f64,
+    /// Its activity.
+    pub before: Activity,
+}
+
+impl NodeStart {
+    /// Returns the rate at which all disks of the node read and wrote. `None` if the process did not observe
+    /// the node.
+    pub fn disk_rate(&self) -> Option<ByteRate> {
+        let Activity { over, disk_read, disk_written, .. } = self.before;
+        (over.0 > 0).then(|| ByteRate::of(disk_read + disk_written, over))
+    }
+}
+
 /// The measurement of a phase on one target that a process sends to rank 0.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RankSample {
@@ -55,6 +75,11 @@ pub struct RankSample {
 }
 
 impl RankSample {
+    fn start(&self) -> NodeStart {
+        let Sample { load, before, .. } = self.sample;
+        NodeStart { node: self.node.clone(), load, before }
+    }
+
     fn part(&self) -> RankPart {
         let sample = &self.sample;
         let working = sample.workers.iter().filter(|worker| worker.operations > 0);
@@ -76,6 +101,12 @@ impl RankSample {
     }
 }
 
+/// Returns the state of each node, in the order of the first rank on each.
+fn node_starts(ranks: &[RankSample]) -> Vec<NodeStart> {
+    let mut seen = BTreeSet::new();
+    ranks.iter().filter(|rank| seen.insert(&rank.node)).map(RankSample::start).collect()
+}
+
 impl Sample {
     /// Joins the samples of several processes for the same phase, in the order of their ranks. A single
     /// process's sample stays as it is, without parts.
@@ -85,9 +116,11 @@ impl Sample {
     /// - The wall time is from the agreed start to the last operation of all; filling and settling are the longest.
     /// - Figures of a machine (its activity, its client, its device) count once a node, from the first rank
     ///   there.
+    /// - Each node keeps its state at the start, from the first rank there.
     /// - The worst coldness and the gravest reason not to use the figure hold for all.
     pub fn united(ranks: Vec<RankSample>) -> Sample {
         let parts: Vec<RankPart> = ranks.iter().map(RankSample::part).collect();
+        let starts = node_starts(&ranks);
         let mut ranks = ranks.into_iter();
         let Some(RankSample { sample: mut whole, .. }) = ranks.next() else { return Sample::new(Nanos(0)) };
         let mut nodes: BTreeSet<String> = parts.first().map(|part| part.node.clone()).into_iter().collect();
@@ -99,6 +132,7 @@ impl Sample {
         }
         if parts.len() > 1 {
             whole.parts = parts;
+            whole.node_starts = starts;
         }
         whole
     }
@@ -217,6 +251,8 @@ mod tests {
             filling: Nanos(size),
             run_delay: Nanos(size),
             during: machine,
+            load: size as f64,
+            before: Activity { over: Nanos(size % 20), disk_read: 4 * size, disk_written: 160, ..machine },
             device: Some(DeviceTraffic { read: size, written: 1, flushes: Some(2), use_of: None }),
             workers: vec![worker],
             ..Sample::new(Nanos(7))
@@ -249,6 +285,10 @@ mod tests {
         assert_eq!((whole.device, whole.during.over), (Some(device), Nanos(100)));
         let parts: Vec<_> = whole.parts.iter().map(|part| (part.rank, &*part.node, part.bytes)).collect();
         assert_eq!(parts, [(0, "a", 10), (1, "a", 30), (2, "b", 20)]);
+        let starts: Vec<_> = whole.node_starts.iter().map(|start| (&*start.node, start.load)).collect();
+        assert_eq!(starts, [("a", 10.0), ("b", 20.0)], "the first rank of each machine");
+        let rates: Vec<_> = whole.node_starts.iter().map(NodeStart::disk_rate).collect();
+        assert_eq!(rates, [Some(ByteRate(20e9)), None], "nothing observed the second");
         let second = &whole.parts[1];
         assert_eq!((second.clock_offset, second.workers, second.last_done), (10, 1, Nanos(30)));
         assert_eq!((second.clock_uncertainty, second.began), (3, Nanos(1)));

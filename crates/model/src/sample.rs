@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BackgroundDone, ByteRate, DeviceTraffic, FilesSeen, Goal, Histogram, Ingest, Invalid, LocksSeen,
-    MpiIoInForce, Nanos, RankPart, Series, sustained::sustained,
+    MpiIoInForce, Nanos, NodeStart, RankPart, Series, sustained::sustained,
 };
 
 /// The results of one phase of one repeat.
@@ -59,6 +59,9 @@ pub struct Sample {
     /// The share of each process if several measured together (see [`Sample::united`]). Empty if one measured
     /// alone.
     pub parts: Vec<RankPart>,
+    /// The state of each node just before, if several processes measured together. Empty if one measured
+    /// alone, and in records up to schema 9.
+    pub node_starts: Vec<NodeStart>,
     /// For reads: did the data come from the storage?
     pub coldness: Option<Coldness>,
     /// In an ingest phase: the fate of the frames.
@@ -209,6 +212,7 @@ impl Sample {
             errors: BTreeMap::new(),
             workers: Vec::new(),
             parts: Vec::new(),
+            node_starts: Vec::new(),
             coldness: None,
             ingest: None,
             background: None,

@@ -11,6 +11,7 @@ pub mod import;
 mod ingest;
 mod lock;
 mod network;
+mod node_start;
 mod numbered;
 mod observed;
 mod place;
@@ -31,8 +32,11 @@ pub use write::Record;
 use std::path::PathBuf;
 
 /// The version of the schema that this program writes (`PRAGMA user_version`). Raise it with every change of
-/// `schema.sql`; a test checks that. All versions from this one on stay readable (CONTRIBUTING.md).
-pub const SCHEMA_VERSION: i64 = 9;
+/// `schema.sql`; a test checks that.
+pub const SCHEMA_VERSION: i64 = 10;
+
+/// The oldest schema that this program reads. All versions from this one on stay readable (CONTRIBUTING.md).
+pub const OLDEST_SCHEMA: i64 = 9;
 
 /// Error from writing or reading a record.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +55,8 @@ pub enum RecordError {
     },
     /// This program does not read the record's schema.
     #[error(
-        "{path} has schema {found}; this program reads schema {SCHEMA_VERSION}: measure again, or use the program that \
-         wrote it (nilometer {by})"
+        "{path} has schema {found}; this program reads schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}: measure again, or use \
+         the program that wrote it (nilometer {by})"
     )]
     Schema {
         /// The record.

@@ -14,7 +14,8 @@ use nilometer_plan::{Cell, Event, Group, Key, Measured, PlannedCampaign, Results
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 
 use super::{
-    RecordError, SCHEMA_VERSION, background, ingest, network,
+    OLDEST_SCHEMA, RecordError, SCHEMA_VERSION, background, ingest, network,
+    node_start::node_start,
     numbered::{Numbered, Places, each},
     place::Place,
     row::{from_json, nanos, number, rows, unreadable},
@@ -49,16 +50,17 @@ pub(super) fn open(
     };
     let found = found.map_err(failed)?;
     let by = writer(&connection).ok_or_else(|| RecordError::Foreign { path: path.into() })?;
-    if found != SCHEMA_VERSION {
+    if !(OLDEST_SCHEMA..=SCHEMA_VERSION).contains(&found) {
         return Err(RecordError::Schema { path: path.into(), found, by });
     }
-    match schema::foreign_object(&connection).map_err(failed)? {
+    match schema::foreign_object(&connection, found).map_err(failed)? {
         None => Ok(connection),
         Some(what) => Err(RecordError::Changed { path: path.into(), what }),
     }
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<i64> {
+/// Reads the version of a record's schema.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
@@ -254,6 +256,13 @@ fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Plac
         sample.parts.push(part(row)?);
         Ok(())
     })?;
+    if version(connection)? >= schema::NODE_START_SINCE {
+        let query = "SELECT * FROM node_start ORDER BY sample, position";
+        each(connection, query, samples, places, |row, sample| {
+            sample.node_starts.push(node_start(row)?);
+            Ok(())
+        })?;
+    }
     each(connection, "SELECT * FROM background", samples, places, |row, sample| {
         sample.background = Some(background::background(row)?);
         Ok(())

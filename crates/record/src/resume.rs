@@ -7,12 +7,12 @@ use nilometer_plan::{Key, PlannedCampaign};
 use rusqlite::{Connection, params};
 
 use super::{
-    Record, RecordError,
+    Record, RecordError, SCHEMA_VERSION,
     lock::Lock,
     network,
     place::Place,
     read::{self, invalid, key, open},
-    write,
+    schema, write,
 };
 
 /// The facts that a campaign needs from its own record in order to resume.
@@ -32,14 +32,17 @@ pub struct Begun {
 }
 
 impl Record {
-    /// Opens an existing record to add to it. It refuses a foreign file, another schema, a record in use, and
-    /// results that no campaign of this program made.
+    /// Opens an existing record to add to it, and brings an older schema to the present one. It refuses a
+    /// foreign file, a schema that this program does not read, a record in use, and results that no campaign
+    /// of this program made.
     pub fn resume(path: &Path) -> Result<(Self, Begun), RecordError> {
         let lock = Lock::of(&Place::existing(path)?)?;
-        let connection = open(path, write::connect)?;
+        let mut connection = open(path, write::connect)?;
         let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
         let begun = begun(&connection).map_err(failed)?;
         let begun = begun.ok_or_else(|| RecordError::NoCampaign { path: path.into() })?;
+        let failed = |source| RecordError::Sqlite { path: path.into(), action: "upgrade", source };
+        upgrade(&mut connection).map_err(failed)?;
         Ok((Record::held(path, connection, lock), begun))
     }
 
@@ -61,6 +64,17 @@ impl Record {
             transaction.execute("UPDATE target SET left_out = NULL WHERE id = ?1", [target]).map(drop)
         })
     }
+}
+
+/// Brings the record to the schema that this program writes, all of it or nothing.
+fn upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
+    let found = read::version(connection)?;
+    if found == SCHEMA_VERSION {
+        return Ok(());
+    }
+    let transaction = connection.transaction()?;
+    schema::upgrade(&transaction, found)?;
+    transaction.commit()
 }
 
 fn begun(connection: &Connection) -> rusqlite::Result<Option<Begun>> {

@@ -4,14 +4,43 @@
 
 use rusqlite::Connection;
 
+use super::SCHEMA_VERSION;
+
 /// The statements that make a record, with their documentation.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");
 
-/// Names an object that belongs to a table of [`SCHEMA`], but that Nilometer did not make. Returns `None` if
-/// the file has all tables and nothing else is attached to them.
-pub(super) fn foreign_object(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let ours: Vec<String> = statements(SCHEMA);
-    let names: Vec<&str> = ours.iter().filter_map(|statement| statement.split(' ').nth(2)).collect();
+/// The first schema with the table `node_start`, which schema 9 does not have. The two have no other difference.
+pub(super) const NODE_START_SINCE: i64 = 10;
+
+/// The name of that table.
+const NODE_START: &str = "node_start";
+
+/// The statements that make a record of a schema.
+fn statements_of(version: i64) -> Vec<String> {
+    let mut all = statements(SCHEMA);
+    all.retain(|statement| version >= NODE_START_SINCE || name_of(statement) != Some(NODE_START));
+    all
+}
+
+fn name_of(statement: &str) -> Option<&str> {
+    statement.split(' ').nth(2)
+}
+
+/// Brings a record of an older schema to the schema that this program writes. The statements become a part of
+/// the caller's transaction.
+pub(super) fn upgrade(connection: &Connection, from: i64) -> rusqlite::Result<()> {
+    let present = statements_of(from);
+    for statement in statements(SCHEMA).iter().filter(|statement| !present.contains(statement)) {
+        connection.execute_batch(statement)?;
+    }
+    connection.pragma_update(None, "user_version", SCHEMA_VERSION)
+}
+
+/// Names an object that belongs to a table of this version of [`SCHEMA`], but that Nilometer did not make.
+/// Returns `None` if the file has all tables and nothing else is attached to them.
+pub(super) fn foreign_object(connection: &Connection, version: i64) -> rusqlite::Result<Option<String>> {
+    let ours = statements_of(version);
+    let names: Vec<&str> = ours.iter().filter_map(|statement| name_of(statement)).collect();
     let mut objects = connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")?;
     let mut rows = objects.query([])?;
     let mut found = 0;
@@ -52,7 +81,7 @@ mod tests {
         let connection = Connection::open_in_memory().expect("memory");
         connection.execute_batch(SCHEMA).expect("our own");
         connection.execute_batch(change).expect(change);
-        foreign_object(&connection).expect("it can be read")
+        foreign_object(&connection, SCHEMA_VERSION).expect("it can be read")
     }
 
     #[test]

@@ -160,6 +160,21 @@ CREATE TABLE part (
     PRIMARY KEY (sample, rank)
 ) WITHOUT ROWID;
 
+-- State of each machine just before a sample that several processes measured together, as the first process there that
+-- measured saw it. A sample of one process has no row: its table is activity.
+CREATE TABLE node_start (
+    sample       INTEGER NOT NULL REFERENCES sample (id),  -- the sample
+    position     INTEGER NOT NULL,                         -- number of the machine, in the order of the first rank on each
+    node         TEXT NOT NULL,                            -- name of the machine
+    load         REAL NOT NULL,                            -- load average over one minute
+    over         INTEGER NOT NULL,                         -- length of the observation; 0 if there was none
+    disk_read    INTEGER NOT NULL,                         -- bytes read from all disks
+    disk_written INTEGER NOT NULL,                         -- bytes written to all disks
+    received     INTEGER NOT NULL,                         -- bytes received from the network, without the loopback
+    sent         INTEGER NOT NULL,                         -- bytes sent to the network, without the loopback
+    PRIMARY KEY (sample, position)
+) WITHOUT ROWID;
+
 -- Work of a background load during a sample, summed over its workers. A sample without a load has no row.
 CREATE TABLE background (
     sample      INTEGER PRIMARY KEY REFERENCES sample (id),  -- the sample

@@ -15,6 +15,7 @@ use super::{
     RecordError, SCHEMA_VERSION, background, ingest,
     lock::Lock,
     network,
+    node_start::insert_node_start,
     place::Place,
     row::{Column, insert_histogram, insert_row, json},
     schema::SCHEMA,
@@ -260,9 +261,10 @@ fn without_cells(campaign: &PlannedCampaign) -> rusqlite::Result<String> {
 }
 
 /// The tables whose rows belong to a sample.
-const DETAILS: [&str; 15] = [
+const DETAILS: [&str; 16] = [
     "activity",
     "part",
+    "node_start",
     "background",
     "frames_beside",
     "visibility",
@@ -429,6 +431,9 @@ fn insert_details(transaction: &Transaction<'_>, id: i64, sample: &Sample) -> ru
     sample.seen.as_ref().map_or(Ok(()), |seen| insert_seen(transaction, id, seen))?;
     for part in &sample.parts {
         insert_part(transaction, id, part)?;
+    }
+    for (position, start) in sample.node_starts.iter().enumerate() {
+        insert_node_start(transaction, id, position, start)?;
     }
     for (worker, totals) in sample.workers.iter().enumerate() {
         let columns: [Column<'_>; 6] = [

@@ -22,6 +22,10 @@ const OLDEST_JOURNAL: i64 = 8;
 /// A rate and a verdict of each record in `tests/data`.
 const KNOWN_FIGURES: [&str; 3] =
     ["A 500 MB/s ", "A 1.25 GB/s ", "all of it fitted into the buffer of 1.05 MB"];
+/// The state of two machines before a sample, which records have from schema 10 on.
+const KNOWN_STARTS: &str = "load average 1.82 (standard error 1.00) and disks at 3 MB/s (standard error 1 MB/s) a machine just before";
+/// The first schema with it.
+const STARTS_SINCE: i64 = 10;
 /// Frames of each recording in `tests/data`.
 const KNOWN_FRAMES: &str =
     "right       4 frames, 512 B, compared with the frames of the simulated instrument";
@@ -118,6 +122,8 @@ fn a_record_of_every_kept_schema_is_reported() {
         for figure in KNOWN_FIGURES {
             assert!(spaced.contains(figure), "schema {}, {figure}: {reported:?}", kept.version);
         }
+        let has_starts = spaced.contains(KNOWN_STARTS);
+        assert_eq!(has_starts, kept.version >= STARTS_SINCE, "schema {}: {reported:?}", kept.version);
     }
 }
 
@@ -131,8 +137,8 @@ fn records_of_other_schemas_are_refused_in_one_sentence() {
         connection.pragma_update(None, "user_version", version).expect("space");
         drop(connection);
         let sentence = format!(
-            "{} has schema {version}; this program reads schema {SCHEMA_VERSION}: measure again, or use the program that wrote \
-             it (nilometer 0.1.0)",
+            "{} has schema {version}; this program reads schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}: measure again, or use the \
+             program that wrote it (nilometer 0.1.0)",
             path.display()
         );
         assert_refused_with(&sentence, "report", &path);

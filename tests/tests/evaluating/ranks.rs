@@ -223,6 +223,9 @@ fn nodes_and_processes_are_dimensions_of_a_plan_and_what_another_node_wrote_is_r
             let mut used: Vec<&str> = measured.sample.parts.iter().map(|part| part.node.as_str()).collect();
             used.dedup();
             assert_eq!(used.len() as u32, if nodes * processes == 1 { 0 } else { nodes }, "{cell}");
+            let starts = measured.sample.node_starts.iter().map(|start| start.node.as_str());
+            assert_eq!(starts.collect::<Vec<_>>(), used, "{cell}");
+            assert!(measured.sample.node_starts.iter().all(|start| start.disk_rate().is_some()), "{cell}");
         }
         let seen = on_target.clone().filter_map(|measured| measured.sample.seen.as_ref());
         let kept: Vec<bool> = seen.map(|seen| seen.files == 72 && seen.kept_close_to_open()).collect();
@@ -237,6 +240,8 @@ fn nodes_and_processes_are_dimensions_of_a_plan_and_what_another_node_wrote_is_r
         for said in [
             "4 processes on 2 machines",
             "of the agreed start (clocks known to",
+            "on the one machine just before",
+            "a machine just before",
             "nodes 2, processes 1",
             "of 72 files were whole and right",
             "none of 48 attempts got it while another process had it",

@@ -274,6 +274,7 @@ fn nodes_of(target: &OwnTarget<'_>) -> String {
     let letter = &target.letter;
     match target.nodes() {
         1 => format!("{letter}: a single machine has no SEM over nodes"),
+        count if target.has_node_starts() => format!("{letter}: SEM over {count} nodes"),
         count => format!(
             "{letter}: SEM over {count} nodes. The record has the greatest load of the nodes and the I/O of all of them, \
              so the SEM of these is unknown"

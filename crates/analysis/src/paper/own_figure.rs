@@ -149,19 +149,37 @@ fn processor(kind: FigureKind, outcome: &CellOutcome<'_>) -> OwnFigure {
 /// The figure of a single run on one machine or several. An INVALID run still has the state before it.
 pub(super) fn of_run(kind: FigureKind, sample: &Sample) -> OwnFigure {
     let times = node_times(sample);
-    let is_one = times.len() == 1;
+    let starts = &sample.node_starts;
     match kind {
         FigureKind::Time => time_of_run(sample, &times),
-        FigureKind::Load if is_one => of_one_node(sample.load),
-        // The record has the greatest load of all nodes.
-        FigureKind::Load => OwnFigure::AtMost(sample.load),
-        FigureKind::BackgroundIo => match before(&sample.before) {
-            Some(all) if is_one => of_one_node(all),
-            // The record has the sum over all nodes.
-            Some(all) => OwnFigure::OverNodes { mean: all / times.len() as f64, error: None },
-            None => OwnFigure::Missing("not observed"),
-        },
+        FigureKind::Load | FigureKind::BackgroundIo if starts.is_empty() => {
+            start_without_nodes(kind, sample, times.len())
+        }
+        FigureKind::Load => over_nodes(starts.iter().map(|start| Some(start.load))),
+        FigureKind::BackgroundIo => over_nodes(starts.iter().map(|start| Some(start.disk_rate()?.0 / 1e6))),
         _ => OwnFigure::Missing("not a run's"),
+    }
+}
+
+/// The state before a run of one process, or of several in a record up to schema 9. Such a record has the
+/// greatest load of all nodes, and the sum of their I/O.
+fn start_without_nodes(kind: FigureKind, sample: &Sample, nodes: usize) -> OwnFigure {
+    match (kind, before(&sample.before)) {
+        (FigureKind::Load, _) if nodes == 1 => of_one_node(sample.load),
+        (FigureKind::Load, _) => OwnFigure::AtMost(sample.load),
+        (_, Some(all)) if nodes == 1 => of_one_node(all),
+        (_, Some(all)) => OwnFigure::OverNodes { mean: all / nodes as f64, error: None },
+        (_, None) => OwnFigure::Missing("not observed"),
+    }
+}
+
+/// The mean over nodes with its standard error. It is missing if one of the nodes was not observed.
+fn over_nodes(figures: impl Iterator<Item = Option<f64>>) -> OwnFigure {
+    let figures: Option<Vec<f64>> = figures.collect();
+    match figures.as_deref().and_then(Summary::of) {
+        Some(Summary { mean, sem: Some(error), .. }) => OwnFigure::OverNodes { mean, error: Some(error) },
+        Some(summary) => of_one_node(summary.mean),
+        None => OwnFigure::Missing("not observed"),
     }
 }
 
@@ -198,7 +216,7 @@ fn node_times(sample: &Sample) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Nanos, Phase, RankPart};
+    use nilometer_model::{Nanos, NodeStart, Phase, RankPart};
     use nilometer_plan::{Key, Measured, Results};
 
     use super::*;
@@ -256,7 +274,21 @@ mod tests {
         let sample = Sample { parts, before, wall, load: 2.5, ..Sample::new(Nanos(0)) };
         let kinds = [FigureKind::Time, FigureKind::Load, FigureKind::BackgroundIo];
         let of = |sample: &Sample| kinds.map(|kind| of_run(kind, sample).to_string());
-        assert_eq!(of(&sample), ["6.000 ± 2.000", "at most 2.500", "3.000 ± unknown"]);
+        assert_eq!(of(&sample), ["6.000 ± 2.000", "at most 2.500", "3.000 ± unknown"], "schema 9");
+        let start = |node: &str, load: f64, disk_read: u64| NodeStart {
+            node: node.into(),
+            load,
+            before: Activity { disk_read, disk_written: 0, ..before },
+        };
+        let node_starts = vec![start("a", 0.5, 1_000_000), start("b", 2.5, 5_000_000)];
+        let known = Sample { node_starts, ..sample.clone() };
+        assert_eq!(of(&known), ["6.000 ± 2.000", "1.500 ± 1.000", "3.000 ± 2.000"]);
+        let mut unseen = known.clone();
+        unseen.node_starts[1].before = Activity::default();
+        assert_eq!(of(&unseen), ["6.000 ± 2.000", "1.500 ± 1.000", "not observed"]);
+        let parts = vec![part(0, "a", 3), part(1, "a", 4)];
+        let one = Sample { parts, node_starts: vec![start("a", 0.5, 1_000_000)], ..known };
+        assert_eq!(of(&one), ["4.000", "0.5000", "1.000"], "one node has no error");
         let spoilt = Sample { invalid: STARVED, ..sample.clone() };
         assert_eq!(of(&spoilt), ["at most 6.000", "at most 2.500", "3.000 ± unknown"]);
         let alone = Sample { parts: Vec::new(), wall: Nanos(500_000_000), ..sample };

@@ -91,4 +91,9 @@ impl OwnTarget<'_> {
     pub(super) fn nodes(&self) -> usize {
         self.results.campaign.as_ref().map_or(1, |campaign| campaign.plan.node_ranks.len().max(1))
     }
+
+    /// Returns true if its record has the state of each node before a run, as records have from schema 10 on.
+    pub(super) fn has_node_starts(&self) -> bool {
+        self.results.samples.iter().any(|measured| !measured.sample.node_starts.is_empty())
+    }
 }

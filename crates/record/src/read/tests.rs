@@ -4,7 +4,7 @@ use super::*;
 use crate::Record;
 use nilometer_model::{
     BackgroundDone, Bytes, DeviceTraffic, DeviceUse, FilesSeen, FramesBeside, Goal, Ingest, LocksSeen,
-    PacketTotals, RankPart, ReaderTotals, Stall, Waited,
+    NodeStart, PacketTotals, RankPart, ReaderTotals, Stall, Waited,
 };
 use nilometer_plan::{ResolvedPlan, parse};
 
@@ -56,6 +56,7 @@ fn full_sample() -> Sample {
         ingest: Some(full_ingest()),
         workers: vec![WorkerTotals { bytes: 3, last_done: Nanos(9), ..WorkerTotals::default() }],
         parts: vec![full_part(0), full_part(1)],
+        node_starts: vec![full_start("node1"), full_start("node0")],
         background: Some(BackgroundDone {
             wall: Nanos(23),
             bytes: 24,
@@ -98,6 +99,19 @@ fn full_part(rank: u32) -> RankPart {
         system: Nanos(9),
         run_delay: Nanos(10),
     }
+}
+
+/// The state of a node in which no two numbers are equal.
+fn full_start(node: &str) -> NodeStart {
+    let before = Activity {
+        over: Nanos(1),
+        disk_read: 2,
+        disk_written: 3,
+        received: 4,
+        sent: 5,
+        ..Activity::default()
+    };
+    NodeStart { node: node.into(), load: 0.25, before }
 }
 
 fn full_ingest() -> Ingest {
@@ -204,7 +218,7 @@ fn a_spoilt_sample_gives_way_to_one_that_is_not() {
         names.iter().map(|name| (name.clone(), count(name))).collect()
     };
     let before = rows();
-    assert!(before.len() == 15 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
+    assert!(before.len() == 16 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
     record.replace(key(0), &full_sample()).expect("space");
     assert_eq!(rows(), before);
     let results = read(&path).expect("readable");
@@ -249,7 +263,7 @@ fn foreign_and_missing_files_are_refused() {
     let connection = Connection::open(&path).expect("a database");
     connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     let error = read(&path).expect_err("a newer schema").to_string();
-    assert!(error.contains("has schema 10; this program reads schema 9"), "{error}");
+    assert!(error.contains("has schema 11; this program reads schemas 9 to 10"), "{error}");
 }
 
 #[test]
@@ -262,9 +276,31 @@ fn a_record_of_an_older_program_is_refused_with_a_word() {
     connection.execute_batch(older).expect("as an older schema was");
     let refused = [read(&path).map(drop), Record::resume(&path).map(drop), crate::concluded(&path).map(drop)];
     for error in refused.map(|refused| refused.expect_err("an older schema").to_string()) {
-        let said = "r.sqlite has schema 8; this program reads schema 9: measure again, or use the program that wrote it";
+        let said = "r.sqlite has schema 8; this program reads schemas 9 to 10: measure again, or use the program that wrote it";
         assert!(error.contains(said), "{error}");
     }
+}
+
+#[test]
+fn a_record_of_schema_9_is_read_and_gets_the_missing_table_when_its_campaign_goes_on() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("r.sqlite");
+    let key = Key { target: 0, cell: 0, repeat: 1, phase: Phase::Write };
+    let mut record = Record::create(&path, &head(), 1).expect("a new record");
+    record.add(key, &full_sample()).expect("space");
+    drop(record);
+    let connection = Connection::open(&path).expect("a database");
+    connection.execute_batch("DROP TABLE node_start; PRAGMA user_version = 9").expect("as schema 9 was");
+    let starts = |results: Results| -> Vec<_> {
+        results.samples.into_iter().map(|measured| measured.sample.node_starts.len()).collect()
+    };
+    assert_eq!(starts(read(&path).expect("it stays readable")), [0]);
+    assert_eq!(version(&connection), Ok(9), "reading changes nothing");
+    let (mut record, _) = Record::resume(&path).expect("it goes on");
+    record.add(Key { repeat: 2, ..key }, &full_sample()).expect("the table is there");
+    drop(record);
+    assert_eq!(version(&connection), Ok(SCHEMA_VERSION));
+    assert_eq!(starts(read(&path).expect("readable")), [0, 2]);
 }
 
 #[test]
@@ -275,7 +311,7 @@ fn another_schema_has_another_version() {
     let seed = nilometer_model::Seed(0).named(&words.join(" ")).0;
     assert_eq!(
         (SCHEMA_VERSION, seed),
-        (9, 963_030_768_077_628_735),
+        (10, 21_786_689_138_823_560),
         "the schema was changed: raise its version, note its hash"
     );
 }

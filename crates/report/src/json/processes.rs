@@ -6,7 +6,7 @@ use nilometer_model::{FilesSeen, LocksSeen, Nanos};
 use serde::Serialize;
 
 use super::super::words;
-use nilometer_analysis::{AcrossMachines, CellOutcome, Quantity};
+use nilometer_analysis::{AcrossMachines, CellOutcome, MachineStart, MachineStarts, Quantity};
 
 #[derive(Serialize)]
 pub(super) struct Processes {
@@ -21,6 +21,45 @@ pub(super) struct Processes {
     start_skew_s: f64,
     clock_uncertainty_s: f64,
     straggler: Option<LateProcess>,
+    /// The state of the machines just before; null if the record does not have it for each machine.
+    starts: Option<StartsOfMachines>,
+}
+
+/// The load average over a minute and the disk I/O of the machines just before the repeats.
+#[derive(Serialize)]
+struct StartsOfMachines {
+    /// Means over repeats, by the name of the machine.
+    machines: BTreeMap<String, StartOfMachine>,
+    load_mean: f64,
+    /// Over machines. Null for a single machine.
+    load_standard_error: Option<f64>,
+    /// Bytes a second. Null if a machine was not observed.
+    disk_mean_bytes_per_s: Option<f64>,
+    /// Over machines. Null for a single machine.
+    disk_standard_error_bytes_per_s: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct StartOfMachine {
+    load: f64,
+    /// Bytes that all disks read and wrote in a second. Null if they were not observed.
+    disk_bytes_per_s: Option<f64>,
+}
+
+impl From<MachineStarts> for StartsOfMachines {
+    fn from(starts: MachineStarts) -> Self {
+        let of = |start: MachineStart| {
+            let MachineStart { name, load, disks } = start;
+            (name, StartOfMachine { load, disk_bytes_per_s: disks })
+        };
+        StartsOfMachines {
+            machines: starts.machines.into_iter().map(of).collect(),
+            load_mean: starts.load.mean,
+            load_standard_error: starts.load.sem,
+            disk_mean_bytes_per_s: starts.disks.as_ref().map(|disks| disks.mean),
+            disk_standard_error_bytes_per_s: starts.disks.and_then(|disks| disks.sem),
+        }
+    }
 }
 
 /// The process that took longer than the others in every repeat.
@@ -52,6 +91,7 @@ pub(super) fn processes(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option
         start_skew_s: across.start_skew.seconds(),
         clock_uncertainty_s: Nanos(across.clock_uncertainty).seconds(),
         straggler,
+        starts: across.starts.map(StartsOfMachines::from),
     })
 }
 

@@ -1,0 +1,88 @@
+//! The load average and the disk I/O of each machine just before the repeats of a figure.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{ByteRate, NodeStart, Sample, statistics::Summary};
+
+/// The state of the machines just before a figure's repeats.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachineStarts {
+    /// The machines, in the order of their names.
+    pub machines: Vec<MachineStart>,
+    /// The load averages over machines. The standard error is `None` for a single machine.
+    pub load: Summary,
+    /// The disks' bytes a second over machines; `None` if a machine was not observed.
+    pub disks: Option<Summary>,
+}
+
+/// The state of one machine: means over the repeats of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachineStart {
+    /// The name of the machine.
+    pub name: String,
+    /// The load average over a minute.
+    pub load: f64,
+    /// Bytes a second of all its disks; `None` if they were not observed in each repeat.
+    pub disks: Option<f64>,
+}
+
+impl MachineStart {
+    fn of(name: &str, starts: &[&NodeStart]) -> Self {
+        MachineStart { name: name.to_owned(), load: load(starts), disks: disks(starts) }
+    }
+}
+
+impl MachineStarts {
+    /// Returns the state before these repeats. `None` if a repeat has none, as in records up to schema 9.
+    pub(crate) fn of(samples: &[&Sample]) -> Option<Self> {
+        let mut nodes: BTreeMap<&str, Vec<&NodeStart>> = BTreeMap::new();
+        for sample in samples {
+            if sample.node_starts.is_empty() {
+                return None;
+            }
+            for start in &sample.node_starts {
+                nodes.entry(&start.node).or_default().push(start);
+            }
+        }
+        let machines: Vec<MachineStart> =
+            nodes.into_iter().map(|(node, starts)| MachineStart::of(node, &starts)).collect();
+        let loads: Vec<f64> = machines.iter().map(|machine| machine.load).collect();
+        let rates: Option<Vec<f64>> = machines.iter().map(|machine| machine.disks).collect();
+        let load = Summary::of(&loads)?;
+        let disks = rates.as_deref().and_then(Summary::of);
+        Some(MachineStarts { machines, load, disks })
+    }
+
+    /// The state as a part of a sentence. One machine has no standard error.
+    pub fn words(&self) -> String {
+        let load = format!("load average {:.2}", self.load.mean);
+        let load = with_error(load, self.load.sem.map(|error| format!("{error:.2}")));
+        let disks = match &self.disks {
+            Some(Summary { mean, sem, .. }) => {
+                let disks = format!("disks at {}", ByteRate(*mean));
+                with_error(disks, sem.map(|error| ByteRate(error).to_string()))
+            }
+            None => "disks not observed".into(),
+        };
+        let over = if self.machines.len() == 1 { "on the one machine" } else { "a machine" };
+        format!("{load} and {disks} {over} just before")
+    }
+}
+
+fn with_error(figure: String, error: Option<String>) -> String {
+    match error {
+        Some(error) => format!("{figure} (standard error {error})"),
+        None => figure,
+    }
+}
+
+/// The mean load average over the repeats of a machine.
+fn load(starts: &[&NodeStart]) -> f64 {
+    starts.iter().map(|start| start.load).sum::<f64>() / starts.len() as f64
+}
+
+/// The mean rate of a machine's disks over its repeats.
+fn disks(starts: &[&NodeStart]) -> Option<f64> {
+    let rates: Option<Vec<f64>> = starts.iter().map(|start| Some(start.disk_rate()?.0)).collect();
+    Some(Summary::of(&rates?)?.mean)
+}
