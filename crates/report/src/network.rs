@@ -2,14 +2,14 @@
 //! them.
 
 use nilometer_model::{
-    ByteRate, CampaignMachine, Nanos, NetworkLink, NetworkMachine, NetworkProtocol, NetworkResults,
-    TrafficPattern,
+    ByteRate, CampaignMachine, Nanos, NetworkCell, NetworkLink, NetworkMachine, NetworkProtocol,
+    NetworkResults, TrafficPattern,
 };
 use serde_json::{Value, json};
 
 use nilometer_analysis::{
-    LossFreeRate, NetworkOutcome, NetworkShare, OddLink, PacedLoss, Study, loss_free_rates, network_outcomes,
-    odd_links, paced_losses,
+    GroupRates, LossFreeRate, MachineRate, NetworkOutcome, NetworkShare, OddLink, PacedLoss, Study,
+    loss_free_rates, network_outcomes, odd_links, paced_losses,
 };
 
 /// The headings of the columns, the most important first.
@@ -36,21 +36,24 @@ pub(super) struct NetworkTable {
     pub(super) rows: Vec<[String; 6]>,
 }
 
-/// One for each number of flows.
+/// One for each number of flows with each of their settings.
 pub(super) fn tables(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<NetworkTable> {
     let names = results.names();
-    let mut flows: Vec<u32> = outcomes.iter().map(|outcome| outcome.cell.flows).collect();
-    flows.dedup();
-    let table = |count: u32| {
-        let alike = outcomes.iter().filter(|outcome| outcome.cell.flows == count);
-        NetworkTable { heading: heading(count), rows: alike.map(|outcome| row(outcome, &names)).collect() }
+    let table = |alike: &[NetworkOutcome]| NetworkTable {
+        heading: heading(&alike[0].cell),
+        rows: alike.iter().map(|outcome| row(outcome, &names)).collect(),
     };
-    flows.into_iter().map(table).collect()
+    outcomes.chunk_by(|one, other| one.cell.has_load_of(&other.cell)).map(table).collect()
 }
 
-fn heading(flows: u32) -> String {
-    let of = if flows == 1 { "one flow" } else { &format!("{flows} flows") };
-    format!("TCP, {of} from each machine to each other that it sends to")
+fn heading(cell: &NetworkCell) -> String {
+    let of = load_words(cell);
+    format!("TCP, {of} from each machine to each other that it sends to{}", cell.settings_words())
+}
+
+/// `one flow` or `4 flows`.
+pub(super) fn load_words(cell: &NetworkCell) -> String {
+    if cell.flows == 1 { "one flow".into() } else { format!("{} flows", cell.flows) }
 }
 
 fn row(outcome: &NetworkOutcome, names: &[String]) -> [String; 6] {
@@ -77,6 +80,7 @@ pub(super) fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -
     let names = results.names();
     let mut sentences: Vec<String> =
         odd_links(outcomes).iter().map(|odd| odd_sentence(odd, &names)).collect();
+    sentences.extend(outcomes.iter().flat_map(|outcome| group_sentences(outcome, &names)));
     sentences.extend(loss_free_rates(results).iter().map(|found| loss_sentence(*found, &names)));
     sentences.extend(paced_losses(results).iter().map(|found| paced_sentence(*found, &names)));
     for (number, cell) in results.cells.iter().enumerate() {
@@ -96,6 +100,31 @@ fn odd_sentence(odd: &OddLink, names: &[String]) -> String {
         names[odd.to],
         100.0 * odd.share
     )
+}
+
+/// The share of the servers' links, and the rate of each client and each server.
+fn group_sentences(outcome: &NetworkOutcome, names: &[String]) -> Vec<String> {
+    let (Some(groups), Some(rate)) = (&outcome.groups, &outcome.rate) else { return Vec::new() };
+    let of_links = match (groups.share(), groups.server_links) {
+        (Some(share), Some(links)) => {
+            format!("{:.1} % of the {} of the servers' links", 100.0 * share, links.bits())
+        }
+        _ => "the speed of the servers' links is unknown".into(),
+    };
+    let each = |machines: &[MachineRate]| {
+        let words = |of: &MachineRate| format!("{} {}", names[of.machine], of.rate.bits());
+        machines.iter().map(words).collect::<Vec<_>>().join(", ")
+    };
+    let what = format!(
+        "{}, {}{}",
+        outcome.cell.pattern.words(names),
+        load_words(&outcome.cell),
+        outcome.cell.settings_words()
+    );
+    vec![
+        format!("{what}: {} in all, {of_links}", ByteRate(rate.mean).bits()),
+        format!("{what}, each client: {}; each server: {}", each(&groups.clients), each(&groups.servers)),
+    ]
 }
 
 fn loss_sentence(found: LossFreeRate, names: &[String]) -> String {
@@ -221,6 +250,19 @@ fn paced_object(found: PacedLoss, names: &[String]) -> Value {
     })
 }
 
+fn groups_object(groups: &GroupRates, names: &[String]) -> Value {
+    let each = |machines: &[MachineRate]| {
+        let object = |of: &MachineRate| json!({ "name": names[of.machine], "bytes_per_second": of.rate.0 });
+        machines.iter().map(object).collect::<Vec<_>>()
+    };
+    json!({
+        "clients": each(&groups.clients),
+        "servers": each(&groups.servers),
+        "server_links_bytes_per_second": groups.server_links.map(|links| links.0),
+        "server_links_share": groups.share(),
+    })
+}
+
 fn figure(outcome: &NetworkOutcome, names: &[String]) -> Value {
     let ends = match outcome.cell.pattern {
         TrafficPattern::Pair { from, to } => json!({ "from": names[from], "to": names[to] }),
@@ -231,6 +273,10 @@ fn figure(outcome: &NetworkOutcome, names: &[String]) -> Value {
         "pair": ends,
         "protocol": NetworkProtocol::Tcp,
         "flows": outcome.cell.flows,
+        "processes": outcome.cell.settings.processes,
+        "congestion": outcome.cell.settings.congestion,
+        "buffer_bytes": outcome.cell.settings.buffer.map(|bytes| bytes.0),
+        "groups": outcome.groups.as_ref().map(|groups| groups_object(groups, names)),
         "bytes_per_second": outcome.rate.map(|rate| rate.mean),
         "half_width_bytes_per_second": outcome.rate.and_then(|rate| rate.half_width()),
         "repeats": outcome.rate.map_or(0, |rate| rate.count),
