@@ -79,7 +79,7 @@ impl ReachedMachines {
         if run.has_groups() && !groups.is_among(machines) {
             let (clients, servers) = (groups.clients, groups.servers.max(1));
             return Err(format!(
-                "{clients} clients and {servers} servers need {} machines, and there are {machines}: start it on \
+                "clients = {clients} and servers = {servers} need {} machines, and there are {machines}: start it on \
                  more, or select fewer",
                 clients.saturating_add(servers)
             ));
@@ -243,9 +243,9 @@ mod tests {
         assert_eq!(machines.check(&grouped), Ok(()));
         let refused = |run: NetworkRun| machines.check(&run).expect_err("it is refused");
         let many = refused(NetworkRun { clients: Some(2), servers: Some(9), ..grouped.clone() });
-        assert!(many.starts_with("2 clients and 9 servers need 11 machines, and there are 2"), "{many}");
+        assert!(many.starts_with("clients = 2 and servers = 9 need 11 machines, and there are 2"), "{many}");
         let none = refused(NetworkRun { clients: Some(2), ..grouped });
-        assert!(none.starts_with("2 clients and 1 servers need 3 machines"), "{none}");
+        assert!(none.starts_with("clients = 2 and servers = 1 need 3 machines"), "{none}");
         let one = refused(NetworkRun { processes: vec![1, 2], ..usual() });
         assert_eq!(one, "processes = 2: b has 1; start 2 on each machine");
         let unknown = refused(NetworkRun { congestion: vec!["htcp".parse().expect("a name")], ..usual() });

@@ -55,7 +55,7 @@ fn clients_and_servers_exchange_data_at_once_with_settings_of_their_flows() {
     of_the_command(&mpi, &testbed, home.path());
     in_a_campaign(&mpi, &testbed, home.path());
     for (arguments, parts) in [
-        (&["--clients", "3"][..], &["3 clients and 1 servers need 4 machines, and there are 3"][..]),
+        (&["--clients", "3"][..], &["clients = 3 and servers = 1 need 4 machines, and there are 3"][..]),
         (
             &["--congestion", "no_such"],
             &["congestion = \"no_such\": this process may use", "reno", "on node-1"],
@@ -137,7 +137,7 @@ fn in_a_campaign(mpi: &Mpi, testbed: &Testbed, home: &Path) {
         started(mpi, testbed, home, &["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite"]);
     let what = "2 clients to 1 server, 2 flows, 1 process, reno, buffer 64 KiB";
     assert!(ended.stdout.contains(what), "{ended:?}");
-    assert!(ended.stdout.contains("the speed of the servers' links is unknown"), "{ended:?}");
+    assert!(ended.stdout.contains("The speed of a server's link is unknown"), "{ended:?}");
     let record = home.join("r.sqlite");
     let results = nilometer_record::read(&record).expect("a record");
     let network = &results.network[0].results;
