@@ -143,13 +143,12 @@ fn machines(reports: Vec<RankReport>, network: Option<Subnet>) -> Result<Vec<Rea
     let mut machines: Vec<Reached> = Vec::new();
     for (rank, report) in (0..).zip(reports) {
         let RankReport::Reachable { node, addresses, sockets } = report else { continue };
-        match machines.iter_mut().find(|machine| machine.name == node) {
-            Some(machine) => machine.ranks.push(rank),
-            None => {
-                let LinkAddress { address, speed } = address_of(&node, addresses, network)?;
-                machines.push(Reached { name: node, ranks: vec![rank], address, speed, sockets });
-            }
+        if let Some(machine) = machines.iter_mut().find(|machine| machine.name == node) {
+            machine.ranks.push(rank);
+            continue;
         }
+        let LinkAddress { address, speed } = address_of(&node, addresses, network)?;
+        machines.push(Reached { name: node, ranks: vec![rank], address, speed, sockets });
     }
     for (number, machine) in machines.iter().enumerate() {
         let alike = machines[..number].iter().find(|other| other.address == machine.address);

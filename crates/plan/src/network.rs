@@ -32,7 +32,7 @@ plan_table! {
         processes: Option<Sweep<u32>>,
         /// The congestion control of TCP, such as cubic, reno, bic, htcp. Default: the kernel's.
         congestion: Option<Sweep<CongestionControl>>,
-        /// The buffer of each socket of TCP (SO_SNDBUF, SO_RCVBUF). Default: the kernel adapts it.
+        /// The buffer of the sockets of TCP at both ends. Default: the kernel adapts it.
         buffer: Option<Sweep<Bytes>>,
         /// Send for this time in each trial.
         duration: Nanos = DURATION,

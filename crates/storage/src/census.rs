@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     const NOW: i64 = 1_000_000_000;
-    const GOES_ON: AtomicBool = AtomicBool::new(false);
+    static GOES_ON: AtomicBool = AtomicBool::new(false);
 
     fn file(path: &Path, bytes: u64, age: u64) {
         let file = File::create(path).expect("space");

@@ -79,15 +79,9 @@ impl MachineGroups {
         MachineGroups { clients, servers: self.servers.min(machines - clients) }
     }
 
-    /// At most [`GROUP_PAIRS_MAX`] pairs of a client and a server: the first ones.
-    fn some(self) -> Vec<(usize, usize)> {
-        let all = self.clients().flat_map(|client| self.servers().map(move |server| (client, server)));
-        all.take(GROUP_PAIRS_MAX).collect()
-    }
-
     /// Each client with each server, the client first.
-    fn each(self) -> Vec<(usize, usize)> {
-        self.clients().flat_map(|client| self.servers().map(move |server| (client, server))).collect()
+    fn each(self) -> impl Iterator<Item = (usize, usize)> {
+        self.clients().flat_map(move |client| self.servers().map(move |server| (client, server)))
     }
 
     /// `2 clients` and `9 servers`.
@@ -188,7 +182,8 @@ impl PatternKind {
             PatternKind::ClientServerPairs => {
                 let alone = |(from, to)| TrafficPattern::Pair { from, to };
                 let back = |(from, to)| TrafficPattern::Pair { from: to, to: from };
-                groups.some().into_iter().map(alone).chain(groups.some().into_iter().map(back)).collect()
+                let some = || groups.each().take(GROUP_PAIRS_MAX);
+                some().map(alone).chain(some().map(back)).collect()
             }
         }
     }
@@ -243,9 +238,9 @@ impl TrafficPattern {
             TrafficPattern::AllToAll => {
                 (0..machines).flat_map(|from| others(from).map(move |to| (from, to))).collect()
             }
-            TrafficPattern::ClientsToServers(groups) => groups.each(),
+            TrafficPattern::ClientsToServers(groups) => groups.each().collect(),
             TrafficPattern::ServersToClients(groups) => {
-                groups.each().into_iter().map(|(client, server)| (server, client)).collect()
+                groups.each().map(|(client, server)| (server, client)).collect()
             }
         }
     }
