@@ -1,5 +1,5 @@
 //! A tree of directories and files in numbers, without a name: sizes, ages, depths, entries and owners as counts.
-//! Whoever has it can make a tree like it, and learns no file's name, path or owner.
+//! Anybody can make a tree like it from them, and learns no file's name, path or owner.
 
 use std::collections::BTreeSet;
 
@@ -34,11 +34,11 @@ pub struct Census {
     pub users: OwnerCount,
     /// Groups who own entries.
     pub groups: OwnerCount,
-    /// Directories and entries that could not be read.
+    /// Directories and entries that the walk could not read.
     pub unreadable: u64,
-    /// Directories of other file systems, which are not entered.
+    /// Directories of other file systems. The census has nothing below them.
     pub other_file_systems: u64,
-    /// Directories below the greatest depth, which are not entered.
+    /// Directories below the greatest depth. The census has nothing below them.
     pub too_deep: u64,
 }
 

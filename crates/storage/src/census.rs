@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat,
 /// the first directory may be a symbolic link; Nilometer follows no other.
 ///
 /// # Errors
-/// If the first directory can't be opened. Other entries that can't be read are counted as such.
+/// If the first directory can't be opened. The census counts other entries that it can't read.
 pub fn census(root: &Path, now: i64, stop: &AtomicBool) -> io::Result<Census> {
     let top = openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let device = fstat(&top)?.st_dev;
