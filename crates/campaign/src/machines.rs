@@ -47,7 +47,7 @@ pub(crate) fn described(cluster: &dyn Cluster, ranks: &CampaignRanks) -> Vec<Cam
 /// record.
 ///
 /// # Errors
-/// If machines can't be reached, or are not those of the record, with the reason in words. All others have then
+/// If machines can't be reached, can't make the trials, or are not those of the record, with the reason in words. All others have then
 /// ended, and the campaign must not begin.
 pub fn network_stages(
     cluster: &dyn Cluster,
@@ -59,6 +59,7 @@ pub fn network_stages(
     for (number, run) in plan.network.iter().enumerate() {
         let recorded = before.get(number).map(|stage| stage.results.clone());
         let reached = reached_machines(cluster, run.network)
+            .and_then(|machines| machines.check(run).map(|()| machines))
             .and_then(|machines| are_those_of(recorded.as_ref(), &machines.known()).map(|()| machines))
             .map_err(|why| format!("stage `{}`: {why}", run.stage));
         let machines = reached.inspect_err(|_| dismiss(cluster))?;
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn the_network_of_other_machines_is_another() {
         let machine =
-            |name: &str| NetworkMachine { name: name.into(), ranks: vec![0], addresses: Vec::new() };
+            |name: &str| NetworkMachine { name: name.into(), ranks: vec![0], ..NetworkMachine::default() };
         let there = [machine("a"), machine("b")];
         assert_eq!(are_those_of(None, &there), Ok(()));
         let sample = NetworkSample { cell: 0, repeat: 0, asked: None, flows: Vec::new() };

@@ -13,7 +13,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
         "Evaluate storage",
         &[
             "evaluate", "report", "check", "compare", "explain", "import", "plan", "size", "facility",
-            "describe", "network", "observe", "clean", "demo",
+            "describe", "census", "network", "observe", "clean", "demo",
         ],
     ),
     (
@@ -27,7 +27,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
 pub(crate) const EXAMPLES_HEADING: &str = "Examples:";
 
 /// Three examples of each command, from the usual to the special. The program accepts each of them.
-const EXAMPLES: [(&str, [&str; 3]); 27] = [
+const EXAMPLES: [(&str, [&str; 3]); 28] = [
     (
         "evaluate",
         [
@@ -99,10 +99,18 @@ const EXAMPLES: [(&str, [&str; 3]); 27] = [
         ["nilometer describe /data", "nilometer describe /data /scratch", "nilometer describe /data --json"],
     ),
     (
+        "census",
+        [
+            "nilometer census /data",
+            "nilometer census /data --format markdown",
+            "nilometer census /data --format json",
+        ],
+    ),
+    (
         "network",
         [
-            "nilometer network",
             "nilometer network --flows 1,4,16 --network 10.1.0.0/16",
+            "nilometer network --pattern clients_to_servers --clients 2 --congestion cubic,reno",
             "nilometer network --udp --json",
         ],
     ),

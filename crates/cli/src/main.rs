@@ -6,6 +6,7 @@
 
 mod acceptance;
 mod advise;
+mod census;
 mod check;
 mod clean;
 mod commands_page;
@@ -109,6 +110,7 @@ enum Command {
     Check(check::Check),
     Demo(demo::Demo),
     Describe(describe::Describe),
+    Census(census::CensusCommand),
     Network(network::Network),
     Observe(observe::Observe),
     Plan(plan::Plan),
@@ -244,6 +246,7 @@ fn main() -> ExitCode {
         Command::Import(import) => code(import.execute()),
         Command::Demo(demo) => code(demo.execute()),
         Command::Describe(describe) => code(describe.execute()),
+        Command::Census(census) => code(census.execute()),
         Command::Network(network) => code(network.execute()),
         Command::Observe(observe) => code(observe.execute()),
         Command::Plan(plan) => code(plan.execute()),

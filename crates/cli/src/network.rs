@@ -6,9 +6,10 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use nilometer_cluster::Cluster;
+use nilometer_cluster::{Cluster, ClusterDecision};
 use nilometer_model::{
-    LinkRate, Nanos, NetworkProtocol, NetworkResults, PatternKind, Seed, Subnet, UnitError,
+    Bytes, CongestionControl, LinkRate, Nanos, NetworkProtocol, NetworkResults, PatternKind, Seed, Subnet,
+    UnitError,
 };
 use nilometer_network::{NetworkProgress, follow_network, lead_network};
 use nilometer_plan::{NetworkRun, NetworkTrials};
@@ -29,9 +30,24 @@ pub(crate) struct Network {
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [1, 4],
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     flows: Vec<u32>,
-    /// Measure these patterns of senders and receivers [default: all but the ring]
+    /// Measure these patterns of senders and receivers [default: all but the ring and those of clients]
     #[arg(long, value_name = "PATTERN", value_delimiter = ',', value_parser = pattern_kinds())]
     pattern: Vec<PatternKind>,
+    /// The first COUNT machines are clients, for the patterns with clients [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    clients: Option<u32>,
+    /// COUNT machines behind the clients are servers [default: all others]
+    #[arg(long, value_name = "COUNT")]
+    servers: Option<u32>,
+    /// Share the flows from a machine to another among COUNT processes at the most [default: all of them]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    processes: Vec<u32>,
+    /// Use these congestion controls of TCP, such as cubic,reno,bic,htcp [default: the kernel's]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    congestion: Vec<CongestionControl>,
+    /// Give each socket of TCP a buffer of this size [default: the kernel adapts it]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',')]
+    buffer: Vec<Bytes>,
     /// Send for this time in each trial
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = at_least_some)]
     duration: Nanos,
@@ -70,7 +86,9 @@ impl Network {
             follow_network(cluster.as_ref());
             return Ok(());
         }
-        let trials = self.trials();
+        let trials = self.trials().map_err(anyhow::Error::msg).input();
+        // The other processes wait for a decision.
+        let trials = trials.inspect_err(|_| drop(cluster.broadcast(Some(ClusterDecision::End))))?;
         let led = lead_network(cluster.as_ref(), &trials, &stop, &mut tell_progress);
         let results =
             led.map_err(|why| anyhow::anyhow!("{}{why}", how_to_start(cluster.as_ref()))).input()?;
@@ -88,19 +106,27 @@ impl Network {
         why.map_or(Ok(()), |why| Err(anyhow::anyhow!("a pattern has no figure: {why}")).run())
     }
 
-    fn trials(&self) -> NetworkTrials {
-        let mut flows = self.flows.clone();
-        flows.sort_unstable();
-        flows.dedup();
+    fn trials(&self) -> Result<NetworkTrials, String> {
         let mut protocols = vec![NetworkProtocol::Tcp];
         protocols.extend(self.udp.then_some(NetworkProtocol::Udp));
         let usual = NetworkRun::usual("network");
         let patterns = if self.pattern.is_empty() { usual.patterns.clone() } else { self.pattern.clone() };
-        let (duration, network) = (self.duration, self.subnet);
-        let run = NetworkRun { flows, protocols, patterns, duration, network, ..usual };
+        let run = NetworkRun {
+            stage: usual.stage,
+            protocols,
+            patterns,
+            clients: self.clients,
+            servers: self.servers,
+            flows: self.flows.clone(),
+            processes: self.processes.clone(),
+            congestion: self.congestion.clone(),
+            buffers: self.buffer.clone(),
+            duration: self.duration,
+            network: self.subnet,
+        };
         #[expect(clippy::cast_sign_loss, reason = "a rate is not negative")]
         let packet_rate = self.udp_rate.map(|LinkRate(rate)| rate.0 as u64);
-        NetworkTrials { run, rounds: self.repeats, seed: Seed(self.seed), packet_rate }
+        Ok(NetworkTrials { run: run.checked()?, rounds: self.repeats, seed: Seed(self.seed), packet_rate })
     }
 }
 

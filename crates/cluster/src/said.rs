@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::{
-    CampaignMachine, FlowEnd, Invalid, MpiIoImplementation, Nanos, NetworkTraffic, Phase, RankSample, Seed,
-    SentPackets, TargetDescription,
+    ByteRate, Bytes, CampaignMachine, CongestionControl, FlowEnd, Invalid, MpiIoImplementation, Nanos,
+    NetworkTraffic, Phase, RankSample, Seed, SentPackets, TargetDescription,
 };
 use nilometer_plan::{RankNodes, RecordingRun, WorkloadRun};
 use nilometer_storage::target::SharedRun;
@@ -53,7 +53,9 @@ pub enum RankReport {
         /// The name of its machine.
         node: String,
         /// Its addresses, or the reason why it has none.
-        addresses: Result<Vec<IpAddr>, String>,
+        addresses: Result<Vec<LinkAddress>, String>,
+        /// The settings that its sockets may have.
+        sockets: SocketLimits,
     },
     /// The port at which the process awaits each flow, by the flow's number, or the reason why it can't.
     Listens(Result<Vec<(usize, u16)>, String>),
@@ -63,6 +65,24 @@ pub enum RankReport {
     Carried(Vec<FlowEnd>),
     /// Facts about the machine; `None` unless the process is the first on it.
     Machine(Option<CampaignMachine>),
+}
+
+/// An address of a process, with the link that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LinkAddress {
+    /// The address.
+    pub address: IpAddr,
+    /// The speed of the link; `None` if unknown.
+    pub speed: Option<ByteRate>,
+}
+
+/// The settings that a process may give its sockets of TCP.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketLimits {
+    /// The congestion controls that it may use.
+    pub congestion: Vec<CongestionControl>,
+    /// The largest buffer of a socket.
+    pub buffer: Bytes,
 }
 
 /// A decision of rank 0 for all ranks.

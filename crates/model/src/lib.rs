@@ -7,6 +7,7 @@
 
 mod background_done;
 pub mod catalogue;
+mod census;
 mod chunk_shape;
 mod data;
 mod device_traffic;
@@ -48,6 +49,9 @@ mod visibility;
 mod written;
 
 pub use background_done::{BackgroundDone, FramesBeside};
+pub use census::{
+    AgeCounts, CENSUS_DEPTH_MAX, Census, CountedEntry, CountedKind, OwnerCount, PowerCount, PowerCounts,
+};
 pub use chunk_shape::{ChunkShape, ScanShape};
 pub use data::{Data, DataKind};
 pub use device_traffic::{DeviceTraffic, DeviceUse};
@@ -64,8 +68,9 @@ pub use metrics_text::MetricsText;
 pub use moment::{Moment, MomentError};
 pub use mpi_io::{MpiIoHints, MpiIoImplementation, MpiIoInForce};
 pub use network::{
-    BondMember, CampaignMachine, DatagramCounts, EACH_PAIR_MAX, FlowEnd, FlowSample, LinkBond, NetworkCell,
-    NetworkFlow, NetworkLink, NetworkMachine, NetworkProtocol, NetworkResults, NetworkSample, NetworkStage,
+    BondMember, CampaignMachine, CongestionControl, CongestionControlError, DatagramCounts, EACH_PAIR_MAX,
+    FlowEnd, FlowSample, FlowSettings, GROUP_PAIRS_MAX, LinkBond, MachineGroups, NetworkCell, NetworkFlow,
+    NetworkLink, NetworkMachine, NetworkProtocol, NetworkResults, NetworkSample, NetworkStage,
     NetworkTraffic, PatternKind, Subnet, SubnetError, TcpFindings, TrafficPattern,
 };
 pub use packets::Packets;

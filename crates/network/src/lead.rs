@@ -35,7 +35,7 @@ pub fn follow_network(cluster: &dyn Cluster) {
 /// Measures at rank 0. The others follow, even if it fails.
 ///
 /// # Errors
-/// If there is nothing to measure: all are on one machine, or one can't be reached.
+/// If there is nothing to measure: all are on one machine, one can't be reached, or they can't make the trials.
 pub fn lead_network(
     cluster: &dyn Cluster,
     trials: &NetworkTrials,
@@ -43,7 +43,8 @@ pub fn lead_network(
     tell: &mut dyn FnMut(&NetworkProgress<'_>),
 ) -> Result<NetworkResults, String> {
     let clock = Clock::start();
-    let reached = reached_machines(cluster, trials.run.network);
+    let reached = reached_machines(cluster, trials.run.network)
+        .and_then(|machines| machines.check(&trials.run).map(|()| machines));
     let led = reached.map(|machines| {
         let mut lead = NetworkLead::new(trials.clone(), machines, NetworkResults::default());
         while !stop.load(Ordering::Relaxed) && lead.measure(cluster, clock, trials.rounds).is_some() {
@@ -106,12 +107,13 @@ impl NetworkLead {
         let cell = self.results.cells[number];
         let seed = self.trials.seed.named("trial").part(number as u64).part(u64::from(repeat));
         let traffic = NetworkTraffic {
-            flows: self.machines.flows(cell.pattern, cell.flows),
+            flows: self.machines.flows(&cell),
             protocol: cell.protocol,
             duration: self.trials.run.duration,
             rate: rate.unwrap_or_default(),
             trial: seed.0,
             version_six: self.machines.version_six(),
+            settings: cell.settings,
         };
         cluster.broadcast(Some(ClusterDecision::Traffic(traffic.clone())));
         let flows = carried(cluster, clock, &traffic, Some(&self.machines));

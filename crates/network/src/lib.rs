@@ -9,6 +9,7 @@
 //!   together      one trial, at every rank
 //!   Part          this rank's flows of it: listen, connect, send and receive
 //!   tcp, udp      one end of a flow
+//!   socket_settings  options of sockets that a plan asks for
 //! ```
 //!
 //! A flow is measured at its receiver: all bytes received, over the time from the agreed start until the last
@@ -24,6 +25,7 @@ mod machines;
 mod options;
 mod part;
 mod reach;
+mod socket_settings;
 mod span;
 mod tcp;
 mod together;

@@ -2,10 +2,14 @@
 
 use std::net::IpAddr;
 
-use nilometer_cluster::{Cluster, ClusterDecision, RankReport, node_name};
-use nilometer_model::{NetworkFlow, NetworkMachine, Subnet, TrafficPattern};
+use nilometer_cluster::{Cluster, ClusterDecision, LinkAddress, RankReport, SocketLimits, node_name};
+use nilometer_model::{ByteRate, NetworkCell, NetworkFlow, NetworkMachine, Subnet};
+use nilometer_plan::NetworkRun;
 
-use crate::reach::{addresses, chosen};
+use crate::{
+    reach::{addresses, chosen},
+    socket_settings::{socket_limits, why_not},
+};
 
 /// Several machines, in the order of the first rank on each.
 #[derive(Debug, Clone)]
@@ -17,6 +21,10 @@ struct Reached {
     name: String,
     ranks: Vec<u32>,
     address: IpAddr,
+    /// The speed of the link with the address.
+    speed: Option<ByteRate>,
+    /// Of its first rank.
+    sockets: SocketLimits,
 }
 
 /// Reports this rank's machine and addresses for [`reached_machines`].
@@ -25,7 +33,11 @@ pub fn say_reachable(cluster: &dyn Cluster) {
 }
 
 fn reachable(cluster: &dyn Cluster) -> RankReport {
-    RankReport::Reachable { node: cluster.node(), addresses: addresses().map_err(|error| error.to_string()) }
+    RankReport::Reachable {
+        node: cluster.node(),
+        addresses: addresses().map_err(|error| error.to_string()),
+        sockets: socket_limits(),
+    }
 }
 
 /// The address of this machine in a network, or its first address.
@@ -33,7 +45,8 @@ fn reachable(cluster: &dyn Cluster) -> RankReport {
 /// # Errors
 /// In words, if there is none.
 pub fn own_address(network: Option<Subnet>) -> Result<IpAddr, String> {
-    address_of(&node_name(), addresses().map_err(|error| error.to_string()), network)
+    let found = addresses().map_err(|error| error.to_string());
+    address_of(&node_name(), found, network).map(|found| found.address)
 }
 
 /// Collects the machines of all ranks, at rank 0. Each has its address in the network, or its first one.
@@ -56,13 +69,32 @@ impl ReachedMachines {
         self.0.iter().map(Reached::known).collect()
     }
 
-    /// The flows of a pattern. The flows between two machines are distributed among the ranks of both.
-    pub(crate) fn flows(&self, pattern: TrafficPattern, count: u32) -> Vec<NetworkFlow> {
+    /// Checks that these machines can make a measurement.
+    ///
+    /// # Errors
+    /// In words, if there are too few machines or processes, or a machine's sockets can't have a setting.
+    pub fn check(&self, run: &NetworkRun) -> Result<(), String> {
+        let machines = self.count();
+        let groups = run.groups(machines);
+        if run.has_groups() && !groups.is_among(machines) {
+            let (clients, servers) = (groups.clients, groups.servers.max(1));
+            return Err(format!(
+                "clients = {clients} and servers = {servers} need {} machines, and there are {machines}: start it on \
+                 more, or select fewer",
+                clients.saturating_add(servers)
+            ));
+        }
+        self.0.iter().try_for_each(|machine| machine.check(run))
+    }
+
+    /// The flows of a cell. The flows between two machines are distributed among the ranks of both.
+    pub(crate) fn flows(&self, cell: &NetworkCell) -> Vec<NetworkFlow> {
+        let processes = cell.settings.processes.map_or(usize::MAX, |count| count as usize);
         let mut flows = Vec::new();
-        for (from, to) in pattern.pairs(self.count()) {
-            flows.extend((0..count as usize).map(|number| NetworkFlow {
-                from: self.0[from].rank_of(number),
-                to: self.0[to].rank_of(number),
+        for (from, to) in cell.pattern.pairs(self.count()) {
+            flows.extend((0..cell.flows as usize).map(|number| NetworkFlow {
+                from: self.0[from].rank_of(number, processes),
+                to: self.0[to].rank_of(number, processes),
             }));
         }
         flows
@@ -81,24 +113,42 @@ impl ReachedMachines {
 
 impl Reached {
     fn known(&self) -> NetworkMachine {
-        let Reached { name, ranks, address } = self;
-        NetworkMachine { name: name.clone(), ranks: ranks.clone(), addresses: vec![address.to_string()] }
+        let Reached { name, ranks, address, speed, .. } = self;
+        NetworkMachine {
+            name: name.clone(),
+            ranks: ranks.clone(),
+            addresses: vec![address.to_string()],
+            link_speed: *speed,
+        }
     }
 
-    /// The rank for a flow, by its number among those between two machines.
-    fn rank_of(&self, number: usize) -> u32 {
-        self.ranks[number % self.ranks.len()]
+    /// The rank for a flow, by its number among those between two machines. The first `processes` ranks take
+    /// part.
+    fn rank_of(&self, number: usize, processes: usize) -> u32 {
+        self.ranks[number % self.ranks.len().min(processes)]
+    }
+
+    fn check(&self, run: &NetworkRun) -> Result<(), String> {
+        let Reached { name, ranks, sockets, .. } = self;
+        let most = run.processes.iter().max().map_or(0, |count| *count as usize);
+        if most > ranks.len() {
+            let there = ranks.len();
+            return Err(format!("processes = {most}: {name} has {there}; start {most} on each machine"));
+        }
+        why_not(sockets, run).map_or(Ok(()), |why| Err(format!("{why} on {name}")))
     }
 }
 
 fn machines(reports: Vec<RankReport>, network: Option<Subnet>) -> Result<Vec<Reached>, String> {
     let mut machines: Vec<Reached> = Vec::new();
     for (rank, report) in (0..).zip(reports) {
-        let RankReport::Reachable { node, addresses } = report else { continue };
-        match machines.iter_mut().find(|machine| machine.name == node) {
-            Some(machine) => machine.ranks.push(rank),
-            None => machines.push(reached(node, rank, addresses, network)?),
+        let RankReport::Reachable { node, addresses, sockets } = report else { continue };
+        if let Some(machine) = machines.iter_mut().find(|machine| machine.name == node) {
+            machine.ranks.push(rank);
+            continue;
         }
+        let LinkAddress { address, speed } = address_of(&node, addresses, network)?;
+        machines.push(Reached { name: node, ranks: vec![rank], address, speed, sockets });
     }
     for (number, machine) in machines.iter().enumerate() {
         let alike = machines[..number].iter().find(|other| other.address == machine.address);
@@ -118,22 +168,12 @@ fn machines(reports: Vec<RankReport>, network: Option<Subnet>) -> Result<Vec<Rea
     Ok(machines)
 }
 
-fn reached(
-    name: String,
-    rank: u32,
-    addresses: Result<Vec<IpAddr>, String>,
-    network: Option<Subnet>,
-) -> Result<Reached, String> {
-    let address = address_of(&name, addresses, network)?;
-    Ok(Reached { name, ranks: vec![rank], address })
-}
-
 /// The address for a machine among its addresses.
 fn address_of(
     name: &str,
-    addresses: Result<Vec<IpAddr>, String>,
+    addresses: Result<Vec<LinkAddress>, String>,
     network: Option<Subnet>,
-) -> Result<IpAddr, String> {
+) -> Result<LinkAddress, String> {
     let addresses = addresses.map_err(|why| format!("{name}: its addresses can't be found out: {why}"))?;
     chosen(&addresses, network).ok_or_else(|| match network {
         None => format!("{name} has no address but that of its loopback"),
@@ -141,17 +181,23 @@ fn address_of(
     })
 }
 
-fn in_words(addresses: &[IpAddr]) -> String {
-    let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+fn in_words(addresses: &[LinkAddress]) -> String {
+    let all: Vec<String> = addresses.iter().map(|of| of.address.to_string()).collect();
     if all.is_empty() { "none".into() } else { all.join(", ") }
 }
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::{Bytes, FlowSettings, NetworkProtocol, PatternKind, TrafficPattern};
+
     use super::*;
 
     fn report(node: &str, address: &str) -> RankReport {
-        RankReport::Reachable { node: node.into(), addresses: Ok(vec![address.parse().expect("an address")]) }
+        let address =
+            LinkAddress { address: address.parse().expect("an address"), speed: Some(ByteRate(1.25e9)) };
+        let congestion = ["cubic", "reno"].map(|name| name.parse().expect("a name")).into();
+        let sockets = SocketLimits { congestion, buffer: Bytes(1 << 20) };
+        RankReport::Reachable { node: node.into(), addresses: Ok(vec![address]), sockets }
     }
 
     fn three_ranks() -> Vec<RankReport> {
@@ -161,9 +207,15 @@ mod tests {
     #[test]
     fn flows_between_two_machines_are_shared_out_among_their_ranks() {
         let machines = ReachedMachines(machines(three_ranks(), None).expect("two machines"));
-        let flows = machines.flows(TrafficPattern::Pair { from: 0, to: 1 }, 3);
-        let ends: Vec<[u32; 2]> = flows.iter().map(|flow| [flow.from, flow.to]).collect();
-        assert_eq!(ends, [[0, 1], [2, 1], [0, 1]]);
+        let ends = |processes| {
+            let settings = FlowSettings { processes, ..FlowSettings::default() };
+            let pattern = TrafficPattern::Pair { from: 0, to: 1 };
+            let cell = NetworkCell { pattern, protocol: NetworkProtocol::Tcp, flows: 3, settings };
+            machines.flows(&cell).iter().map(|flow| [flow.from, flow.to]).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(None), [[0, 1], [2, 1], [0, 1]]);
+        assert_eq!(ends(Some(1)), [[0, 1], [0, 1], [0, 1]], "the first process alone");
+        assert_eq!(machines.known()[0].link_speed, Some(ByteRate(1.25e9)));
         assert_eq!(machines.address(2), machines.address(0), "they are on one machine");
         assert_eq!((machines.address(3), machines.version_six()), (None, false));
     }
@@ -179,5 +231,25 @@ mod tests {
         assert!(alike.contains("a and b both have the address 10.1.0.1"), "{alike}");
         let elsewhere = refused(three_ranks(), Some("192.168.0.0/16"));
         assert_eq!(elsewhere, "a has no address in 192.168.0.0/16: it has 10.1.0.1");
+    }
+
+    #[test]
+    fn a_run_that_these_machines_can_not_make_is_refused_with_the_reason() {
+        let machines = ReachedMachines(machines(three_ranks(), None).expect("two machines"));
+        let usual = || NetworkRun::usual("network");
+        assert_eq!(machines.check(&usual()), Ok(()));
+        let grouped = NetworkRun { patterns: vec![PatternKind::ClientsToServers], ..usual() };
+        assert_eq!(machines.check(&grouped), Ok(()));
+        let refused = |run: NetworkRun| machines.check(&run).expect_err("it is refused");
+        let many = refused(NetworkRun { clients: Some(2), servers: Some(9), ..grouped.clone() });
+        assert!(many.starts_with("clients = 2 and servers = 9 need 11 machines, and there are 2"), "{many}");
+        let none = refused(NetworkRun { clients: Some(2), ..grouped });
+        assert!(none.starts_with("clients = 2 and servers = 1 need 3 machines"), "{none}");
+        let one = refused(NetworkRun { processes: vec![1, 2], ..usual() });
+        assert_eq!(one, "processes = 2: b has 1; start 2 on each machine");
+        let unknown = refused(NetworkRun { congestion: vec!["htcp".parse().expect("a name")], ..usual() });
+        assert_eq!(unknown, "congestion = \"htcp\": this process may use cubic, reno on a");
+        let large = refused(NetworkRun { buffers: vec![Bytes(2 << 20)], ..usual() });
+        assert!(large.starts_with("buffer = \"2 MiB\": at most 1 MiB"), "{large}");
     }
 }

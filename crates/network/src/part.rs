@@ -15,6 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     connection::{Hello, accept, connect},
+    socket_settings::{set_receiving, set_sending},
     span::Span,
     tcp::{self, FlowStream},
     udp,
@@ -79,7 +80,11 @@ impl<'a> Part<'a> {
     /// Opens the listening sockets.
     pub(crate) fn listen(traffic: &'a NetworkTraffic, rank: u32) -> io::Result<Self> {
         let arrivals = match traffic.protocol {
-            NetworkProtocol::Tcp => Arrivals::Streams(TcpListener::bind(anywhere(traffic))?),
+            NetworkProtocol::Tcp => {
+                let listener = TcpListener::bind(anywhere(traffic))?;
+                set_receiving(&listener, &traffic.settings)?;
+                Arrivals::Streams(listener)
+            }
             NetworkProtocol::Udp => {
                 let to_here = numbers(traffic, |flow| flow.to == rank);
                 let sockets = to_here.map(|flow| Ok((flow, udp::inlet(anywhere(traffic))?)));
@@ -110,7 +115,7 @@ impl<'a> Part<'a> {
         let ends = match arrivals {
             Arrivals::Streams(listener) => thread::scope(|scope| {
                 let accepted = scope.spawn(move || accept(&listener, traffic.trial, coming, clock));
-                let sent = from_here.map(|flow| stream_to(addresses[flow], flow, traffic.trial));
+                let sent = from_here.map(|flow| stream_to(addresses[flow], flow, traffic));
                 let sent = sent.collect::<io::Result<Vec<_>>>()?;
                 let accepted = accepted.join().expect("it does not panic")?;
                 let received = accepted.into_iter().map(|(flow, stream)| FlowStream { flow, stream });
@@ -137,8 +142,9 @@ fn streams(sent: Vec<FlowStream>, mut received: Vec<FlowStream>) -> Vec<FlowThre
     sending.chain(dealt(received, threads).into_iter().map(FlowThread::ReceiveStreams)).collect()
 }
 
-fn stream_to(address: SocketAddr, flow: usize, trial: u64) -> io::Result<FlowStream> {
-    let stream = connect(address, Hello { trial, flow: flow as u32 })?;
+fn stream_to(address: SocketAddr, flow: usize, traffic: &NetworkTraffic) -> io::Result<FlowStream> {
+    let stream = connect(address, Hello { trial: traffic.trial, flow: flow as u32 })?;
+    set_sending(&stream, &traffic.settings)?;
     Ok(FlowStream { flow, stream })
 }
 

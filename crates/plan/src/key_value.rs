@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use nilometer_model::{
-    ByteRate, Bytes, ChunkShape, EngineKind, Format, FrameCompression, Frequency, MpiIoImplementation, Nanos,
-    NetworkProtocol, PatternKind, Phase, Readers, ReadingWay, Storing, Subnet,
+    ByteRate, Bytes, ChunkShape, CongestionControl, EngineKind, Format, FrameCompression, Frequency,
+    MpiIoImplementation, Nanos, NetworkProtocol, PatternKind, Phase, Readers, ReadingWay, Storing, Subnet,
 };
 use serde::{Deserialize, de::IntoDeserializer};
 use toml::Spanned;
@@ -186,6 +186,7 @@ quantities! {
     Nanos => ValueKind::Text("a time, such as \"100 ms\""),
     ByteRate => ValueKind::Text("a rate, such as \"500 MB/s\""),
     Frequency => ValueKind::Text("a frequency, such as \"50 Hz\""),
+    CongestionControl => ValueKind::Text("a congestion control of TCP, such as \"cubic\""),
     Subnet => ValueKind::Text("a subnet, such as \"10.1.0.0/16\""),
     ChunkShape => ValueKind::Text("pixels, slowest dimension first, such as \"512x512\""),
     LossLimit => ValueKind::Text("\"none\", \"1 a day\", \"3 in 10 h\""),

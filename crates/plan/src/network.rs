@@ -3,7 +3,10 @@
 
 use std::fmt;
 
-use nilometer_model::{Nanos, NetworkCell, NetworkProtocol, PatternKind, Subnet, TrafficPattern};
+use nilometer_model::{
+    Bytes, CongestionControl, FlowSettings, MachineGroups, Nanos, NetworkCell, NetworkProtocol, PatternKind,
+    Subnet, TrafficPattern,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{ResolvedPlan, Sweep, plan_table::plan_table};
@@ -15,11 +18,22 @@ plan_table! {
         /// Measure streams at full speed, or search for the highest rate of packets without loss. Both go
         /// from each machine to each other.
         protocol: Sweep<NetworkProtocol> = Sweep::default(),
-        /// The senders and receivers at the same time. Default: all patterns except the ring. Pairs of more
-        /// than 8 machines are a ring.
+        /// The senders and receivers at the same time. Default: all patterns except the ring and those of clients
+        /// and servers. Pairs of more than 8 machines are a ring.
         pattern: Option<Sweep<PatternKind>>,
+        /// Number of clients, for the patterns with clients: the first machines.
+        clients: u32 = 1,
+        /// Number of servers: the machines behind the clients. Default: all of them.
+        servers: Option<u32>,
         /// Streams from a machine to another, shared out among its processes. Default: 1 and 4.
         flows: Option<Sweep<u32>>,
+        /// The most processes of a machine that share its flows to another. Default: all processes. A number
+        /// above that of the flows is left out.
+        processes: Option<Sweep<u32>>,
+        /// The congestion control of TCP, such as cubic, reno, bic, htcp. Default: the kernel's.
+        congestion: Option<Sweep<CongestionControl>>,
+        /// The buffer of the sockets of TCP at both ends. Default: the kernel adapts it.
+        buffer: Option<Sweep<Bytes>>,
         /// Send for this time in each trial.
         duration: Nanos = DURATION,
         /// Use this network, if machines are in several.
@@ -34,6 +48,28 @@ const DURATION_LEAST: Nanos = Nanos::from_millis(10);
 /// The most streams: more would measure threads.
 const FLOWS_MAX: u32 = 1024;
 
+/// The least and the most bytes of a socket's buffer that a plan may ask for.
+const BUFFER_LEAST: Bytes = Bytes(4 << 10);
+const BUFFER_MAX: Bytes = Bytes(1 << 30);
+
+/// The flows from a machine to another, with their settings.
+#[derive(Debug, Clone, Copy)]
+struct FlowLoad {
+    flows: u32,
+    settings: FlowSettings,
+}
+
+impl Default for FlowLoad {
+    fn default() -> Self {
+        FlowLoad { flows: 1, settings: FlowSettings::default() }
+    }
+}
+
+/// Each value, or `None` if there is none.
+fn each_or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
+}
+
 /// A measurement of the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkRun {
@@ -43,8 +79,23 @@ pub struct NetworkRun {
     pub protocols: Vec<NetworkProtocol>,
     /// The patterns of senders and receivers, each once.
     pub patterns: Vec<PatternKind>,
+    /// Number of clients, the first machines; `None` for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Number of servers behind the clients; `None` for all other machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<u32>,
     /// Streams between two machines; each of these numbers.
     pub flows: Vec<u32>,
+    /// Numbers of processes that share the streams between two machines; empty for all processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<u32>,
+    /// Congestion controls of TCP; empty for the kernel's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub congestion: Vec<CongestionControl>,
+    /// Buffers of sockets of TCP; empty for the kernel's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buffers: Vec<Bytes>,
     /// The time for which each trial sends.
     pub duration: Nanos,
     /// The network to measure, if machines are in several.
@@ -58,7 +109,12 @@ impl NetworkRun {
             stage: stage.into(),
             protocols: vec![NetworkProtocol::Tcp],
             patterns: PatternKind::USUAL.into(),
+            clients: None,
+            servers: None,
             flows: vec![1, 4],
+            processes: Vec::new(),
+            congestion: Vec::new(),
+            buffers: Vec::new(),
             duration: DURATION,
             network: None,
         }
@@ -67,7 +123,7 @@ impl NetworkRun {
     /// Returns the run if it makes sense; else a message that says how to correct it.
     ///
     /// # Errors
-    /// It is too short, or has no flows or too many.
+    /// It is too short, has no flows or too many, no clients or servers, or settings that fit no flow.
     pub fn checked(mut self) -> Result<Self, String> {
         let NetworkRun { duration, .. } = self;
         if duration < DURATION_LEAST {
@@ -76,6 +132,8 @@ impl NetworkRun {
         if let Some(wrong) = self.flows.iter().find(|count| !(1..=FLOWS_MAX).contains(*count)) {
             return Err(format!("flows = {wrong}: write 1 to {FLOWS_MAX}"));
         }
+        self.check_groups()?;
+        self.check_settings()?;
         self.flows.sort_unstable();
         self.flows.dedup();
         self.protocols.sort_unstable();
@@ -83,27 +141,108 @@ impl NetworkRun {
         Ok(self)
     }
 
-    /// The cells for this many machines: streams by number of flows, then a search for each pair.
+    fn check_groups(&self) -> Result<(), String> {
+        for (key, count) in [("clients", self.clients), ("servers", self.servers)] {
+            match count {
+                Some(0) => return Err(format!("{key} = 0: write 1 or more")),
+                Some(_) if !self.has_groups() => {
+                    let patterns = "\"clients_to_servers\" or \"client_server_pairs\"";
+                    return Err(format!(
+                        "{key}: only patterns of clients have them: add {patterns} to pattern"
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_settings(&self) -> Result<(), String> {
+        let most = self.flows.iter().copied().max().unwrap_or(0);
+        let fits = |count: &u32| (1..=most).contains(count);
+        if !self.processes.is_empty() && !self.processes.iter().any(fits) {
+            let counts: Vec<String> = self.processes.iter().map(ToString::to_string).collect();
+            return Err(format!("processes = {}: write 1 to {most}, the most flows", counts.join(", ")));
+        }
+        if let Some(wrong) = self.processes.iter().find(|count| **count == 0) {
+            return Err(format!("processes = {wrong}: write 1 or more"));
+        }
+        let range = BUFFER_LEAST..=BUFFER_MAX;
+        if let Some(wrong) = self.buffers.iter().find(|bytes| !range.contains(*bytes)) {
+            return Err(format!("buffer = \"{wrong}\": write {BUFFER_LEAST} to {BUFFER_MAX}"));
+        }
+        let has_settings =
+            !(self.processes.is_empty() && self.congestion.is_empty() && self.buffers.is_empty());
+        if has_settings && !self.protocols.contains(&NetworkProtocol::Tcp) {
+            return Err(
+                "processes, congestion and buffer are settings of TCP: add \"tcp\" to protocol".into()
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns true if a pattern tells clients from servers.
+    pub fn has_groups(&self) -> bool {
+        self.patterns.iter().any(|pattern| pattern.has_groups())
+    }
+
+    /// The clients and servers among this many machines.
+    pub fn groups(&self, machines: usize) -> MachineGroups {
+        let clients = self.clients.map_or(1, |count| count as usize);
+        let rest = machines.saturating_sub(clients);
+        MachineGroups { clients, servers: self.servers.map_or(rest, |count| count as usize) }
+    }
+
+    /// The cells for this many machines: streams by their settings and number of flows, then a search for each
+    /// pair.
     pub fn cells(&self, machines: usize) -> Vec<NetworkCell> {
+        // A plan may name more machines than there are.
+        let groups = self.groups(machines).limited_to(machines);
         let mut cells = Vec::new();
         for &protocol in &self.protocols {
-            let (patterns, flows) = match protocol {
-                NetworkProtocol::Tcp => (self.patterns.as_slice(), self.flows.as_slice()),
-                NetworkProtocol::Udp => (self.searched(), &[1][..]),
+            let (patterns, loads) = match protocol {
+                NetworkProtocol::Tcp => (self.patterns.as_slice(), self.stream_loads()),
+                NetworkProtocol::Udp => (self.searched(), vec![FlowLoad::default()]),
             };
-            let patterns = TrafficPattern::all_of(patterns, machines);
-            for &flows in flows {
-                cells.extend(patterns.iter().map(|&pattern| NetworkCell { pattern, protocol, flows }));
+            let patterns = TrafficPattern::all_of(patterns, machines, groups);
+            for FlowLoad { flows, settings } in loads {
+                cells.extend(patterns.iter().map(|&pattern| NetworkCell {
+                    pattern,
+                    protocol,
+                    flows,
+                    settings,
+                }));
             }
         }
         cells
     }
 
+    /// Each number of flows with each combination of settings. Fewer flows than processes would be the same as
+    /// one process a flow, and are left out.
+    fn stream_loads(&self) -> Vec<FlowLoad> {
+        let mut loads = Vec::new();
+        for congestion in each_or_none(&self.congestion) {
+            for buffer in each_or_none(&self.buffers) {
+                for processes in each_or_none(&self.processes) {
+                    let settings = FlowSettings { processes, congestion, buffer };
+                    let flows = self.flows.iter().copied();
+                    let fitting = flows.filter(|flows| processes.is_none_or(|count| count <= *flows));
+                    loads.extend(fitting.map(|flows| FlowLoad { flows, settings }));
+                }
+            }
+        }
+        loads
+    }
+
     /// The patterns of searches: from one machine to another.
     fn searched(&self) -> &[PatternKind] {
-        let is_ring =
-            self.patterns.contains(&PatternKind::Ring) && !self.patterns.contains(&PatternKind::Pairs);
-        if is_ring { &[PatternKind::Ring] } else { &[PatternKind::Pairs] }
+        let has = |kind| self.patterns.contains(&kind);
+        match self.patterns.as_slice() {
+            _ if has(PatternKind::Pairs) => &[PatternKind::Pairs],
+            _ if has(PatternKind::Ring) => &[PatternKind::Ring],
+            _ if self.has_groups() => &[PatternKind::ClientServerPairs],
+            _ => &[PatternKind::Pairs],
+        }
     }
 
     /// The least time of this many rounds between this many machines, with a single trial for each search.
@@ -123,8 +262,22 @@ impl fmt::Display for NetworkRun {
         let protocols = words(self.protocols.iter().map(ToString::to_string).collect());
         let patterns: Vec<&str> = self.patterns.iter().map(|pattern| pattern.name()).collect();
         write!(f, "{protocols}, {}", patterns.join(", "))?;
+        if self.has_groups() {
+            write!(f, ", clients {}", self.clients.unwrap_or(1))?;
+            self.servers.map_or(Ok(()), |servers| write!(f, ", servers {servers}"))?;
+        }
         let flows = words(self.flows.iter().map(ToString::to_string).collect());
-        write!(f, ", {flows} flows, {} each", self.duration)?;
+        write!(f, ", {flows} flows")?;
+        for (what, values) in [
+            ("processes", self.processes.iter().map(ToString::to_string).collect()),
+            ("congestion control", self.congestion.iter().map(ToString::to_string).collect()),
+            ("buffers", self.buffers.iter().map(ToString::to_string).collect::<Vec<_>>()),
+        ] {
+            if !values.is_empty() {
+                write!(f, ", {what} {}", words(values))?;
+            }
+        }
+        write!(f, ", {} each", self.duration)?;
         self.network.map_or(Ok(()), |network| write!(f, ", in {network}"))
     }
 }
@@ -132,8 +285,14 @@ impl fmt::Display for NetworkRun {
 impl NetworkSweep {
     /// The run of this table, for the stage of this name.
     pub(super) fn run(&self, stage: &str) -> Result<NetworkRun, String> {
+        let values = |sweep: Option<&Sweep<u32>>| sweep.map_or_else(Vec::new, |sweep| sweep.values().into());
         let mut run = NetworkRun {
             protocols: self.protocol.values().into(),
+            clients: (self.clients != 1).then_some(self.clients),
+            servers: self.servers,
+            processes: values(self.processes.as_ref()),
+            congestion: self.congestion.as_ref().map_or_else(Vec::new, |all| all.values().into()),
+            buffers: self.buffer.as_ref().map_or_else(Vec::new, |all| all.values().into()),
             duration: self.duration,
             network: self.network,
             ..NetworkRun::usual(stage)
@@ -197,6 +356,28 @@ mod tests {
     }
 
     #[test]
+    fn settings_are_dimensions_and_clients_and_servers_are_groups() {
+        let lines = "pattern = \"clients_to_servers\"\nclients = 2\nflows = [1, 6]\nprocesses = [1, 6]\n\
+                     congestion = [\"cubic\", \"reno\"]\nbuffer = [\"1 MiB\", \"4 MiB\"]\n";
+        let run = plan(lines).network.remove(0);
+        let words = "TCP, clients_to_servers, clients 2, 1 and 6 flows, processes 1 and 6, congestion control cubic and reno, \
+                     buffers 1 MiB and 4 MiB, 1 s each";
+        assert_eq!(run.to_string(), words);
+        assert_eq!(run.groups(11), MachineGroups { clients: 2, servers: 9 });
+        let cells = run.cells(11);
+        assert_eq!(
+            cells.len(),
+            2 * 2 * 2 * 3,
+            "ways, controls, buffers; and 1 of 1, 1 of 6 and 6 of 6 processes"
+        );
+        let last = cells.last().expect("one").words(&[]);
+        assert_eq!(last, "9 servers to 2 clients, TCP, 6 flows, 6 processes, reno, buffer 4 MiB");
+        let again: NetworkRun =
+            serde_json::from_str(&serde_json::to_string(&run).expect("JSON")).expect("the same");
+        assert_eq!(again, run);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_with_what_would() {
         for (lines, parts) in [
             ("duration = \"1 ms\"", &["my.toml:4", "at least 10 ms"][..]),
@@ -212,6 +393,17 @@ mod tests {
         let with_workers = PLAN.replace("[stage.network]", "workers = 2\n[stage.network]");
         let refused = parse(&with_workers, "my.toml", 1.0).expect_err("no workers").to_string();
         assert!(refused.contains("workers: the network has none, leave it out"), "{refused}");
+        for (lines, parts) in [
+            ("clients = 2", &["only patterns of clients", "\"clients_to_servers\""][..]),
+            ("clients = 0", &["clients = 0: write 1 or more"]),
+            ("processes = 6", &["processes = 6: write 1 to 4, the most flows"]),
+            ("congestion = \"not one\"", &["`not one` is no congestion control"]),
+            ("buffer = \"1 KiB\"", &["buffer = \"1 KiB\": write 4 KiB to 1 GiB"]),
+            ("protocol = \"udp\"\nbuffer = \"1 MiB\"", &["settings of TCP: add \"tcp\""]),
+        ] {
+            let refused = parse(&format!("{PLAN}{lines}"), "my.toml", 1.0).expect_err(lines).to_string();
+            assert!(parts.iter().all(|part| refused.contains(part)), "{lines}: {refused}");
+        }
         let both = format!("{PLAN}[stage.workload.walk]\nlevels = 1\nbranching = 1\nfiles = 1\n");
         let refused = parse(&both, "my.toml", 1.0).expect_err("two kinds").to_string();
         assert!(refused.contains("has a workload and a network: write one of them"), "{refused}");

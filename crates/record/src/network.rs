@@ -1,10 +1,11 @@
 //! Writes and reads a campaign's machines and the network between them.
 
 use nilometer_model::{
-    ByteRate, Bytes, CampaignMachine, DatagramCounts, FlowEnd, FlowSample, NetworkCell, NetworkLink,
-    NetworkProtocol, NetworkResults, NetworkSample, NetworkStage, TcpFindings,
+    ByteRate, Bytes, CampaignMachine, DatagramCounts, FlowEnd, FlowSample, FlowSettings, NetworkCell,
+    NetworkLink, NetworkProtocol, NetworkResults, NetworkSample, NetworkStage, TcpFindings, TrafficPattern,
 };
 use rusqlite::{Connection, Row, Transaction, params};
+use serde::{Deserialize, Serialize};
 
 use super::{
     Record, RecordError,
@@ -88,7 +89,7 @@ fn insert_stage(transaction: &Transaction<'_>, id: usize, stage: &NetworkStage) 
     insert_row(transaction, "network_stage", &[("id", &id), ("name", stage), ("machines", &machines)])?;
     let names = results.names();
     for (number, cell) in results.cells.iter().enumerate() {
-        let pattern = json(&cell.pattern)?;
+        let pattern = json(&StoredTraffic::of(cell))?;
         let columns: [Column<'_>; 6] = [
             ("stage", &id),
             ("cell", &number),
@@ -221,8 +222,32 @@ fn cell(row: &Row<'_>) -> rusqlite::Result<NetworkCell> {
         "udp" => NetworkProtocol::Udp,
         other => return Err(unreadable(format!("unknown protocol `{other}`").into())),
     };
-    let pattern = from_json("a pattern of the network", row.get_ref("pattern")?.as_str()?)?;
-    Ok(NetworkCell { pattern, protocol, flows: row.get("flows")? })
+    let stored: StoredTraffic = from_json("a pattern of the network", row.get_ref("pattern")?.as_str()?)?;
+    let (pattern, settings) = match stored {
+        StoredTraffic::Pattern(pattern) => (pattern, FlowSettings::default()),
+        StoredTraffic::WithSettings { pattern, settings } => (pattern, settings),
+    };
+    Ok(NetworkCell { pattern, protocol, flows: row.get("flows")?, settings })
+}
+
+/// The JSON of the column `pattern`: the pattern alone, as in records without settings, or with settings of the
+/// flows.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredTraffic {
+    WithSettings { pattern: TrafficPattern, settings: FlowSettings },
+    Pattern(TrafficPattern),
+}
+
+impl StoredTraffic {
+    fn of(cell: &NetworkCell) -> Self {
+        let NetworkCell { pattern, settings, .. } = *cell;
+        if settings.is_default() {
+            StoredTraffic::Pattern(pattern)
+        } else {
+            StoredTraffic::WithSettings { pattern, settings }
+        }
+    }
 }
 
 fn samples(connection: &Connection, stage: usize, warm_up: u32) -> rusqlite::Result<Vec<NetworkSample>> {
@@ -282,7 +307,7 @@ fn connection_of(row: &Row<'_>) -> rusqlite::Result<Option<TcpFindings>> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{BondMember, LinkBond, Nanos, NetworkMachine, PatternKind, TrafficPattern};
+    use nilometer_model::{BondMember, LinkBond, MachineGroups, Nanos, NetworkMachine, PatternKind};
     use nilometer_plan::Results;
 
     use super::*;
@@ -335,9 +360,19 @@ mod tests {
             name: name.into(),
             ranks: vec![rank],
             addresses: vec!["10.1.0.1".into()],
+            link_speed: None,
         };
-        let patterns = TrafficPattern::all_of(&PatternKind::USUAL, 2);
-        let cell = |protocol| NetworkCell { pattern: patterns[0], protocol, flows: 4 };
+        let patterns = TrafficPattern::all_of(&PatternKind::USUAL, 2, MachineGroups::one_client(2));
+        let settings = |protocol| match protocol {
+            NetworkProtocol::Tcp => FlowSettings {
+                processes: Some(2),
+                congestion: Some("bic".parse().expect("a name")),
+                buffer: Some(Bytes(1 << 20)),
+            },
+            NetworkProtocol::Udp => FlowSettings::default(),
+        };
+        let cell =
+            |protocol| NetworkCell { pattern: patterns[0], protocol, flows: 4, settings: settings(protocol) };
         let sample = |cell, repeat, asked: Option<u64>| NetworkSample {
             cell,
             repeat,

@@ -5,6 +5,7 @@
 
 mod acceptance;
 mod against;
+mod census;
 mod chart;
 mod compared;
 mod compared_charts;
@@ -39,6 +40,7 @@ mod words;
 
 pub use acceptance::{AcceptanceProof, acceptance_page};
 pub use against::against_text;
+pub use census::census_json;
 pub use csv::csv;
 pub use evaluation_metrics::evaluation_metrics;
 pub use figures_csv::figures_csv;
@@ -50,7 +52,7 @@ pub use units_in_keys::units_in_keys;
 pub use why::UnknownFigure;
 
 use nilometer_analysis::{RecordsCompared, Study};
-use nilometer_model::NetworkResults;
+use nilometer_model::{Census, NetworkResults};
 
 use compared_document::compared_document;
 pub use document::Detail;
@@ -83,6 +85,16 @@ pub fn papers_text(study: &Study<'_>, layout: TextLayout) -> String {
 pub fn network_text(results: &NetworkResults, layout: TextLayout) -> String {
     let section = sections::between_machines(results, "The network between machines", Detail::Full);
     render::terminal_text(&document::Document { sections: vec![section], ..Default::default() }, layout)
+}
+
+/// Writes the counts of a tree for a terminal.
+pub fn census_text(census: &Census, layout: TextLayout) -> String {
+    render::terminal_text(&census::census_document(census), layout)
+}
+
+/// Writes the counts of a tree in Markdown.
+pub fn census_markdown(census: &Census) -> String {
+    render::markdown_text(&census::census_document(census))
 }
 
 /// Writes the comparison of records for a terminal, the answers last.

@@ -2,14 +2,14 @@
 //! them.
 
 use nilometer_model::{
-    ByteRate, CampaignMachine, Nanos, NetworkLink, NetworkMachine, NetworkProtocol, NetworkResults,
-    TrafficPattern,
+    ByteRate, CampaignMachine, Nanos, NetworkCell, NetworkLink, NetworkMachine, NetworkProtocol,
+    NetworkResults, TrafficPattern,
 };
 use serde_json::{Value, json};
 
 use nilometer_analysis::{
-    LossFreeRate, NetworkOutcome, NetworkShare, OddLink, PacedLoss, Study, loss_free_rates, network_outcomes,
-    odd_links, paced_losses,
+    GroupRates, LossFreeRate, MachineRate, NetworkOutcome, NetworkShare, OddLink, PacedLoss, Study,
+    loss_free_rates, network_outcomes, odd_links, paced_losses,
 };
 
 /// The headings of the columns, the most important first.
@@ -36,21 +36,24 @@ pub(super) struct NetworkTable {
     pub(super) rows: Vec<[String; 6]>,
 }
 
-/// One for each number of flows.
+/// One for each number of flows with each of their settings.
 pub(super) fn tables(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<NetworkTable> {
     let names = results.names();
-    let mut flows: Vec<u32> = outcomes.iter().map(|outcome| outcome.cell.flows).collect();
-    flows.dedup();
-    let table = |count: u32| {
-        let alike = outcomes.iter().filter(|outcome| outcome.cell.flows == count);
-        NetworkTable { heading: heading(count), rows: alike.map(|outcome| row(outcome, &names)).collect() }
+    let table = |alike: &[NetworkOutcome]| NetworkTable {
+        heading: heading(&alike[0].cell),
+        rows: alike.iter().map(|outcome| row(outcome, &names)).collect(),
     };
-    flows.into_iter().map(table).collect()
+    outcomes.chunk_by(|one, other| one.cell.has_load_of(&other.cell)).map(table).collect()
 }
 
-fn heading(flows: u32) -> String {
-    let of = if flows == 1 { "one flow" } else { &format!("{flows} flows") };
-    format!("TCP, {of} from each machine to each other that it sends to")
+fn heading(cell: &NetworkCell) -> String {
+    let of = load_words(cell);
+    format!("TCP, {of} from each machine to each other that it sends to{}", cell.settings_words())
+}
+
+/// `one flow` or `4 flows`.
+pub(super) fn load_words(cell: &NetworkCell) -> String {
+    if cell.flows == 1 { "one flow".into() } else { format!("{} flows", cell.flows) }
 }
 
 fn row(outcome: &NetworkOutcome, names: &[String]) -> [String; 6] {
@@ -77,6 +80,7 @@ pub(super) fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -
     let names = results.names();
     let mut sentences: Vec<String> =
         odd_links(outcomes).iter().map(|odd| odd_sentence(odd, &names)).collect();
+    sentences.extend(group_sentences(outcomes, &names));
     sentences.extend(loss_free_rates(results).iter().map(|found| loss_sentence(*found, &names)));
     sentences.extend(paced_losses(results).iter().map(|found| paced_sentence(*found, &names)));
     for (number, cell) in results.cells.iter().enumerate() {
@@ -95,6 +99,37 @@ fn odd_sentence(odd: &OddLink, names: &[String]) -> String {
         names[odd.from],
         names[odd.to],
         100.0 * odd.share
+    )
+}
+
+/// For each pattern of clients the share of the servers' links, and the rate of each client and each server. If the
+/// links are unknown, one sentence says that.
+fn group_sentences(outcomes: &[NetworkOutcome], names: &[String]) -> Vec<String> {
+    let grouped = || outcomes.iter().filter_map(|outcome| Some((outcome, outcome.groups.as_ref()?)));
+    let unknown =
+        "The speed of a server's link is unknown, and so is the share of the servers' links".to_owned();
+    let is_unknown = grouped().any(|(_, groups)| groups.server_links.is_none());
+    let known = grouped().map(|(outcome, groups)| group_sentence(outcome, groups, names));
+    known.chain(is_unknown.then_some(unknown)).collect()
+}
+
+/// `2 clients to 2 servers, one flow: 92.4 % of the servers' links (20 Gbit/s); clients: ..; servers: ..`.
+fn group_sentence(outcome: &NetworkOutcome, groups: &GroupRates, names: &[String]) -> String {
+    let each = |machines: &[MachineRate]| {
+        let words = |of: &MachineRate| format!("{} {}", names[of.machine], of.rate.bits());
+        machines.iter().map(words).collect::<Vec<_>>().join(", ")
+    };
+    let share = groups.share().zip(groups.server_links);
+    let share = share
+        .map(|(share, links)| format!("{:.1} % of the servers' links ({}); ", 100.0 * share, links.bits()));
+    format!(
+        "{}, {}{}: {}clients: {}; servers: {}",
+        outcome.cell.pattern.words(names),
+        load_words(&outcome.cell),
+        outcome.cell.settings_words(),
+        share.unwrap_or_default(),
+        each(&groups.clients),
+        each(&groups.servers)
     )
 }
 
@@ -221,6 +256,19 @@ fn paced_object(found: PacedLoss, names: &[String]) -> Value {
     })
 }
 
+fn groups_object(groups: &GroupRates, names: &[String]) -> Value {
+    let each = |machines: &[MachineRate]| {
+        let object = |of: &MachineRate| json!({ "name": names[of.machine], "bytes_per_second": of.rate.0 });
+        machines.iter().map(object).collect::<Vec<_>>()
+    };
+    json!({
+        "clients": each(&groups.clients),
+        "servers": each(&groups.servers),
+        "server_links_bytes_per_second": groups.server_links.map(|links| links.0),
+        "server_links_share": groups.share(),
+    })
+}
+
 fn figure(outcome: &NetworkOutcome, names: &[String]) -> Value {
     let ends = match outcome.cell.pattern {
         TrafficPattern::Pair { from, to } => json!({ "from": names[from], "to": names[to] }),
@@ -231,6 +279,10 @@ fn figure(outcome: &NetworkOutcome, names: &[String]) -> Value {
         "pair": ends,
         "protocol": NetworkProtocol::Tcp,
         "flows": outcome.cell.flows,
+        "processes": outcome.cell.settings.processes,
+        "congestion": outcome.cell.settings.congestion,
+        "buffer_bytes": outcome.cell.settings.buffer.map(|bytes| bytes.0),
+        "groups": outcome.groups.as_ref().map(|groups| groups_object(groups, names)),
         "bytes_per_second": outcome.rate.map(|rate| rate.mean),
         "half_width_bytes_per_second": outcome.rate.and_then(|rate| rate.half_width()),
         "repeats": outcome.rate.map_or(0, |rate| rate.count),
@@ -241,4 +293,54 @@ fn figure(outcome: &NetworkOutcome, names: &[String]) -> Value {
         "receiving_processor_seconds_per_gigabyte": outcome.processor.map(|[_, receiving]| receiving),
         "failed": outcome.failed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{
+        FlowEnd, FlowSample, FlowSettings, MachineGroups, NetworkMachine, NetworkSample, TrafficPattern,
+    };
+
+    use super::*;
+
+    /// A client sends to two servers with links of 10 Gbit/s.
+    fn results(link_speed: Option<ByteRate>) -> NetworkResults {
+        let machine = |(rank, name): (u32, &str)| NetworkMachine {
+            name: name.into(),
+            ranks: vec![rank],
+            link_speed,
+            ..NetworkMachine::default()
+        };
+        let received = FlowEnd { bytes: 1_000_000_000, last: Nanos(1_000_000_000), ..FlowEnd::default() };
+        let flow = |to| FlowSample { from: 0, to, received: received.clone(), ..FlowSample::default() };
+        let pattern = TrafficPattern::ClientsToServers(MachineGroups { clients: 1, servers: 2 });
+        let congestion = Some("htcp".parse().expect("a name"));
+        let settings = FlowSettings { congestion, ..FlowSettings::default() };
+        NetworkResults {
+            machines: (0..).zip(["c", "s1", "s2"]).map(machine).collect(),
+            cells: vec![NetworkCell { pattern, protocol: NetworkProtocol::Tcp, flows: 1, settings }],
+            samples: vec![NetworkSample { cell: 0, repeat: 0, asked: None, flows: vec![flow(1), flow(2)] }],
+        }
+    }
+
+    #[test]
+    fn clients_and_servers_have_their_share_of_the_links_unless_a_link_is_unknown() {
+        let known = results(Some(ByteRate(1.25e9)));
+        let said = sentences(&known, &network_outcomes(&known));
+        let words = "1 client to 2 servers, one flow, htcp: 80.0 % of the servers' links (20 Gbit/s); clients: c 16 \
+                     Gbit/s; servers: s1 8 Gbit/s, s2 8 Gbit/s";
+        assert_eq!(said, [words]);
+        let json = network_json(&known);
+        let groups = &json["figures"][0]["groups"];
+        assert_eq!(
+            (&groups["server_links_share"], &groups["clients"][0]["name"]),
+            (&json!(0.8), &json!("c"))
+        );
+        assert_eq!(json["figures"][0]["congestion"], "htcp");
+        let unknown = results(None);
+        let said = sentences(&unknown, &network_outcomes(&unknown));
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[1].starts_with("The speed of a server's link is unknown"), "{said:?}");
+        assert!(network_json(&unknown)["figures"][0]["groups"]["server_links_share"].is_null());
+    }
 }

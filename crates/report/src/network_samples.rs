@@ -8,7 +8,7 @@ use nilometer_model::{
 type NetworkColumn = (&'static str, fn(&NetworkCell, &NetworkSample) -> String);
 
 /// Behind all others; empty for all but the network.
-pub(super) const COLUMNS: [NetworkColumn; 8] = [
+pub(super) const COLUMNS: [NetworkColumn; 11] = [
     ("network_protocol", |cell, _| cell.protocol.name().into()),
     ("network_flows", |_, sample| sample.flows.len().to_string()),
     ("network_asked_bytes_per_s_a_flow", |_, sample| {
@@ -29,7 +29,15 @@ pub(super) const COLUMNS: [NetworkColumn; 8] = [
         if is_known { sample.retransmitted().to_string() } else { String::new() }
     }),
     ("network_packets_sent", |_, sample| packets(sample, |flow| &flow.sent)),
+    ("network_processes", |cell, _| setting(cell.settings.processes)),
+    ("network_congestion", |cell, _| setting(cell.settings.congestion)),
+    ("network_buffer_bytes", |cell, _| setting(cell.settings.buffer.map(|bytes| bytes.0))),
 ];
+
+/// Empty if the kernel decides.
+fn setting(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
 
 /// A row with the columns of these names, and the columns above.
 pub(super) fn fields(stage: &NetworkStage, sample: &NetworkSample, names: &[String]) -> Vec<String> {

@@ -12,6 +12,7 @@
 //! ARCHITECTURE.md lists the unsafe code and the reasons for it.
 
 pub mod buffer;
+pub mod census;
 pub mod clock;
 pub mod detached;
 pub mod drive;

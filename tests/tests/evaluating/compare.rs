@@ -4,8 +4,8 @@
 use std::{fs, path::Path, process::Command, time::Duration};
 
 use nilometer_model::{
-    FlowEnd, FlowSample, Nanos, NetworkCell, NetworkMachine, NetworkProtocol, NetworkResults, NetworkSample,
-    NetworkStage, Phase, Sample, TrafficPattern,
+    FlowEnd, FlowSample, FlowSettings, Nanos, NetworkCell, NetworkMachine, NetworkProtocol, NetworkResults,
+    NetworkSample, NetworkStage, Phase, Sample, TrafficPattern,
 };
 use nilometer_plan::{Key, Results, TargetEntry};
 use nilometer_record::Record;
@@ -166,11 +166,13 @@ fn with_network(record: &mut Record, back: u64) {
         name: name.into(),
         ranks: vec![rank],
         addresses: vec!["10.1.0.1".into()],
+        link_speed: None,
     };
     let cell = |from, to| NetworkCell {
         pattern: TrafficPattern::Pair { from, to },
         protocol: NetworkProtocol::Tcp,
         flows: 1,
+        settings: FlowSettings::default(),
     };
     let results = NetworkResults {
         machines: vec![machine("n1", 0), machine("n2", 1)],

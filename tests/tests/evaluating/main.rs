@@ -3,6 +3,7 @@
 mod acceptance;
 mod bad_input;
 mod ceiling;
+mod census;
 mod clean;
 mod compare;
 mod elements;

@@ -2,6 +2,7 @@
 
 mod automounted;
 mod by_url;
+mod clients_and_servers;
 mod in_guest;
 mod nodes;
 mod real_systems;

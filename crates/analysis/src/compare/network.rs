@@ -90,7 +90,10 @@ impl TrafficKey {
             TrafficPattern::Pair { .. } | TrafficPattern::BothWays { .. } => Vec::new(),
             _ => names.to_vec(),
         };
-        machines.sort();
+        // The order tells clients from servers.
+        if cell.pattern.groups().is_none() {
+            machines.sort();
+        }
         TrafficKey { words: words(cell, names), machines }
     }
 }

@@ -76,6 +76,7 @@ pub fn network_stage(bytes: u64) -> NetworkStage {
         name: name.into(),
         ranks: vec![rank],
         addresses: vec![format!("10.1.0.{rank}")],
+        link_speed: None,
     };
     let end = FlowEnd { bytes, last: Nanos(1_000_000_000), ..FlowEnd::default() };
     let flow = FlowSample { from: 0, to: 1, sent: end.clone(), received: end };

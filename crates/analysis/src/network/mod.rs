@@ -1,8 +1,10 @@
 //! Results from network samples: the rate of each pattern with its interval, the odd link, and the rate at which
 //! packet loss begins.
 
+mod groups;
 mod reached;
 
+pub use groups::{GroupRates, MachineRate};
 pub(crate) use reached::network_shares;
 pub use reached::{NetworkLimit, NetworkShare};
 
@@ -20,6 +22,8 @@ pub struct NetworkOutcome {
     pub cell: NetworkCell,
     /// Bytes per second, all flows together; `None` if every repeat failed.
     pub rate: Option<Summary>,
+    /// The rate of each client and each server, for patterns with clients.
+    pub groups: Option<GroupRates>,
     /// The slowest flow's share of the mean; 1 if all are equal, `None` for a single flow.
     pub slowest: Option<f64>,
     /// Retransmitted segments per repeat.
@@ -95,6 +99,7 @@ fn outcome(results: &NetworkResults, number: usize, cell: NetworkCell) -> Networ
         number,
         cell,
         rate: Summary::of(&rates),
+        groups: GroupRates::of(results, cell.pattern, &valid),
         slowest: mean(valid.iter().filter_map(|sample| slowest(sample))),
         retransmitted: mean(again.into_iter()).unwrap_or(0.0),
         round_trip: median(&round_trips(&valid)),
@@ -134,7 +139,7 @@ pub fn odd_links(outcomes: &[NetworkOutcome]) -> Vec<OddLink> {
         let TrafficPattern::Pair { from, to } = outcome.cell.pattern else { continue };
         let flows = outcome.cell.flows;
         let alike = outcomes.iter().filter(|other| {
-            other.cell.flows == flows && matches!(other.cell.pattern, TrafficPattern::Pair { .. })
+            other.cell.has_load_of(&outcome.cell) && matches!(other.cell.pattern, TrafficPattern::Pair { .. })
         });
         let rates: Vec<f64> = alike.filter_map(|other| Some(other.rate?.mean)).collect();
         let Some(usual) = median(&rates).filter(|_| rates.len() > 2) else { continue };
@@ -204,7 +209,7 @@ pub fn loss_free_rates(results: &NetworkResults) -> Vec<LossFreeRate> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{DatagramCounts, FlowEnd, FlowSample, Nanos};
+    use nilometer_model::{DatagramCounts, FlowEnd, FlowSample, FlowSettings, Nanos};
 
     use super::*;
 
@@ -220,6 +225,7 @@ mod tests {
             pattern: TrafficPattern::Pair { from, to },
             protocol: NetworkProtocol::Tcp,
             flows: 1,
+            settings: FlowSettings::default(),
         };
         let of = |(number, &(_, _, rate)): (usize, &(usize, usize, u64))| {
             (0..repeats).map(move |repeat| sample(number, repeat, rate + u64::from(repeat)))
@@ -242,6 +248,7 @@ mod tests {
                 pattern: TrafficPattern::Pair { from: 0, to: 1 },
                 protocol: NetworkProtocol::Udp,
                 flows: 1,
+                settings: FlowSettings::default(),
             };
             let sample = |(repeat, &(rate, came)): (u32, &(u64, u64))| {
                 let flow = FlowSample { from: 0, to: 1, sent: counted(10), received: counted(came) };

@@ -8,7 +8,7 @@ use nilometer_model::{
 };
 use nilometer_plan::{Cell, Results, SyncPolicy, WorkloadCell, WorkloadRun};
 
-use crate::{AcrossMachines, CellOutcome, Quantity, StudyStage, letter, network_outcomes};
+use crate::{AcrossMachines, CellOutcome, NetworkOutcome, Quantity, StudyStage, letter, network_outcomes};
 
 /// The storage figure of a target that is closest to the network's rate.
 #[derive(Debug, Clone, PartialEq)]
@@ -171,7 +171,7 @@ fn figure(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Option<StorageFi
     })
 }
 
-/// The median over pairs of machines, with the number of flows that carried most.
+/// The median over pairs of machines, with the number of flows and the settings that carried most.
 fn measured_limit(results: &Results) -> Option<NetworkLimit> {
     let rates = results.network.iter().flat_map(|stage| pair_medians(&stage.results));
     rates.max_by(f64::total_cmp).map(|rate| NetworkLimit::Measured(ByteRate(rate)))
@@ -181,14 +181,10 @@ fn pair_medians(results: &NetworkResults) -> Vec<f64> {
     let outcomes = network_outcomes(results);
     let pairs: Vec<_> =
         outcomes.iter().filter(|of| matches!(of.cell.pattern, TrafficPattern::Pair { .. })).collect();
-    let mut flows: Vec<u32> = pairs.iter().map(|of| of.cell.flows).collect();
-    flows.sort_unstable();
-    flows.dedup();
-    let median_of = |count: u32| {
-        let alike = pairs.iter().filter(|of| of.cell.flows == count);
-        median(&alike.filter_map(|of| Some(of.rate?.mean)).collect::<Vec<_>>())
-    };
-    flows.into_iter().filter_map(median_of).collect()
+    let loads = pairs.chunk_by(|one, other| one.cell.has_load_of(&other.cell));
+    let rates =
+        |alike: &[&NetworkOutcome]| alike.iter().filter_map(|of| Some(of.rate?.mean)).collect::<Vec<_>>();
+    loads.filter_map(|alike| median(&rates(alike))).collect()
 }
 
 /// `None` if a machine has no link with a known speed, because its storage may be behind that link.

@@ -1,11 +1,13 @@
 //! The results of measuring the network between machines: simultaneous flows, and the data of each.
 
+mod flow_settings;
 mod link;
 mod pattern;
 mod subnet;
 
+pub use flow_settings::{CongestionControl, CongestionControlError, FlowSettings};
 pub use link::{BondMember, LinkBond, NetworkLink};
-pub use pattern::{EACH_PAIR_MAX, PatternKind, TrafficPattern};
+pub use pattern::{EACH_PAIR_MAX, GROUP_PAIRS_MAX, MachineGroups, PatternKind, TrafficPattern};
 pub use subnet::{Subnet, SubnetError};
 
 use std::fmt;
@@ -53,13 +55,26 @@ pub struct NetworkCell {
     pub protocol: NetworkProtocol,
     /// Number of flows from each machine to each other.
     pub flows: u32,
+    /// Settings of the flows.
+    #[serde(default, skip_serializing_if = "FlowSettings::is_default")]
+    pub settings: FlowSettings,
 }
 
 impl NetworkCell {
     /// In words, with the names of machines: `node1 to node2, TCP, 4 flows`.
     pub fn words(&self, names: &[String]) -> String {
         let flows = if self.flows == 1 { "one flow".into() } else { format!("{} flows", self.flows) };
-        format!("{}, {}, {flows}", self.pattern.words(names), self.protocol)
+        format!("{}, {}, {flows}{}", self.pattern.words(names), self.protocol, self.settings_words())
+    }
+
+    /// Returns true if the other has as many flows between two machines, with the same settings.
+    pub fn has_load_of(&self, other: &Self) -> bool {
+        self.flows == other.flows && self.settings == other.settings
+    }
+
+    /// The settings behind a comma, or nothing.
+    pub fn settings_words(&self) -> String {
+        if self.settings.is_default() { String::new() } else { format!(", {}", self.settings) }
     }
 }
 
@@ -83,6 +98,8 @@ pub struct NetworkTraffic {
     pub duration: Nanos,
     /// For UDP, the bytes a second of each flow.
     pub rate: u64,
+    /// Settings of the flows.
+    pub settings: FlowSettings,
     /// The number that identifies its flows.
     pub trial: u64,
     /// True if machines use version 6 of IP, not 4.
@@ -216,7 +233,7 @@ impl NetworkSample {
 }
 
 /// A machine, with the ranks on it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkMachine {
     /// Its host name.
     pub name: String,
@@ -224,6 +241,9 @@ pub struct NetworkMachine {
     pub ranks: Vec<u32>,
     /// The addresses for receiving.
     pub addresses: Vec<String>,
+    /// The speed of the link that has the address; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_speed: Option<ByteRate>,
 }
 
 /// All results of the network.

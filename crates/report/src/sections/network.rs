@@ -6,7 +6,7 @@ use nilometer_model::{NetworkResults, NetworkStage};
 use crate::{
     chart::{Bar, Bars, Chart, clipped, interval},
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Sentence, Table, Tone},
-    network::{COLUMNS, LEGEND, NetworkTable, machine_words, rate_words, sentences, tables},
+    network::{COLUMNS, LEGEND, NetworkTable, load_words, machine_words, rate_words, sentences, tables},
 };
 
 /// Letters that a label has room for.
@@ -63,16 +63,17 @@ fn table(of_flows: &NetworkTable) -> Table {
     Table { columns, rows: of_flows.rows.iter().map(row).collect() }
 }
 
-/// One for each number of flows.
+/// One for each number of flows with each of their settings.
 fn charts(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<Chart> {
-    let groups = outcomes.chunk_by(|one, other| one.cell.flows == other.cell.flows);
+    let groups = outcomes.chunk_by(|one, other| one.cell.has_load_of(&other.cell));
     groups.filter(|group| group.len() <= BARS_MOST).map(|group| chart(results, group)).collect()
 }
 
 fn chart(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Chart {
     let names = results.names();
-    let flows = outcomes.first().map_or(0, |outcome| outcome.cell.flows);
-    let title = if flows == 1 { "one flow".into() } else { format!("{flows} flows") };
+    let title = outcomes.first().map_or_else(String::new, |outcome| {
+        format!("{}{}", load_words(&outcome.cell), outcome.cell.settings_words())
+    });
     let group = |outcome: &NetworkOutcome| {
         (clipped(&outcome.cell.pattern.words(&names), LABEL_LETTERS), vec![bar(results, outcome)])
     };

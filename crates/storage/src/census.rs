@@ -1,0 +1,173 @@
+//! Counts the entries of a directory tree. It reads names only to open what they name, follows no symbolic link,
+//! and enters no other file system. Its memory is bounded by the depth of the tree, not by its entries.
+
+use std::{
+    ffi::CStr,
+    io,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use nilometer_model::{CENSUS_DEPTH_MAX, Census, CountedEntry, CountedKind};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+
+/// Counts a tree, until all is counted or `stop` is true. Ages are from `now`, in seconds since 1970. The path of
+/// the first directory may be a symbolic link; Nilometer follows no other.
+///
+/// # Errors
+/// If the first directory can't be opened. The census counts other entries that it can't read.
+pub fn census(root: &Path, now: i64, stop: &AtomicBool) -> io::Result<Census> {
+    let top = openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let device = fstat(&top)?.st_dev;
+    let first = OpenDirectory { entries: Dir::new(top)?, count: 0 };
+    let census = Census { directories: 1, ..Census::default() };
+    let mut walk = CensusWalk { census, device, now, open: vec![first] };
+    while !walk.open.is_empty() && !stop.load(Ordering::Relaxed) {
+        walk.step();
+    }
+    Ok(walk.census)
+}
+
+/// A walk through a tree.
+struct CensusWalk {
+    census: Census,
+    /// The file system of the first directory.
+    device: u64,
+    now: i64,
+    /// The directories from the first one down to the present one.
+    open: Vec<OpenDirectory>,
+}
+
+/// A directory with entries that are not yet counted.
+struct OpenDirectory {
+    entries: Dir,
+    count: u64,
+}
+
+impl CensusWalk {
+    /// Counts the next entry of the present directory, or leaves that.
+    fn step(&mut self) {
+        let Some(present) = self.open.last_mut() else { return };
+        match present.entries.read() {
+            Some(Ok(entry)) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
+            Some(Ok(entry)) => {
+                present.count += 1;
+                if self.count(entry.file_name()).is_err() {
+                    self.census.unreadable += 1;
+                }
+            }
+            // The listing ends behind an error.
+            Some(Err(_)) => self.census.unreadable += 1,
+            None => {
+                self.census.entries.add(present.count);
+                self.open.pop();
+            }
+        }
+    }
+
+    /// Counts an entry of the present directory; a directory becomes the present one.
+    fn count(&mut self, name: &CStr) -> io::Result<()> {
+        let depth = self.open.len() - 1;
+        let Some(present) = self.open.last() else { return Ok(()) };
+        // Looking at a mount point must not mount it.
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let stat = statat(present.entries.fd()?, name, flags)?;
+        let kind = kind(&stat, self.now);
+        self.census.add(&CountedEntry { kind, depth, user: stat.st_uid, group: stat.st_gid });
+        if kind != CountedKind::Directory {
+            return Ok(());
+        }
+        if stat.st_dev != self.device {
+            self.census.other_file_systems += 1;
+        } else if self.open.len() > CENSUS_DEPTH_MAX {
+            self.census.too_deep += 1;
+        } else {
+            self.enter(name)?;
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, name: &CStr) -> io::Result<()> {
+        let Some(present) = self.open.last() else { return Ok(()) };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let below = openat(present.entries.fd()?, name, flags, Mode::empty())?;
+        // Somebody may have mounted another file system since.
+        if fstat(&below)?.st_dev == self.device {
+            self.open.push(OpenDirectory { entries: Dir::new(below)?, count: 0 });
+        } else {
+            self.census.other_file_systems += 1;
+        }
+        Ok(())
+    }
+}
+
+fn kind(stat: &Stat, now: i64) -> CountedKind {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => CountedKind::Directory,
+        FileType::Symlink => CountedKind::Symlink,
+        FileType::RegularFile => CountedKind::File {
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            // stat(2): blocks of 512 bytes, whatever the file system's block is.
+            allocated: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512),
+            age: now.saturating_sub(stat.st_mtime),
+            is_linked: stat.st_nlink > 1,
+        },
+        _ => CountedKind::Special,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        os::unix::fs::symlink,
+        time::{Duration, UNIX_EPOCH},
+    };
+
+    use super::*;
+
+    const NOW: i64 = 1_000_000_000;
+    static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+    fn file(path: &Path, bytes: u64, age: u64) {
+        let file = File::create(path).expect("space");
+        file.set_len(bytes).expect("space");
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(NOW as u64 - age)).expect("our own");
+    }
+
+    #[test]
+    fn every_entry_counts_once_and_no_symbolic_link_is_followed() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let at = |path: &str| home.path().join(path);
+        fs::create_dir_all(at("a/b")).expect("space");
+        fs::create_dir(at("empty")).expect("space");
+        file(&at("one"), 100, 10);
+        file(&at("a/two"), 5000, 400 * 86_400);
+        file(&at("a/b/three"), 0, 10);
+        fs::hard_link(at("one"), at("a/again")).expect("space");
+        symlink(home.path(), at("a/b/back")).expect("space");
+        let counted = census(home.path(), NOW, &GOES_ON).expect("a directory");
+        assert_eq!((counted.directories, counted.files, counted.symlinks), (4, 4, 1));
+        assert_eq!((counted.bytes, counted.hard_links), (5200, 2));
+        assert_eq!(counted.depths, [3, 3, 2], "a, empty, one; b, two, again; three, back");
+        let entries: Vec<(u64, u64)> = counted.entries.ranges().map(|of| (of.from, of.count)).collect();
+        assert_eq!(entries, [(0, 1), (2, 3)]);
+        assert_eq!((counted.ages.younger[0], counted.ages.younger[5]), (3, 1));
+        assert_eq!((counted.users.count(), counted.unreadable), (1, 0));
+        let through_link = census(&at("a/b/back"), NOW, &GOES_ON).expect("a link to a directory");
+        assert_eq!(through_link, counted);
+    }
+
+    #[test]
+    fn a_tree_deeper_than_can_be_open_ends_there_and_what_is_no_directory_is_an_error() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let deep = home.path().join(vec!["d"; CENSUS_DEPTH_MAX + 3].join("/"));
+        fs::create_dir_all(&deep).expect("space");
+        let counted = census(home.path(), NOW, &GOES_ON).expect("a directory");
+        assert_eq!((counted.too_deep, counted.directories), (1, CENSUS_DEPTH_MAX as u64 + 2));
+        file(&home.path().join("file"), 1, 1);
+        assert!(census(&home.path().join("file"), NOW, &GOES_ON).is_err());
+        let stopped = census(home.path(), NOW, &AtomicBool::new(true)).expect("a directory");
+        assert_eq!(stopped.files, 0);
+    }
+}

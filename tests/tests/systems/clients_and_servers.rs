@@ -1,0 +1,167 @@
+//! The network between clients and servers, all at once, with settings of the flows: on nodes of the testbed, each
+//! with a network of its own.
+
+use std::{fs, path::Path, time::Duration};
+
+use nilometer_model::{NetworkResults, TrafficPattern};
+use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed};
+use serde_json::Value;
+
+/// Two processes on each of three nodes.
+const TWICE: [u32; 6] = [1, 1, 2, 2, 3, 3];
+/// The buffer of each socket.
+const BUFFER: u64 = 64 << 10;
+/// Measurements until a busy machine gives each sender a processor.
+const TRIES: usize = 3;
+
+const PLAN: &str = r#"
+title = "clients and servers"
+repeats = 2
+reserve = "0 B"
+[[stage]]
+name = "between"
+[stage.network]
+pattern = "clients_to_servers"
+clients = 2
+flows = 2
+processes = [1, 2]
+congestion = "reno"
+buffer = "64 KiB"
+duration = "100 ms"
+"#;
+
+/// Starts the program on all nodes, twice each.
+fn started(mpi: &Mpi, testbed: &Testbed, home: &Path, arguments: &[&str]) -> Ended {
+    Running::of(mpi.command_on(testbed, &TWICE, home, arguments)).end(Duration::from_mins(5))
+}
+
+/// The same until no sender lacks a processor.
+fn answered(mpi: &Mpi, testbed: &Testbed, home: &Path, arguments: &[&str]) -> Ended {
+    for _ in 0..TRIES {
+        let ended = started(mpi, testbed, home, arguments);
+        if ended.code == Some(0) {
+            return ended;
+        }
+        assert!(ended.stderr.contains("a pattern has no figure"), "{ended:?}");
+    }
+    panic!("a sender had no processor in each of {TRIES} measurements");
+}
+
+#[test]
+fn clients_and_servers_exchange_data_at_once_with_settings_of_their_flows() {
+    let Some(testbed) = Testbed::of(&["nodes"]) else { return };
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let home = tempfile::tempdir().expect("a temporary directory");
+    of_the_command(&mpi, &testbed, home.path());
+    in_a_campaign(&mpi, &testbed, home.path());
+    for (arguments, parts) in [
+        (&["--clients", "3"][..], &["clients = 3 and servers = 1 need 4 machines, and there are 3"][..]),
+        (
+            &["--congestion", "no_such"],
+            &["congestion = \"no_such\": this process may use", "reno", "on node-1"],
+        ),
+        (&["--buffer", "1 GiB"], &["buffer = \"1 GiB\": at most", "net.core.wmem_max", "on node-1"]),
+        (&["--flows", "4", "--processes", "3"], &["processes = 3: node-1 has 2; start 3 on each machine"]),
+    ] {
+        let all = [&["network", "--pattern", "clients_to_servers"][..], arguments].concat();
+        let refused = started(&mpi, &testbed, home.path(), &all);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(parts.iter().all(|part| refused.stderr.contains(part)), "{arguments:?}: {refused:?}");
+        assert!(refused.stdout.is_empty(), "{refused:?}");
+    }
+}
+
+/// One process of each machine, then both; the first two machines are clients.
+fn of_the_command(mpi: &Mpi, testbed: &Testbed, home: &Path) {
+    let patterns = ["network", "--pattern", "clients_to_servers,client_server_pairs", "--clients", "2"];
+    let settings = ["--flows", "2", "--processes", "1,2", "--congestion", "reno", "--buffer", "64 KiB"];
+    let trials = ["--duration", "100 ms", "--repeats", "2", "--json"];
+    let ended = answered(mpi, testbed, home, &[&patterns[..], &settings, &trials].concat());
+    let said: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let figures = said["figures"].as_array().expect("a list");
+    assert_eq!(figures.len(), 2 * (2 + 4), "{figures:?}");
+    for figure in figures.iter().filter(|figure| !figure["groups"].is_null()) {
+        adds_up(figure);
+    }
+    let patterns: Vec<&str> = figures.iter().filter_map(|figure| figure["pattern"].as_str()).collect();
+    assert_eq!(patterns[..3], ["2 clients to 1 server", "1 server to 2 clients", "node-1 to node-3"]);
+    let cells = said["cells"].as_array().expect("a list");
+    for sample in said["samples"].as_array().expect("a list") {
+        let number = sample["cell"].as_u64().expect("a number") as usize;
+        has_its_settings(sample, &cells[number]["settings"]);
+    }
+}
+
+/// What the clients receive or send is what the servers send or receive. The nodes' links are no cards.
+fn adds_up(figure: &Value) {
+    let sum = |group: &str| {
+        let machines = figure["groups"][group].as_array().expect("a list");
+        machines.iter().map(|machine| machine["bytes_per_second"].as_f64().expect("a rate")).sum::<f64>()
+    };
+    let all = figure["bytes_per_second"].as_f64().expect("a rate");
+    for group in ["clients", "servers"] {
+        assert!((sum(group) / all - 1.0).abs() < 1e-6, "{figure}");
+    }
+    let names: Vec<&str> = figure["groups"]["clients"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|client| client["name"].as_str())
+        .collect();
+    assert_eq!(names, ["node-1", "node-2"]);
+    assert!(figure["groups"]["server_links_share"].is_null(), "{figure}");
+}
+
+/// Each socket has the congestion control and twice the buffer, as the kernel counts; and no further process takes
+/// part.
+fn has_its_settings(sample: &Value, settings: &Value) {
+    let flows = sample["flows"].as_array().expect("a list");
+    for flow in flows {
+        let connection = &flow["sent"]["connection"];
+        assert_eq!(connection["congestion"], "reno", "{flow}");
+        assert_eq!(connection["send_buffer"].as_u64(), Some(2 * BUFFER), "{flow}");
+    }
+    let pairs = flows.len() / 2;
+    let mut ways: Vec<String> = flows.iter().map(|flow| format!("{} {}", flow["from"], flow["to"])).collect();
+    ways.sort();
+    ways.dedup();
+    let processes = settings["processes"].as_u64().expect("a number") as usize;
+    assert_eq!(ways.len(), pairs * processes, "{sample}");
+}
+
+/// The record has the cells with their settings, and reports name them.
+fn in_a_campaign(mpi: &Mpi, testbed: &Testbed, home: &Path) {
+    fs::create_dir(home.join("target")).expect("space");
+    fs::write(home.join("plan.toml"), PLAN).expect("space");
+    let ended =
+        started(mpi, testbed, home, &["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite"]);
+    let what = "2 clients to 1 server, 2 flows, 1 process, reno, buffer 64 KiB";
+    assert!(ended.stdout.contains(what), "{ended:?}");
+    assert!(ended.stdout.contains("The speed of a server's link is unknown"), "{ended:?}");
+    let record = home.join("r.sqlite");
+    let results = nilometer_record::read(&record).expect("a record");
+    let network = &results.network[0].results;
+    assert_eq!(words(network).len(), 4, "{network:?}");
+    assert_eq!(words(network)[3], "1 server to 2 clients, TCP, 2 flows, 2 processes, reno, buffer 64 KiB");
+    let has_groups = |pattern: TrafficPattern| pattern.groups().is_some_and(|groups| groups.clients == 2);
+    assert!(network.cells.iter().all(|cell| has_groups(cell.pattern)));
+    assert_eq!(network.samples.len(), 2 * 4);
+    let checked = nilometer_tests::run(&["check", record.to_str().expect("a plain name")]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let csv = nilometer_tests::run(&[
+        "report",
+        record.to_str().expect("a plain name"),
+        "--format",
+        "csv",
+        "--output",
+        "-",
+    ]);
+    let header = csv.stdout.lines().next().expect("a header");
+    assert!(header.ends_with("network_processes,network_congestion,network_buffer_bytes"), "{header}");
+    let rows = csv.stdout.lines().filter(|line| line.ends_with(",1,reno,65536")).count();
+    assert_eq!(rows, 2 * 2, "two ways in two rounds: {}", csv.stdout);
+}
+
+fn words(network: &NetworkResults) -> Vec<String> {
+    network.cells.iter().map(|cell| cell.words(&network.names())).collect()
+}
