@@ -14,7 +14,7 @@ use std::{
     },
 };
 
-use nilometer_model::{ByteRate, Nanos};
+use nilometer_model::{ByteRate, Bytes, Nanos};
 use nilometer_recording::{
     reader::{Recording, Trust},
     view::{BlockReading, Extent, LimitPosition, PartLimit, RecordingView},
@@ -71,6 +71,8 @@ const LOOK: Nanos = Nanos::from_millis(100);
 const SEARCH_PAUSE: u64 = 20;
 /// Bytes that it copies before it looks at the recorder's buffer again. A block may be larger.
 const PIECE: usize = 1 << 20;
+/// The most bytes of a block, which a dump holds in memory.
+const BLOCK_MAX: u64 = 256 << 20;
 /// Bytes after which it waits until they are on storage, so that they don't fill the page cache.
 const SYNC: u64 = 32 << 20;
 
@@ -134,6 +136,14 @@ pub(super) fn run(job: &DumpJob) {
 impl DumpJob {
     fn dump(&self) -> Result<(), DumpFailure> {
         let view = self.open()?;
+        let block = view.frames_of_block() * view.frame_size();
+        if block > BLOCK_MAX {
+            let why = format!(
+                "its frames are larger than {}: export them when the recording has ended",
+                Bytes(BLOCK_MAX)
+            );
+            return Err(DumpFailure::Failed(why));
+        }
         let new = self.create(&view)?;
         let limits = self.fixed_limits(&view)?;
         let begin = self.begin(&view, limits.begin)?;
@@ -144,7 +154,7 @@ impl DumpJob {
             begin,
             end: DumpEnd { limit: limits.end, frame: None, look_at: Nanos(0) },
             at: begin * view.frame_size(),
-            buffer: vec![0; PIECE.max((view.frames_of_block() * view.frame_size()) as usize)],
+            buffer: vec![0; PIECE.max(block as usize)],
             clock: Clock::start(),
             unsynced: 0,
             looked: Nanos(0),
