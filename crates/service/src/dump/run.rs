@@ -67,6 +67,8 @@ enum DumpFailure {
 
 /// The interval between two looks at a recording that has no new frames, and at the recorder's buffer.
 const LOOK: Nanos = Nanos::from_millis(100);
+/// The pause of a dump that has every frame so far.
+const WAIT: Nanos = Nanos::from_millis(20);
 /// The search for the end of the part takes at most one part in this of the time.
 const SEARCH_PAUSE: u64 = 20;
 /// Bytes that it copies before it looks at the recorder's buffer again. A block may be larger.
@@ -152,7 +154,7 @@ impl DumpJob {
             view: &view,
             file: new.file(),
             begin,
-            end: DumpEnd { limit: limits.end, frame: None, look_at: Nanos(0) },
+            end: DumpEnd { limit: limits.end, frame: None, below: 0, look_at: Nanos(0) },
             at: begin * view.frame_size(),
             buffer: vec![0; PIECE.max(block as usize)],
             clock: Clock::start(),
@@ -296,6 +298,8 @@ struct DumpEnd {
     limit: Option<PartLimit>,
     /// The frame after the last one, counted from the view's first.
     frame: Option<u64>,
+    /// The end lies beyond this number of frames.
+    below: u64,
     /// The time of the next search.
     look_at: Nanos,
 }
@@ -331,18 +335,17 @@ impl DumpCopy<'_> {
             if end.is_some_and(|end| self.at >= end) {
                 return Ok(());
             }
-            let until = end.unwrap_or(u64::MAX).min(shown);
+            // Frames that arrived after the last search may lie beyond the end.
+            let searched = self.end.limit.map_or(u64::MAX, |_| self.end.below.saturating_mul(size));
+            let until = end.unwrap_or(searched).min(shown);
             if self.at < until {
                 self.piece(until)?;
                 ended |= self.look_again();
-            } else if ended {
+            } else if ended && until == shown {
                 return self.ended_early();
             } else {
-                // The last records may bring more frames.
-                ended = self.job.refresh(self.view);
-                if !ended {
-                    self.job.wait(DumpWait::Frames, LOOK)?;
-                }
+                ended |= self.job.refresh(self.view);
+                self.job.wait(DumpWait::Frames, WAIT)?;
             }
         }
     }
@@ -374,6 +377,7 @@ impl DumpCopy<'_> {
             return Ok(());
         };
         let failed = |why: String| Err(DumpFailure::Failed(why));
+        let frames = self.view.frames();
         match self.view.end_position(limit) {
             Ok(LimitPosition::At(frame)) if frame <= self.begin => {
                 return failed("no frame of the recording lies between begin and end".into());
@@ -381,10 +385,10 @@ impl DumpCopy<'_> {
             Ok(LimitPosition::At(frame)) => self.end.frame = Some(frame),
             Ok(LimitPosition::Before) => {
                 return failed(format!(
-                    "the recording has no frame before {limit} (any more): its oldest is later"
+                    "the recording has no frame before {limit}: its oldest frame is later"
                 ));
             }
-            Ok(LimitPosition::Beyond) => {}
+            Ok(LimitPosition::Beyond) => self.end.below = frames,
             Err(error) => return failed(error.to_string()),
         }
         let took = self.clock.now().since(begun);

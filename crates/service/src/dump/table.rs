@@ -230,3 +230,41 @@ fn permitted(path: &Path, roots: &[PathBuf]) -> Option<(OwnedFd, PathBuf)> {
     };
     Some((opened.ok()?, real))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn dumps_go_only_below_their_roots() {
+        let home = tempfile::tempdir().expect("space");
+        let [root, other] = ["root", "other"].map(|name| home.path().join(name));
+        fs::create_dir_all(root.join("below")).expect("space");
+        fs::create_dir(&other).expect("space");
+        symlink(&other, root.join("link")).expect("space");
+        symlink(&root, home.path().join("way")).expect("space");
+        fs::write(root.join("file"), "").expect("space");
+        let roots = [home.path().join("way")];
+        let real = |path: PathBuf| permitted(&path, &roots).map(|(_, real)| real);
+        assert_eq!(real(root.clone()), Some(root.canonicalize().expect("it is there")));
+        assert!(real(root.join("below")).is_some() && real(home.path().join("way/below")).is_some());
+        for outside in
+            [other, root.join("link"), root.join(".."), root.join("file"), root.join("none"), "root".into()]
+        {
+            assert_eq!(real(outside.clone()), None, "{outside:?}");
+        }
+    }
+
+    #[test]
+    fn a_dump_needs_a_directory_and_a_recording() {
+        let request: DumpRequest = serde_json::from_str(r#"{"to": "/"}"#).expect("valid");
+        let dumps = Dumps::new(vec!["/".into()], Publisher::default());
+        assert_eq!(dumps.begin(&request), Err(DumpRefusal::NoRecording));
+        assert!(dumps.list().dumps.is_empty() && dumps.end(1).is_none());
+        let without = Dumps::new(Vec::new(), Publisher::default());
+        let refused = without.directory(Path::new("/")).map(|(_, real)| real);
+        assert_eq!(refused, Err(DumpRefusal::AskedWrongly(NO_ROOT.into())));
+    }
+}

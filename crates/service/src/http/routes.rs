@@ -184,3 +184,27 @@ const NO_PATH: &str = "there is GET /, /status, /events, /live, /latest-frame, /
 pub fn openapi_document() -> String {
     openapi::document(&ROUTES)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The name of the route and the number in the path, or the status of the refusal.
+    fn found(method: &str, path: &str) -> Result<(&'static str, String), u16> {
+        let found = find(method, path).map_err(|BadRequest(status, _)| status)?;
+        Ok((found.route.name, found.id.to_owned()))
+    }
+
+    #[test]
+    fn a_path_may_end_in_a_number() {
+        assert_eq!(found("GET", "/dumps"), Ok(("dumps", String::new())));
+        assert_eq!(found("DELETE", "/dumps/17"), Ok(("end_dump", "17".into())));
+        assert_eq!(found("GET", "/dumps/17"), Err(405));
+        assert_eq!(found("DELETE", "/status"), Err(405));
+        for unknown in ["/dumps/", "/dumps/1/2", "/dump/1", "/dumps{id}", "/"] {
+            assert_ne!(found("DELETE", unknown).ok(), Some(("end_dump", String::new())), "{unknown}");
+            assert!(found("DELETE", unknown).is_err(), "{unknown}");
+        }
+        assert_eq!(found("POST", "/nothing"), Err(404));
+    }
+}
