@@ -11,6 +11,7 @@ from loopback import PATIENCE, Service, awaited
 
 from nilometer_control import (
     AsyncRecorder,
+    DumpState,
     InvalidOrder,
     NotAllowed,
     Recorder,
@@ -65,6 +66,35 @@ def test_events_tell_the_state_and_the_end(service: Service, recorder: Recorder,
             break
     assert seen[0].status and seen[0].status.name == "scan-3"
     assert seen[-1].ended and (seen[-1].ended.name, seen[-1].ended.count) == ("scan-3", 4)
+
+
+def test_a_part_of_a_recording_is_dumped(make_service: Callable[..., Service], send: Send, tmp_path: Path) -> None:
+    service = make_service("--dumps", str(tmp_path))
+    recorder = Recorder(service.url)
+    recorder.arm("scan-4")
+    send(service.stream, "--images", 5)
+    recorder.wait_for("configured", PATIENCE)
+    ours = recorder.wait_for_dump(recorder.dump(tmp_path, 1, 3, name="part").id, PATIENCE)
+    assert (ours.state, ours.frames, ours.overtaken_frames) == (DumpState.COMPLETE, 2, 0)
+    assert ours.path == tmp_path / "part.raw"
+    assert ours.path.stat().st_size == ours.bytes == 2 * 64 * 80 * 4
+
+    async def dump() -> None:
+        theirs = AsyncRecorder(service.url)
+        second = await theirs.dump(tmp_path, begin="+0s", name="all")
+        assert (await theirs.wait_for_dump(second.id, PATIENCE)).frames == 5
+        assert [dump.id for dump in await theirs.dumps()] == [1, 2]
+        assert (await theirs.end_dump(2)).state is DumpState.COMPLETE
+
+    asyncio.run(dump())
+    with pytest.raises(RecordingFailed, match="exists"):
+        recorder.wait_for_dump(recorder.dump(tmp_path, name="part").id, PATIENCE)
+    with pytest.raises(InvalidOrder, match="--dumps"):
+        recorder.dump("/")
+    with pytest.raises(InvalidOrder, match="no dump of this number"):
+        recorder.end_dump(9)
+    with pytest.raises(ValueError, match="zone"):
+        recorder.dump(tmp_path, datetime(2026, 11, 28))
 
 
 def test_the_service_describes_itself(recorder: Recorder) -> None:

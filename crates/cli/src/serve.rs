@@ -30,7 +30,7 @@ pub(crate) struct Serve {
 #[serde(deny_unknown_fields, default)]
 struct Service {
     /// Answer HTTP at this address, or `off`: a page for browsers; GET /status and /metrics; POST /configure,
-    /// /arm, /start and /stop [default: 127.0.0.1:9620]
+    /// /arm, /start, /stop and /dump [default: 127.0.0.1:9620]
     #[arg(long, value_name = "ADDRESS")]
     http: Option<String>,
     /// Answer the commands of Mark 5 recorders at this address, or `off`. These commands know neither tokens
@@ -55,6 +55,10 @@ struct Service {
     /// catalogue and the configuration's instrument are always allowed
     #[arg(long, value_name = "DIRECTORY")]
     instruments: Vec<PathBuf>,
+    /// Let clients dump parts of recordings into this directory and those below it (POST /dump). Repeat the
+    /// option for more
+    #[arg(long, value_name = "DIRECTORY")]
+    dumps: Vec<PathBuf>,
     #[command(flatten)]
     preview: PreviewOptions,
 }
@@ -80,6 +84,7 @@ impl Serve {
         let mark5 = listener("mark5", stations, service.reach())?;
         let preview = service.listen_preview()?;
         let end = stop_on_signal().run()?;
+        let dumps = service.dumps;
         let instruments = service.instruments;
         let permission = CommandPermission {
             beyond,
@@ -88,7 +93,7 @@ impl Serve {
             has_preview: preview.is_some(),
             log: tell::log,
         };
-        Ok(serve(ServiceSetup { permission, http, mark5, preview }, &end)?)
+        Ok(serve(ServiceSetup { permission, http, mark5, preview, dumps }, &end)?)
     }
 
     fn configured(&self) -> anyhow::Result<Configured> {
@@ -113,6 +118,7 @@ impl Service {
             tokens: self.tokens.or(below.tokens),
             preview: self.preview.over(below.preview),
             instruments: if self.instruments.is_empty() { below.instruments } else { self.instruments },
+            dumps: if self.dumps.is_empty() { below.dumps } else { self.dumps },
         }
     }
 

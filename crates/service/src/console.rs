@@ -2,6 +2,7 @@
 //! waiting. Orders wait their turn, for a limited time.
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    dump::Dumps,
     history::HistoryColumns,
     latest_frame::{FrameAnswer, LatestFrames},
     publisher::{LAST_SCANS, NewsPace, Publisher, SeenChanges, ServiceNews},
@@ -36,6 +38,7 @@ pub(crate) struct Console {
     orders: Option<SyncSender<QueuedOrder>>,
     published: Publisher,
     frames: Arc<LatestFrames>,
+    dumps: Dumps,
 }
 
 /// Everything that a page of the recorder shows, at one moment.
@@ -60,21 +63,27 @@ pub(crate) enum OrderOutcome {
 const WAITING: usize = 8;
 
 impl Console {
-    /// A console, the queue of its orders, and the state to publish to.
-    pub(crate) fn new() -> (Self, Receiver<QueuedOrder>, Publisher) {
+    /// A console, the queue of its orders, and the state to publish to. Dumps may go into these directories.
+    pub(crate) fn new(dumps: Vec<PathBuf>) -> (Self, Receiver<QueuedOrder>, Publisher) {
         let (orders, asked) = sync_channel(WAITING);
         let published = Publisher::default();
-        (Console::over(Some(orders), published.clone()), asked, published)
+        (Console::over(Some(orders), published.clone(), dumps), asked, published)
     }
 
-    /// A console that takes no orders.
-    pub(crate) fn without_orders() -> (Self, Publisher) {
+    /// A console that takes no orders to the recorder. Dumps may go into these directories.
+    pub(crate) fn without_orders(dumps: Vec<PathBuf>) -> (Self, Publisher) {
         let published = Publisher::default();
-        (Console::over(None, published.clone()), published)
+        (Console::over(None, published.clone(), dumps), published)
     }
 
-    fn over(orders: Option<SyncSender<QueuedOrder>>, published: Publisher) -> Self {
-        Console { orders, published, frames: Arc::new(LatestFrames::new()) }
+    fn over(orders: Option<SyncSender<QueuedOrder>>, published: Publisher, dumps: Vec<PathBuf>) -> Self {
+        let dumps = Dumps::new(dumps, published.clone());
+        Console { orders, published, frames: Arc::new(LatestFrames::new()), dumps }
+    }
+
+    /// The dumps of recordings.
+    pub(crate) fn dumps(&self) -> &Dumps {
+        &self.dumps
     }
 
     /// Sends an order to the recorder and waits up to `patience` for the outcome.

@@ -16,6 +16,7 @@ mod client_stream;
 mod commanded_recorder;
 mod connections;
 mod console;
+mod dump;
 mod error;
 mod history;
 mod http;

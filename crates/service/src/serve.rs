@@ -1,6 +1,6 @@
 //! The whole service: its listeners, and the recorder that they command, until a signal ends it.
 
-use std::sync::atomic::AtomicBool;
+use std::{path::PathBuf, sync::atomic::AtomicBool};
 
 use crate::{
     commanded_recorder::CommandedRecorder,
@@ -24,6 +24,8 @@ pub struct ServiceSetup {
     pub mark5: Option<ServiceListener>,
     /// The listener for viewers of the preview, if the service has one.
     pub preview: Option<PreviewListener>,
+    /// The directories below which clients may dump parts of recordings.
+    pub dumps: Vec<PathBuf>,
 }
 
 /// Carries out orders until `end` is set, then ends a running recording in order. It does not wait for storage
@@ -33,13 +35,14 @@ pub struct ServiceSetup {
 ///
 /// A thread can't be started.
 pub fn serve(setup: ServiceSetup, end: &AtomicBool) -> Result<(), ServiceError> {
-    let ServiceSetup { permission, http, mark5, preview } = setup;
+    let ServiceSetup { permission, http, mark5, preview, dumps } = setup;
     let stations = StationState::new(&permission);
     let log = permission.log;
-    let (console, orders, published) = Console::new();
+    let (console, orders, published) = Console::new(dumps);
     if let Some(preview) = preview {
         preview.show(published.clone())?;
     }
+    let dumps = console.dumps().clone();
     let mut recorder = CommandedRecorder::new(permission, published);
     if let Some(listener) = http {
         let console = console.clone();
@@ -51,6 +54,7 @@ pub fn serve(setup: ServiceSetup, end: &AtomicBool) -> Result<(), ServiceError> 
     }
     log(&format!("ready: {}", console.report().state.name()));
     recorder.run(&orders, end);
+    dumps.leave(log);
     log("ended");
     Ok(())
 }

@@ -1,13 +1,14 @@
 //! The status of a recording that takes no commands, for programs that watch it. It is the same as the status of
 //! the service.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use nilometer_acquisition::Status;
 use nilometer_model::Nanos;
 
 use crate::{
     console::Console,
+    dump::Dumps,
     error::{OperatorLog, ServiceError},
     http,
     latest_frame::PictureSource,
@@ -22,6 +23,8 @@ use crate::{
 #[derive(Debug)]
 pub struct StatusServer {
     published: Publisher,
+    dumps: Dumps,
+    log: OperatorLog,
     is_open: bool,
     told: Option<Nanos>,
 }
@@ -30,19 +33,26 @@ pub struct StatusServer {
 const TELL: Nanos = Nanos::from_millis(200);
 
 impl StatusServer {
-    /// Listens at this address and port, for the clients in `reach`. Without an address it answers nobody.
+    /// Listens at this address and port, for the clients in `reach`. Without an address it answers nobody. Clients
+    /// may dump parts of the recording into the directories `dumps`, and those below them.
     ///
     /// # Errors
     ///
     /// It can't listen there, or has no permission to.
-    pub fn open(at: Option<&str>, reach: ClientReach<'_>, log: OperatorLog) -> Result<Self, ServiceError> {
-        let (console, published) = Console::without_orders();
+    pub fn open(
+        at: Option<&str>,
+        reach: ClientReach<'_>,
+        dumps: Vec<PathBuf>,
+        log: OperatorLog,
+    ) -> Result<Self, ServiceError> {
+        let (console, published) = Console::without_orders(dumps);
+        let dumps = console.dumps().clone();
         let listener = at.map(|address| listen("http", address, reach, log)).transpose()?;
         let is_open = listener.is_some();
         if let Some(listener) = listener {
             spawn("http", move || http::serve(&listener, &console))?;
         }
-        Ok(StatusServer { published, is_open, told: None })
+        Ok(StatusServer { published, dumps, log, is_open, told: None })
     }
 
     /// Reports the wait for a series, if the settings are for one: nothing can be prepared before it begins.
@@ -101,5 +111,12 @@ impl StatusServer {
             let status = status();
             self.published.changing().tell(now, status);
         }
+    }
+}
+
+impl Drop for StatusServer {
+    /// Dumps end with the program. They leave no partial files behind.
+    fn drop(&mut self) {
+        self.dumps.leave(self.log);
     }
 }

@@ -6,6 +6,7 @@ recorder.arm("scan-1", listen="tcp://127.0.0.1:31001")
 """
 
 from .async_recorder import AsyncRecorder
+from .dump import Dump, DumpState
 from .errors import (
     InvalidOrder,
     NotAllowed,
@@ -25,6 +26,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncRecorder",
+    "Dump",
+    "DumpState",
     "EndedRecording",
     "Event",
     "FrameFile",

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from .dump import Dump, Limit, dump_keys, dump_with_number
 from .errors import RecorderTimeout, RecorderUnreachable
 from .exchange import (
     BUSY,
@@ -151,6 +152,42 @@ class AsyncRecorder:
     async def latest_frame(self) -> LatestFrame | None:
         """Return the latest acknowledged frame as a picture. `None` if there is none."""
         return (await self._answer(Request("/latest-frame"))).latest_frame()
+
+    async def dump(
+        self,
+        to: Path | str,
+        begin: Limit | None = None,
+        end: Limit | None = None,
+        *,
+        name: str | None = None,
+        rate: str | None = None,
+    ) -> Dump:
+        """Save a part of the running recording, or of the last one, in a directory of the recorder's machine.
+
+        `begin` and `end` are as for `nilometer export`; `"-30s"` is half a minute before the newest frame. Returns
+        at once: `wait_for_dump` waits for the file.
+        """
+        return (await self._answer(Request.order("/dump", dump_keys(to, begin, end, name, rate)))).dump()
+
+    async def dumps(self) -> list[Dump]:
+        """Return the dumps that run or have ended, the oldest first."""
+        return (await self._answer(Request("/dumps"))).dumps()
+
+    async def end_dump(self, number: int) -> Dump:
+        """End a dump. No file of it stays."""
+        return (await self._answer(Request(f"/dumps/{number}", is_delete=True))).dump()
+
+    async def wait_for_dump(self, number: int, timeout: float) -> Dump:
+        """Wait until a dump is complete.
+
+        Raises `RecordingFailed` if it fails instead, and `RecorderTimeout` after `timeout` seconds.
+        """
+        until = time.monotonic() + timeout
+        while not (dump := dump_with_number(await self.dumps(), number)).is_over:
+            if time.monotonic() >= until:
+                raise RecorderTimeout(f"dump {number} is not complete within {timeout:g} s")
+            await asyncio.sleep(POLL_SECONDS)
+        return dump
 
     async def openapi(self) -> dict[str, Any]:
         """Return the service's description of its own requests and answers (OpenAPI)."""

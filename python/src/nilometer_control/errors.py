@@ -22,7 +22,7 @@ class OrderFailed(RecorderError):
 
 
 class RecorderBusy(RecorderError):
-    """The service was busy with another order for the whole time limit (503)."""
+    """The service was busy with another order for the whole time limit (503), or with other dumps (429)."""
 
 
 class RecorderUnreachable(RecorderError, ConnectionError):
@@ -44,6 +44,7 @@ BY_STATUS: dict[int, type[RecorderError]] = {
     404: InvalidOrder,
     409: WrongState,
     413: InvalidOrder,
+    429: RecorderBusy,
     500: OrderFailed,
     503: RecorderBusy,
 }

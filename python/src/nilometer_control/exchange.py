@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from .dump import Dump
 from .errors import BY_STATUS, RecorderError, RecordingFailed
 from .status import EndedRecording, Event, LatestFrame, State, Status
 
@@ -73,11 +74,12 @@ class Request:
 
     path: str
     body: bytes | None = None
+    is_delete: bool = False
 
     @property
     def method(self) -> str:
         """The method of HTTP."""
-        return "GET" if self.body is None else "POST"
+        return "DELETE" if self.is_delete else "GET" if self.body is None else "POST"
 
     @classmethod
     def order(cls, path: str, keys: Mapping[str, Any] | None = None) -> Request:
@@ -109,6 +111,14 @@ class Answer:
     def status(self) -> Status:
         """Return the state of the service, of an answer that is no error."""
         return Status.of(self.json())
+
+    def dump(self) -> Dump:
+        """Return the dump, of an answer that is no error."""
+        return Dump.of(self.json())
+
+    def dumps(self) -> list[Dump]:
+        """Return all dumps, of an answer that is no error."""
+        return [Dump.of(report) for report in self.json()["dumps"]]
 
     def latest_frame(self) -> LatestFrame | None:
         """Return the picture. `None` if there is none yet; `no_picture` has the reason."""

@@ -92,13 +92,17 @@ struct Shown {
     /// for the name and, as password, the token; each line is NAME TOKEN
     #[arg(long, value_name = "FILE", help_heading = "While it runs", requires = "http")]
     tokens: Option<PathBuf>,
+    /// Let clients of --http dump parts of the recording into this directory and those below it (POST /dump).
+    /// Repeat the option for more
+    #[arg(long, value_name = "DIRECTORY", help_heading = "While it runs", requires = "http")]
+    dumps: Vec<PathBuf>,
     #[command(flatten, next_help_heading = "While it runs")]
     preview: PreviewOptions,
 }
 
 impl Shown {
     fn server(&self, log: OperatorLog) -> Result<StatusServer, Failure> {
-        let Shown { http, listen_beyond_loopback, allow_clients, tls, tokens, preview } = self;
+        let Shown { http, listen_beyond_loopback, allow_clients, tls, tokens, dumps, preview } = self;
         if http.is_none() && !tls.is_empty() {
             return Err(Failure::Input(anyhow!(
                 "--tls-certificate, --tls-key and --tls-clients are for --http: name where it listens"
@@ -113,7 +117,7 @@ impl Shown {
         let reach =
             ClientReach { beyond: *listen_beyond_loopback, clients: allow_clients, tls: Some(tls), tokens };
         let viewers = PreviewListener::open(preview, reach, log)?;
-        let mut server = StatusServer::open(http.as_deref(), reach, log)?;
+        let mut server = StatusServer::open(http.as_deref(), reach, dumps.clone(), log)?;
         if let Some(viewers) = viewers {
             server.show_preview(viewers)?;
         }

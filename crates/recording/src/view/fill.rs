@@ -4,7 +4,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 use nilometer_model::packets::{Cut, Field, PacketFormat, Packets, Serial};
 
-use super::{RecordingView, State, Survey};
+use super::{Extent, RecordingView, State, Survey};
+use crate::reader::Recording;
 use nilometer_wire::{Known, Near, Stamps, WireFormat};
 
 /// The format of a recording's packets, with all known facts, and the last frame used as a model.
@@ -23,6 +24,8 @@ struct Neighbour {
 
 /// Number of blocks on each side in which to look for a readable frame.
 const NEAR: usize = 16;
+/// Attempts to read the newest block, which a recorder may overwrite meanwhile.
+const TRIES: usize = 3;
 
 impl RecordingView {
     /// Makes the content for a part of a missing block.
@@ -40,7 +43,10 @@ impl RecordingView {
         }
         let Some(Filling { format: Some(format), near }) = filling.as_mut() else { return into.fill(0) };
         if near.as_ref().is_none_or(|(of, _)| *of != block) {
-            *near = self.neighbour(block).map(|neighbour| (block, neighbour));
+            let found = self.neighbour(block).or_else(|| self.newest());
+            // While a ring is overwritten faster than it can be read, an earlier neighbour is better than none.
+            let found = found.or_else(|| near.take().map(|(_, neighbour)| neighbour));
+            *near = found.map(|neighbour| (block, neighbour));
         }
         let near = near.as_ref().map(|(_, neighbour)| neighbour);
         let mut at = within;
@@ -83,6 +89,22 @@ impl RecordingView {
         }
         let found = behind.into_iter().find(|block| self.head(*block, 0, &mut head).is_some())?;
         Some(Neighbour { number: found.cast_signed() * frames_of_block, head })
+    }
+
+    /// Returns the first frame of the newest block of a recording in progress, for a block whose neighbours the
+    /// recorder is just overwriting. A ring overwrites its newest block last.
+    fn newest(&self) -> Option<Neighbour> {
+        if self.extent == Extent::All || self.is_over() {
+            return None;
+        }
+        let frames_of_block = self.frames_of_block().cast_signed();
+        let mut head = vec![0; self.frame_size.min(Stamps::BYTES as u64) as usize];
+        (0..TRIES).find_map(|_| {
+            self.gain(Recording::look);
+            let newest = self.recording(|recording| recording.index.frames.previous(u64::MAX))?;
+            self.head(newest, 0, &mut head)?;
+            Some(Neighbour { number: newest.cast_signed() * frames_of_block, head: head.clone() })
+        })
     }
 
     /// Number of frames left out at the end of a block, after its last one.

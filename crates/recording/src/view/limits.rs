@@ -14,6 +14,7 @@ use nilometer_model::{Moment, Nanos};
 use nilometer_wire::Stamp;
 
 use super::{RecordingView, scan::last_stamp};
+use crate::reader::{Checksums, Recording};
 
 /// A position in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +23,14 @@ pub enum PartLimit {
     Time(Moment),
     /// A time after the first frame.
     After(Nanos),
+    /// A time before the end of the last frame.
+    BeforeEnd(Nanos),
     /// The number of a frame, as `scan` and `verify` count them.
     Frame(u64),
     /// The number of a packet.
     Packet(u64),
+    /// A time on the recording's own clock, by the journals. Users don't write it: [`RecordingView::fixed`] makes it.
+    Due(Nanos),
 }
 
 /// The begin and the end of a part. `None` is that of the recording.
@@ -37,18 +42,30 @@ pub struct PartLimits {
     pub end: Option<PartLimit>,
 }
 
+/// The place of a limit among the frames that a view shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitPosition {
+    /// It lies before the first frame.
+    Before,
+    /// The first frame at or after it, counted from the view's first frame. At the end of the view this is the
+    /// number of its frames.
+    At(u64),
+    /// It lies after the last frame.
+    Beyond,
+}
+
 /// Why a limit selects no part.
 #[derive(Debug, thiserror::Error)]
 pub enum PartLimitError {
     /// The text is no limit.
     #[error(
-        "`{0}`: write 2026-11-28T18:00:00 or 2026y332d18h00m00s in UTC, +30s after the first frame, a frame's \
-         number such as 1200, or packet:1200"
+        "`{0}`: write 2026-11-28T18:00:00 or 2026y332d18h00m00s in UTC, +30s after the first frame, -30s before the end of the last \
+         one, a frame's number such as 1200, or packet:1200"
     )]
     Text(String),
     /// The frames have no times of the calendar.
     #[error(
-        "{limit}: frames of {name} have no times of the calendar; write a time after its first frame, such as +30s, or a number; {range}"
+        "{limit}: frames of {name} have no times of the calendar; write a time after its first frame, such as +30s, or before its end, such as -30s, or a number; {range}"
     )]
     NoTimes {
         /// The limit as the user wrote it.
@@ -98,6 +115,9 @@ impl FromStr for PartLimit {
         if let Some(duration) = text.strip_prefix('+') {
             return duration.parse().map(PartLimit::After).map_err(|_| wrong());
         }
+        if let Some(duration) = text.strip_prefix('-') {
+            return duration.parse().map(PartLimit::BeforeEnd).map_err(|_| wrong());
+        }
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Ok(PartLimit::Frame(number(text)?));
         }
@@ -112,8 +132,10 @@ impl fmt::Display for PartLimit {
         match self {
             PartLimit::Time(time) => time.fmt(f),
             PartLimit::After(wait) => write!(f, "+{wait}"),
+            PartLimit::BeforeEnd(time) => write!(f, "-{time}"),
             PartLimit::Frame(number) => write!(f, "frame {number}"),
             PartLimit::Packet(number) => write!(f, "packet {number}"),
+            PartLimit::Due(time) => write!(f, "{time} on the recorder's clock"),
         }
     }
 }
@@ -155,23 +177,55 @@ impl RecordingView {
 
     /// Returns the first frame at or after a limit. `share` turns packets into frames.
     fn frame_at(&self, limit: PartLimit, share: fn(u64, u64) -> u64) -> Result<u64, PartLimitError> {
-        match limit {
-            PartLimit::Time(time) => self.frame_at_time(limit, time),
-            PartLimit::After(wait) => match self.first_time() {
-                Some(first) => self.frame_at_time(limit, Moment(first.0 + wait)),
-                None if self.recording(|recording| recording.foreign().is_some()) => {
-                    Err(self.no_times(limit))
-                }
-                None => self.frame_due(limit, wait),
-            },
-            PartLimit::Frame(number) => self.frame_of_number(limit, number),
-            PartLimit::Packet(number) => self.frame_of_number(limit, share(number, self.packets_of_frame())),
+        match self.position(limit, share)? {
+            LimitPosition::At(frame) => Ok(frame),
+            LimitPosition::Before | LimitPosition::Beyond => Err(self.outside(limit)),
         }
     }
 
-    fn frame_of_number(&self, limit: PartLimit, number: u64) -> Result<u64, PartLimitError> {
-        let frame = number.checked_sub(self.first_number());
-        frame.filter(|frame| *frame <= self.frames()).ok_or_else(|| self.outside(limit))
+    /// Returns the position of a part's begin. The view must show no part already.
+    ///
+    /// # Errors
+    /// The limit needs times that the recording does not have, or a journal can't be read.
+    pub fn begin_position(&self, limit: PartLimit) -> Result<LimitPosition, PartLimitError> {
+        self.position(limit, u64::div_euclid)
+    }
+
+    /// Returns the position of a part's end: the frame after its last one. The view must show no part already.
+    ///
+    /// # Errors
+    /// The limit needs times that the recording does not have, or a journal can't be read.
+    pub fn end_position(&self, limit: PartLimit) -> Result<LimitPosition, PartLimitError> {
+        self.position(limit, u64::div_ceil)
+    }
+
+    fn position(
+        &self,
+        limit: PartLimit,
+        share: fn(u64, u64) -> u64,
+    ) -> Result<LimitPosition, PartLimitError> {
+        match limit {
+            PartLimit::Time(time) => self.position_of_time(limit, time),
+            PartLimit::After(wait) => match self.first_time() {
+                Some(first) => self.position_of_time(limit, Moment(first.0 + wait)),
+                None => self.position_due(limit),
+            },
+            PartLimit::BeforeEnd(time) => match self.end_time() {
+                Some(end) => self.position_of_time(limit, Moment(Nanos(end.0.0.saturating_sub(time.0)))),
+                None => self.position_due(limit),
+            },
+            PartLimit::Frame(number) => Ok(self.position_of_number(number)),
+            PartLimit::Packet(number) => Ok(self.position_of_number(share(number, self.packets_of_frame()))),
+            PartLimit::Due(_) => self.position_due(limit),
+        }
+    }
+
+    fn position_of_number(&self, number: u64) -> LimitPosition {
+        match number.checked_sub(self.first_number()) {
+            None => LimitPosition::Before,
+            Some(frame) if frame > self.frames() => LimitPosition::Beyond,
+            Some(frame) => LimitPosition::At(frame),
+        }
     }
 
     /// The time in the first readable header.
@@ -188,15 +242,18 @@ impl RecordingView {
         Some(Moment(last.moment(rate).0 + frame))
     }
 
-    /// Returns the first frame at or after a time, by the headers.
-    fn frame_at_time(&self, limit: PartLimit, time: Moment) -> Result<u64, PartLimitError> {
+    /// Returns the position of a time, by the headers.
+    fn position_of_time(&self, limit: PartLimit, time: Moment) -> Result<LimitPosition, PartLimitError> {
         let Some((first, end)) = self.first_time().zip(self.end_time()) else {
             return Err(self.no_times(limit));
         };
-        if time < first || time > end {
-            return Err(self.outside(limit));
-        }
-        Ok(self.bisect(time))
+        Ok(if time < first {
+            LimitPosition::Before
+        } else if time > end {
+            LimitPosition::Beyond
+        } else {
+            LimitPosition::At(self.bisect(time))
+        })
     }
 
     /// Finds the first frame at or after a time by bisection. Times of frames never decrease, except of those
@@ -252,23 +309,76 @@ impl RecordingView {
         None
     }
 
-    /// Returns the first frame that was due some time after the first one, by the journals.
-    fn frame_due(&self, limit: PartLimit, wait: Nanos) -> Result<u64, PartLimitError> {
-        let mut records = self.recording(crate::reader::Recording::checksums);
-        let mut block = self.first_block();
-        let mut first = None;
-        while let Some(number) = self.next_there(block) {
-            let place = self.places(number).into_iter().next();
-            let due = place.map(|place| records.record_of(number, place)).transpose();
-            let due = due.map_err(|source| PartLimitError::Journal { name: self.name.clone(), source })?;
-            if let Some(due) = due.map(|record| record.due)
-                && due.since(*first.get_or_insert(due)) >= wait
-            {
-                return Ok(self.range_of(number).start / self.frame_size);
+    /// Returns a limit that stays where it is while the recording goes on. A time after the first frame becomes that
+    /// time itself, because a recorder that keeps only the latest data overwrites its first frame. The same holds for
+    /// a time before the last one.
+    ///
+    /// # Errors
+    /// The limit needs times that the recording does not have, or has not yet; or a journal can't be read.
+    pub fn fixed(&self, limit: PartLimit) -> Result<PartLimit, PartLimitError> {
+        let times = self.first_time().zip(self.end_time());
+        Ok(match (limit, times) {
+            (PartLimit::After(wait), Some((first, _))) => PartLimit::Time(Moment(first.0 + wait)),
+            (PartLimit::BeforeEnd(time), Some((_, end))) => {
+                PartLimit::Time(Moment(Nanos(end.0.0.saturating_sub(time.0))))
             }
-            block = number + 1;
+            (PartLimit::After(_) | PartLimit::BeforeEnd(_), None) => {
+                let first = self.next_there(self.first_block()).ok_or_else(|| self.no_times(limit))?;
+                PartLimit::Due(self.due_limit(limit, first)?)
+            }
+            (limit, _) => limit,
+        })
+    }
+
+    /// Returns the first frame that was due at a limit or later, by the journals.
+    fn position_due(&self, limit: PartLimit) -> Result<LimitPosition, PartLimitError> {
+        if self.recording(|recording| recording.foreign().is_some()) {
+            return Err(self.no_times(limit));
         }
-        Err(self.outside(limit))
+        let Some(first) = self.next_there(self.first_block()) else { return Ok(LimitPosition::Beyond) };
+        let wanted = self.due_limit(limit, first)?;
+        let mut records = self.recording(Recording::checksums);
+        // The journals' reader gives the record of a block once.
+        let mut next = Some(first);
+        while let Some(block) = next {
+            let due = self.due_of(&mut records, block)?;
+            if block == first && wanted < due {
+                return Ok(LimitPosition::Before);
+            }
+            if due >= wanted {
+                return Ok(LimitPosition::At(self.range_of(block).start / self.frame_size));
+            }
+            next = self.next_there(block + 1);
+        }
+        Ok(LimitPosition::Beyond)
+    }
+
+    /// Returns the time of a limit on the recording's own clock; `first` is the first block that exists.
+    fn due_limit(&self, limit: PartLimit, first: u64) -> Result<Nanos, PartLimitError> {
+        match limit {
+            PartLimit::After(wait) => {
+                Ok(self.due_of(&mut self.recording(Recording::checksums), first)? + wait)
+            }
+            PartLimit::BeforeEnd(time) => Ok(Nanos(self.last_due(first)?.0.saturating_sub(time.0))),
+            PartLimit::Due(time) => Ok(time),
+            _ => Err(self.no_times(limit)),
+        }
+    }
+
+    /// The time at which the last block was due; `first` is a block that exists.
+    fn last_due(&self, first: u64) -> Result<Nanos, PartLimitError> {
+        let end = self.shown_blocks().end;
+        let last = self.recording(|recording| recording.index.frames.previous(end));
+        self.due_of(&mut self.recording(Recording::checksums), last.unwrap_or(first).max(first))
+    }
+
+    /// The time at which a block was due, or 0 if the recorder has overwritten it meanwhile. Call this in the order
+    /// of blocks.
+    fn due_of(&self, records: &mut Checksums, block: u64) -> Result<Nanos, PartLimitError> {
+        let place = self.places(block).into_iter().next();
+        let record = place.map(|place| records.record_of(block, place)).transpose();
+        let record = record.map_err(|source| PartLimitError::Journal { name: self.name.clone(), source })?;
+        Ok(record.map_or(Nanos(0), |record| record.due))
     }
 
     fn no_times(&self, limit: PartLimit) -> PartLimitError {
@@ -380,6 +490,36 @@ mod tests {
     }
 
     #[test]
+    fn a_time_before_the_end_counts_from_the_last_frame() {
+        let whole = [Some(0), Some(1), Some(1), Some(0), Some(0)];
+        // Frames without times in their headers need a journal on storage.
+        for course in &PACKET_CASES[..4] {
+            let (lanes, _) = laid_out(*course, Storing::Files, 2, &whole, 4);
+            let view = lanes.whole(Extent::All);
+            let nothing = view.end_position(PartLimit::BeforeEnd(Nanos(0))).expect("it has times");
+            assert_eq!(nothing, LimitPosition::At(view.frames()), "{course:?}");
+            let long = view.begin_position(PartLimit::BeforeEnd(Nanos::from_seconds(1e8))).expect("times");
+            assert_eq!(long, LimitPosition::Before, "{course:?}");
+            let fixed = view.fixed(PartLimit::BeforeEnd(Nanos(0))).expect("it has times");
+            assert!(matches!(fixed, PartLimit::Time(_)), "{fixed:?}");
+            assert_eq!(view.end_position(fixed).expect("it has times"), nothing, "{course:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_lies_before_in_or_beyond_the_frames_shown() {
+        let (lanes, _) = with_holes(PACKET_CASES[0]);
+        let view = lanes.whole(Extent::All);
+        let frames = view.frames();
+        let of = |number| view.end_position(PartLimit::Frame(number)).expect("it has numbers");
+        assert_eq!([of(0), of(frames)], [LimitPosition::At(0), LimitPosition::At(frames)]);
+        assert_eq!(of(frames + 1), LimitPosition::Beyond);
+        let (_lanes, later) = crate::view::laid_out::overtaken();
+        let before = later.first_number().checked_sub(1).map(|number| later.position_of_number(number));
+        assert!(before.is_none_or(|before| before == LimitPosition::Before));
+    }
+
+    #[test]
     fn limits_outside_the_recording_are_refused_with_its_range() {
         let (lanes, _) = with_holes(PACKET_CASES[2]);
         let early = "2000-01-01T00:00:00".parse().expect("a time");
@@ -414,6 +554,10 @@ mod tests {
         assert_eq!(
             "+30s".parse::<PartLimit>().expect("a time"),
             PartLimit::After(Nanos::from_millis(30_000))
+        );
+        assert_eq!(
+            "-30s".parse::<PartLimit>().expect("a time"),
+            PartLimit::BeforeEnd(Nanos::from_millis(30_000))
         );
         assert_eq!("1200".parse::<PartLimit>().expect("a number"), PartLimit::Frame(1200));
         assert_eq!("packet:7".parse::<PartLimit>().expect("a number"), PartLimit::Packet(7));

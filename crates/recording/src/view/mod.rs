@@ -22,6 +22,7 @@
 //! block 2 arrives, or when a block after it was complete 10 s later than block 3, the view shows more. Data
 //! once shown keep their offset.
 
+mod block_reading;
 mod blocks;
 mod continuity;
 mod faults;
@@ -54,12 +55,13 @@ use crate::{
     recording_file::PageCache,
     recording_storage::RecordingStorage,
 };
+pub use block_reading::BlockReading;
 use blocks::{Blocks, mark};
 pub use continuity::{Continuity, Jump};
 pub use faults::ReadFaults;
 use files::Files;
 use fill::Filling;
-pub use limits::{PartLimit, PartLimitError, PartLimits};
+pub use limits::{LimitPosition, PartLimit, PartLimitError, PartLimits};
 use nilometer_wire::{Stamp, Stamps};
 pub use read_ahead::{Asked, ReadAhead};
 use runs::Run;
@@ -359,21 +361,27 @@ impl RecordingView {
     }
 
     /// Reads a part of a block from its first readable location, or else fills it.
-    fn read_block(&self, block: u64, within: u64, into: &mut [u8]) {
+    fn read_block(&self, block: u64, within: u64, into: &mut [u8]) -> BlockReading {
         let places = self.places(block);
         let mut fault = None;
         for place in places {
             match self.read_place(place, within, into) {
-                Ok(()) => return,
+                Ok(()) => return BlockReading::Stored,
                 // The writer removed it on purpose, so the disk is not at fault.
                 Err(_) if self.is_gone(place) => {}
                 Err(error) => fault = fault.or(Some((place, error))),
             }
         }
+        let is_unreadable = fault.is_some();
         if let Some((place, error)) = fault {
             self.note_fault(block, &self.path(place), &error);
         }
         self.fill_block(block, within, into);
+        if is_unreadable {
+            return BlockReading::Unreadable;
+        }
+        let overwritten = self.recording(|recording| recording.index.removed.contains(block));
+        if overwritten { BlockReading::Overwritten } else { BlockReading::Missing }
     }
 
     /// Reads a part of a block from one location.

@@ -43,9 +43,11 @@ impl Survey {
 impl RecordingView {
     /// Returns the first frame with a readable header.
     pub fn first_stamp(&self) -> Option<u64> {
-        let frames = self.frames_of_block();
-        let blocks = self.length().div_ceil(self.block_size).min(FIRST);
-        (0..blocks).map(|block| block * frames.max(1)).find(|frame| self.stamp(*frame).is_some())
+        // In a ring in progress the recorder may have overwritten any number of blocks before this one.
+        let first = self.next_there(self.first_block())?;
+        let end = self.shown_blocks().end.min(first.saturating_add(FIRST));
+        let frames = (first..end).map(|block| self.range_of(block).start.div_ceil(self.frame_size));
+        frames.into_iter().find(|frame| self.stamp(*frame).is_some())
     }
 
     fn vdif_header(&self, frame: u64) -> Option<vdif::VdifHeader> {

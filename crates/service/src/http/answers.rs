@@ -25,17 +25,18 @@ pub(super) struct AnswerStatus {
 }
 
 /// All statuses that the server sends.
-pub(super) const STATUSES: [AnswerStatus; 15] = [
+pub(super) const STATUSES: [AnswerStatus; 16] = [
     status(200, "OK", "The answer."),
-    status(202, "Accepted", "The order is still running after ten seconds."),
+    status(202, "Accepted", "The order goes on: it takes longer than the answer."),
     status(400, "Bad Request", "The request is invalid."),
     status(401, "Unauthorized", "The service requires a token, and the request has no valid one."),
     status(403, "Forbidden", "The token is to read only, or a browser sent the command."),
-    status(404, "Not Found", "There is no such path."),
-    status(405, "Method Not Allowed", "The path has the other method."),
+    status(404, "Not Found", "There is no such path, or no such dump."),
+    status(405, "Method Not Allowed", "The path has another method."),
     status(408, "Request Timeout", "The request did not arrive in time."),
     status(409, "Conflict", "Not possible in this state."),
     status(413, "Content Too Large", "The body is longer than 64 KiB."),
+    status(429, "Too Many Requests", "As many dumps as allowed are running."),
     status(431, "Request Header Fields Too Large", "The headers are too long or too many."),
     status(500, "Internal Server Error", "The service tried and failed."),
     status(501, "Not Implemented", "The body has no Content-Length."),

@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_client_gets_the_status_at_once_and_each_end_before_the_new_status() {
-        let (console, publisher) = Console::without_orders();
+        let (console, publisher) = Console::without_orders(Vec::new());
         let mut events = EventQueue::new(&console);
         let first = events.next();
         assert!(first.starts_with("event: status\ndata: {") && first.ends_with("}\n\n"), "{first}");

@@ -2,6 +2,7 @@
 //! takes at most a few seconds.
 
 mod answers;
+mod dumps;
 mod events;
 mod live;
 mod openapi;
@@ -29,6 +30,7 @@ use events::{EventQueue, EventStreams, StreamPlace};
 use request::{BODY_MAX, BadRequest, HEAD_MAX, HttpRequest};
 use route::{RouteAnswer, RoutedRequest};
 
+use routes::FoundRoute;
 pub use routes::openapi_document;
 
 /// The most connections at once.
@@ -184,11 +186,11 @@ fn respond(request: &HttpRequest, parts: &ServedParts, nonce: &str) -> ServedAns
     if let Err(BadRequest(status, why)) = is_trusted(request, parts.local) {
         return ServedAnswer::Whole(refusal(status, why));
     }
-    let route = match routes::find(&request.method, &request.path) {
-        Ok(route) => route,
+    let FoundRoute { route, id } = match routes::find(&request.method, &request.path) {
+        Ok(found) => found,
         Err(BadRequest(status, why)) => return ServedAnswer::Whole(refusal(status, why)),
     };
-    let asked = RoutedRequest { body: &request.body, console: &parts.console, nonce };
+    let asked = RoutedRequest { body: &request.body, id, console: &parts.console, nonce };
     match route.answer {
         RouteAnswer::Whole(answer) => ServedAnswer::Whole(answer(&asked)),
         RouteAnswer::Events => parts.streams.enter().map_or_else(

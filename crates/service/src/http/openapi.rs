@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     answers::{AnswerStatus, ErrorAnswer, JSON, STATUSES},
-    route::{AnswerContent, ContentSchema, RouteBody, RouteMethod, ServiceRoute, schema_of},
+    route::{AnswerContent, ContentSchema, ID, RouteBody, ServiceRoute, schema_of},
 };
-use crate::recording::options::RecordOptions;
+use crate::{dump::DumpRequest, recording::options::RecordOptions};
 
 /// Errors that any request may get.
 const COMMON_ERRORS: [u16; 8] = [400, 401, 403, 408, 413, 431, 501, 505];
@@ -78,6 +78,9 @@ impl DocumentSchemas {
             let content = json!({ JSON: { "schema": self.body(body) } });
             operation["requestBody"] = json!({ "content": content });
         }
+        if route.path.ends_with(ID) {
+            operation["parameters"] = json!([id_parameter()]);
+        }
         operation
     }
 
@@ -112,6 +115,7 @@ impl DocumentSchemas {
         match body {
             RouteBody::Options => json!(self.read.subschema_for::<RecordOptions>()),
             RouteBody::Arm => arm_body(&self.read),
+            RouteBody::Dump => json!(self.read.subschema_for::<DumpRequest>()),
         }
     }
 }
@@ -137,10 +141,14 @@ fn arm_body(generator: &SchemaGenerator) -> Value {
     schema
 }
 
+/// The number at the end of a path.
+fn id_parameter() -> Value {
+    json!({ "name": "id", "in": "path", "required": true, "schema": { "type": "integer", "minimum": 1 } })
+}
+
 /// Returns true if this route may answer with this status.
 fn has_status(route: &ServiceRoute, code: u16) -> bool {
-    let is_order = route.method == RouteMethod::Post;
-    code == 200 || code == 202 && is_order || COMMON_ERRORS.contains(&code) || route.errors.contains(&code)
+    route.successes.contains(&code) || COMMON_ERRORS.contains(&code) || route.errors.contains(&code)
 }
 
 /// The type of a content without its parameters.

@@ -9,23 +9,41 @@ use crate::console::Console;
 #[derive(Debug)]
 pub(super) struct ServiceRoute {
     pub(super) method: RouteMethod,
+    /// The path. If it ends in [`ID`], that stands for a part of the request's path.
     pub(super) path: &'static str,
     /// The name for programs that are generated from the description.
     pub(super) name: &'static str,
     pub(super) summary: &'static str,
     /// The body, if the request may have one.
     pub(super) body: Option<RouteBody>,
-    /// The contents of an answer with status 200.
+    /// Statuses of answers that are no errors.
+    pub(super) successes: &'static [u16],
+    /// The contents of such answers.
     pub(super) contents: &'static [AnswerContent],
     /// Statuses of this route's errors, beside those of all routes.
     pub(super) errors: &'static [u16],
     pub(super) answer: RouteAnswer,
 }
 
+/// The end of a path that takes a number.
+pub(super) const ID: &str = "{id}";
+
+impl ServiceRoute {
+    /// Returns the part of a path that [`ID`] stands for, and nothing for a path without it. `None` if the path is
+    /// another.
+    pub(super) fn id_in<'a>(&self, path: &'a str) -> Option<&'a str> {
+        match self.path.strip_suffix(ID) {
+            Some(before) => path.strip_prefix(before).filter(|id| !id.is_empty() && !id.contains('/')),
+            None => (path == self.path).then_some(""),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RouteMethod {
     Get,
     Post,
+    Delete,
 }
 
 impl RouteMethod {
@@ -33,6 +51,7 @@ impl RouteMethod {
         match self {
             RouteMethod::Get => "GET",
             RouteMethod::Post => "POST",
+            RouteMethod::Delete => "DELETE",
         }
     }
 }
@@ -44,6 +63,8 @@ pub(super) enum RouteBody {
     Options,
     /// Options of recordings, and metadata of the user.
     Arm,
+    /// The request for a dump.
+    Dump,
 }
 
 /// A content of answers.
@@ -89,6 +110,8 @@ pub(super) enum RouteAnswer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RoutedRequest<'a> {
     pub(super) body: &'a [u8],
+    /// The part of the path that [`ID`] stands for, or nothing.
+    pub(super) id: &'a str,
     pub(super) console: &'a Console,
     /// The nonce that marks the page's own script and style.
     pub(super) nonce: &'a str,

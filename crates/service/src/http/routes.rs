@@ -1,7 +1,8 @@
 //! All routes of the HTTP server. The server answers by this table, and describes itself by it.
 
 use super::{
-    answers::{BYTES, EVENTS, HTML, HttpResponse, JSON, TEXT, report},
+    answers::{BYTES, EVENTS, HTML, HttpResponse, JSON, TEXT, json_answer, report},
+    dumps::{begin_dump, end_dump},
     events::{ENDED_EVENT, STATUS_EVENT},
     live::{LivePage, NoPicture, latest_frame, live},
     openapi,
@@ -14,6 +15,7 @@ use super::{
     },
 };
 use crate::{
+    dump::{DumpList, DumpReport},
     metrics::metrics,
     state::{EndedScan, RecorderOrder, ServiceReport},
 };
@@ -26,11 +28,14 @@ const EVENT_SCHEMAS: &[EventSchema] = &[
     EventSchema { name: ENDED_EVENT, data: schema_of::<EndedScan> },
 ];
 
+const DUMP: AnswerContent =
+    AnswerContent { media: JSON, schema: ContentSchema::Json(schema_of::<DumpReport>) };
+
 /// The errors of orders.
 const ORDER_ERRORS: &[u16] = &[409, 500, 503];
 
 /// All routes.
-pub(super) static ROUTES: [ServiceRoute; 11] = [
+pub(super) static ROUTES: [ServiceRoute; 14] = [
     ServiceRoute {
         name: "page",
         summary: "The page of the recorder for browsers",
@@ -103,6 +108,29 @@ pub(super) static ROUTES: [ServiceRoute; 11] = [
         summary: "End the recording, and wait until all is stored",
         ..post("/stop", |asked| ordered(asked.console, Ok(RecorderOrder::Stop)))
     },
+    ServiceRoute {
+        name: "dump",
+        summary: "Save a part of the running recording as a file of its own, before the recorder overwrites it",
+        body: Some(RouteBody::Dump),
+        successes: &[202],
+        contents: &[DUMP],
+        errors: &[409, 429, 500],
+        ..post("/dump", |asked| begin_dump(asked.console.dumps(), asked.body))
+    },
+    ServiceRoute {
+        name: "dumps",
+        summary: "The dumps that run or have ended, the oldest first",
+        contents: &[AnswerContent { media: JSON, schema: ContentSchema::Json(schema_of::<DumpList>) }],
+        ..get("/dumps", |asked| json_answer(200, &asked.console.dumps().list()))
+    },
+    ServiceRoute {
+        method: RouteMethod::Delete,
+        name: "end_dump",
+        summary: "End a dump. No file of it stays",
+        contents: &[DUMP],
+        errors: &[404],
+        ..get("/dumps/{id}", |asked| end_dump(asked.console.dumps(), asked.id))
+    },
 ];
 
 /// A question.
@@ -113,6 +141,7 @@ const fn get(path: &'static str, answer: fn(&RoutedRequest<'_>) -> HttpResponse)
         name: "",
         summary: "",
         body: None,
+        successes: &[200],
         contents: &[],
         errors: &[],
         answer: RouteAnswer::Whole(answer),
@@ -121,23 +150,61 @@ const fn get(path: &'static str, answer: fn(&RoutedRequest<'_>) -> HttpResponse)
 
 /// An order: its answer is the state.
 const fn post(path: &'static str, answer: fn(&RoutedRequest<'_>) -> HttpResponse) -> ServiceRoute {
-    ServiceRoute { method: RouteMethod::Post, contents: &[STATE], errors: ORDER_ERRORS, ..get(path, answer) }
-}
-
-/// The route of a request.
-pub(super) fn find(method: &str, path: &str) -> Result<&'static ServiceRoute, BadRequest> {
-    let of_path = ROUTES.iter().find(|route| route.path == path);
-    match of_path {
-        Some(route) if route.method.name() == method => Ok(route),
-        Some(ServiceRoute { method: RouteMethod::Get, .. }) => Err(BadRequest(405, "use GET")),
-        Some(ServiceRoute { method: RouteMethod::Post, .. }) => Err(BadRequest(405, "use POST")),
-        None => Err(BadRequest(404, NO_PATH)),
+    ServiceRoute {
+        method: RouteMethod::Post,
+        successes: &[200, 202],
+        contents: &[STATE],
+        errors: ORDER_ERRORS,
+        ..get(path, answer)
     }
 }
 
-const NO_PATH: &str = "there is GET /, /status, /events, /live, /latest-frame, /metrics, /openapi.json; POST /configure, /arm, /start, /stop";
+/// The route of a request, with the number in its path.
+#[derive(Debug)]
+pub(super) struct FoundRoute<'a> {
+    pub(super) route: &'static ServiceRoute,
+    pub(super) id: &'a str,
+}
+
+/// The route of a request.
+pub(super) fn find<'a>(method: &str, path: &'a str) -> Result<FoundRoute<'a>, BadRequest> {
+    let found = ROUTES.iter().find_map(|route| Some(FoundRoute { route, id: route.id_in(path)? }));
+    let found = found.ok_or(BadRequest(404, NO_PATH))?;
+    match found.route.method {
+        wanted if wanted.name() == method => Ok(found),
+        RouteMethod::Get => Err(BadRequest(405, "use GET")),
+        RouteMethod::Post => Err(BadRequest(405, "use POST")),
+        RouteMethod::Delete => Err(BadRequest(405, "use DELETE")),
+    }
+}
+
+const NO_PATH: &str = "there is GET /, /status, /events, /live, /latest-frame, /metrics, /openapi.json, /dumps; POST /configure, /arm, /start, /stop, /dump; DELETE /dumps/ID";
 
 /// The description of all requests and answers, in OpenAPI 3.1.
 pub fn openapi_document() -> String {
     openapi::document(&ROUTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The name of the route and the number in the path, or the status of the refusal.
+    fn found(method: &str, path: &str) -> Result<(&'static str, String), u16> {
+        let found = find(method, path).map_err(|BadRequest(status, _)| status)?;
+        Ok((found.route.name, found.id.to_owned()))
+    }
+
+    #[test]
+    fn a_path_may_end_in_a_number() {
+        assert_eq!(found("GET", "/dumps"), Ok(("dumps", String::new())));
+        assert_eq!(found("DELETE", "/dumps/17"), Ok(("end_dump", "17".into())));
+        assert_eq!(found("GET", "/dumps/17"), Err(405));
+        assert_eq!(found("DELETE", "/status"), Err(405));
+        for unknown in ["/dumps/", "/dumps/1/2", "/dump/1", "/dumps{id}", "/"] {
+            assert_ne!(found("DELETE", unknown).ok(), Some(("end_dump", String::new())), "{unknown}");
+            assert!(found("DELETE", unknown).is_err(), "{unknown}");
+        }
+        assert_eq!(found("POST", "/nothing"), Err(404));
+    }
 }

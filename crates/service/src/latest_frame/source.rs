@@ -54,6 +54,16 @@ impl PictureSource {
         PictureSource { name: name.to_owned(), directories, layout: PictureLayout::of(instrument) }
     }
 
+    /// The name of the recording.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The directories of its lanes.
+    pub(crate) fn directories(&self) -> &[PathBuf] {
+        &self.directories
+    }
+
     /// The reason why this recording has no pictures, or `None` if it has some.
     pub(super) fn refusal(&self) -> Option<&String> {
         self.layout.as_ref().err()

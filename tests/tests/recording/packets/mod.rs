@@ -2,6 +2,7 @@
 
 mod described;
 mod disks;
+mod dumped;
 mod exported;
 mod kept;
 mod lab;

@@ -1,0 +1,145 @@
+//! The report on a dump, in the answers of the service and in the summary beside the file.
+
+use std::path::PathBuf;
+
+use nilometer_recording::view::BlockReading;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The state of a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DumpState {
+    /// It reads and writes, or waits; `waits_for` says for what.
+    #[default]
+    Running,
+    /// The file is complete, and durable.
+    Complete,
+    /// It failed; `error` says why. No file is left.
+    Failed,
+    /// A client ended it, or the service ended. No file is left.
+    Cancelled,
+}
+
+/// The reason why a dump waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DumpWait {
+    /// The next frames are not on storage yet.
+    Frames,
+    /// The recorder's buffer is too full: the recording goes first.
+    Buffer,
+}
+
+/// Frames one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct DumpedRange {
+    /// The number of the first one in the recording, from 0.
+    pub(crate) first: u64,
+    pub(crate) frames: u64,
+}
+
+/// A dump: its request, its progress and its result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct DumpReport {
+    /// The number of the dump, from 1.
+    pub(crate) id: u64,
+    pub(crate) state: DumpState,
+    /// The name of the recording.
+    pub(crate) recording: String,
+    /// The begin as the client wrote it.
+    pub(crate) begin: Option<String>,
+    /// The end as the client wrote it.
+    pub(crate) end: Option<String>,
+    /// The file. It has this name once it is complete. The suffix is unknown until the dump has opened the recording.
+    pub(crate) path: PathBuf,
+    /// The reason why it waits; `null` while it copies, and at the end.
+    pub(crate) waits_for: Option<DumpWait>,
+    /// The number in the recording of the file's first frame, or `null` until it is known.
+    pub(crate) first_frame: Option<u64>,
+    /// The number of frames in the file so far, with those that stand in for absent ones.
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    /// True if the recorder had overwritten the frames at the begin already. The file begins with the oldest frame
+    /// that was left.
+    pub(crate) begins_late: bool,
+    /// True if the recording ended before the end of the part.
+    pub(crate) ends_early: bool,
+    /// The number of frames that the recorder overwrote before the dump had read them. Frames marked as invalid
+    /// stand in for them.
+    pub(crate) overtaken_frames: u64,
+    /// Those frames: the first 100 ranges.
+    pub(crate) overtaken: Vec<DumpedRange>,
+    /// The number of frames that the recording never had.
+    pub(crate) missing_frames: u64,
+    /// The number of frames that the storage failed to give back.
+    pub(crate) unreadable_frames: u64,
+    /// The mean rate since the dump began to copy, with its pauses.
+    pub(crate) bytes_per_second: f64,
+    /// The share of full speed that the fill of the recorder's buffer allows at the moment, from 0 to 1.
+    pub(crate) speed_share: f64,
+    /// The reason of a failure, or of a missing summary.
+    pub(crate) error: Option<String>,
+}
+
+/// All dumps that the service remembers, the oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DumpList {
+    pub(crate) dumps: Vec<DumpReport>,
+}
+
+/// The most ranges in a report.
+const RANGES_MAX: usize = 100;
+
+impl DumpReport {
+    /// Counts frames from one block, with the number of their first one in the recording.
+    pub(super) fn count(&mut self, reading: BlockReading, range: DumpedRange, bytes: u64) {
+        self.frames += range.frames;
+        self.bytes += bytes;
+        match reading {
+            BlockReading::Stored => {}
+            BlockReading::Missing => self.missing_frames += range.frames,
+            BlockReading::Unreadable => self.unreadable_frames += range.frames,
+            BlockReading::Overwritten => self.overtake(range),
+        }
+    }
+
+    fn overtake(&mut self, range: DumpedRange) {
+        self.overtaken_frames += range.frames;
+        let has_room = self.overtaken.len() < RANGES_MAX;
+        match self.overtaken.last_mut() {
+            Some(last) if last.first + last.frames == range.first => last.frames += range.frames,
+            _ if has_room => self.overtaken.push(range),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overtaken_frames_are_counted_and_named() {
+        let mut report = DumpReport::default();
+        let range = |first| DumpedRange { first, frames: 10 };
+        report.count(BlockReading::Stored, range(0), 100);
+        report.count(BlockReading::Overwritten, range(10), 100);
+        report.count(BlockReading::Overwritten, range(20), 100);
+        report.count(BlockReading::Missing, range(30), 100);
+        report.count(BlockReading::Unreadable, range(40), 100);
+        report.count(BlockReading::Overwritten, range(50), 100);
+        assert_eq!((report.frames, report.bytes), (60, 600));
+        assert_eq!((report.overtaken_frames, report.missing_frames, report.unreadable_frames), (30, 10, 10));
+        assert_eq!(report.overtaken, [DumpedRange { first: 10, frames: 20 }, range(50)]);
+    }
+
+    #[test]
+    fn a_report_names_a_limited_number_of_ranges() {
+        let mut report = DumpReport::default();
+        for number in 0..1000 {
+            report.count(BlockReading::Overwritten, DumpedRange { first: 2 * number, frames: 1 }, 1);
+        }
+        assert_eq!((report.overtaken.len(), report.overtaken_frames), (RANGES_MAX, 1000));
+    }
+}

@@ -1,0 +1,270 @@
+//! The dumps of a recorder: it begins them, lists them and ends them. Requests never wait for a dump.
+
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+};
+
+use nilometer_model::Nanos;
+use nilometer_storage::{Clock, DetachedTask, NoOutcome, in_time};
+use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags},
+    io::Errno,
+};
+
+use super::{
+    report::{DumpList, DumpReport, DumpState},
+    request::DumpRequest,
+    run::{DumpJob, DumpProgress, DumpSource, run},
+};
+use crate::{error::OperatorLog, publisher::Publisher};
+
+/// The most dumps at once.
+const RUNNING_MAX: usize = 4;
+/// The most dumps that the list has; the oldest ended ones go first.
+const LISTED_MAX: usize = 64;
+/// The time that the storage of the destination has for an answer to a request.
+const PATIENCE: Nanos = Nanos::from_millis(5_000);
+/// The longest wait for dumps at the end of the service.
+const LEAVE: Nanos = Nanos::from_millis(5_000);
+/// The interval between two looks at dumps that end.
+const LOOK: Nanos = Nanos::from_millis(20);
+
+/// The dumps of one recorder. Clones share them.
+#[derive(Debug, Clone)]
+pub(crate) struct Dumps(Arc<SharedDumps>);
+
+#[derive(Debug)]
+struct SharedDumps {
+    /// The directories below which dumps may lie.
+    roots: Vec<PathBuf>,
+    published: Publisher,
+    table: Mutex<DumpTable>,
+}
+
+#[derive(Debug, Default)]
+struct DumpTable {
+    /// The number of dumps so far.
+    begun: u64,
+    dumps: Vec<RunningDump>,
+}
+
+/// A dump with its thread.
+#[derive(Debug)]
+struct RunningDump {
+    progress: DumpProgress,
+    /// The path of its file without the suffix.
+    file: PathBuf,
+    task: DetachedTask<()>,
+}
+
+/// The reason why the service does not begin a dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DumpRefusal {
+    /// The request is invalid.
+    AskedWrongly(String),
+    /// There is no recording to dump from.
+    NoRecording,
+    /// As many dumps as allowed are running.
+    TooMany(String),
+    /// The service can't start a thread.
+    Failed(String),
+}
+
+/// One message for missing and forbidden directories, so that it reveals neither.
+const OUTSIDE: &str = "to: write a directory that the option --dumps (`dumps` of the service's configuration) \
+                       names, or one below it";
+const NO_ROOT: &str = "to: this recorder has no directory for dumps: start it with --dumps DIRECTORY (`dumps` of \
+                       the service's configuration)";
+
+impl Dumps {
+    /// The dumps of a recorder that publishes its state here, into these directories and those below them.
+    pub(crate) fn new(roots: Vec<PathBuf>, published: Publisher) -> Self {
+        Dumps(Arc::new(SharedDumps { roots, published, table: Mutex::default() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, DumpTable> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a dump from the recording that runs, or that ran last.
+    pub(crate) fn begin(&self, request: &DumpRequest) -> Result<DumpReport, DumpRefusal> {
+        let limits = request.limits().map_err(DumpRefusal::AskedWrongly)?;
+        let source = self.source().ok_or(DumpRefusal::NoRecording)?;
+        let (directory, real) = self.directory(&request.to)?;
+        let table = &mut *self.lock();
+        table.settle();
+        let running = table.dumps.iter().filter(|dump| dump.runs()).count();
+        if running >= RUNNING_MAX {
+            let why =
+                format!("{RUNNING_MAX} dumps are running: wait for one, or end one with DELETE /dumps/ID");
+            return Err(DumpRefusal::TooMany(why));
+        }
+        let id = table.begun + 1;
+        let name = request.name.clone().unwrap_or_else(|| format!("{}-dump-{id}", source.name));
+        let file = real.join(name);
+        if let Some(other) = table.dumps.iter().find(|dump| dump.runs() && dump.file == file) {
+            let other = other.progress.report().id;
+            return Err(DumpRefusal::AskedWrongly(format!(
+                "name: dump {other} writes this file: write another name"
+            )));
+        }
+        let progress = DumpProgress::new(DumpReport {
+            id,
+            recording: source.name.clone(),
+            begin: request.begin.clone(),
+            end: request.end.clone(),
+            path: file.clone(),
+            ..DumpReport::default()
+        });
+        let job = DumpJob { source, limits, rate: request.rate, directory, progress: progress.clone() };
+        let task = DetachedTask::begin("dump", move || run(&job))
+            .map_err(|error| DumpRefusal::Failed(format!("can't start a thread: {error}")))?;
+        table.begun = id;
+        let report = progress.report();
+        table.dumps.push(RunningDump { progress, file, task });
+        Ok(report)
+    }
+
+    /// All dumps, the oldest first.
+    pub(crate) fn list(&self) -> DumpList {
+        let table = &mut *self.lock();
+        table.settle();
+        DumpList { dumps: table.dumps.iter().map(|dump| dump.progress.report()).collect() }
+    }
+
+    /// Ends a dump, if it still runs. Returns its report, or `None` if there is no dump of this number.
+    pub(crate) fn end(&self, id: u64) -> Option<DumpReport> {
+        let progress = {
+            let table = &mut *self.lock();
+            table.settle();
+            table.dumps.iter().find(|dump| dump.progress.report().id == id)?.progress.clone()
+        };
+        progress.stop.store(true, Ordering::Relaxed);
+        Some(progress.report())
+    }
+
+    /// Ends all dumps and waits a little, so that no partial files stay. It does not wait for storage that does not
+    /// answer. The log gets a line for each.
+    pub(crate) fn leave(&self, log: OperatorLog) {
+        for dump in self.lock().dumps.iter().filter(|dump| dump.runs()) {
+            dump.progress.stop.store(true, Ordering::Relaxed);
+            let DumpReport { id, path, recording, .. } = dump.progress.report();
+            let path = path.display();
+            log(&format!(
+                "dump {id} to {path} ends unfinished: export the part from {recording}, which stays as it is now"
+            ));
+        }
+        let clock = Clock::start();
+        while clock.now() < LEAVE && self.lock().dumps.iter().any(RunningDump::runs) {
+            std::thread::sleep(LOOK.duration());
+        }
+    }
+
+    /// The recording that runs, or that ran last.
+    fn source(&self) -> Option<DumpSource> {
+        let pictured = self.0.published.read(|published| published.pictured.clone())?;
+        Some(DumpSource {
+            name: pictured.name().into(),
+            directories: pictured.directories().to_vec(),
+            published: self.0.published.clone(),
+        })
+    }
+
+    /// Opens the directory for a dump, if the service was given it for that. The second value is its real path.
+    fn directory(&self, to: &Path) -> Result<(OwnedFd, PathBuf), DumpRefusal> {
+        let refused = |why: &str| DumpRefusal::AskedWrongly(why.into());
+        if self.0.roots.is_empty() {
+            return Err(refused(NO_ROOT));
+        }
+        let roots = self.0.roots.clone();
+        let path = to.to_owned();
+        let opened = in_time(PATIENCE, to.to_owned(), move || permitted(&path, &roots));
+        opened
+            .map_err(|error| DumpRefusal::AskedWrongly(format!("to: {error}")))?
+            .ok_or_else(|| refused(OUTSIDE))
+    }
+}
+
+impl DumpTable {
+    /// Takes note of threads that died, and forgets the oldest ended dumps.
+    fn settle(&mut self) {
+        for dump in &self.dumps {
+            let gone = matches!(dump.task.outcome(), Err(NoOutcome::Gone));
+            dump.progress.change(|report| {
+                if gone && report.state == DumpState::Running {
+                    report.state = DumpState::Failed;
+                    report.error = Some("internal error, see the log".into());
+                }
+            });
+        }
+        let mut excess = self.dumps.len().saturating_sub(LISTED_MAX);
+        self.dumps.retain(|dump| {
+            let goes = excess > 0 && !dump.runs();
+            excess -= usize::from(goes);
+            !goes
+        });
+    }
+}
+
+impl RunningDump {
+    fn runs(&self) -> bool {
+        self.progress.report().state == DumpState::Running
+    }
+}
+
+/// Opens a directory, if it is one of these or lies below one. No symbolic link may lead it elsewhere between the
+/// check and the opening.
+fn permitted(path: &Path, roots: &[PathBuf]) -> Option<(OwnedFd, PathBuf)> {
+    let real = path.canonicalize().ok()?;
+    let below = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
+    if !path.is_absolute() || !roots.iter().any(below) {
+        return None;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = match rustix::fs::openat2(CWD, &real, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // Kernels before 5.6 lack this call.
+        Err(Errno::NOSYS) => rustix::fs::open(&real, flags | OFlags::NOFOLLOW, Mode::empty()),
+        opened => opened,
+    };
+    Some((opened.ok()?, real))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn dumps_go_only_below_their_roots() {
+        let home = tempfile::tempdir().expect("space");
+        let [root, other] = ["root", "other"].map(|name| home.path().join(name));
+        fs::create_dir_all(root.join("below")).expect("space");
+        fs::create_dir(&other).expect("space");
+        symlink(&other, root.join("link")).expect("space");
+        symlink(&root, home.path().join("way")).expect("space");
+        fs::write(root.join("file"), "").expect("space");
+        let roots = [home.path().join("way")];
+        let real = |path: PathBuf| permitted(&path, &roots).map(|(_, real)| real);
+        assert_eq!(real(root.clone()), Some(root.canonicalize().expect("it is there")));
+        assert!(real(root.join("below")).is_some() && real(home.path().join("way/below")).is_some());
+        for outside in
+            [other, root.join("link"), root.join(".."), root.join("file"), root.join("none"), "root".into()]
+        {
+            assert_eq!(real(outside.clone()), None, "{outside:?}");
+        }
+    }
+
+    #[test]
+    fn a_dump_needs_a_directory_and_a_recording() {
+        let request: DumpRequest = serde_json::from_str(r#"{"to": "/"}"#).expect("valid");
+        let dumps = Dumps::new(vec!["/".into()], Publisher::default());
+        assert_eq!(dumps.begin(&request), Err(DumpRefusal::NoRecording));
+        assert!(dumps.list().dumps.is_empty() && dumps.end(1).is_none());
+        let without = Dumps::new(Vec::new(), Publisher::default());
+        let refused = without.directory(Path::new("/")).map(|(_, real)| real);
+        assert_eq!(refused, Err(DumpRefusal::AskedWrongly(NO_ROOT.into())));
+    }
+}
