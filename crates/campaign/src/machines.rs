@@ -47,8 +47,8 @@ pub(crate) fn described(cluster: &dyn Cluster, ranks: &CampaignRanks) -> Vec<Cam
 /// record.
 ///
 /// # Errors
-/// If machines can't be reached, can't make the trials, or are not those of the record, with the reason in words. All others have then
-/// ended, and the campaign must not begin.
+/// If machines can't be reached, can't make the trials, or are not those of the record, with the reason in words.
+/// All others have then ended, and the campaign must not begin.
 pub fn network_stages(
     cluster: &dyn Cluster,
     plan: &ResolvedPlan,

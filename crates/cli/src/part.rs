@@ -10,8 +10,8 @@ use nilometer_recording::view::{PartLimit, PartLimitError, PartLimits, Recording
 #[derive(Debug, Args)]
 pub(crate) struct PartOptions {
     /// Begin with the first frame at or after this time in UTC (2026-11-28T18:00:00 or 2026y332d18h00m00s). Or
-    /// write a time after the first frame (+30s), one before the end of the last (-30s), or the number of a frame
-    /// (1200) or packet (packet:1200)
+    /// write a time after the first frame (+30s) or before the end of the last (-30s). A frame (1200) and a packet
+    /// (packet:1200) are possible too
     #[arg(long, value_name = "TIME|NUMBER", allow_hyphen_values = true)]
     begin: Option<PartLimit>,
     /// End before the first frame at or after this, written as for --begin

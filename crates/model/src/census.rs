@@ -112,7 +112,7 @@ pub struct OwnerCount {
 
 /// The greatest depth with a count of its own.
 pub const CENSUS_DEPTH_MAX: usize = 255;
-/// The most owners that are told apart.
+/// The most owners that a census tells apart.
 const OWNERS_MAX: usize = 65_536;
 const DAY: u64 = 24 * 60 * 60;
 
@@ -207,7 +207,7 @@ impl OwnerCount {
         self.seen.len() as u64
     }
 
-    /// Returns true if there are more owners than are told apart.
+    /// Returns true if there are more owners than a census tells apart.
     pub fn is_more(&self) -> bool {
         self.is_more
     }

@@ -23,7 +23,7 @@ struct Reached {
     address: IpAddr,
     /// The speed of the link with the address.
     speed: Option<ByteRate>,
-    /// Of its first rank.
+    /// The limits of its first rank.
     sockets: SocketLimits,
 }
 
@@ -77,7 +77,8 @@ impl ReachedMachines {
         let machines = self.count();
         let groups = run.groups(machines);
         if run.has_groups() && !groups.is_among(machines) {
-            let (clients, servers) = (groups.clients, groups.servers.max(1));
+            let clients = groups.clients;
+            let servers = groups.servers.max(1);
             return Err(format!(
                 "clients = {clients} and servers = {servers} need {} machines, and there are {machines}: start it on \
                  more, or select fewer",

@@ -1,4 +1,4 @@
-//! The settings of sockets of TCP that a plan asks for: what this process may use, and how a socket gets it.
+//! The settings of sockets of TCP that a plan asks for: the limits of this process, and how a socket gets them.
 
 use std::{
     fs, io,
@@ -19,7 +19,7 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// More than any kernel gives.
 const ENDLESS: usize = 1 << 30;
 
-/// Finds out what the sockets of this process may have, by a socket without a connection. Empty if it gets none.
+/// Finds the limits of this process's sockets by a socket without a connection. Empty if it gets none.
 pub(crate) fn socket_limits() -> SocketLimits {
     let Ok(socket) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) else { return SocketLimits::default() };
     let available = fs::read_to_string(AVAILABLE).unwrap_or_default();

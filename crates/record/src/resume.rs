@@ -33,8 +33,7 @@ pub struct Begun {
 
 impl Record {
     /// Opens an existing record to add to it, and brings an older schema to the present one. It refuses a
-    /// foreign file, a schema that this program does not read, a record in use, and results that no campaign
-    /// of this program made.
+    /// foreign file, an unknown schema, a record in use, and results of other programs.
     pub fn resume(path: &Path) -> Result<(Self, Begun), RecordError> {
         let lock = Lock::of(&Place::existing(path)?)?;
         let mut connection = open(path, write::connect)?;

@@ -1,4 +1,4 @@
-//! Counts the entries of a directory tree. It reads names only to open what they name, follows no symbolic link,
+//! Counts the entries of a directory tree. It reads names only to open them, follows no symbolic link,
 //! and enters no other file system. Its memory is bounded by the depth of the tree, not by its entries.
 
 use std::{
@@ -107,7 +107,7 @@ fn kind(stat: &Stat, now: i64) -> CountedKind {
         FileType::Symlink => CountedKind::Symlink,
         FileType::RegularFile => CountedKind::File {
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
-            // stat(2): blocks of 512 bytes, whatever the file system's block is.
+            // stat(2): blocks of 512 bytes on every file system.
             allocated: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512),
             age: now.saturating_sub(stat.st_mtime),
             is_linked: stat.st_nlink > 1,

@@ -263,7 +263,11 @@ fn a_read_only_file_system_is_refused() {
     let (desk, volume) = (Desk::new(), FileSystem::tmpfs("size=32m"));
     volume.make_read_only();
     let place = volume.path().display().to_string();
-    desk.assert_refused(PLAN, volume.path(), &[&place, "can't be written (", "Read-only file system", "name a directory"]);
+    desk.assert_refused(
+        PLAN,
+        volume.path(),
+        &[&place, "can't be written (", "Read-only file system", "name a directory"],
+    );
 }
 
 #[test]

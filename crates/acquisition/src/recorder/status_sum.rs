@@ -10,8 +10,8 @@ const BY_STATE: [&str; 5] = ["ended", "writing", "full", "failed", "hung"];
 impl Status {
     /// Adds up the status of two recordings that run at the same time.
     ///
-    /// Counts and rates add up, and extents are the larger ones. Lanes in the same directory become one. The room
-    /// is what both leave each other.
+    /// Counts and rates add up, and extents are the larger ones. Lanes in the same directory become one. Both
+    /// share the room.
     #[must_use]
     pub fn and(self, other: Status) -> Status {
         let room_seconds = self.common_room(&other);

@@ -68,21 +68,20 @@ pub fn described(path: &str) -> TargetDescription {
     }
 }
 
+fn machine_of(name: &str, rank: u32) -> NetworkMachine {
+    let addresses = vec![format!("10.1.0.{rank}")];
+    NetworkMachine { name: name.into(), ranks: vec![rank], addresses, link_speed: None }
+}
+
 /// The traffic between two machines, each way alone: one flow of `bytes` in a second, three times.
 pub fn network_stage(bytes: u64) -> NetworkStage {
     let run =
         NetworkRun { flows: vec![1], patterns: vec![PatternKind::Pairs], ..NetworkRun::usual("between") };
-    let machine = |name: &str, rank| NetworkMachine {
-        name: name.into(),
-        ranks: vec![rank],
-        addresses: vec![format!("10.1.0.{rank}")],
-        link_speed: None,
-    };
     let end = FlowEnd { bytes, last: Nanos(1_000_000_000), ..FlowEnd::default() };
     let flow = FlowSample { from: 0, to: 1, sent: end.clone(), received: end };
     let sample = |repeat: u32, cell| NetworkSample { cell, repeat, asked: None, flows: vec![flow.clone()] };
     let results = NetworkResults {
-        machines: vec![machine("node1", 0), machine("node2", 1)],
+        machines: vec![machine_of("node1", 0), machine_of("node2", 1)],
         cells: run.cells(2),
         samples: (0..3).flat_map(|repeat| [sample(repeat, 0), sample(repeat, 1)]).collect(),
     };

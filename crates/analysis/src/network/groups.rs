@@ -1,5 +1,4 @@
-//! Rates of each client and each server when all clients and all servers exchange data at once, and the share of
-//! the servers' links that they reach.
+//! The rates of clients and servers that exchange data at once, and their share of the servers' links.
 
 use nilometer_model::{ByteRate, MachineGroups, NetworkResults, NetworkSample, TrafficPattern};
 

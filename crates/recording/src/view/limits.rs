@@ -59,13 +59,14 @@ pub enum LimitPosition {
 pub enum PartLimitError {
     /// The text is no limit.
     #[error(
-        "`{0}`: write 2026-11-28T18:00:00 or 2026y332d18h00m00s in UTC, +30s after the first frame, -30s before the end of the last \
-         one, a frame's number such as 1200, or packet:1200"
+        "`{0}`: write 2026-11-28T18:00:00 or 2026y332d18h00m00s in UTC, +30s after the first frame, -30s before the \
+         end, a number such as 1200, or packet:1200"
     )]
     Text(String),
     /// The frames have no times of the calendar.
     #[error(
-        "{limit}: frames of {name} have no times of the calendar; write a time after its first frame, such as +30s, or before its end, such as -30s, or a number; {range}"
+        "{limit}: frames of {name} have no times of the calendar; write +30s after its first frame, -30s before its \
+         end, or a number; {range}"
     )]
     NoTimes {
         /// The limit as the user wrote it.

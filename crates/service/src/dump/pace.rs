@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The buffer is the recorder's only reserve against slow storage. A dump takes processor, disk and bus from the
-//! recorder, so it steps back as soon as the buffer fills, and stops while most of the reserve is still there.
+//! recorder. It slows down as soon as the buffer fills, and stops while much of the reserve is left.
 
 use nilometer_model::{ByteRate, Nanos};
 
@@ -21,8 +21,8 @@ const STOP_FILL: f64 = 0.75;
 /// The longest pause before the next look at the fill.
 pub(super) const PAUSE_MAX: Nanos = Nanos::from_millis(500);
 
-/// Returns the share of its full speed that a dump may use, from 0 to 1, at this fill of the recorder's buffer, from
-/// 0 to 1. A fill that is no number counts as full.
+/// Returns the share of its full speed that a dump may use, from 0 to 1. `fill` is that of the recorder's buffer, from
+/// 0 to 1; one that is no number counts as full.
 pub(super) fn speed_share(fill: f64) -> f64 {
     if fill.is_nan() {
         return 0.0;
@@ -35,8 +35,8 @@ pub(super) fn buffer_fill(in_use: usize, slots: usize) -> f64 {
     if slots == 0 { 0.0 } else { in_use as f64 / slots as f64 }
 }
 
-/// Returns the pause after a piece that took some time, at this share of full speed: pieces and pauses together take
-/// `took / share`, but a pause is at most [`PAUSE_MAX`].
+/// Returns the pause after a piece that took some time, at this share of full speed. Pieces and pauses together take
+/// `took / share`. A pause is at most [`PAUSE_MAX`].
 pub(super) fn pause_after(took: Nanos, share: f64) -> Nanos {
     if share <= 0.0 {
         return PAUSE_MAX;

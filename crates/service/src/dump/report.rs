@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DumpState {
-    /// It reads and writes, or waits; `waits_for` says for what.
+    /// It reads and writes, or waits; `waits_for` gives the reason.
     #[default]
     Running,
     /// The file is complete, and durable.
@@ -55,7 +55,7 @@ pub(crate) struct DumpReport {
     pub(crate) path: PathBuf,
     /// The reason why it waits; `null` while it copies, and at the end.
     pub(crate) waits_for: Option<DumpWait>,
-    /// The number in the recording of the file's first frame, or `null` until it is known.
+    /// The number in the recording of the file's first frame, or `null` until the dump reads it.
     pub(crate) first_frame: Option<u64>,
     /// The number of frames in the file so far, with those that stand in for absent ones.
     pub(crate) frames: u64,
@@ -68,7 +68,7 @@ pub(crate) struct DumpReport {
     /// The number of frames that the recorder overwrote before the dump had read them. Frames marked as invalid
     /// stand in for them.
     pub(crate) overtaken_frames: u64,
-    /// Those frames: the first 100 ranges.
+    /// The first 100 ranges of those frames.
     pub(crate) overtaken: Vec<DumpedRange>,
     /// The number of frames that the recording never had.
     pub(crate) missing_frames: u64,

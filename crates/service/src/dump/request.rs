@@ -11,9 +11,9 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DumpRequest {
-    /// Begin with the first frame at or after this: a time in UTC (2026-11-28T18:00:00 or 2026y332d18h00m00s), a
-    /// time after the oldest frame (+30s) or before the newest one (-30s), or the number of a frame (1200) or packet
-    /// (packet:1200). Without it, begin with the oldest frame.
+    /// Begin with the first frame at or after this time in UTC (2026-11-28T18:00:00 or 2026y332d18h00m00s). Or write
+    /// a time after the oldest frame (+30s) or before the newest one (-30s). A frame (1200) and a packet (packet:1200)
+    /// are possible too. Without it, begin with the oldest frame.
     #[serde(default)]
     pub(crate) begin: Option<String>,
     /// End before the first frame at or after this, written as `begin`. It may lie in the future. Without it, end
@@ -44,7 +44,7 @@ pub(super) struct DumpLimits {
 const NAME_MAX: usize = 200;
 
 impl DumpRequest {
-    /// Reads the limits, and checks the name and the rate. The error names the key and what to write.
+    /// Reads the limits, and checks the name and the rate. The error names the key and valid values.
     pub(super) fn limits(&self) -> Result<DumpLimits, String> {
         let name = self.name.as_deref().unwrap_or("dump");
         let has_control = name.chars().any(char::is_control);

@@ -254,7 +254,7 @@ impl DumpJob {
         if self.progress.stop.load(Ordering::Relaxed) { Err(DumpFailure::Cancelled) } else { Ok(()) }
     }
 
-    /// Waits, and reports for what.
+    /// Waits, and reports the reason.
     fn wait(&self, reason: DumpWait, time: Nanos) -> Result<(), DumpFailure> {
         self.check_stop()?;
         self.progress.change(|report| report.waits_for = Some(reason));
@@ -292,7 +292,7 @@ fn has_overwritten(view: &RecordingView) -> bool {
     first > 0 || view.is_overwritten(0..view.frame_size())
 }
 
-/// The end of the part, as far as it is known.
+/// The end of the part, if a command or the recording set it.
 #[derive(Debug)]
 struct DumpEnd {
     limit: Option<PartLimit>,

@@ -66,7 +66,7 @@ pub(crate) enum DumpRefusal {
     AskedWrongly(String),
     /// There is no recording to dump from.
     NoRecording,
-    /// As many dumps as allowed are running.
+    /// The allowed number of dumps is running.
     TooMany(String),
     /// The service can't start a thread.
     Failed(String),

@@ -36,7 +36,7 @@ pub(super) const STATUSES: [AnswerStatus; 16] = [
     status(408, "Request Timeout", "The request did not arrive in time."),
     status(409, "Conflict", "Not possible in this state."),
     status(413, "Content Too Large", "The body is longer than 64 KiB."),
-    status(429, "Too Many Requests", "As many dumps as allowed are running."),
+    status(429, "Too Many Requests", "The allowed number of dumps is running."),
     status(431, "Request Header Fields Too Large", "The headers are too long or too many."),
     status(500, "Internal Server Error", "The service tried and failed."),
     status(501, "Not Implemented", "The body has no Content-Length."),

@@ -100,7 +100,7 @@ impl StationStreams {
 fn sender_of(specification: &str) -> Result<SenderNetwork, Refusal> {
     let irrelevant = |why: &str| (ReturnCode::Irrelevant, format!("{specification}, {why}"));
     let Some((host, frames)) = specification.rsplit_once('/') else {
-        return Err(irrelevant("streams are told apart by sender, write <address>/*"));
+        return Err(irrelevant("only senders tell streams apart, write <address>/*"));
     };
     if !["*", "*.*"].contains(&frames) {
         return Err(irrelevant("all threads of a sender go into one recording, write <address>/*"));

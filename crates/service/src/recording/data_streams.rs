@@ -51,7 +51,7 @@ impl RecordOptions {
         suffixes
     }
 
-    /// Checks that data streams are told apart either by address or by sender, and each of these has one.
+    /// Checks that either addresses or senders tell data streams apart, and that each of these has one.
     pub(super) fn check_streams(&self) -> Result<(), ServiceError> {
         let labelled = self.listen.iter().find(|listen| stream_of(listen).is_some());
         let unlabelled = self.listen.iter().find(|listen| stream_of(listen).is_none());

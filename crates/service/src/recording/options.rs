@@ -117,9 +117,9 @@ pub struct RecordOptions {
     pub name: Option<String>,
     /// Address and port for packets: an address of this machine, or of a group [default: `udp://127.0.0.1` and
     /// the port of the instrument, so that only this machine can send]. Repeat the option for more addresses,
-    /// ports and groups; their packets become one recording. With a label behind each, such as
-    /// udp://127.0.0.1:46227=A, each label has a recording of its own, `NAME_dsA`. udp://SOURCE@GROUP:PORT takes
-    /// the packets of one source to a group. For frames over TCP as with --from: the address to which senders connect,
+    /// ports and groups; their packets become one recording. A label behind each, such as
+    /// udp://127.0.0.1:46227=A, makes a recording of its own, `NAME_dsA`. udp://SOURCE@GROUP:PORT takes the packets of
+    /// one source to a group. For frames over TCP as with --from: the address to which senders connect,
     /// tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     #[serde(deserialize_with = "one_or_many_texts")]

@@ -41,6 +41,7 @@ fn leaf_of(name: &str) -> Option<LeafValue> {
         "ListenAddress" => {
             leaf("an address, such as \"udp://10.0.0.1:46227\" or \"tcp://*:31001\"", "addresses", "")
         }
+        "LabelledSender" => leaf("a label and a sender, such as \"A=10.0.2.20\"", "labels and senders", ""),
         "VlbiMode" => leaf("a text, such as \"VDIF_8000-4096-16-2\"", "texts", ""),
         "Station" => {
             leaf("two characters, or a whole number", "stations: two characters, or a whole number", "")

@@ -1,5 +1,6 @@
 //! Packets over UDP: `receive` takes them with one thread, `threads` with several, `together` at several
-//! addresses, `routes` for several recordings, and `leaving` sends them. The system calls, each for many packets, are in [`nilometer_datagram`].
+//! addresses, `routes` for several recordings, and `leaving` sends them. The system calls, each for many packets, are
+//! in [`nilometer_datagram`].
 
 mod address;
 mod leaving;

@@ -5,8 +5,9 @@
 //!                                            +-> queue -> RoutedInlet of the recording B
 //! ```
 //!
-//! Each queue has a bound in bytes. If a recording does not empty its queue, its packets are dropped and counted as
-//! those that the kernel drops, and the other recordings go on. A packet is copied twice more than without routes.
+//! Each queue has a bound in bytes. If a recording does not empty its queue, the thread drops its packets and counts
+//! them like those that the kernel drops. The other recordings go on. A packet is copied twice more than without
+//! routes.
 
 use std::{
     collections::VecDeque,
