@@ -12,7 +12,13 @@ pub(crate) fn markdown_text(document: &Document) -> String {
 }
 
 fn write_document(text: &mut String, document: &Document) -> fmt::Result {
-    writeln!(text, "# {}\n\n{}\n", plain(&document.title), plain(&document.origin))?;
+    writeln!(text, "# {}", plain(&document.title))?;
+    if !document.origin.is_empty() {
+        writeln!(text, "\n{}", plain(&document.origin))?;
+    }
+    if !document.targets.is_empty() {
+        text.push('\n');
+    }
     for target in &document.targets {
         writeln!(text, "- **{}** {}", target.letter, plain(&target.line()))?;
     }
