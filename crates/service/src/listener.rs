@@ -21,6 +21,9 @@ use crate::{
 /// The default address of HTTP: this machine only.
 pub const HTTP_ADDRESS: &str = "127.0.0.1:9620";
 
+/// An address for each other port, as an example in messages.
+const OTHER_EXAMPLES: [(&str, &str); 2] = [("mark5", "127.0.0.1:2620"), ("preview", "127.0.0.1:9630")];
+
 /// The most addresses of refused clients that the log names.
 const SAID_MAX: usize = 16;
 
@@ -115,7 +118,8 @@ pub fn listen(
     let ClientReach { beyond, clients, tls, tokens } = reach;
     let clients = AllowedSender::all("--allow-clients", clients)?;
     let at = address.parse::<SocketAddr>().map_err(|_| {
-        let hint = format!("write an address and a port, such as {HTTP_ADDRESS}");
+        let example = OTHER_EXAMPLES.iter().find(|(port, _)| *port == what).map_or(HTTP_ADDRESS, |of| of.1);
+        let hint = format!("write an address and a port, such as {example}");
         ServiceError::AskedWrongly(format!("{what} = \"{address}\": {hint}"))
     })?;
     require(at.ip().is_loopback() || beyond, || {
@@ -165,6 +169,11 @@ mod tests {
         assert!(listen("http", "127.0.0.1:0", HERE, silent).is_ok(), "this machine");
         let error = listen("http", "localhost", HERE, silent).expect_err("no port").to_string();
         assert!(error.contains(HTTP_ADDRESS), "{error}");
+        let error = listen("preview", "9630", HERE, silent).expect_err("no address").to_string();
+        assert!(
+            error.contains("preview = \"9630\": write an address and a port, such as 127.0.0.1:9630"),
+            "{error}"
+        );
     }
 
     #[test]

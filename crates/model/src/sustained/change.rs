@@ -21,13 +21,6 @@ pub struct RateChange {
     pub pairs: usize,
 }
 
-impl RateChange {
-    /// Returns true if the interval excludes zero.
-    pub fn is_sure(&self) -> bool {
-        self.low > 0.0 || self.high < 0.0
-    }
-}
-
 /// The logarithm of the ratio of a pair, and its variance by the noise within the two.
 struct Pair {
     ratio: f64,
