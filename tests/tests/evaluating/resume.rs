@@ -346,7 +346,7 @@ fn what_is_no_record_of_this_program_is_refused_and_left_alone() {
     interrupted(&home);
     sqlite(&home, "PRAGMA user_version = 77; UPDATE campaign SET nilometer = '8.9'");
     let parts = [
-        "r.sqlite has schema 77; this program reads schema ",
+        "r.sqlite has schema 77; this program reads schemas 9 to 10",
         "use the program that wrote it (nilometer 8.9)",
     ];
     assert_refused(&home.resume(&[]).end(LIMIT), &parts);

@@ -207,8 +207,12 @@ fn every_request_is_described_and_every_answer_has_its_schema() {
     // The service knows each path of the description, and no other method there.
     for (path, operations) in paths {
         let methods: Vec<_> = operations.as_object().expect("an object").keys().collect();
-        let expected = if methods == ["get"] { "use GET" } else { "use POST" };
-        let (code, text) = service.ask("DELETE", path, "");
+        let (asked, expected) = match methods[0].as_str() {
+            "get" => ("DELETE", "use GET"),
+            "delete" => ("POST", "use DELETE"),
+            _ => ("DELETE", "use POST"),
+        };
+        let (code, text) = service.ask(asked, path, "");
         assert!(code == 405 && text.contains(expected), "{path}: {code} {text}");
     }
     // Its own list of paths is that of the description.
@@ -236,9 +240,11 @@ fn every_request_is_described_and_every_answer_has_its_schema() {
         let status = service.json(200, "GET", "/status", "");
         (status["recordings"] == 1).then_some(())
     });
-    for path in ["/status", "/live"] {
+    for path in ["/status", "/live", "/dumps"] {
         see("GET", path, &Value::Null);
     }
+    see("POST", "/dump", &json!({"to": below}));
+    see("DELETE", "/dumps/{id}", &Value::Null);
     let (code, answer) = service.ask("POST", "/arm", "{\"name\": 5}");
     seen.push(json!({"method": "POST", "path": "/arm", "status": code, "answer": serde_json::from_str::<Value>(&answer).expect("JSON")}));
     let (name, data) = Events::follow(service.http).next();
