@@ -84,34 +84,6 @@ f['entry/more'] = 5";
     assert_eq!(python(script, &path), expected);
 }
 
-/// The library asks for the length of a file before it reads the superblock. A file that is cut behind its superblock
-/// looks as if a frame and its superblock came in between.
-#[test]
-fn a_reader_that_opens_while_a_frame_comes_needs_swmr_mode() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.h5");
-    let file = File::create_new(&path).expect("a file");
-    let mut frames = Hdf5File::create("a.h5", &tree(), Hdf5FileOptions::default()).expect("it is made");
-    carry_out(&file, || frames.next_write());
-    for number in [0_u64, 1] {
-        let offset = frames.allocate(6000, 4096);
-        file.write_all_at(&[number as u8 + 7; 6000], offset).expect("it is written");
-        frames.insert(stored(number, offset));
-        frames.flush().expect("it is flushed");
-        carry_out(&file, || frames.next_write());
-    }
-    let length = file.metadata().expect("it is open").len();
-    file.set_len(length - 1000).expect("it is cut");
-    let script = "import h5py, sys
-for swmr in (False, True):
-    try:
-        with h5py.File(sys.argv[1], 'r', swmr=swmr) as f:
-            print(f['entry/data/data'][0].max())
-    except OSError as error:
-        print('truncated file' in str(error))";
-    assert_eq!(python(script, &path), "True\n1799");
-}
-
 #[test]
 fn each_of_several_datasets_is_as_long_as_it_has_frames_and_columns_as_there_are_frames() {
     let folder = tempfile::tempdir().expect("a folder");

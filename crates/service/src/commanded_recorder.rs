@@ -401,10 +401,9 @@ impl CommandedRecorder {
         let mut faults = Vec::new();
         for (number, one) in current.apart().enumerate() {
             let name = one.prepared.name.clone();
-            let fault = self.keep_ended(one, number == 0);
+            let fault = self.keep_ended(one, number == 0, &status);
             faults.extend(fault.map(|why| if streams > 1 { format!("{name}: {why}") } else { why }));
         }
-        self.report(|report| report.show(Some(status)));
         self.left();
         match ((!faults.is_empty()).then(|| faults.join("; ")), next) {
             (fault, Some(next)) => self.await_next(next, fault),
@@ -415,9 +414,9 @@ impl CommandedRecorder {
         self.tell_waiting();
     }
 
-    /// Completes a recording that has ended, and publishes it. The report shows the files of the first data stream.
-    /// Returns the reason if it failed.
-    fn keep_ended(&self, mut current: CurrentRecording, is_first: bool) -> Option<String> {
+    /// Completes a recording that has ended, and publishes it together with the last status of all. The report shows
+    /// the files of the first data stream. Returns the reason if it failed.
+    fn keep_ended(&self, mut current: CurrentRecording, is_first: bool, all: &Status) -> Option<String> {
         let outcome = current.outcome.take()?;
         let status = current.prepared.recorder.status();
         let mut scan = current.scan(&outcome, &status);
@@ -435,6 +434,7 @@ impl CommandedRecorder {
         if is_first {
             published.report.file = scan.file.clone();
         }
+        published.report.show(Some(all.clone()));
         published.end(scan);
         drop(published);
         fault

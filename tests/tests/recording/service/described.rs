@@ -220,9 +220,9 @@ fn every_request_is_described_and_every_answer_has_its_schema() {
     let said: Value = serde_json::from_str(&text).expect("JSON");
     let said = said["error"].as_str().expect("a text");
     let words = said.split([' ', ',', ';']).filter(|word| word.starts_with('/'));
-    let mut listed: Vec<_> = words.collect();
+    let mut listed: Vec<_> = words.map(|word| word.replace("/ID", "/{id}")).collect();
     listed.sort_unstable();
-    assert_eq!((code, &listed), (404, &paths.keys().map(String::as_str).collect()), "{said}");
+    assert_eq!((code, &listed), (404, &paths.keys().cloned().collect()), "{said}");
     let mut seen = vec![document.clone()];
     let mut see = |method: &str, path: &str, body: &Value| {
         let text = if body.is_null() { String::new() } else { body.to_string() };
