@@ -112,8 +112,20 @@ impl Station {
         Station(BufReader::new(stream))
     }
 
-    /// What a line of commands is answered.
+    /// What a line of commands is answered. An order to record that the recorder only began to carry out, as on a
+    /// busy machine, counts as answered when it is done.
     pub(crate) fn say(&mut self, line: &str) -> String {
+        let answer = self.exchange(line);
+        if answer != "!record= 1 ;" {
+            return answer;
+        }
+        let state = if line.starts_with("record=on") { " : on" } else { " : off" };
+        await_some("the order", || {
+            self.exchange("record?;").contains(state).then(|| "!record= 0 ;".to_owned())
+        })
+    }
+
+    fn exchange(&mut self, line: &str) -> String {
         self.0.get_mut().write_all(format!("{line}\n").as_bytes()).expect("it reads");
         let mut text = String::new();
         self.0.read_line(&mut text).expect("an answer");
