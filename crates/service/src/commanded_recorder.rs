@@ -378,7 +378,7 @@ impl CommandedRecorder {
         let Some(current) = &mut self.current else { return };
         if current.has_ended() {
             let status = current.status();
-            self.ended(status);
+            self.ended(&status);
         } else if self.clock.now().since(self.told) >= TELL {
             self.told = self.clock.now();
             let status = current.status();
@@ -394,14 +394,14 @@ impl CommandedRecorder {
     }
 
     /// Handles the end of all recordings of a scan, which have this status together.
-    fn ended(&mut self, status: Status) {
+    fn ended(&mut self, status: &Status) {
         let Some(current) = self.current.take() else { return };
         let next = NextSeries::behind(&current);
         let streams = 1 + current.beside.len();
         let mut faults = Vec::new();
         for (number, one) in current.apart().enumerate() {
             let name = one.prepared.name.clone();
-            let fault = self.keep_ended(one, number == 0, &status);
+            let fault = self.keep_ended(one, number == 0, status);
             faults.extend(fault.map(|why| if streams > 1 { format!("{name}: {why}") } else { why }));
         }
         self.left();
