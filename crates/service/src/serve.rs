@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::atomic::AtomicBool};
 use crate::{
     commanded_recorder::CommandedRecorder,
     console::Console,
+    dump::check_roots,
     error::ServiceError,
     http,
     listener::{ServiceListener, spawn},
@@ -33,9 +34,10 @@ pub struct ServiceSetup {
 ///
 /// # Errors
 ///
-/// A thread can't be started.
+/// A thread can't be started, or a directory for dumps is not there.
 pub fn serve(setup: ServiceSetup, end: &AtomicBool) -> Result<(), ServiceError> {
     let ServiceSetup { permission, http, mark5, preview, dumps } = setup;
+    check_roots(&dumps)?;
     let stations = StationState::new(&permission);
     let log = permission.log;
     let (console, orders, published) = Console::new(dumps);

@@ -8,7 +8,7 @@ use nilometer_model::Nanos;
 
 use crate::{
     console::Console,
-    dump::Dumps,
+    dump::{Dumps, check_roots},
     error::{OperatorLog, ServiceError},
     http,
     latest_frame::PictureSource,
@@ -45,6 +45,7 @@ impl StatusServer {
         dumps: Vec<PathBuf>,
         log: OperatorLog,
     ) -> Result<Self, ServiceError> {
+        check_roots(&dumps)?;
         let (console, published) = Console::without_orders(dumps);
         let dumps = console.dumps().clone();
         let listener = at.map(|address| listen("http", address, reach, log)).transpose()?;

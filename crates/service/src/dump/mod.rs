@@ -21,4 +21,4 @@ mod table;
 
 pub(crate) use report::{DumpList, DumpReport};
 pub(crate) use request::DumpRequest;
-pub(crate) use table::{DumpRefusal, Dumps};
+pub(crate) use table::{DumpRefusal, Dumps, check_roots};

@@ -18,7 +18,10 @@ use super::{
     request::DumpRequest,
     run::{DumpJob, DumpProgress, DumpSource, run},
 };
-use crate::{error::OperatorLog, publisher::Publisher};
+use crate::{
+    error::{OperatorLog, ServiceError, require},
+    publisher::Publisher,
+};
 
 /// The most dumps at once.
 const RUNNING_MAX: usize = 4;
@@ -214,6 +217,22 @@ impl RunningDump {
     }
 }
 
+/// Checks that dumps can go into these directories.
+///
+/// # Errors
+///
+/// One of them is no directory with an absolute path, or its storage gives no answer.
+pub(crate) fn check_roots(roots: &[PathBuf]) -> Result<(), ServiceError> {
+    for root in roots {
+        let path = root.clone();
+        let is_there = in_time(PATIENCE, root.clone(), move || path.is_absolute() && path.is_dir());
+        require(matches!(is_there, Ok(true)), || {
+            format!("dumps = \"{}\": write the absolute path of a directory that is there", root.display())
+        })?;
+    }
+    Ok(())
+}
+
 /// Opens a directory, if it is one of these or lies below one. No symbolic link may lead it elsewhere between the
 /// check and the opening.
 fn permitted(path: &Path, roots: &[PathBuf]) -> Option<(OwnedFd, PathBuf)> {
@@ -254,6 +273,16 @@ mod tests {
             [other, root.join("link"), root.join(".."), root.join("file"), root.join("none"), "root".into()]
         {
             assert_eq!(real(outside.clone()), None, "{outside:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_refused_at_the_start() {
+        let home = tempfile::tempdir().expect("space");
+        check_roots(&[home.path().to_owned()]).expect("it is there");
+        for wrong in [home.path().join("none"), "relative".into()] {
+            let why = check_roots(std::slice::from_ref(&wrong)).expect_err("it is refused").to_string();
+            assert!(why.contains(&wrong.display().to_string()), "{why}");
         }
     }
 
