@@ -224,20 +224,18 @@ impl Assembly {
         }
     }
 
-    /// Moves a frame down, with the packets of it that arrived. Frames are counted from the first open one.
-    fn move_frame(&mut self, from: usize, to: usize) {
+    /// Moves a frame down or up, with the packets of it that arrived. Frames are counted from the first open one.
+    pub(super) fn move_frame(&mut self, from: usize, to: usize) {
         let per_frame = self.shape.per_frame() as usize;
         let frames = self.shape.packets as usize / per_frame;
         let size = self.shape.frame_size;
         let source = from % frames * size;
         let target = to % frames * size;
         let open = self.open.make_contiguous();
-        if from / frames == to / frames {
-            open[to / frames].data.copy_within(source..source + size, target);
+        if let Ok([of_source, of_target]) = open.get_disjoint_mut([from / frames, to / frames]) {
+            of_target.data[target..target + size].copy_from_slice(&of_source.data[source..source + size]);
         } else {
-            let (low, high) = open.split_at_mut(from / frames);
-            low[to / frames].data[target..target + size]
-                .copy_from_slice(&high[0].data[source..source + size]);
+            open[to / frames].data.copy_within(source..source + size, target);
         }
         for part in 0..per_frame {
             let was_there = open[from / frames].has(from % frames * per_frame + part);

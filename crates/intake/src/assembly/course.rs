@@ -83,7 +83,13 @@ impl Assembly {
                 self.resume(now, part);
                 self.put(now, inlet, part, body);
             }
-            Standing::Elsewhere => self.hold(now, inlet, part, body),
+            Standing::Elsewhere => match self.begun_earlier(part) {
+                Some(frames) => {
+                    self.begin_earlier(frames, part.frame);
+                    self.put(now, inlet, part, body);
+                }
+                None => self.hold(now, inlet, part, body),
+            },
         }
     }
 
@@ -110,7 +116,7 @@ impl Assembly {
 
     /// How many places ahead of all others a packet is still near. It is enough for packets that overtook
     /// others, and for those of a port that arrive before the others'.
-    fn step(&self) -> i64 {
+    pub(super) fn step(&self) -> i64 {
         let others = if self.ports.len() > 1 { 2 * self.places_of_lead() } else { 0 };
         ((self.limits.window / 4).max(1) + others).cast_signed()
     }

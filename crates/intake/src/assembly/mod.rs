@@ -27,6 +27,7 @@
 //!
 //! It does no I/O and reads no clock: callers pass the time.
 
+mod beginning;
 mod block;
 mod candidates;
 mod closing;

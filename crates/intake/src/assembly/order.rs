@@ -56,6 +56,13 @@ impl Order {
         self.begin(part.frame, place - part.part as u64);
     }
 
+    /// Moves all places up by `places`, because the stream began earlier.
+    pub(super) fn move_up(&mut self, places: u64) {
+        if let Some(anchor) = &mut self.anchor {
+            anchor.place += places.cast_signed();
+        }
+    }
+
     /// Moves all places down by `places`, because frames below were left out.
     pub(super) fn move_down(&mut self, places: u64) {
         if let Some(anchor) = &mut self.anchor {

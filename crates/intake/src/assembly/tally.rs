@@ -212,6 +212,13 @@ impl Arrivals {
         overtaken.unwrap_or(0)
     }
 
+    /// Moves all places up by `places`.
+    pub(super) fn move_up(&mut self, places: u64) {
+        for (first, _) in &mut self.runs {
+            *first += places;
+        }
+    }
+
     /// Moves all places down by `places`.
     pub(super) fn move_down(&mut self, places: u64) {
         for (first, _) in &mut self.runs {
