@@ -257,9 +257,17 @@ impl DumpJob {
     /// Waits, and reports the reason.
     fn wait(&self, reason: DumpWait, time: Nanos) -> Result<(), DumpFailure> {
         self.check_stop()?;
+        self.see_buffer();
         self.progress.change(|report| report.waits_for = Some(reason));
         std::thread::sleep(time.duration());
         self.check_stop()
+    }
+
+    /// Returns the share of full speed that the recorder's buffer allows, and reports it.
+    fn see_buffer(&self) -> f64 {
+        let share = self.source.speed_share();
+        self.progress.change(|report| report.speed_share = share);
+        share
     }
 
     /// Gives the file its name, and writes the summary beside it.
@@ -418,12 +426,9 @@ impl DumpCopy<'_> {
     /// Waits while the recorder's buffer is too full. Returns the share of full speed.
     fn give_way(&self) -> Result<f64, DumpFailure> {
         loop {
-            let share = self.job.source.speed_share();
-            self.job.progress.change(|report| {
-                report.speed_share = share;
-                report.waits_for = None;
-            });
+            let share = self.job.see_buffer();
             if share > 0.0 {
+                self.job.progress.change(|report| report.waits_for = None);
                 return Ok(share);
             }
             self.job.wait(DumpWait::Buffer, LOOK)?;

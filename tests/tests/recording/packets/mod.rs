@@ -3,6 +3,7 @@
 mod described;
 mod disks;
 mod dumped;
+mod dumped_beside;
 mod exported;
 mod kept;
 mod lab;
