@@ -4,6 +4,7 @@ mod described;
 mod disks;
 mod dumped;
 mod dumped_beside;
+mod dumped_killed;
 mod exported;
 mod kept;
 mod lab;
