@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::SocketAddr,
-    os::unix::fs::symlink,
+    os::unix::fs::{FileExt, symlink},
     path::{Path, PathBuf},
 };
 
@@ -164,6 +164,46 @@ fn frames_that_were_overwritten_before_a_dump_read_them_are_named() {
     let report = lab.await_report(gone, "the end", |report| report["state"] == "failed");
     assert!(report["error"].as_str().expect("a reason").contains("no frame before frame 1"), "{report}");
     lab.parts.send_up_to(frames as u64);
+    assert_eq!(lab.running.end(LIMIT).code, Some(0));
+}
+
+#[test]
+fn blocks_that_differ_from_their_checksums_are_named() {
+    let options = ["--packets", "2000", "--keep", "32 MB", "--checksums"];
+    let mut lab = DumpLab::over(Lab::new(2000, 1), &options, None);
+    lab.parts.send_up_to(1000);
+    lab.await_stored(7 * FRAMES_OF_BLOCK as u64);
+    let part = json!({"begin": "100", "end": "700"});
+    let (report, _) = lab.complete(lab.begin(part.clone()));
+    assert_eq!((&report["verified_frames"], &report["damaged_frames"]), (&600.into(), &0.into()), "{report}");
+    // Two bytes on the disk become others: in the block in which the part begins, and in the third one behind it.
+    let file =
+        fs::OpenOptions::new().write(true).open(lab.lab.lanes()[0].join("scan.0.vdif")).expect("a file");
+    for frame in [5, 3 * FRAMES_OF_BLOCK + 7] {
+        file.write_all_at(&[1, 2], (frame * FRAME + 4000) as u64).expect("space");
+    }
+    let (report, bytes) = lab.complete(lab.begin(part));
+    assert_eq!(
+        report["damaged"],
+        json!([{"first": 100, "frames": 28}, {"first": 3 * FRAMES_OF_BLOCK, "frames": FRAMES_OF_BLOCK}]),
+        "{report}"
+    );
+    assert_eq!(
+        (&report["verified_frames"], &report["damaged_frames"]),
+        (&444.into(), &156.into()),
+        "{report}"
+    );
+    assert!(bytes != lab.lab.sent(700)[100 * FRAME..], "the file has the bytes of the disk");
+    let (_, metrics) = ask(lab.http, "GET", "/metrics", "");
+    for line in [
+        "dumps_running 0",
+        "dumps_ended_total{state=\"complete\"} 2",
+        "dump_frames_total 1200",
+        "dump_damaged_frames_total 156",
+    ] {
+        assert!(metrics.contains(&format!("nilometer_{line}\n")), "{line}: {metrics}");
+    }
+    lab.parts.send_up_to(2000);
     assert_eq!(lab.running.end(LIMIT).code, Some(0));
 }
 
