@@ -23,9 +23,9 @@
 //! - 8 stream: text, the packets in the blocks ([`crate::Stream`]).
 //! - 9 chunk: file; 1 + the number in its name from now on, or 0 if there is none.
 //! - 10 checkpoint: frames in this number of records, from the first, survive the loss of power, in any file.
-//! - 11 boot: the boot id of the recording machine (`/proc/sys/kernel/random/boot_id`), 16 bytes. Then the machine's
-//!   clock at the start (adjtimex(2)): 2 if a time service synchronised it, 1 if none did, 0 if unknown, as from
-//!   programs that did not ask. Its largest error, its offset (signed) and its estimated error follow, in ns.
+//! - 11 boot: the boot id of the recording machine (`/proc/sys/kernel/random/boot_id`), 16 bytes. Then the state of
+//!   its clock at the start (adjtimex(2)): 2 synchronised, 1 not, 0 unknown, as from older programs. Its largest
+//!   error, its offset (signed) and its estimated error follow, in ns.
 //! - 12 frame: number; file (low 48 bits) and encoding (high 16); offset in the file; due time (ns). Then the
 //!   CRC-32 of its decoded bytes plus 2^32, or 0 without one. The last number has its bytes in the file (low 32)
 //!   and decoded (high 32).

@@ -17,7 +17,7 @@ use crate::{
 
 /// The recording of a [`StatusServer`](crate::StatusServer) at its end.
 #[derive(Debug)]
-pub struct EndedRecording<'a> {
+pub struct RecordingAtEnd<'a> {
     /// The recording.
     pub prepared: &'a PreparedRecording,
     /// Its beginning.
@@ -34,10 +34,10 @@ pub struct EndedRecording<'a> {
     pub patience: Nanos,
 }
 
-impl EndedRecording<'_> {
+impl RecordingAtEnd<'_> {
     /// Makes the entry, and lists the complete files if the storage answers.
     pub(crate) fn entry(self, file: &RecordedFile) -> EndedScan {
-        let EndedRecording { prepared, before, outcome, status, joined, master, patience } = self;
+        let RecordingAtEnd { prepared, before, outcome, status, joined, master, patience } = self;
         // Storage that hangs lists nothing.
         let files =
             if outcome.hung { CompleteFiles::default() } else { CompleteFiles::list(prepared, patience) };

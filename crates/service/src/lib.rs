@@ -35,7 +35,7 @@ mod status_server;
 mod storage_space;
 
 pub use access::TlsFiles;
-pub use ended_scan::EndedRecording;
+pub use ended_scan::RecordingAtEnd;
 pub use error::{OperatorLog, ServiceError, with_causes};
 pub use http::openapi_document;
 pub use listener::{ClientReach, HTTP_ADDRESS, ServiceListener, listen};

@@ -9,7 +9,7 @@ use nilometer_model::Nanos;
 use crate::{
     console::Console,
     dump::{Dumps, check_roots},
-    ended_scan::{EndedRecording, is_broken},
+    ended_scan::{RecordingAtEnd, is_broken},
     error::{OperatorLog, ServiceError},
     http,
     latest_frame::PictureSource,
@@ -99,7 +99,7 @@ impl StatusServer {
 
     /// Reports the end of a recording, with its complete files. The server has no state for a program that ends: the
     /// last one is that of a service which could be armed again, or `failed`.
-    pub fn end(&self, ended: EndedRecording<'_>) {
+    pub fn end(&self, ended: RecordingAtEnd<'_>) {
         if !self.is_open {
             return;
         }

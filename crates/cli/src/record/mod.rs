@@ -25,8 +25,8 @@ use nilometer_cluster::launched_here;
 use nilometer_intake::joined::JoinedTally;
 use nilometer_model::{Bytes, Moment, Nanos, StorageRoom, packets::PacketShare};
 use nilometer_service::{
-    AllowedSender, BeforeRecording, ClientReach, EndedRecording, OperatorLog, PreparedRecording,
-    PreviewListener, PreviewOptions, RecordOptions, RecordingAccount, RecordingSettings, ServiceState,
+    AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, PreviewListener,
+    PreviewOptions, RecordOptions, RecordingAccount, RecordingAtEnd, RecordingSettings, ServiceState,
     StatusServer, TlsFiles, recording::ended::fault_of,
 };
 use nilometer_storage::{Calendar, Clock};
@@ -231,7 +231,7 @@ impl Record {
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         let master = if outcome.hung { Ok(None) } else { prepared.put_master(settings.patience()) };
         let tally = joined.as_ref().ok().cloned().flatten();
-        server.end(EndedRecording {
+        server.end(RecordingAtEnd {
             prepared: &prepared,
             before: &before,
             outcome: &outcome,
