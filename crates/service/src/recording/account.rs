@@ -61,7 +61,7 @@ struct NetworkMeanwhile {
     meanwhile: NetworkCounters,
 }
 
-/// The kernel's estimate of the machine's clock; `None` if it may not be asked.
+/// The kernel's estimate of the machine's clock, or `None` if the kernel refuses to give it.
 #[derive(Debug, Serialize)]
 struct ClockMeanwhile {
     before: Option<ClockReading>,
