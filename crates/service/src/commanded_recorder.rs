@@ -19,6 +19,7 @@ use nilometer_storage::{Calendar, Clock};
 use crate::{
     background::{self, BackgroundTask, CurrentRecording, TaskOutcome},
     console::{OrderAnswer, QueuedOrder},
+    ended_scan::is_broken,
     latest_frame::PictureSource,
     permission::CommandPermission,
     preview::PreviewSource,
@@ -30,7 +31,6 @@ use crate::{
     state::{RecorderOrder, RefusedOrder, ServiceConfiguration, ServiceReport, ServiceState, StorageSize},
 };
 
-use at_end::is_broken;
 use awaited::{NextSeries, SeriesWait};
 
 /// A recorder with its current recording. It carries out orders one after the other.

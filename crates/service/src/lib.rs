@@ -17,6 +17,7 @@ mod commanded_recorder;
 mod connections;
 mod console;
 mod dump;
+mod ended_scan;
 mod error;
 mod history;
 mod http;
@@ -34,6 +35,7 @@ mod status_server;
 mod storage_space;
 
 pub use access::TlsFiles;
+pub use ended_scan::RecordingAtEnd;
 pub use error::{OperatorLog, ServiceError, with_causes};
 pub use http::openapi_document;
 pub use listener::{ClientReach, HTTP_ADDRESS, ServiceListener, listen};

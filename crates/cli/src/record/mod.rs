@@ -26,8 +26,8 @@ use nilometer_intake::joined::JoinedTally;
 use nilometer_model::{Bytes, Moment, Nanos, StorageRoom, packets::PacketShare};
 use nilometer_service::{
     AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, PreviewListener,
-    PreviewOptions, RecordOptions, RecordingAccount, RecordingSettings, ServiceState, StatusServer, TlsFiles,
-    recording::ended::fault_of,
+    PreviewOptions, RecordOptions, RecordingAccount, RecordingAtEnd, RecordingSettings, ServiceState,
+    StatusServer, TlsFiles, recording::ended::fault_of,
 };
 use nilometer_storage::{Calendar, Clock};
 
@@ -231,6 +231,15 @@ impl Record {
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         let master = if outcome.hung { Ok(None) } else { prepared.put_master(settings.patience()) };
         let tally = joined.as_ref().ok().cloned().flatten();
+        server.end(RecordingAtEnd {
+            prepared: &prepared,
+            before: &before,
+            outcome: &outcome,
+            status: account.recording(),
+            joined: joined.as_ref().ok().and_then(|tally| tally.as_ref()?.text()),
+            master: master.as_ref().ok().cloned().flatten(),
+            patience: settings.patience(),
+        });
         let text = told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally });
         let mut faults: Vec<String> = begun.err().map(|error| error.to_string()).into_iter().collect();
         if faults.is_empty() {

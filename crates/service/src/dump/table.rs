@@ -14,9 +14,10 @@ use rustix::{
 };
 
 use super::{
+    progress::DumpProgress,
     report::{DumpList, DumpReport, DumpState},
     request::DumpRequest,
-    run::{DumpJob, DumpProgress, DumpSource, run},
+    run::{DumpJob, DumpSource, run},
 };
 use crate::{
     error::{OperatorLog, ServiceError, require},
@@ -51,6 +52,21 @@ struct DumpTable {
     /// The number of dumps so far.
     begun: u64,
     dumps: Vec<RunningDump>,
+    /// The counts of the dumps that the list forgot.
+    forgotten: DumpCounts,
+}
+
+/// Sums over all dumps of this program, for metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DumpCounts {
+    pub(crate) running: u64,
+    pub(crate) complete: u64,
+    pub(crate) failed: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    pub(crate) overtaken_frames: u64,
+    pub(crate) damaged_frames: u64,
 }
 
 /// A dump with its thread.
@@ -137,6 +153,17 @@ impl Dumps {
         DumpList { dumps: table.dumps.iter().map(|dump| dump.progress.report()).collect() }
     }
 
+    /// The sums over all dumps; `None` if the recorder has no directory for dumps.
+    pub(crate) fn counts(&self) -> Option<DumpCounts> {
+        if self.0.roots.is_empty() {
+            return None;
+        }
+        let table = &mut *self.lock();
+        table.settle();
+        let reports = table.dumps.iter().map(|dump| dump.progress.report());
+        Some(reports.fold(table.forgotten, |counts, report| counts.with(&report)))
+    }
+
     /// Ends a dump, if it still runs. Returns its report, or `None` if there is no dump of this number.
     pub(crate) fn end(&self, id: u64) -> Option<DumpReport> {
         let progress = {
@@ -206,8 +233,29 @@ impl DumpTable {
         self.dumps.retain(|dump| {
             let goes = excess > 0 && !dump.runs();
             excess -= usize::from(goes);
+            if goes {
+                self.forgotten = self.forgotten.with(&dump.progress.report());
+            }
             !goes
         });
+    }
+}
+
+impl DumpCounts {
+    /// The sums with another dump.
+    fn with(mut self, report: &DumpReport) -> Self {
+        let number = match report.state {
+            DumpState::Running => &mut self.running,
+            DumpState::Complete => &mut self.complete,
+            DumpState::Failed => &mut self.failed,
+            DumpState::Cancelled => &mut self.cancelled,
+        };
+        *number += 1;
+        self.frames += report.frames;
+        self.bytes += report.bytes;
+        self.overtaken_frames += report.overtaken_frames;
+        self.damaged_frames += report.damaged_frames;
+        self
     }
 }
 

@@ -75,7 +75,13 @@ pub(super) static ROUTES: [ServiceRoute; 14] = [
         name: "metrics",
         summary: "The figures in the text format of Prometheus",
         contents: &[AnswerContent { media: TEXT, schema: ContentSchema::Text }],
-        ..get("/metrics", |asked| HttpResponse(200, TEXT, metrics(&asked.console.report()).into()))
+        ..get("/metrics", |asked| {
+            HttpResponse(
+                200,
+                TEXT,
+                metrics(&asked.console.report(), asked.console.dumps().counts().as_ref()).into(),
+            )
+        })
     },
     ServiceRoute {
         name: "openapi",
