@@ -6,13 +6,16 @@ use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
     filter_plugin,
     layout::FrameDatasets,
-    nexus::{BeamCenter, DetectorDescription, FRAMES_PATH, PixelSize, RECORDER_PATH, nexus_plain, nxmx},
-    tree::{FrameFilter, FramesShape, NumberType, TreeGroup, TreeValue},
+    nexus::{
+        BeamCenter, DetectorDescription, FRAMES_PATH, ModuleImage, PixelSize, RECORDER_PATH, nexus_plain,
+        nxmx,
+    },
+    tree::{FrameFilter, FramesShape, MovedPart, NumberType, TreeGroup, TreeValue},
 };
 use nilometer_intake::{joined::JoinedValues, series::DescribedSeries};
 use nilometer_model::{
-    ChunkShape, DataKind, FileNames, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType,
-    PluginFilter, RecordingLayout, ScanShape,
+    ChunkShape, DataKind, FileNames, Format, FrameCompression, Instrument, Length, ModulePlaces, Moment,
+    Nanos, PixelType, PluginFilter, RecordingLayout, ScanShape,
 };
 use nilometer_recording::{
     chunk::{self, compression_of},
@@ -117,7 +120,8 @@ impl Hdf5Contents {
             ..instrument_description(instrument, compression, &start.to_string())?
         };
         let counts = matches!(instrument.data.kind, DataKind::Diffraction) || is_dectris(recording);
-        let counts = counts && instrument.shape.len() == 2;
+        let is_image = description.image.is_some();
+        let counts = counts && instrument.shape.len() == 2 || is_image;
         let known = KnownRecording { description, counts, stated: stated_of(instrument), series: None };
         let contents = Self::arranged(known, compression, start, wishes)?;
         Some(contents.laid_out(&instrument.recording))
@@ -335,7 +339,6 @@ pub(crate) fn instrument_description(
     let number = number_type(instrument.pixel)?;
     let described = DetectorDescription::new(&instrument.name, start_time, number, &instrument.shape);
     let cbf = instrument.cbf;
-    let is_assumed = !cbf.is_empty() && instrument.assumed.iter().any(|key| key == "cbf");
     Some(DetectorDescription {
         filter: frame_filter(compression, ElementSize::of(number.bytes() as u64)?),
         description: Some(instrument.title.clone()),
@@ -350,8 +353,35 @@ pub(crate) fn instrument_description(
             let [x, y] = beam.into();
             BeamCenter { x, y }
         }),
-        assumed: if is_assumed { vec![ASSUMED_GEOMETRY.to_owned()] } else { Vec::new() },
+        image: instrument.placed_modules().and_then(|places| module_image(places, &instrument.shape)),
+        assumed: assumed_of(instrument),
         ..described
+    })
+}
+
+/// The parts of an instrument's description that its file assumes, a line each.
+fn assumed_of(instrument: &Instrument) -> Vec<String> {
+    let is_assumed = |key: &str| instrument.assumed.iter().any(|assumed| assumed == key);
+    let notes = [
+        (!instrument.cbf.is_empty() && is_assumed("cbf"), ASSUMED_GEOMETRY),
+        (instrument.modules.is_some() && is_assumed("modules"), ASSUMED_PLACES),
+    ];
+    notes.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned()).collect()
+}
+
+/// The image that modules make up, for frames of this shape: modules, rows, columns. `None` for other shapes.
+fn module_image(places: &ModulePlaces, shape: &[u64]) -> Option<ModuleImage> {
+    let &[_, rows, columns] = shape else { return None };
+    let module = [rows, columns];
+    let parts = places.blocks(module).into_iter().map(|block| MovedPart {
+        from: std::iter::once(block.module..block.module + 1).chain(block.from).collect(),
+        to: block.to.into(),
+    });
+    Some(ModuleImage {
+        size: places.image(module),
+        origins: places.origins.clone(),
+        module: places.module_size(module),
+        parts: parts.collect(),
     })
 }
 
@@ -360,6 +390,8 @@ const SILICON: &str = "Si";
 /// A note for readers of a file, if the instrument's file says that it assumes its table `[cbf]`.
 const ASSUMED_GEOMETRY: &str =
     "pixel size, sensor, distance, beam centre, wavelength and exposure: the instrument's file assumes them";
+/// The same, if it assumes the places of modules.
+const ASSUMED_PLACES: &str = "places of the modules in the image: the instrument's file assumes them";
 
 /// Returns true for the layout of DECTRIS, whose files are NXmx for any detector with rows and columns.
 fn is_dectris(recording: &RecordingLayout) -> bool {

@@ -111,13 +111,24 @@ def geometry(path):
             yield f"a module of {list(module.data_size)} pixels"
         if detector.beam_center_x is None or detector.distance is None:
             return
-        chain = nxmx.get_dependency_chain(module.fast_pixel_direction)
-        corner = nxmx.get_cumulative_transformation(chain[1:])[0][:3, 3]
         fast, slow = (file[f"entry/instrument/detector/{axis}_pixel_size"][()] * 1e3 for axis in "xy")
-        expected = [detector.beam_center_x.magnitude * fast, detector.beam_center_y.magnitude * slow,
-                    detector.distance.to("mm").magnitude]
-        if not numpy.allclose(corner, expected):
-            yield f"the first pixel is at {corner}, not at {expected} mm"
+        placed = file["entry/instrument/detector"].get("modules", {}).values()
+        for module in [module, *(nxmx.NXdetector_module(group) for group in placed)]:
+            chain = nxmx.get_dependency_chain(module.fast_pixel_direction)
+            corner = nxmx.get_cumulative_transformation(chain[1:])[0][:3, 3]
+            row, column = module.data_origin
+            expected = [(detector.beam_center_x.magnitude - column) * fast,
+                        (detector.beam_center_y.magnitude - row) * slow, detector.distance.to("mm").magnitude]
+            if not numpy.allclose(corner, expected):
+                yield f"the first pixel of a module is at {corner}, not at {expected} mm"
+        if [bool(value) for value in corrections(file)] != [value.dtype == bool for value in corrections(file)]:
+            yield "corrections are no booleans"
+
+
+def corrections(file):
+    """h5py reads the enumeration of its own booleans as such."""
+    detector = file["entry/instrument/detector"]
+    return [field[()] for name, field in detector.items() if name.endswith("_applied")]
 
 
 def plotted(path):
