@@ -35,7 +35,7 @@ pub(super) fn with_frames(group: TreeGroup, detector: &DetectorDescription) -> T
         fill: gap_value(detector.element),
     };
     group
-        .with("modules", TreeNode::Dataset(frames.attribute("description", MODULES_SAY)))
+        .with("modules", TreeNode::Dataset(frames.attribute("long_name", MODULES_SAY)))
         .with("data", shown(TreeDataset::of(DatasetContent::Rearranged(rearranged))))
 }
 

@@ -26,7 +26,7 @@ def main(path, chip):
             "shape": data.shape,
             "right": right,
             "flags": file["entry/instrument/nilometer/flag"][()].tolist(),
-            "linked": bool(file["entry/instrument/detector/data"] == data),
+            "linked": "data" not in detector or bool(detector["data"] == data),
             "gaps": int(mask.sum()),
             "offsets": [places(module) for module in modules],
             "whole": detector["module/data_size"][()].tolist(),
