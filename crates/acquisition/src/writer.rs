@@ -61,7 +61,7 @@ pub struct WriterTotals {
     /// Number of acknowledged frames that arrived damaged: their compressed bytes can't be unpacked, or differ from
     /// the sender's hash.
     pub damaged: u64,
-    /// Those among them that differ from the sender's hash.
+    /// Number of damaged frames that differ from the sender's hash.
     pub altered: u64,
     /// True if its storage was full up to the reserve, and the lane ended in order before the recording did.
     pub full: bool,

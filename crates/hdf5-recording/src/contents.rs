@@ -6,16 +6,13 @@ use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
     filter_plugin,
     layout::FrameDatasets,
-    nexus::{
-        BeamCenter, DetectorDescription, FRAMES_PATH, ModuleImage, PixelSize, RECORDER_PATH, nexus_plain,
-        nxmx,
-    },
-    tree::{FrameFilter, FramesShape, MovedPart, NumberType, TreeGroup, TreeValue},
+    nexus::{BeamCenter, DetectorDescription, FRAMES_PATH, PixelSize, RECORDER_PATH, nexus_plain, nxmx},
+    tree::{FrameFilter, FramesShape, NumberType, TreeGroup, TreeValue},
 };
 use nilometer_intake::{joined::JoinedValues, series::DescribedSeries};
 use nilometer_model::{
-    ChunkShape, DataKind, FileNames, Format, FrameCompression, Instrument, Length, ModulePlaces, Moment,
-    Nanos, PixelType, PluginFilter, RecordingLayout, ScanShape,
+    ChunkShape, DataKind, FileNames, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType,
+    PluginFilter, RecordingLayout, ScanShape,
 };
 use nilometer_recording::{
     chunk::{self, compression_of},
@@ -27,6 +24,7 @@ use nilometer_ring::{FrameEncoder, StoredAs};
 use nilometer_storage::buffer::ALIGNMENT;
 
 use crate::{
+    assumed_places::{assumed_of, module_image},
     file_tree::{ArrangedTree, FileWishes, KnownRecording, SeriesExtent, stated_of},
     journal_text::journal_text,
     kept_values::KeptValues,
@@ -359,40 +357,8 @@ pub(crate) fn instrument_description(
     })
 }
 
-/// The parts of an instrument's description that its file assumes, a line each.
-fn assumed_of(instrument: &Instrument) -> Vec<String> {
-    let is_assumed = |key: &str| instrument.assumed.iter().any(|assumed| assumed == key);
-    let notes = [
-        (!instrument.cbf.is_empty() && is_assumed("cbf"), ASSUMED_GEOMETRY),
-        (instrument.modules.is_some() && is_assumed("modules"), ASSUMED_PLACES),
-    ];
-    notes.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned()).collect()
-}
-
-/// The image that modules make up, for frames of this shape: modules, rows, columns. `None` for other shapes.
-fn module_image(places: &ModulePlaces, shape: &[u64]) -> Option<ModuleImage> {
-    let &[_, rows, columns] = shape else { return None };
-    let module = [rows, columns];
-    let parts = places.blocks(module).into_iter().map(|block| MovedPart {
-        from: std::iter::once(block.module..block.module + 1).chain(block.from).collect(),
-        to: block.to.into(),
-    });
-    Some(ModuleImage {
-        size: places.image(module),
-        origins: places.origins.clone(),
-        module: places.module_size(module),
-        parts: parts.collect(),
-    })
-}
-
 /// The material of sensors whose thickness an instrument states.
 const SILICON: &str = "Si";
-/// A note for readers of a file, if the instrument's file says that it assumes its table `[cbf]`.
-const ASSUMED_GEOMETRY: &str =
-    "pixel size, sensor, distance, beam centre, wavelength and exposure: the instrument's file assumes them";
-/// The same, if it assumes the places of modules.
-const ASSUMED_PLACES: &str = "places of the modules in the image: the instrument's file assumes them";
-
 /// Returns true for the layout of DECTRIS, whose files are NXmx for any detector with rows and columns.
 fn is_dectris(recording: &RecordingLayout) -> bool {
     recording.names() == FileNames::Dectris

@@ -28,10 +28,10 @@ impl TreeGroup {
         let mut shown = None;
         self.each_dataset("", &mut |at, dataset| match &dataset.content {
             DatasetContent::Rearranged(frames) if frames.source == path => {
-                shown = Some((at, frames.image.clone()))
+                shown = Some((at, frames.image.clone()));
             }
             DatasetContent::Frames(shape) if shown.is_none() && at == path => {
-                shown = Some((at, shape.frame.clone()))
+                shown = Some((at, shape.frame.clone()));
             }
             _ => {}
         });

@@ -267,6 +267,10 @@ pub struct SeriesImage {
 
 /// A message of a series.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most messages are images, which then need no memory of their own"
+)]
 pub enum SeriesMessage {
     /// The start of the series.
     Start(Box<SeriesAnnouncement>),
