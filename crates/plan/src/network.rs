@@ -38,6 +38,25 @@ plan_table! {
         duration: Nanos = DURATION,
         /// Use this network, if machines are in several.
         network: Option<Subnet>,
+        /// The answer to a number of processes or a congestion control that a machine does not have.
+        unavailable: UnavailableSetting = UnavailableSetting::default(),
+    }
+}
+
+/// The answer to settings of flows that a machine does not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnavailableSetting {
+    /// Nothing begins.
+    #[default]
+    Refuse,
+    /// The campaign leaves the trials out, and reports name the machine and the setting.
+    LeaveOut,
+}
+
+impl UnavailableSetting {
+    fn is_default(&self) -> bool {
+        *self == UnavailableSetting::default()
     }
 }
 
@@ -100,6 +119,9 @@ pub struct NetworkRun {
     pub duration: Nanos,
     /// The network to measure, if machines are in several.
     pub network: Option<Subnet>,
+    /// The answer to settings that a machine does not have.
+    #[serde(default, skip_serializing_if = "UnavailableSetting::is_default")]
+    pub unavailable: UnavailableSetting,
 }
 
 impl NetworkRun {
@@ -117,6 +139,7 @@ impl NetworkRun {
             buffers: Vec::new(),
             duration: DURATION,
             network: None,
+            unavailable: UnavailableSetting::default(),
         }
     }
 
@@ -139,6 +162,14 @@ impl NetworkRun {
         self.protocols.sort_unstable();
         self.protocols.dedup();
         Ok(self)
+    }
+
+    /// The same run with shorter or longer trials, at the least the shortest that a plan may have.
+    fn at_scale(mut self, scale: f64) -> Self {
+        if (scale - 1.0).abs() > f64::EPSILON {
+            self.duration = Nanos::from_seconds(self.duration.seconds() * scale).max(DURATION_LEAST);
+        }
+        self
     }
 
     fn check_groups(&self) -> Result<(), String> {
@@ -283,8 +314,8 @@ impl fmt::Display for NetworkRun {
 }
 
 impl NetworkSweep {
-    /// The run of this table, for the stage of this name.
-    pub(super) fn run(&self, stage: &str) -> Result<NetworkRun, String> {
+    /// The run of this table at a scale, for the stage of this name.
+    pub(super) fn run(&self, stage: &str, scale: f64) -> Result<NetworkRun, String> {
         let values = |sweep: Option<&Sweep<u32>>| sweep.map_or_else(Vec::new, |sweep| sweep.values().into());
         let mut run = NetworkRun {
             protocols: self.protocol.values().into(),
@@ -295,6 +326,7 @@ impl NetworkSweep {
             buffers: self.buffer.as_ref().map_or_else(Vec::new, |all| all.values().into()),
             duration: self.duration,
             network: self.network,
+            unavailable: self.unavailable,
             ..NetworkRun::usual(stage)
         };
         if let Some(patterns) = &self.pattern {
@@ -303,7 +335,7 @@ impl NetworkSweep {
         if let Some(flows) = &self.flows {
             run.flows = flows.values().into();
         }
-        run.checked()
+        Ok(run.checked()?.at_scale(scale))
     }
 }
 
@@ -375,6 +407,15 @@ mod tests {
         let again: NetworkRun =
             serde_json::from_str(&serde_json::to_string(&run).expect("JSON")).expect("the same");
         assert_eq!(again, run);
+    }
+
+    #[test]
+    fn a_scale_shortens_trials_to_the_shortest_at_the_least() {
+        let text = format!("{PLAN}duration = \"2 s\"\nunavailable = \"leave_out\"");
+        let run = |scale| parse(&text, "my.toml", scale).expect("valid").network.remove(0);
+        let durations = [1.0, 0.5, 1e-6].map(|scale| run(scale).duration);
+        assert_eq!(durations, [Nanos::from_millis(2000), Nanos::from_millis(1000), DURATION_LEAST]);
+        assert_eq!(run(1.0).unavailable, UnavailableSetting::LeaveOut);
     }
 
     #[test]
