@@ -55,6 +55,7 @@ pub enum UnavailableSetting {
 }
 
 impl UnavailableSetting {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_default(&self) -> bool {
         *self == UnavailableSetting::default()
     }

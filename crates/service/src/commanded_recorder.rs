@@ -48,6 +48,8 @@ pub(crate) struct CommandedRecorder {
     /// Connections kept between two series.
     kept: KeptConnections,
     current: Option<CurrentRecording>,
+    /// The recording whose frames clients see again if the armed one never begins.
+    before: Option<Arc<PictureSource>>,
     /// Receivers of an answer at the end of the recording.
     waiting: Vec<SyncSender<OrderAnswer>>,
     clock: Clock,
@@ -79,6 +81,7 @@ impl CommandedRecorder {
             awaited: None,
             kept: KeptConnections::default(),
             current: None,
+            before: None,
             waiting: Vec::new(),
             clock: Clock::start(),
             told: Nanos(0),
@@ -216,6 +219,7 @@ impl CommandedRecorder {
             }
             TaskOutcome::Disarmed => {
                 self.left();
+                self.published.changing().pictured = self.before.take();
                 // The reason of a failure stays visible until the next order.
                 if self.state() != ServiceState::Failed {
                     self.configured(ServiceState::Configured);
@@ -278,7 +282,7 @@ impl CommandedRecorder {
         let pictured = Arc::new(PictureSource::of(prepared));
         let previewed = Arc::new(PreviewSource::of(prepared));
         let mut published = self.published.changing();
-        published.pictured = Some(pictured);
+        self.before = published.pictured.replace(pictured);
         published.previewed = Some(previewed);
         drop(published);
         self.configuration = std::mem::take(&mut self.configuration).without_room();

@@ -284,7 +284,7 @@ impl Debug for EncodeStage {
 mod tests {
     use super::*;
     use nilometer_recording::journal::Encoding;
-    use nilometer_ring::StoredAs;
+    use nilometer_ring::{FrameMessage, StoredAs};
 
     /// Encodes to the first byte, twice. The first frames take longest.
     #[derive(Debug)]

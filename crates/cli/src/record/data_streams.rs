@@ -17,9 +17,11 @@ impl Record {
     /// Records all data streams. It fails if one of them did.
     pub(super) fn data_streams(&self, streams: Vec<StreamSettings>, stop: &Arc<AtomicBool>) -> Outcome {
         if self.shown.http.is_some() || self.shown.preview.address.is_some() {
+            let by_sender = streams.iter().any(|one| one.settings.shares_sockets());
+            let option = if by_sender { "--data-stream" } else { "--listen with labels" };
             return Err(Failure::Input(anyhow!(
-                "--listen with labels makes several recordings, and --http and --preview show one: leave them out, or \
-                 run `nilometer serve`"
+                "{option} makes several recordings, and --http and --preview show one: leave them out, or run \
+                 `nilometer serve`"
             )));
         }
         // Lines of several recordings would overwrite each other.

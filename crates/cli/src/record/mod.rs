@@ -241,6 +241,7 @@ impl Record {
             patience: settings.patience(),
         });
         let text = told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally });
+        let text = if settings.is_of_several() { format!("{}\n{text}", prepared.name) } else { text };
         let mut faults: Vec<String> = begun.err().map(|error| error.to_string()).into_iter().collect();
         if faults.is_empty() {
             faults.extend(fault_of(&outcome));

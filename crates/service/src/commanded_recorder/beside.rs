@@ -30,10 +30,18 @@ impl CurrentRecording {
         looked.is_ok() && !is_open(self) && !self.beside.iter().any(is_open)
     }
 
-    /// The status of all recordings together.
+    /// The status of all recordings together. If they share sockets, each has counted every packet that the kernel
+    /// dropped.
     pub(super) fn status(&mut self) -> Status {
+        let shares = self.settings.shares_sockets();
         let first = self.prepared.recorder.status();
-        self.beside.iter_mut().fold(first, |all, one| all.and(one.prepared.recorder.status()))
+        self.beside.iter_mut().fold(first, |all, one| {
+            let other = one.prepared.recorder.status();
+            let most = all.lost.kernel_dropped.max(other.lost.kernel_dropped);
+            let mut both = all.and(other);
+            both.lost.kernel_dropped = if shares { most } else { both.lost.kernel_dropped };
+            both
+        })
     }
 
     /// The recordings one by one, in the order of the data streams.

@@ -73,7 +73,8 @@ impl DumpSource {
     fn is_running(&self) -> bool {
         self.published.read(|published| {
             let active = matches!(published.report.state, ServiceState::Armed | ServiceState::Recording);
-            active && published.report.name.as_deref() == Some(&self.name)
+            // The report has the name of the scan, and a data stream's recording has one of its own.
+            active && published.pictured.as_ref().is_some_and(|pictured| pictured.name() == self.name)
         })
     }
 
@@ -135,7 +136,12 @@ impl DumpJob {
             looked: Nanos(0),
         };
         copy.run()?;
-        self.finish(&view, new)
+        let DumpCopy { clock, at, .. } = copy;
+        self.finish(&view, new)?;
+        // The file is durable by now, and the time includes that.
+        let done = (at - begin * view.frame_size()) as f64;
+        self.progress.change(|report| report.bytes_per_second = done / clock.now().seconds().max(1e-9));
+        Ok(())
     }
 
     /// Opens the recording. It has no journal before its first block is written.

@@ -30,8 +30,10 @@ const RUNNING_MAX: usize = 4;
 const LISTED_MAX: usize = 64;
 /// The time that the storage of the destination has for an answer to a request.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
-/// The longest wait for dumps at the end of the service.
+/// The longest wait at the end of the service for a dump that does not progress.
 const LEAVE: Nanos = Nanos::from_millis(5_000);
+/// The longest wait at the end of the service for dumps that progress.
+const COMPLETE: Nanos = Nanos::from_millis(60_000);
 /// The interval between two looks at dumps that end.
 const LOOK: Nanos = Nanos::from_millis(20);
 
@@ -175,9 +177,28 @@ impl Dumps {
         Some(progress.report())
     }
 
-    /// Ends all dumps and waits a little, so that no partial files stay. It does not wait for storage that does not
-    /// answer. The log gets a line for each.
+    /// Waits for dumps as long as they progress, at most a minute: without an end of its own, a dump ends with its
+    /// recording.
+    fn await_complete(&self) {
+        let clock = Clock::start();
+        let mut last = (0, Nanos(0));
+        while self.lock().dumps.iter().any(RunningDump::runs) {
+            let bytes: u64 = self.lock().dumps.iter().map(|dump| dump.progress.report().bytes).sum();
+            let now = clock.now();
+            if bytes != last.0 {
+                last = (bytes, now);
+            }
+            if now >= COMPLETE || now.since(last.1) >= LEAVE {
+                return;
+            }
+            std::thread::sleep(LOOK.duration());
+        }
+    }
+
+    /// Waits for dumps that progress, and then ends all and waits a little, so that no partial files stay. It does not
+    /// wait for storage that does not answer. The log gets a line for each dump that it ends.
     pub(crate) fn leave(&self, log: OperatorLog) {
+        self.await_complete();
         for dump in self.lock().dumps.iter().filter(|dump| dump.runs()) {
             dump.progress.stop.store(true, Ordering::Relaxed);
             let DumpReport { id, path, recording, .. } = dump.progress.report();

@@ -132,7 +132,7 @@ pub(super) static ROUTES: [ServiceRoute; 14] = [
     ServiceRoute {
         method: RouteMethod::Delete,
         name: "end_dump",
-        summary: "End a dump. No file of it stays",
+        summary: "Ask a running dump to end without a file. A complete one stays",
         contents: &[DUMP],
         errors: &[404],
         ..get("/dumps/{id}", |asked| end_dump(asked.console.dumps(), asked.id))

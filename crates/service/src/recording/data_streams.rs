@@ -129,6 +129,7 @@ impl RecordingSettings {
             let settings = RecordingSettings::of(of(suffix))?.sharing_memory(self.sharing_with(count));
             let mut settings = settings.with_preview(self.has_preview);
             settings.route = route;
+            settings.of_scan = count;
             streams.push(StreamSettings { scan: scan.clone(), settings });
         }
         Ok(streams)
