@@ -33,7 +33,11 @@ impl CurrentRecording {
     /// The status of all recordings together.
     pub(super) fn status(&mut self) -> Status {
         let first = self.prepared.recorder.status();
-        self.beside.iter_mut().fold(first, |all, one| all.and(one.prepared.recorder.status()))
+        let shares_sockets = self.settings.shares_sockets();
+        self.beside.iter_mut().fold(first, |all, one| {
+            let status = one.prepared.recorder.status();
+            if shares_sockets { all.and_at_same_sockets(status) } else { all.and(status) }
+        })
     }
 
     /// The recordings one by one, in the order of the data streams.

@@ -355,6 +355,11 @@ impl RecordingSettings {
         Ok(())
     }
 
+    /// Returns true if other recordings receive at the same sockets.
+    pub(crate) fn shares_sockets(&self) -> bool {
+        self.route.is_some()
+    }
+
     /// Returns true if frames come over TCP.
     pub(crate) fn is_series(&self) -> bool {
         matches!(self.source, RecordedSource::Series(_))
