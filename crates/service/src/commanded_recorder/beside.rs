@@ -30,17 +30,13 @@ impl CurrentRecording {
         looked.is_ok() && !is_open(self) && !self.beside.iter().any(is_open)
     }
 
-    /// The status of all recordings together. If they share sockets, each has counted every packet that the kernel
-    /// dropped.
+    /// The status of all recordings together.
     pub(super) fn status(&mut self) -> Status {
-        let shares = self.settings.shares_sockets();
         let first = self.prepared.recorder.status();
+        let shares_sockets = self.settings.shares_sockets();
         self.beside.iter_mut().fold(first, |all, one| {
-            let other = one.prepared.recorder.status();
-            let most = all.lost.kernel_dropped.max(other.lost.kernel_dropped);
-            let mut both = all.and(other);
-            both.lost.kernel_dropped = if shares { most } else { both.lost.kernel_dropped };
-            both
+            let status = one.prepared.recorder.status();
+            if shares_sockets { all.and_at_same_sockets(status) } else { all.and(status) }
         })
     }
 
