@@ -22,8 +22,8 @@ impl TreeGroup {
         found
     }
 
-    /// The dataset in which readers see the frames at `path`, with the dimensions of a frame there. It is a dataset that
-    /// rearranges these frames, if the tree has one.
+    /// The dataset in which readers see the frames at `path`, with the dimensions of a frame there. It is a
+    /// dataset that rearranges these frames, if the tree has one.
     pub fn shown_frames(&self, path: &str) -> Option<(String, Vec<u64>)> {
         let mut shown = None;
         self.each_dataset("", &mut |at, dataset| match &dataset.content {

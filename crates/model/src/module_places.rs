@@ -1,8 +1,8 @@
 //! The places of a detector's modules in one image, for detectors that send each module by itself.
 //!
-//! A module consists of readout chips. Pixels at the edges of chips can be larger than the others; the image then has
-//! rows and columns between two chips that belong to no pixel. For example, a module of 1 x 2 chips with a chip gap of
-//! one column, at row 1 and column 2:
+//! A module consists of readout chips. Pixels at the edges of chips can be larger than the others. The image
+//! then has rows and columns between two chips, which belong to no pixel. For example, a module of 1 x 2 chips
+//! with a chip gap of one column, at row 1 and column 2:
 //!
 //! ```text
 //! sent     a b c d        image    . . . . . . .

@@ -55,7 +55,7 @@ impl Instrument {
     }
 
     /// How many times smaller the recorder makes a frame, as far as the instrument's file tells: 1 if it does
-    /// not compress, or if the detector has compressed it already.
+    /// not compress. A frame that the detector has compressed becomes no smaller.
     ///
     /// Byte offset takes one byte for a pixel that differs by less than 128 from the one before. Other pixels
     /// take 3, 5 or 7 bytes. In an image with few photons nearly all take one, which is the minimum.

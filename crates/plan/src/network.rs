@@ -85,6 +85,17 @@ impl Default for FlowLoad {
     }
 }
 
+/// Removes values that stand there already.
+fn keep_first<T: Copy + PartialEq>(values: &mut Vec<T>) {
+    let mut seen = Vec::new();
+    for value in values.iter().copied() {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    *values = seen;
+}
+
 /// Each value, or `None` if there is none.
 fn each_or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
@@ -162,6 +173,10 @@ impl NetworkRun {
         self.flows.dedup();
         self.protocols.sort_unstable();
         self.protocols.dedup();
+        // Of settings the order may matter to the reader.
+        keep_first(&mut self.processes);
+        keep_first(&mut self.congestion);
+        keep_first(&mut self.buffers);
         Ok(self)
     }
 
@@ -364,6 +379,16 @@ mod tests {
 
     fn plan(lines: &str) -> ResolvedPlan {
         parse(&format!("{PLAN}{lines}"), "my.toml", 1.0).expect("a valid plan")
+    }
+
+    #[test]
+    fn settings_that_stand_there_twice_are_measured_once() {
+        let plan = plan(
+            "processes = [2, 1, 2]\nflows = [2]\ncongestion = [\"cubic\", \"reno\", \"cubic\"]\nbuffer = [\"1 MiB\", \"1 MiB\"]",
+        );
+        let run = &plan.network[0];
+        assert_eq!((run.processes.as_slice(), run.buffers.len()), (&[2, 1][..], 1));
+        assert_eq!(run.congestion.iter().map(ToString::to_string).collect::<Vec<_>>(), ["cubic", "reno"]);
     }
 
     #[test]

@@ -17,7 +17,6 @@ use super::{
     network,
     node_start::insert_node_start,
     place::Place,
-    read,
     row::{Column, insert_histogram, insert_row, json},
     schema::{self, SCHEMA},
     seal,
@@ -179,7 +178,7 @@ fn written(
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     if is_first {
-        schema::upgrade(&transaction, read::version(&transaction)?)?;
+        schema::upgrade(&transaction, schema::version(&transaction)?)?;
         transaction.execute_batch("DELETE FROM conclusion; DELETE FROM seal")?;
     }
     write(&transaction)?;

@@ -402,10 +402,12 @@ impl CommandedRecorder {
         let Some(current) = self.current.take() else { return };
         let next = NextSeries::behind(&current);
         let streams = 1 + current.beside.len();
+        let fewer = current.with_fewer_packets();
         let mut faults = Vec::new();
         for (number, one) in current.apart().enumerate() {
             let name = one.prepared.name.clone();
-            let fault = self.keep_ended(one, number == 0, status);
+            let less = fewer.iter().find(|(fewer, _)| *fewer == name).map(|(_, why)| why.as_str());
+            let fault = self.keep_ended(one, number == 0, status, less);
             faults.extend(fault.map(|why| if streams > 1 { format!("{name}: {why}") } else { why }));
         }
         self.left();
@@ -419,12 +421,20 @@ impl CommandedRecorder {
     }
 
     /// Completes a recording that has ended, and publishes it together with the last status of all. The report shows
-    /// the files of the first data stream. Returns the reason if it failed.
-    fn keep_ended(&self, mut current: CurrentRecording, is_first: bool, all: &Status) -> Option<String> {
+    /// the files of the first data stream. `less` is the reason to look at a data stream with fewer packets than
+    /// another one. Returns the reason if the recording failed.
+    fn keep_ended(
+        &self,
+        mut current: CurrentRecording,
+        is_first: bool,
+        all: &Status,
+        less: Option<&str>,
+    ) -> Option<String> {
         let outcome = current.outcome.take()?;
         let status = current.prepared.recorder.status();
         let mut scan = current.scan(&outcome, &status);
         let fault = scan.fault.clone().filter(|_| is_broken(&outcome));
+        scan.fault = scan.fault.or_else(|| less.map(str::to_owned));
         let file = if is_first {
             self.published.read(|published| published.report.file.clone())
         } else {

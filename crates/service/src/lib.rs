@@ -44,6 +44,7 @@ pub use preview::{PreviewListener, PreviewOptions};
 pub use recording::{
     account::{BeforeRecording, RecordingAccount, RecordingMetadata},
     data_streams::StreamSettings,
+    fewer_packets::{StreamVolume, with_fewer_packets},
     kept_connections::KeptConnections,
     options::{AllowedSender, RecordOptions, RecordingEngine, compression_parser},
     prepare::PreparedRecording,

@@ -235,9 +235,8 @@ fn published(kind: FigureKind, figure: Option<&PublishedFigure>, unit: &str) -> 
         FigureKind::Time => with_error(&figure.value, &figure.sem),
         FigureKind::Load => with_error(&figure.load_avg, &figure.load_sem),
         FigureKind::BackgroundIo => with_error(&figure.background_io, &figure.background_sem),
-        FigureKind::SentAgain => figure.note.clone(),
         FigureKind::LinkShare if !figure.note.contains('%') => String::new(),
-        FigureKind::LinkShare => figure.note.clone(),
+        FigureKind::SentAgain | FigureKind::LinkShare => figure.note.clone(),
         _ => value_of(figure, unit),
     };
     if text.is_empty() { PaperCell::Unpublished } else { PaperCell::Published(text) }

@@ -1,7 +1,7 @@
 //! Arranges the published figures of a network table and one's own.
 //!
-//! A stage measures the network once for all targets. A record's figures therefore stand there once, with the letters of
-//! its targets.
+//! A stage measures the network once for all targets. A record's figures therefore stand there once, with the letters
+//! of its targets.
 
 use nilometer_model::{CampaignMachine, NetworkLink, NetworkResults};
 use nilometer_plan::{FigureKind, MappedLine, PublishedStudy, PublishedTable, Results, ShownScale};
@@ -84,18 +84,25 @@ fn asked<'a>(
     record: &'a OwnRecord<'_>,
 ) -> Vec<AskedTraffic<'a>> {
     let stage = plans.network_stage(line, record.results);
-    let of = |parameters: LineParameters| {
-        let of_line = LineTraffic::of(parameters.values());
-        AskedTraffic {
-            line,
-            letters: &record.letters,
-            words: parameters.words,
-            found: measured(line, &of_line, stage),
-            base: of_line.base().map(|base| measured(line, &base, stage)),
-            of_line,
-        }
-    };
+    let of = |parameters| asked_of(line, parameters, stage, &record.letters);
     LineParameters::of(line).into_iter().map(of).collect()
+}
+
+fn asked_of<'a>(
+    line: &'a MappedLine,
+    parameters: LineParameters,
+    stage: Option<&NetworkResults>,
+    letters: &'a str,
+) -> AskedTraffic<'a> {
+    let of_line = LineTraffic::of(parameters.values());
+    AskedTraffic {
+        line,
+        letters,
+        words: parameters.words,
+        found: measured(line, &of_line, stage),
+        base: of_line.base().map(|base| measured(line, &base, stage)),
+        of_line,
+    }
 }
 
 fn measured(
@@ -188,13 +195,14 @@ fn links_of(record: &OwnRecord<'_>) -> String {
 }
 
 fn link_kinds(machine: &CampaignMachine) -> Vec<String> {
-    let words = |link: &NetworkLink| {
-        let mtu = link.mtu.map_or_else(|| "MTU unknown".to_owned(), |mtu| format!("MTU {}", mtu.0));
-        let bond =
-            link.bond.as_ref().map_or_else(|| "no bond".to_owned(), |bond| format!("bond {}", bond.mode));
-        format!("{mtu}, {bond}")
-    };
-    machine.links.iter().map(words).collect()
+    machine.links.iter().map(link_kind).collect()
+}
+
+/// `MTU 9000, bond 802.3ad`.
+fn link_kind(link: &NetworkLink) -> String {
+    let mtu = link.mtu.map_or_else(|| "MTU unknown".to_owned(), |mtu| format!("MTU {}", mtu.0));
+    let bond = link.bond.as_ref().map_or_else(|| "no bond".to_owned(), |bond| format!("bond {}", bond.mode));
+    format!("{mtu}, {bond}")
 }
 
 #[cfg(test)]

@@ -205,9 +205,20 @@ impl Record {
         &self,
         settings: &RecordingSettings,
         server: &mut StatusServer,
-        mut prepared: PreparedRecording,
+        prepared: PreparedRecording,
         together: &Together<'_>,
     ) -> Outcome {
+        self.recorded_volume(settings, server, prepared, together).0
+    }
+
+    /// Like [`Self::recorded`], with the kept bytes of packets that have a place.
+    fn recorded_volume(
+        &self,
+        settings: &RecordingSettings,
+        server: &mut StatusServer,
+        mut prepared: PreparedRecording,
+        together: &Together<'_>,
+    ) -> (Outcome, Bytes) {
         if !together.is_shared() {
             if let Some(warning) = too_long(&prepared, settings) {
                 tell::note(warning);
@@ -255,7 +266,7 @@ impl Record {
             // Closing a directory on storage that hangs would block, and the program must end.
             std::mem::forget(prepared);
         }
-        ended
+        (ended, outcome.traffic.map_or(Bytes(0), |traffic| Bytes(traffic.tally.bytes)))
     }
 }
 

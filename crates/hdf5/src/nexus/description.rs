@@ -74,8 +74,8 @@ pub struct DetectorDescription {
     pub flatfield: Option<Vec<f32>>,
     /// The faults of each pixel of a frame, as bits: 0 a gap, 1 dead, 2 under- and 3 over-responding, 4 noisy.
     pub pixel_mask: Option<Vec<u32>>,
-    /// The image that the modules make up, if a frame is its modules one behind the other. Values of pixels, such as the
-    /// mask and the beam centre, are those of the image.
+    /// The image that the modules make up, if a frame is its modules one behind the other. Values of pixels,
+    /// such as the mask and the beam centre, are those of the image.
     pub image: Option<ModuleImage>,
     /// Values that nobody stated and that the recorder assumed, a line each.
     pub assumed: Vec<String>,

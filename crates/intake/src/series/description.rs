@@ -132,7 +132,7 @@ impl Said<'_> {
         FrameCorrection::ALL.into_iter().filter_map(stated).collect()
     }
 
-    /// Whether the detector applies a correction. Version 2 says `enabled`, version 1 `applied`.
+    /// The switch of a correction: true if the detector applies it. Version 2 says `enabled`, version 1 `applied`.
     fn is_applied(&self, correction: FrameCorrection) -> Option<bool> {
         let names = match correction {
             FrameCorrection::CountRate => ["countrate_correction_enabled", "countrate_correction_applied"],

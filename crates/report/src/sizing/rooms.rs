@@ -31,16 +31,17 @@ pub(crate) fn rooms_document(all: &InstrumentRooms) -> Document {
 
 /// The same as JSON, in bytes, bytes per second and seconds.
 pub fn rooms_json(all: &InstrumentRooms) -> Value {
-    let each = |(name, room): &(String, StorageRoom)| {
-        json!({
-            "instrument": name,
-            "written_bytes_per_second": room.rate.0,
-            "usable_bytes": room.usable.0,
-            "room_seconds": room.seconds(),
-        })
-    };
-    let rooms: Vec<Value> = all.rooms.iter().map(each).collect();
+    let rooms: Vec<Value> = all.rooms.iter().map(|(name, room)| room_json(name, room)).collect();
     json!({ "directories": all.directories, "reserve_bytes": all.reserve.0, "rooms": rooms })
+}
+
+fn room_json(name: &str, room: &StorageRoom) -> Value {
+    json!({
+        "instrument": name,
+        "written_bytes_per_second": room.rate.0,
+        "usable_bytes": room.usable.0,
+        "room_seconds": room.seconds(),
+    })
 }
 
 #[cfg(test)]

@@ -105,8 +105,8 @@ fn a_dump_slows_down_and_stops_as_the_recorders_buffer_fills() {
     lab.json(200, "DELETE", &format!("/dumps/{slow}"), &json!(null));
     lab.await_idle();
     let status = lab.status();
-    let lost = &status["recording"]["lost"];
-    assert_eq!((&lost["packets"], &lost["ring_full"]), (&0.into(), &0.into()), "{lost}");
+    let losses = &status["recording"]["lost"];
+    assert_eq!((&losses["packets"], &losses["ring_full"]), (&0.into(), &0.into()), "{losses}");
     lab.running.signal(Signal::INT);
     assert_eq!(lab.running.end(LIMIT).code, Some(0));
 }

@@ -45,7 +45,7 @@ impl Events {
     }
 
     /// Reads to the end of the events, and returns the names of those that were left.
-    fn to_end(mut self) -> Vec<String> {
+    fn read_to_end(mut self) -> Vec<String> {
         let mut text = String::new();
         self.0.read_to_string(&mut text).expect("an end in time");
         text.lines().filter_map(|line| line.strip_prefix("event: ")).map(str::to_owned).collect()
@@ -184,7 +184,7 @@ fn a_recorder_that_takes_no_commands_sends_the_end_of_its_recording_before_it_go
     assert_eq!(fs::metadata(file).expect("it is complete").len(), 300_000);
     let last = events.until(|name, data| name == "status" && data["state"] == "configured");
     assert_eq!((&last["last"], &last["recordings"], &last["name"]), (&ended, &1.into(), &Value::Null));
-    assert!(events.to_end().iter().all(|name| name == "status"));
+    assert!(events.read_to_end().iter().all(|name| name == "status"));
     assert_eq!(running.end(LIMIT).code, Some(1), "ten packets are missing");
 }
 
