@@ -173,7 +173,7 @@ impl NetworkRun {
         self.flows.dedup();
         self.protocols.sort_unstable();
         self.protocols.dedup();
-        // Of settings the order may matter to the reader.
+        // Settings keep their order, in which the reader expects them.
         keep_first(&mut self.processes);
         keep_first(&mut self.congestion);
         keep_first(&mut self.buffers);
