@@ -18,7 +18,10 @@ use nilometer_report::{
     sizing_json, sizing_markdown, sizing_text,
 };
 
-use crate::{Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, report::layout, tell};
+use crate::{
+    Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, page_file::is_page_or_free,
+    report::layout, tell,
+};
 use limits::FoundLimits;
 
 mod limits;
@@ -104,6 +107,7 @@ const PIECES_MOST: f64 = 2e8;
 
 impl Size {
     pub(crate) fn execute(&self) -> Outcome {
+        self.check_page().input()?;
         if let Some(rooms) = self.rooms().input()? {
             self.tell_rooms(&rooms)?;
             if !self.limits.name_a_rate() {
@@ -136,6 +140,17 @@ impl Size {
             Format::Json => tell::json_result(format_args!("{:#}\n", rooms_json(rooms))),
         }
         self.write_page(|| rooms_html(rooms)).run()
+    }
+
+    /// Refuses a file for the page that is another one, such as the record or the facility.
+    fn check_page(&self) -> anyhow::Result<()> {
+        let Some(path) = &self.html else { return Ok(()) };
+        ensure!(
+            is_page_or_free(path),
+            "--html {}: a file is there that is no page of Nilometer: name another one",
+            path.display()
+        );
+        Ok(())
     }
 
     fn write_page(&self, page: impl FnOnce() -> String) -> anyhow::Result<()> {

@@ -48,8 +48,8 @@ pub(crate) struct CommandedRecorder {
     /// Connections kept between two series.
     kept: KeptConnections,
     current: Option<CurrentRecording>,
-    /// The recording whose frames clients see again if the armed one never begins.
-    before: Option<Arc<PictureSource>>,
+    /// The last recording that began. Clients see its frames again if an armed one never begins.
+    begun: Option<Arc<PictureSource>>,
     /// Receivers of an answer at the end of the recording.
     waiting: Vec<SyncSender<OrderAnswer>>,
     clock: Clock,
@@ -81,7 +81,7 @@ impl CommandedRecorder {
             awaited: None,
             kept: KeptConnections::default(),
             current: None,
-            before: None,
+            begun: None,
             waiting: Vec::new(),
             clock: Clock::start(),
             told: Nanos(0),
@@ -219,7 +219,7 @@ impl CommandedRecorder {
             }
             TaskOutcome::Disarmed => {
                 self.left();
-                self.published.changing().pictured = self.before.take();
+                self.published.changing().pictured.clone_from(&self.begun);
                 // The reason of a failure stays visible until the next order.
                 if self.state() != ServiceState::Failed {
                     self.configured(ServiceState::Configured);
@@ -282,7 +282,7 @@ impl CommandedRecorder {
         let pictured = Arc::new(PictureSource::of(prepared));
         let previewed = Arc::new(PreviewSource::of(prepared));
         let mut published = self.published.changing();
-        self.before = published.pictured.replace(pictured);
+        published.pictured = Some(pictured);
         published.previewed = Some(previewed);
         drop(published);
         self.configuration = std::mem::take(&mut self.configuration).without_room();
@@ -312,6 +312,7 @@ impl CommandedRecorder {
             self.disarm();
             return Err(RefusedOrder::Failed(error.to_string()));
         }
+        self.begun = self.published.read(|published| published.pictured.clone());
         self.enter(ServiceState::Recording);
         Ok(())
     }
