@@ -23,7 +23,7 @@ pub struct Spot<'a> {
 /// The most messages per call.
 pub const MESSAGES_AT_ONCE: usize = 64;
 /// The longest message, which is the most that UDP carries.
-const MESSAGE: usize = 1 << 16;
+pub const MESSAGE_BYTES: usize = 1 << 16;
 /// Memory for control messages: a segment's size and a count of drops.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(8))]
@@ -55,7 +55,7 @@ pub struct DatagramBatch {
     pieces: Vec<iovec>,
     controls: Vec<Control>,
     senders: Vec<sockaddr_storage>,
-    /// The bytes of each message beyond its spots, [`MESSAGE`] bytes each.
+    /// The bytes of each message beyond its spots, [`MESSAGE_BYTES`] bytes each.
     rest: Vec<u8>,
 }
 
@@ -84,7 +84,7 @@ impl DatagramBatch {
             pieces: Vec::with_capacity(3 * MESSAGES_AT_ONCE),
             controls: vec![Control([0; 64]); MESSAGES_AT_ONCE],
             senders: vec![sender; MESSAGES_AT_ONCE],
-            rest: vec![0; MESSAGES_AT_ONCE * MESSAGE],
+            rest: vec![0; MESSAGES_AT_ONCE * MESSAGE_BYTES],
         }
     }
 
@@ -105,7 +105,7 @@ impl DatagramBatch {
     ) -> io::Result<usize> {
         assert!(messages <= MESSAGES_AT_ONCE, "the caller takes no more at once");
         self.pieces.clear();
-        for (message, rest) in self.rest.chunks_exact_mut(MESSAGE).take(messages).enumerate() {
+        for (message, rest) in self.rest.chunks_exact_mut(MESSAGE_BYTES).take(messages).enumerate() {
             let begin = (message * each).min(spots.len());
             let end = (begin + each).min(spots.len());
             let first = self.pieces.len();
@@ -199,7 +199,7 @@ impl DatagramBatch {
     /// Returns the packets of a message that was received without spots.
     pub fn packets(&self, number: usize) -> impl Iterator<Item = &[u8]> {
         let DatagramMessage { length, segment, .. } = self.message(number);
-        self.rest[number * MESSAGE..][..length.min(MESSAGE)].chunks(segment.max(1))
+        self.rest[number * MESSAGE_BYTES..][..length.min(MESSAGE_BYTES)].chunks(segment.max(1))
     }
 
     /// Appends the bytes of a message, from its spots and the memory behind them.
@@ -213,7 +213,7 @@ impl DatagramBatch {
             add(prefix);
             add(body);
         }
-        add(&self.rest[number * MESSAGE..][..MESSAGE]);
+        add(&self.rest[number * MESSAGE_BYTES..][..MESSAGE_BYTES]);
     }
 }
 

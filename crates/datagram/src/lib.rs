@@ -12,7 +12,7 @@ mod options;
 mod receive_options;
 mod send;
 
-pub use batch::{DatagramBatch, DatagramMessage, MESSAGES_AT_ONCE, Spot};
+pub use batch::{DatagramBatch, DatagramMessage, MESSAGE_BYTES, MESSAGES_AT_ONCE, Spot};
 pub use groups::{GroupMembership, join_group, only_own_groups};
 pub use options::{interface_index, set_segment};
 pub use receive_options::{busy_poll, count_drops, drops, join_segments, receive_room};

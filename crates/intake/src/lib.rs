@@ -16,10 +16,14 @@ pub mod conformance;
 mod expected;
 pub mod joined;
 mod receiver;
+mod reception_end;
 pub mod replay;
+mod scan_streams;
 pub mod senders;
 pub mod series;
 pub mod transport;
 
 pub use expected::{Blocks, Expected};
 pub use receiver::{Receiver, Span, Traffic, Until};
+pub use reception_end::ReceptionEnd;
+pub use scan_streams::{ScanMember, ScanStreams};

@@ -1,5 +1,7 @@
 //! The network's end of the ring: puts packets from a transport into the blocks of an assembly.
 
+mod behind_end;
+
 use std::{
     io,
     sync::{Arc, Mutex, PoisonError, atomic::AtomicBool, atomic::Ordering},
@@ -12,6 +14,7 @@ use nilometer_storage::{Clock, network::counters::DatagramErrors};
 
 use crate::{
     assembly::{Assembly, PacketTally},
+    reception_end::ReceptionEnd,
     senders::{SenderCounts, SenderStreams},
     transport::{Received, Transport, TransportCounts},
 };
@@ -59,6 +62,10 @@ pub struct Traffic {
     pub stored: Option<StoredTotals>,
     /// The error with which the network gave up, if it did.
     pub fault: Option<String>,
+    /// The reason for which the receiver takes no more packets. `None` while it takes them.
+    pub ended: Option<ReceptionEnd>,
+    /// Packets that came after that while other data streams of the scan still received. Nobody records them.
+    pub behind_end: u64,
 }
 
 /// A time span in which packets arrived.
@@ -88,7 +95,8 @@ impl Traffic {
         let PacketTally { refused, late, .. } = self.tally;
         let bad = self.bad_checksums();
         let dropped = self.counted.dropped - bad;
-        let unexplained = self.tally.lost().saturating_sub(refused + late + bad);
+        let known = refused + late + bad + self.counted.queue_full;
+        let unexplained = self.tally.lost().saturating_sub(known);
         unexplained.clamp(dropped, dropped.saturating_mul(self.counted.joined.max(1)))
     }
 
@@ -102,7 +110,8 @@ impl Traffic {
     /// This many packets reached this machine in part.
     pub fn incomplete(&self) -> u64 {
         let PacketTally { refused, late, .. } = self.tally;
-        let known = refused + late + self.bad_checksums() + self.kernel_dropped();
+        let known =
+            refused + late + self.bad_checksums() + self.counted.queue_full + self.kernel_dropped();
         self.errors.incomplete.min(self.tally.lost().saturating_sub(known))
     }
 }
@@ -133,6 +142,8 @@ pub struct Receiver {
     live: Arc<Mutex<Traffic>>,
     /// Totals stored by the lanes, if they are counted.
     lanes: Option<LaneCounts>,
+    /// The reason for which it takes no more packets.
+    ended: Option<ReceptionEnd>,
 }
 
 /// Number of packets taken at once.
@@ -183,6 +194,7 @@ impl Receiver {
             errors_before: DatagramErrors::now(),
             live,
             lanes: None,
+            ended: None,
         }
     }
 
@@ -283,17 +295,39 @@ impl Receiver {
         let time = self.last.since(self.first.unwrap_or(self.last));
         let span = Span { time, bytes: self.bytes[1] - self.bytes[0] };
         let room = live.room;
-        *live = Traffic { tally, senders, counted, errors, room, first: self.first, span, stored, fault };
+        *live = Traffic {
+            tally,
+            senders,
+            counted,
+            errors,
+            room,
+            first: self.first,
+            span,
+            stored,
+            fault,
+            ended: self.ended,
+            behind_end: 0,
+        };
         self.told = now;
     }
 
+    /// The reason for which the recording ends by itself now, if there is one.
+    pub fn due_end(&self, now: Nanos) -> Option<ReceptionEnd> {
+        let Until { duration, silence, silence_at_start, .. } = self.until;
+        let is_long = self.first.is_some_and(|first| now.since(first) >= duration);
+        let ends = [
+            (self.streams.is_abandoned(), ReceptionEnd::NoDirectory),
+            (self.has_all(), ReceptionEnd::Packets),
+            (is_long, ReceptionEnd::Duration),
+            (self.first.is_some() && self.silent >= silence, ReceptionEnd::Silence),
+            (self.first.is_none() && self.silent >= silence_at_start, ReceptionEnd::NothingCame),
+        ];
+        ends.into_iter().find(|(is_due, _)| *is_due).map(|(_, end)| end)
+    }
+
     /// Returns true if the recording ends by itself now, also because no storage is left.
-    pub fn is_over(&mut self, now: Nanos) -> bool {
-        let silence = if self.first.is_some() { self.until.silence } else { self.until.silence_at_start };
-        self.first.is_some_and(|first| now.since(first) >= self.until.duration)
-            || self.has_all()
-            || self.streams.is_abandoned()
-            || self.silent >= silence
+    pub fn is_over(&self, now: Nanos) -> bool {
+        self.due_end(now).is_some()
     }
 
     /// Returns true if the recording has the requested number of packets.
@@ -306,12 +340,17 @@ impl Receiver {
     pub fn run(&mut self, clock: Clock, stop: &AtomicBool) -> u64 {
         let mut fault = loop {
             let now = clock.now();
-            if stop.load(Ordering::Relaxed) || self.is_over(now) {
+            self.ended = if stop.load(Ordering::Relaxed) {
+                Some(ReceptionEnd::Stopped)
+            } else {
+                self.due_end(now)
+            };
+            if self.ended.is_some() {
                 break None;
             }
-            match self.turn(now).and_then(|received| self.rest(received, now)) {
-                Ok(()) => {}
-                Err(error) => break Some(error.to_string()),
+            if let Err(error) = self.turn(now).and_then(|received| self.rest(received, now)) {
+                self.ended = Some(ReceptionEnd::Network);
+                break Some(error.to_string());
             }
         };
         // The kernel still holds packets that arrived before the stop. If a number of packets was requested,
@@ -407,7 +446,7 @@ mod tests {
 
     /// A receiver for packets of 64 bytes behind a serial number, the sending end, and the ring with one
     /// writer.
-    fn receiver(until: Until) -> (std::sync::mpsc::SyncSender<Vec<u8>>, Receiver, Arc<Ring>) {
+    pub(super) fn receiver(until: Until) -> (std::sync::mpsc::SyncSender<Vec<u8>>, Receiver, Arc<Ring>) {
         let (memory, transport) = MemoryTransport::channel();
         let (receiver, ring) = receiver_from(Box::new(transport), until);
         (memory, receiver, ring)
@@ -428,7 +467,7 @@ mod tests {
         (Receiver::new(vec![transport], assembly, until), ring)
     }
 
-    fn packet(serial: u64) -> Vec<u8> {
+    pub(super) fn packet(serial: u64) -> Vec<u8> {
         [&serial.to_le_bytes()[..], &[1; BODY]].concat()
     }
 
@@ -595,6 +634,19 @@ mod tests {
             missing,
             "messages that are alike: {traffic:?}"
         );
+    }
+
+    #[test]
+    fn packets_that_found_a_full_queue_are_none_that_the_kernel_dropped() {
+        let tally = PacketTally { placed: 900, missing: 100, ..PacketTally::default() };
+        let of = |dropped, queue_full| {
+            let counted = TransportCounts { dropped, queue_full, joined: 8, ..TransportCounts::default() };
+            let errors = DatagramErrors { incomplete: 500, ..DatagramErrors::default() };
+            let traffic = Traffic { tally: tally.clone(), counted, errors, ..Traffic::default() };
+            (traffic.kernel_dropped(), traffic.incomplete())
+        };
+        assert_eq!(of(0, 90), (0, 10));
+        assert_eq!(of(20, 40), (60, 0), "the rest of those that are missing");
     }
 
     #[test]

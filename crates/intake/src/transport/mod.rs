@@ -100,7 +100,8 @@ pub struct Received {
     pub aside: usize,
     /// True if more packets may be available at once.
     pub more: bool,
-    /// Upper bound for the packets that the kernel dropped after the previous look and before these packets.
+    /// Upper bound for the packets that the kernel, or a full queue, dropped after the previous look and before these
+    /// packets.
     pub dropped: u64,
 }
 
@@ -132,6 +133,8 @@ pub struct TransportCounts {
     /// Messages dropped for lack of buffer space in the kernel. A message is one packet, or several that the
     /// kernel joined.
     pub dropped: u64,
+    /// Packets that found the queue of their recording full, if several share sockets.
+    pub queue_full: u64,
     /// The largest number of packets joined in one message.
     pub joined: u64,
     /// Packets from senders other than those of the stream.
@@ -181,6 +184,7 @@ impl TransportCounts {
             packets: self.packets + other.packets,
             bytes: self.bytes + other.bytes,
             dropped: self.dropped + other.dropped,
+            queue_full: self.queue_full + other.queue_full,
             joined: self.joined.max(other.joined),
             strangers: self.strangers + other.strangers,
             unnamed: self.unnamed + other.unnamed,

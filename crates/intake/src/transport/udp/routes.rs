@@ -5,9 +5,9 @@
 //!                                            +-> queue -> RoutedInlet of the recording B
 //! ```
 //!
-//! Each queue has a bound in bytes. If a recording does not empty its queue, the thread drops its packets and counts
-//! them like those that the kernel drops. The other recordings go on. A packet is copied twice more than without
-//! routes.
+//! Each queue has a bound for the memory that its packets take. If a recording does not empty its queue, the thread
+//! drops its packets and counts them (`queue_full`). The other recordings go on. A packet is copied twice more than
+//! without routes.
 
 use std::{
     collections::VecDeque,
@@ -22,6 +22,7 @@ use std::{
     time::Duration,
 };
 
+use nilometer_datagram::{MESSAGES_AT_ONCE, MESSAGE_BYTES};
 use nilometer_model::Nanos;
 
 use super::{
@@ -33,10 +34,19 @@ use crate::assembly::Spot;
 
 /// The longest wait for packets before the thread looks whether anybody needs it.
 const WAIT: Nanos = Nanos::from_millis(20);
-/// The most bytes of packets that wait in the queue of one recording.
-pub const ROUTE_BYTES: u64 = 32 << 20;
-/// The bytes that a packet counts beside its own: its position, its sender, and the room that lists grow ahead.
-const PACKET_LIST: u64 = 64;
+/// The most memory of the packets that wait in the queue of one recording.
+const QUEUE_BYTES: u64 = 32 << 20;
+/// The memory of a packet beside its own bytes: its position and its sender.
+const PACKET_LIST: u64 = (size_of::<Range<usize>>() + size_of::<SenderId>()) as u64;
+/// The memory of a batch beside its packets. The queue may have grown to twice its length.
+const BATCH_HEAD: u64 = 2 * size_of::<RoutedBatch>() as u64;
+/// The most memory of the packets of one look, as short as packets can be.
+const LOOK_BYTES: u64 = MESSAGES_AT_ONCE as u64 * (MESSAGE_BYTES as u64 + SEGMENTS_MAX * PACKET_LIST) + BATCH_HEAD;
+/// The most packets that the kernel joins into a message.
+const SEGMENTS_MAX: u64 = 64;
+/// The most memory of packets between the sockets and one recording: its queue, the batch that lies aside, and one on
+/// its way into the queue.
+pub const ROUTE_BYTES: u64 = QUEUE_BYTES + 2 * LOOK_BYTES;
 
 /// The packets of one recording that one look brought.
 #[derive(Debug, Default)]
@@ -49,6 +59,16 @@ struct RoutedBatch {
 }
 
 impl RoutedBatch {
+    /// A batch with room for exactly these packets, so that its memory is no larger than they are.
+    fn with_room(packets: usize, bytes: usize) -> Self {
+        RoutedBatch {
+            bytes: Vec::with_capacity(bytes),
+            packets: Vec::with_capacity(packets),
+            from: Vec::with_capacity(packets),
+            dropped: 0,
+        }
+    }
+
     fn add(&mut self, packet: &[u8], sender: SenderId) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(packet);
@@ -56,9 +76,10 @@ impl RoutedBatch {
         self.from.push(sender);
     }
 
-    /// The bytes that count for the bound of a queue.
+    /// The memory that it takes.
     fn size(&self) -> u64 {
-        self.bytes.len() as u64 + self.packets.len() as u64 * PACKET_LIST
+        let lists = self.packets.capacity().max(self.from.capacity()) as u64 * PACKET_LIST;
+        self.bytes.capacity() as u64 + lists + BATCH_HEAD
     }
 }
 
@@ -66,12 +87,13 @@ impl RoutedBatch {
 #[derive(Debug, Default)]
 struct RouteQueue {
     batches: VecDeque<RoutedBatch>,
+    /// The memory that they take.
     size: u64,
     /// Dropped packets that no batch has reported yet.
     unreported: u64,
     counted: TransportCounts,
-    /// Packets that found this queue full.
-    refused: u64,
+    /// True if the recording is gone: nobody empties the queue any more.
+    is_closed: bool,
 }
 
 /// The state that the thread and the inlets share.
@@ -151,10 +173,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl RoutedSockets {
     /// Takes packets and hands them over, until nobody needs them or no more can come.
     fn run(&self, mut together: UdpTogether) {
-        let mut batches: Vec<RoutedBatch> = Vec::new();
-        batches.resize_with(self.rules.len(), RoutedBatch::default);
         while !self.stop.load(Ordering::Relaxed) {
-            if let Err(error) = self.look(&mut together, &mut batches) {
+            if let Err(error) = self.look(&mut together) {
                 lock(&self.queues).fault = Some(error.to_string());
                 self.arrived.notify_all();
                 return;
@@ -162,15 +182,9 @@ impl RoutedSockets {
         }
     }
 
-    fn look(&self, together: &mut UdpTogether, batches: &mut [RoutedBatch]) -> io::Result<()> {
+    fn look(&self, together: &mut UdpTogether) -> io::Result<()> {
         let received = together.receive(&mut [])?;
-        for (number, sender) in together.senders().iter().enumerate() {
-            let address = together.sender(*sender);
-            let is_of = |rule: &Allowed| address.is_some_and(|address| rule.names(address.ip()));
-            if let Some(route) = self.rules.iter().position(is_of) {
-                batches[route].add(together.aside(number), *sender);
-            }
-        }
+        let batches = self.batches(together);
         self.hand_over(together, received, batches);
         if received.packets() == 0 {
             together.wait(WAIT)?;
@@ -178,12 +192,30 @@ impl RoutedSockets {
         Ok(())
     }
 
+    /// The packets of the last look, a batch for each recording.
+    fn batches(&self, together: &UdpTogether) -> Vec<RoutedBatch> {
+        let senders = together.senders();
+        let route_of = |sender: &SenderId| {
+            let address = together.sender(*sender)?;
+            self.rules.iter().position(|rule| rule.names(address.ip()))
+        };
+        let routes: Vec<Option<usize>> = senders.iter().map(route_of).collect();
+        let of_route = |route: usize| {
+            let own = || (0..routes.len()).filter(|number| routes[*number] == Some(route));
+            let bytes = own().map(|number| together.aside(number).len()).sum();
+            let mut batch = RoutedBatch::with_room(own().count(), bytes);
+            own().for_each(|number| batch.add(together.aside(number), senders[number]));
+            batch
+        };
+        (0..self.rules.len()).map(of_route).collect()
+    }
+
     /// Puts the packets of a look into the queues.
-    fn hand_over(&self, together: &UdpTogether, received: Received, batches: &mut [RoutedBatch]) {
+    fn hand_over(&self, together: &UdpTogether, received: Received, batches: Vec<RoutedBatch>) {
         let counted = together.counted();
         let mut all = lock(&self.queues);
         all.note_senders(together);
-        for (route, (queue, batch)) in all.queues.iter_mut().zip(batches).enumerate() {
+        for (queue, batch) in all.queues.iter_mut().zip(batches) {
             // Nobody knows whose packets the kernel dropped, so each recording counts them.
             queue.unreported += received.dropped;
             queue.counted = TransportCounts {
@@ -193,13 +225,12 @@ impl RoutedSockets {
                 calls: counted.calls,
                 dropped: counted.dropped,
                 senders: counted.senders,
+                // A recording without packets names those that came instead.
+                strangers: counted.strangers,
+                stranger: counted.stranger,
                 ..queue.counted
             };
-            if route == 0 {
-                queue.counted.strangers = counted.strangers;
-                queue.counted.stranger = counted.stranger;
-            }
-            queue.push(std::mem::take(batch));
+            queue.push(batch);
         }
         drop(all);
         self.arrived.notify_all();
@@ -211,14 +242,21 @@ impl RouteQueue {
         if batch.packets.is_empty() {
             return;
         }
-        if self.size + batch.size() > ROUTE_BYTES {
-            self.refused += batch.packets.len() as u64;
+        if self.is_closed || self.size + batch.size() > QUEUE_BYTES {
+            self.counted.queue_full += batch.packets.len() as u64;
             self.unreported += batch.packets.len() as u64;
             return;
         }
         batch.dropped = std::mem::take(&mut self.unreported);
         self.size += batch.size();
         self.batches.push_back(batch);
+    }
+
+    /// Gives up the packets that wait, and takes no more.
+    fn close(&mut self) {
+        self.is_closed = true;
+        self.batches = VecDeque::new();
+        self.size = 0;
     }
 
     fn pop(&mut self) -> Option<RoutedBatch> {
@@ -293,14 +331,13 @@ impl Transport for RoutedInlet {
     }
 
     fn counted(&self) -> TransportCounts {
-        let all = lock(&self.sockets.queues);
-        let queue = &all.queues[self.route];
-        TransportCounts { dropped: queue.counted.dropped + queue.refused, ..queue.counted }
+        lock(&self.sockets.queues).queues[self.route].counted
     }
 }
 
 impl Drop for RoutedInlet {
     fn drop(&mut self) {
+        lock(&self.sockets.queues).queues[self.route].close();
         if self.sockets.inlets.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
@@ -376,23 +413,55 @@ mod tests {
             assert_eq!(inlet.sender(id), senders[usize::from(host) - 2].local_addr().ok());
             assert_eq!(inlet.counted().packets, 50);
         }
-        assert_eq!(inlets[0].counted().strangers, 50, "those of the third sender");
+        for inlet in &inlets {
+            let counted = inlet.counted();
+            let stranger = senders[2].local_addr().map(|address| address.ip()).ok();
+            assert_eq!((counted.strangers, counted.stranger), (50, stranger), "those of the third sender");
+        }
+    }
+
+    fn batch(packets: usize, bytes: usize) -> RoutedBatch {
+        let mut batch = RoutedBatch::with_room(packets, packets * bytes);
+        (0..packets).for_each(|_| batch.add(&vec![0; bytes], SenderId(0)));
+        batch
     }
 
     #[test]
     fn a_route_that_nobody_empties_drops_its_own_packets_only() {
         let mut queue = RouteQueue::default();
-        let batch = |bytes: usize| {
-            let mut batch = RoutedBatch::default();
-            batch.add(&vec![0; bytes], SenderId(0));
-            batch
-        };
-        queue.push(batch(ROUTE_BYTES as usize - 100));
-        queue.push(batch(1000));
-        assert_eq!((queue.batches.len(), queue.refused), (1, 1));
+        queue.push(batch(1, QUEUE_BYTES as usize - 1000));
+        queue.push(batch(3, 1000));
+        assert_eq!((queue.batches.len(), queue.counted.queue_full, queue.counted.dropped), (1, 3, 0));
         assert!(queue.pop().is_some_and(|first| first.dropped == 0));
-        queue.push(batch(1000));
-        assert_eq!(queue.pop().map(|next| next.dropped), Some(1), "it reports the loss before it");
+        queue.push(batch(1, 1000));
+        assert_eq!(queue.pop().map(|next| next.dropped), Some(3), "it reports the loss before it");
         assert_eq!(queue.size, 0);
+    }
+
+    #[test]
+    fn a_queue_of_tiny_packets_is_bounded_by_the_memory_that_they_take() {
+        let mut queue = RouteQueue::default();
+        while queue.counted.queue_full == 0 {
+            queue.push(batch(1, 1));
+        }
+        let each = BATCH_HEAD + PACKET_LIST + 1;
+        assert_eq!(queue.batches.len() as u64, QUEUE_BYTES / each);
+        let heads = queue.batches.capacity() * size_of::<RoutedBatch>();
+        let rest = queue.batches.iter().map(|batch| batch.bytes.capacity() as u64 + PACKET_LIST);
+        assert!(heads as u64 + rest.sum::<u64>() <= QUEUE_BYTES);
+    }
+
+    #[test]
+    fn a_recording_that_is_gone_leaves_no_packets_in_its_queue() {
+        let (mut inlets, at) = opened(&["127.0.0.2", "127.0.0.3"]);
+        let sockets = inlets[0].sockets.clone();
+        sender(2).send_to(&[2; 100], at).expect("sent");
+        sender(3).send_to(&[3; 100], at).expect("sent");
+        assert_eq!(taken(&mut inlets[1], 1), [[3; 100]], "the packet of the other came before it");
+        drop(inlets.remove(0));
+        assert_eq!(lock(&sockets.queues).queues[0].size, 0);
+        let queue = &mut lock(&sockets.queues).queues[0];
+        queue.push(batch(1, 100));
+        assert_eq!((queue.size, queue.counted.queue_full), (0, 1));
     }
 }
