@@ -29,9 +29,9 @@ mod writer;
 
 pub use follower::{Follower, Following, Purpose};
 pub use recorder::{
-    Came, ChosenEngine, Copied, Ending, EngineReason, EngineWish, Feed, Lane, LaneStatus, Lost, MemoryStatus,
-    Network, Outcome, Port, Recorder, RecordingError, RingStatus, SenderStatus, SeriesFeed, Setup, Status,
-    ThreadStatus, ring_of, suited_engine,
+    Came, ChosenEngine, Copied, DataStreamStatus, DataStreamWatch, Ending, EngineReason, EngineWish, Feed,
+    Lane, LaneStatus, Lost, MemoryStatus, NamedStatus, Network, Outcome, Port, Recorder, RecordingError,
+    RingStatus, SenderStatus, SeriesFeed, Setup, Status, ThreadStatus, ring_of, suited_engine,
 };
 pub use recording_plan::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 pub use writer::{Writer, WriterTotals};

@@ -257,6 +257,7 @@ fn packets_onto(lanes: Lanes, transport: MemoryTransport) -> Setup {
         missing: Missing::Filled,
         until: Until { packets: PACKETS, ..Until::default() },
         cpu: None,
+        beside: None,
     };
     Setup {
         lanes: lanes_of(lanes.collect(), LaneOptions::default()).expect("threads"),

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool, mpsc::SyncSender},
 };
 
-use nilometer_acquisition::Outcome as Recorded;
+use nilometer_acquisition::{DataStreamWatch, Outcome as Recorded};
 use nilometer_model::{Nanos, TargetAddress};
 use nilometer_remote::is_taken;
 use nilometer_storage::{DetachedTask, NoOutcome};
@@ -41,6 +41,8 @@ pub(crate) struct CurrentRecording {
     pub(crate) beside: Vec<CurrentRecording>,
     /// Its outcome, while others still run.
     pub(crate) outcome: Option<Recorded>,
+    /// Sees all data streams together.
+    pub(crate) watch: DataStreamWatch,
 }
 
 impl CurrentRecording {
@@ -61,6 +63,7 @@ impl CurrentRecording {
             scan,
             beside: Vec::new(),
             outcome: None,
+            watch: DataStreamWatch::default(),
         }
     }
 

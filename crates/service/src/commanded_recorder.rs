@@ -49,7 +49,7 @@ pub(crate) struct CommandedRecorder {
     kept: KeptConnections,
     current: Option<CurrentRecording>,
     /// The last recording that began. Clients see its frames again if an armed one never begins.
-    begun: Option<Arc<PictureSource>>,
+    begun: Vec<Arc<PictureSource>>,
     /// Receivers of an answer at the end of the recording.
     waiting: Vec<SyncSender<OrderAnswer>>,
     clock: Clock,
@@ -81,7 +81,7 @@ impl CommandedRecorder {
             awaited: None,
             kept: KeptConnections::default(),
             current: None,
-            begun: None,
+            begun: Vec::new(),
             waiting: Vec::new(),
             clock: Clock::start(),
             told: Nanos(0),
@@ -273,16 +273,16 @@ impl CommandedRecorder {
     }
 
     fn armed(&mut self, mut current: CurrentRecording) {
-        let status = current.status();
+        let status = current.status(self.clock.now());
         let name = current.scan.clone();
+        let pictured = current.pictured();
         let CurrentRecording { prepared, settings, .. } = &mut current;
         let file = RecordedFile::of(prepared);
         let asked = settings.wishes();
         let storage = StorageSize::of(prepared);
-        let pictured = Arc::new(PictureSource::of(prepared));
         let previewed = Arc::new(PreviewSource::of(prepared));
         let mut published = self.published.changing();
-        published.pictured = Some(pictured);
+        published.pictured = pictured;
         published.previewed = Some(previewed);
         drop(published);
         self.configuration = std::mem::take(&mut self.configuration).without_room();
@@ -381,19 +381,20 @@ impl CommandedRecorder {
 
     fn follow(&mut self) {
         let Some(current) = &mut self.current else { return };
+        let now = self.clock.now();
         if current.has_ended() {
-            let status = current.status();
+            let status = current.status(now);
             self.ended(&status);
-        } else if self.clock.now().since(self.told) >= TELL {
-            self.told = self.clock.now();
-            let status = current.status();
+        } else if now.since(self.told) >= TELL {
+            self.told = now;
+            let status = current.status(now);
             let mut published = self.published.changing();
-            let before = published.report.degraded.clone();
-            published.tell(self.told, status);
-            let degraded = published.report.degraded.clone().filter(|now| before.as_ref() != Some(now));
+            let before = published.report.warnings();
+            published.tell(now, status);
+            let new = published.report.warnings();
             drop(published);
-            if let Some(degraded) = degraded {
-                (self.permission.log)(&degraded);
+            for warning in new.iter().filter(|warning| !before.contains(warning)) {
+                (self.permission.log)(warning);
             }
         }
     }
@@ -403,11 +404,11 @@ impl CommandedRecorder {
         let Some(current) = self.current.take() else { return };
         let next = NextSeries::behind(&current);
         let streams = 1 + current.beside.len();
-        let fewer = current.with_fewer_packets();
+        let less = current.with_less_data();
         let mut faults = Vec::new();
         for (number, one) in current.apart().enumerate() {
             let name = one.prepared.name.clone();
-            let less = fewer.iter().find(|(fewer, _)| *fewer == name).map(|(_, why)| why.as_str());
+            let less = less.iter().find(|(other, _)| *other == name).map(|(_, why)| why.as_str());
             let fault = self.keep_ended(one, number == 0, status, less);
             faults.extend(fault.map(|why| if streams > 1 { format!("{name}: {why}") } else { why }));
         }
@@ -422,7 +423,7 @@ impl CommandedRecorder {
     }
 
     /// Completes a recording that has ended, and publishes it together with the last status of all. The report shows
-    /// the files of the first data stream. `less` is the reason to look at a data stream with fewer packets than
+    /// the files of the first data stream. `less` is the reason to look at a data stream that brought less than
     /// another one. Returns the reason if the recording failed.
     fn keep_ended(
         &self,

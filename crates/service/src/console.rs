@@ -138,7 +138,7 @@ impl Console {
 
     /// The latest frame as a picture. It may read storage, so the recorder's thread must not call it.
     pub(crate) fn latest_frame(&self) -> FrameAnswer {
-        let pictured = self.published.read(|published| published.pictured.clone());
+        let pictured = self.published.read(|published| published.pictured.first().cloned());
         let source = pictured.ok_or("nothing was recorded yet")?;
         self.frames.latest(&source)
     }

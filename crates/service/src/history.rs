@@ -73,13 +73,13 @@ const LONG: Nanos = Nanos::from_millis(10_000);
 const LANES: usize = 64;
 
 /// Causes of lost packets, or of lost blocks of them.
-const LOSSES: [&str; 7] =
-    ["missing", "kernel", "checksum", "ring_full", "late", "unexplained", "blocks_not_stored"];
+const LOSSES: [&str; 8] =
+    ["missing", "kernel", "checksum", "queue_full", "ring_full", "late", "unexplained", "blocks_not_stored"];
 
 /// Missing packets that nothing on this machine accounts for: the network lost them, or nobody sent them.
 pub(crate) fn unexplained(status: &Status) -> u64 {
     let lost = &status.lost;
-    let known = lost.kernel_dropped + lost.bad_checksums + lost.ring_full + lost.late;
+    let known = lost.kernel_dropped + lost.bad_checksums + lost.queue_full + lost.ring_full + lost.late;
     lost.all().saturating_sub(known)
 }
 
@@ -90,6 +90,7 @@ fn losses(status: &Status) -> [u64; LOSSES.len()] {
         lost.all(),
         lost.kernel_dropped,
         lost.bad_checksums,
+        lost.queue_full,
         lost.ring_full,
         lost.late,
         unexplained,
@@ -238,6 +239,7 @@ mod tests {
             packets: 9,
             kernel_dropped: 4,
             bad_checksums: 1,
+            queue_full: 1,
             late: 2,
             blocks_not_stored: 1,
             ..Lost::default()
@@ -255,9 +257,10 @@ mod tests {
             ("missing", 9),
             ("kernel", 4),
             ("checksum", 1),
+            ("queue_full", 1),
             ("ring_full", 0),
             ("late", 2),
-            ("unexplained", 2),
+            ("unexplained", 1),
             ("blocks_not_stored", 1),
         ];
         assert_eq!(lost, expected);

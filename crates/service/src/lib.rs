@@ -44,8 +44,8 @@ pub use preview::{PreviewListener, PreviewOptions};
 pub use recording::{
     account::{BeforeRecording, RecordingAccount, RecordingMetadata},
     data_streams::StreamSettings,
-    fewer_packets::{StreamVolume, with_fewer_packets},
     kept_connections::KeptConnections,
+    less_data::{StreamVolume, with_less_data},
     options::{AllowedSender, RecordOptions, RecordingEngine, compression_parser},
     prepare::PreparedRecording,
     settings::RecordingSettings,

@@ -38,6 +38,7 @@ pub(crate) fn metrics(report: &ServiceReport, dumped: Option<&DumpCounts>) -> St
     if let Some(ReportedRecording { status, .. }) = &report.recording {
         traffic(&mut page, status);
         losses(&mut page, status);
+        data_streams(&mut page, status);
         senders(&mut page, &status.senders);
         ring(&mut page, status);
         memory(&mut page, status);
@@ -224,6 +225,7 @@ fn losses(page: &mut MetricsPage, status: &Status) {
     let causes = [
         ("kernel", lost.kernel_dropped),
         ("checksum", lost.bad_checksums),
+        ("queue_full", lost.queue_full),
         ("ring_full", lost.ring_full),
         ("late", lost.late),
         ("unexplained", unexplained(status)),
@@ -233,6 +235,11 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         "Packets of the stream that were lost, by cause: on this machine, or unexplained by anything on it.",
         "cause",
         causes,
+    );
+    page.counter(
+        "packets_after_end",
+        "Packets that came to a data stream after its end, while others went on. Nobody recorded them.",
+        status.packets_after_end,
     );
     page.counter(
         "blocks_not_stored",
@@ -275,6 +282,40 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         "Numbers that the packet counter of the stream jumped over, all jumps together.",
         status.jumped_numbers,
     );
+}
+
+/// The state of each data stream, if the scan has several.
+fn data_streams(page: &mut MetricsPage, status: &Status) {
+    if status.data_streams.is_empty() {
+        return;
+    }
+    page.head("data_stream_ended", "gauge", "1 if a data stream has ended, and records no more packets.");
+    for stream in &status.data_streams {
+        page.value("data_stream_ended", &[("stream", &stream.name)], flag(stream.ended_by.is_some()));
+    }
+    page.head("data_stream_received_packets_total", "counter", "Packets of a data stream placed in memory.");
+    for stream in &status.data_streams {
+        let labels = [("stream", &*stream.name)];
+        page.value("data_stream_received_packets_total", &labels, stream.received_packets as f64);
+    }
+    page.head(
+        "data_stream_packets_after_end_total",
+        "counter",
+        "Packets that came after a data stream had ended.",
+    );
+    for stream in &status.data_streams {
+        let labels = [("stream", &*stream.name)];
+        page.value("data_stream_packets_after_end_total", &labels, stream.packets_after_end as f64);
+    }
+    page.head(
+        "data_stream_silent_seconds",
+        "gauge",
+        "Seconds for which nothing came of a data stream while others sent; 0 if it sends.",
+    );
+    for stream in &status.data_streams {
+        let silent = stream.silent_seconds.unwrap_or(0.0);
+        page.value("data_stream_silent_seconds", &[("stream", &stream.name)], silent);
+    }
 }
 
 /// For a series: the refused connections of senders.
@@ -458,6 +499,8 @@ fn storage(page: &mut MetricsPage, report: &ServiceReport) {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_acquisition::{DataStreamStatus, Lost};
+
     use super::*;
 
     #[test]
@@ -505,6 +548,38 @@ mod tests {
             "nilometer_thread_silent_seconds{sender=\"10.0.0.2:4000\",station=\"Mc\",thread=\"0\"} 0\n",
             "nilometer_thread_silent_seconds{sender=\"10.0.0.2:4000\",station=\"Mc\",thread=\"2\"} 1.5\n",
             "nilometer_thread_missing_frames_total{sender=\"10.0.0.2:4000\",station=\"Mc\",thread=\"2\"} 3\n",
+        ] {
+            assert!(page.contains(line), "{line}{page}");
+        }
+        has_heads(&page);
+    }
+
+    #[test]
+    fn data_streams_have_a_state_each() {
+        let stream = |name: &str, ended_by, silent_seconds| DataStreamStatus {
+            name: name.into(),
+            ended_by,
+            received_packets: 50,
+            packets_after_end: if ended_by.is_some() { 7 } else { 0 },
+            silent_seconds,
+            ..DataStreamStatus::default()
+        };
+        let data_streams = vec![stream("s_dsA", Some("silence"), None), stream("s_dsB", None, Some(1.5))];
+        let lost = Lost { queue_full: 9, ..Lost::default() };
+        let status = Status { data_streams, lost, packets_after_end: 7, ..Status::default() };
+        let report = ServiceReport {
+            recording: Some(ReportedRecording { status, ..ReportedRecording::default() }),
+            ..ServiceReport::default()
+        };
+        let page = metrics(&report, None);
+        for line in [
+            "nilometer_lost_packets_total{cause=\"queue_full\"} 9\n",
+            "nilometer_packets_after_end_total 7\n",
+            "nilometer_data_stream_ended{stream=\"s_dsA\"} 1\n",
+            "nilometer_data_stream_ended{stream=\"s_dsB\"} 0\n",
+            "nilometer_data_stream_packets_after_end_total{stream=\"s_dsA\"} 7\n",
+            "nilometer_data_stream_received_packets_total{stream=\"s_dsB\"} 50\n",
+            "nilometer_data_stream_silent_seconds{stream=\"s_dsB\"} 1.5\n",
         ] {
             assert!(page.contains(line), "{line}{page}");
         }

@@ -31,8 +31,9 @@ pub(crate) struct Published {
     pub(crate) scans: Vec<EndedScan>,
     /// The last minutes.
     pub(crate) history: StatusHistory,
-    /// The source of pictures: the running recording, or the last one.
-    pub(crate) pictured: Option<Arc<PictureSource>>,
+    /// The sources of pictures and dumps: the data streams of the running recording, or of the last one. Pictures are
+    /// those of the first.
+    pub(crate) pictured: Vec<Arc<PictureSource>>,
     /// The source of the preview: the running recording, or the last one.
     pub(crate) previewed: Option<Arc<PreviewSource>>,
     /// True if the recorder ends, and nothing will change any more.

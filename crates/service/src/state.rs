@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nilometer_acquisition::{LaneStatus, Status};
+use nilometer_acquisition::{DataStreamStatus, LaneStatus, Status};
 use nilometer_model::{
     ByteRate, Bytes, Instrument, Moment, StorageRoom, TargetDescription, packets::VlbiMode,
 };
@@ -195,6 +195,12 @@ impl ServiceReport {
         self.recording.as_ref().map(|recording| recording.status.clone()).unwrap_or_default()
     }
 
+    /// The lines that an operator has to see, without figures that change.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let streams = self.recording.iter().flat_map(|recording| &recording.status.data_streams);
+        self.degraded.iter().cloned().chain(streams.flat_map(DataStreamStatus::warnings)).collect()
+    }
+
     fn room_of(&self, status: &Status) -> Option<f64> {
         let announced = || {
             let room = StorageRoom { usable: Bytes(status.usable_bytes?), rate: self.configuration.rate? };
@@ -241,6 +247,8 @@ pub(crate) struct ServiceConfiguration {
     pub(crate) to: Vec<PathBuf>,
     /// The address at which packets arrive, or the source of frames.
     pub(crate) listen: Option<String>,
+    /// The data streams by sender, as `LABEL=SENDER`. Empty if none are configured.
+    pub(crate) data_stream: Vec<String>,
     /// The reason why recordings are not possible yet.
     pub(crate) missing: Option<String>,
     /// The rate to store, with headers of frames and without pauses.
@@ -268,6 +276,7 @@ impl ServiceConfiguration {
             mode,
             to: settings.wishes().to.clone(),
             listen: Some(settings.listens_at()),
+            data_stream: data_streams(settings.wishes()),
             missing: None,
             rate,
             reserve: settings.reserve(),
@@ -304,8 +313,22 @@ impl ServiceConfiguration {
         let rate = mode.map(stored_rate);
         let reserve = reserve_of(wishes);
         let missing = Some(why);
-        ServiceConfiguration { mode, to, missing, rate, reserve, ..ServiceConfiguration::default() }
+        let data_stream = data_streams(wishes);
+        ServiceConfiguration {
+            mode,
+            to,
+            data_stream,
+            missing,
+            rate,
+            reserve,
+            ..ServiceConfiguration::default()
+        }
     }
+}
+
+/// The data streams by sender in their written form.
+fn data_streams(wishes: &RecordOptions) -> Vec<String> {
+    wishes.data_stream.iter().map(ToString::to_string).collect()
 }
 
 /// The rate to store for a mode. The mode's own rate counts samples only.

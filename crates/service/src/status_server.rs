@@ -83,7 +83,7 @@ impl StatusServer {
         let storage = StorageSize::of(prepared);
         let configuration = ServiceConfiguration::of(settings);
         let mut published = self.published.changing();
-        published.pictured = Some(Arc::new(PictureSource::of(prepared)));
+        published.pictured = vec![Arc::new(PictureSource::of(prepared))];
         published.previewed = Some(Arc::new(PreviewSource::of(prepared)));
         published.enter(state);
         let report = &mut published.report;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use nilometer_intake::{
-    Receiver, Traffic, Until,
+    Receiver, ScanMember, Traffic, Until,
     assembly::{Assembly, ReorderWindow},
     joined::{JoinedValues, MetadataReader},
     series::{LentReceiver, RingIntake, SeriesCheck, SeriesEnding, SeriesStorage, SeriesTraffic},
@@ -151,6 +151,9 @@ pub struct Network {
     pub until: Until,
     /// Processor to which the assembling thread is pinned. `None` leaves it to the scheduler.
     pub cpu: Option<usize>,
+    /// Its place among the data streams of a scan. If the recording ends by itself, it counts packets until the others
+    /// have ended. `None` if the scan has no others.
+    pub beside: Option<ScanMember>,
 }
 
 /// A source of packets.
@@ -210,12 +213,13 @@ impl Feed {
     pub(super) fn onto(self, ring: Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> Job {
         let feeding = match self {
             Feed::Instrument { content, delivery } => Feeding::Instrument { content, delivery },
-            Feed::Network(Network { ports, frames_of_block, limits, missing, until, cpu }) => {
+            Feed::Network(network) => {
+                let Network { ports, frames_of_block, limits, missing, until, cpu, beside } = network;
                 let (transports, formats) =
                     ports.into_iter().map(|port| (port.transport, port.format)).unzip();
                 let assembly = Assembly::new(formats, ring.clone(), frames_of_block, limits, missing);
                 let receiver = Box::new(Receiver::new(transports, assembly, until));
-                Feeding::Network { receiver, until, cpu }
+                Feeding::Network { receiver, until, cpu, beside }
             }
             Feed::Series(series) => Feeding::Series(series),
             Feed::Recording(copied) => Feeding::Recording(copied),
@@ -267,10 +271,33 @@ impl AwaitedValues {
     }
 }
 
+/// The end of a source's work.
+#[derive(Debug)]
+pub(super) struct JobEnd {
+    pub(super) totals: SourceTotals,
+    /// The rest of the work, behind the end of the recording. `None` if there is none.
+    pub(super) listening: Option<ListeningRest>,
+}
+
+/// A receiver that counts packets behind the end of its recording.
+#[derive(Debug)]
+pub(super) struct ListeningRest {
+    receiver: Box<Receiver>,
+    member: ScanMember,
+    stop: Arc<AtomicBool>,
+}
+
+impl ListeningRest {
+    /// Counts until all data streams of the scan have ended.
+    pub(super) fn run(mut self) {
+        self.receiver.count_behind_end(self.member, &self.stop);
+    }
+}
+
 #[derive(Debug)]
 enum Feeding {
     Instrument { content: Content, delivery: Delivery },
-    Network { receiver: Box<Receiver>, until: Until, cpu: Option<usize> },
+    Network { receiver: Box<Receiver>, until: Until, cpu: Option<usize>, beside: Option<ScanMember> },
     Series(SeriesFeed),
     Recording(Copied),
     Recorded(RecordedFrames),
@@ -337,12 +364,17 @@ impl Job {
         }
     }
 
+    /// Returns true if it listens on after its end, while other data streams of the scan go on.
+    pub(super) fn listens_on(&self) -> bool {
+        matches!(&self.feeding, Feeding::Network { beside: Some(_), .. })
+    }
+
     /// Delivers frames until the recording is over.
-    pub(super) fn run(self) -> SourceTotals {
+    pub(super) fn run(self) -> JobEnd {
         let Job { ring, stop, clock, feeding, starts, awaited } = self;
         let mut engine = Null::new(1, clock);
         ring.seat_source(engine.waker());
-        match feeding {
+        let totals = match feeding {
             Feeding::Instrument { content, delivery } => {
                 let fill = Box::new(move |number, slot: &mut [u8]| content.fill(number, slot));
                 let begun = starts.unwrap_or_else(|| clock.now());
@@ -360,16 +392,20 @@ impl Job {
             Feeding::Series(series) => series.run(&ring, &stop, clock, &awaited),
             Feeding::Recording(copied) => copied.run(ring, stop, clock),
             Feeding::Recorded(recorded) => supply(recorded, &ring, stop, clock),
-            Feeding::Network { mut receiver, cpu, .. } => {
+            Feeding::Network { mut receiver, cpu, beside, .. } => {
                 // Pinning is optional; the program checked the processor before.
                 cpu.map(pin_to);
                 let begun = clock.now();
                 let frames = receiver.run(clock, &stop);
                 awaited.of(frames, &stop);
                 ring.close(frames);
-                SourceTotals { frames, begun: receiver.first().unwrap_or(begun), ..SourceTotals::default() }
+                let begun = receiver.first().unwrap_or(begun);
+                let listening = beside.map(|member| ListeningRest { receiver, member, stop });
+                let totals = SourceTotals { frames, begun, ..SourceTotals::default() };
+                return JobEnd { totals, listening };
             }
-        }
+        };
+        JobEnd { totals, listening: None }
     }
 }
 

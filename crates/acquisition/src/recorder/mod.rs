@@ -2,7 +2,9 @@
 //! the workloads, which tests run on a virtual clock.
 
 mod chosen_engine;
+mod data_streams;
 mod feed;
+mod memory_status;
 mod outcome;
 mod recent;
 mod room;
@@ -32,14 +34,16 @@ use nilometer_storage::{
 };
 
 pub use chosen_engine::{ChosenEngine, EngineReason, EngineWish, suited_engine};
+pub use data_streams::{DataStreamStatus, DataStreamWatch, NamedStatus};
 use feed::{AwaitedValues, LiveTraffic};
 pub use feed::{Copied, Feed, Network, Port, SeriesFeed};
+pub use memory_status::{MemoryStatus, RingStatus};
 pub use outcome::{Ending, Lane, Outcome};
 use recent::Recent;
 pub use sender_status::{SenderStatus, ThreadStatus};
 use source_totals::SourceTotals;
 use status::LaneWatch;
-pub use status::{Came, LaneStatus, Lost, MemoryStatus, RingStatus, Status};
+pub use status::{Came, LaneStatus, Lost, Status};
 use threads::{LaneJob, Report};
 
 use crate::sink::{EncodeStage, LaneSetup, RingNeeds};
@@ -105,6 +109,8 @@ pub struct Recorder {
     source: SourceTotals,
     /// The source has reported.
     fed: bool,
+    /// The source listens on after its report, and reports the end of that too.
+    listens: bool,
     lanes: Vec<Option<Lane>>,
     /// The source, until the recording begins, and the sender for its report.
     waits: Option<(feed::Job, SyncSender<Report>)>,
@@ -149,7 +155,7 @@ impl Recorder {
         let memory = account_of(before, &arena, slots.len(), &mut lanes);
         let chronicle = Chronicle::new(feed.frame_size() as u64, allowance);
         let ring = ring_of(needs, slots, count, chronicle, feed.turn());
-        let (sender, reports) = sync_channel(2 * count + 2);
+        let (sender, reports) = sync_channel(2 * count + 3);
         let watched = LaneWatch::of(&lanes);
         for (seat, lane) in lanes.into_iter().enumerate() {
             let ring = ring.clone();
@@ -175,6 +181,7 @@ impl Recorder {
         let mut job = feed.onto(ring.clone(), stop.clone(), clock);
         job.count_stored(&counts);
         job.discard()?;
+        let listens = job.listens_on();
         let mut recorder = Recorder {
             ring,
             reports,
@@ -184,10 +191,11 @@ impl Recorder {
             over: Nanos::MAX,
             heard: Nanos(0),
             mark: 0,
-            open: count + 1,
+            open: count + 1 + usize::from(listens),
             before: Usage::default(),
             source: SourceTotals::default(),
             fed: false,
+            listens,
             lanes: (0..count).map(|_| None).collect(),
             duration: job.duration(),
             live: job.live(),
@@ -221,7 +229,9 @@ impl Recorder {
 
     /// Ends the lanes of a recording that does not begin. Returns true if all ended in time.
     pub fn cancel(mut self) -> bool {
-        self.open -= usize::from(self.waits.take().is_some());
+        if self.waits.take().is_some() {
+            self.open -= 1 + usize::from(std::mem::take(&mut self.listens));
+        }
         self.ring.close(0);
         while self.open > 0 {
             match self.reports.recv_timeout(self.hang_after.duration()) {
@@ -290,13 +300,13 @@ impl Recorder {
     }
 
     /// Returns the outcome if the recording ends within `at_most`. The recorder gives up a thread that does not
-    /// report in time.
+    /// report in time. The recording of a data stream ends with the others of its scan.
     pub fn wait(&mut self, at_most: Nanos) -> Option<Outcome> {
         let until = self.clock.now() + at_most;
         while self.open > 0 {
             match self.reports.recv_timeout(LOOK.min(at_most).duration()) {
                 Ok(report) => self.hear(report),
-                Err(_) if self.clock.now() > self.patience() => return Some(self.outcome(true)),
+                Err(_) if self.is_hung() => return Some(self.outcome(true)),
                 Err(_) if self.clock.now() >= until => return None,
                 Err(_) => {}
             }
@@ -329,10 +339,16 @@ impl Recorder {
                 self.fed = true;
                 self.over = self.clock.now();
             }
+            Report::Listened => self.listens = false,
             Report::Ready(_) | Report::Refused(..) => return,
         }
         self.open -= 1;
         self.heard = self.clock.now();
+    }
+
+    /// Returns true if a thread did not report in time. One that listens behind the end has any time.
+    fn is_hung(&mut self) -> bool {
+        self.open > usize::from(self.listens) && self.clock.now() > self.patience()
     }
 
     /// Returns the time until which the recorder waits for a report: `hang_after` behind the last frame, or

@@ -11,18 +11,19 @@ use std::{
 };
 
 use nilometer_intake::{
-    Traffic,
+    ReceptionEnd, Traffic,
     series::{SeriesRefusal, SeriesTraffic},
 };
 use nilometer_model::Nanos;
-use nilometer_ring::{LaneCount, MemoryAccount, MemoryOfPart, RingSnapshot, StoredCounts, StoredTotals};
-use nilometer_storage::process::resident_memory;
+use nilometer_ring::{LaneCount, RingSnapshot, StoredCounts, StoredTotals};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::recent::RecentRates;
 use super::{
     Ending, Recorder,
+    data_streams::DataStreamStatus,
+    memory_status::{MemoryStatus, RingStatus},
+    recent::RecentRates,
     room::{LaneSpace, seconds_left, usable},
     sender_status::SenderStatus,
 };
@@ -101,6 +102,13 @@ pub struct Status {
     pub socket_dropped: u64,
     /// The same counts for each sender that numbers its own packets.
     pub senders: Vec<SenderStatus>,
+    /// The reason for which no more packets are recorded: `stop`, `silence`, `no packet`, `duration`, `packets`, `no
+    /// directory` or `network`. `None` while packets are recorded, and for a series.
+    pub ended_by: Option<&'static str>,
+    /// Packets that came to a data stream after its end, while others of the scan went on. Nobody recorded them.
+    pub packets_after_end: u64,
+    /// The state of each data stream, if the scan has several.
+    pub data_streams: Vec<DataStreamStatus>,
     /// The ring between the network and the storage.
     pub ring: RingStatus,
     /// The account of the recorder's memory.
@@ -152,72 +160,14 @@ pub struct Lost {
     pub bad_checksums: u64,
     /// Most packets that may have lost an IP fragment on their way: see [`Traffic::incomplete`].
     pub incomplete: u64,
+    /// Packets that found the queue of their data stream full: the recorder was too slow to take them from it.
+    pub queue_full: u64,
     /// Packets that found the ring full.
     pub ring_full: u64,
     /// Packets that arrived after their position had been closed.
     pub late: u64,
     /// Assembled blocks that no lane was left to store.
     pub blocks_not_stored: u64,
-}
-
-/// The ring between the network and the storage.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
-pub struct RingStatus {
-    /// Number of slots.
-    pub slots: usize,
-    /// Slots in use now.
-    pub in_use: usize,
-    /// Most slots in use at once.
-    pub high_water: usize,
-    /// Number of stalls: periods in which blocks waited and none was stored.
-    pub stalls: u64,
-    /// Total length of the stalls.
-    pub stalled_seconds: f64,
-    /// Longest stall.
-    pub longest_stall_seconds: f64,
-    /// Number of halts: periods in which the recorder itself did not run, because it was stopped or had no
-    /// processor.
-    pub halts: u64,
-    /// Total length of the halts.
-    pub halted_seconds: f64,
-    /// Longest halt.
-    pub longest_halt_seconds: f64,
-}
-
-/// The memory of the recorder.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct MemoryStatus {
-    /// Most bytes that all parts take together; 0 if they did not state a bound.
-    pub bound_bytes: u64,
-    /// Resident bytes of the process as the kernel counts them; 0 if it does not report them. Packets in socket
-    /// buffers are not included, pages of the program's file are.
-    pub resident_bytes: u64,
-    /// The account of each part.
-    pub parts: Vec<MemoryOfPart>,
-}
-
-impl MemoryStatus {
-    fn of(account: &MemoryAccount) -> Self {
-        let parts = account.parts();
-        let bound_bytes = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.bound_bytes));
-        MemoryStatus { bound_bytes, resident_bytes: resident_memory().0, parts }
-    }
-}
-
-impl RingStatus {
-    fn of(glance: &RingSnapshot) -> Self {
-        RingStatus {
-            slots: glance.books.slots,
-            in_use: glance.in_use,
-            high_water: glance.books.high,
-            stalls: glance.stalled.0,
-            stalled_seconds: glance.stalled.1.seconds(),
-            longest_stall_seconds: glance.longest_stall.seconds(),
-            halts: glance.halted.0,
-            halted_seconds: glance.halted.1.seconds(),
-            longest_halt_seconds: glance.longest_halt.seconds(),
-        }
-    }
 }
 
 /// State of a lane.
@@ -372,7 +322,7 @@ fn of(
     stored: StoredTotals,
     lanes: Vec<LaneStatus>,
 ) -> Status {
-    let Traffic { tally, counted, room, first, fault, .. } = traffic;
+    let Traffic { tally, counted, room, first, fault, ended, behind_end, .. } = traffic;
     let seconds = first.map_or(0.0, |first| now.since(first).seconds());
     Status {
         counted_in: "packets",
@@ -401,6 +351,7 @@ fn of(
             kernel_dropped: traffic.kernel_dropped(),
             bad_checksums: traffic.bad_checksums(),
             incomplete: traffic.incomplete(),
+            queue_full: counted.queue_full,
             ring_full: tally.refused,
             late: tally.late,
             blocks_not_stored: glance.books.lost(),
@@ -424,6 +375,9 @@ fn of(
         socket_buffer_bytes: *room,
         socket_dropped: (counted.dropped - traffic.bad_checksums()).saturating_mul(counted.joined.max(1)),
         senders: traffic.senders.iter().map(SenderStatus::of).collect(),
+        ended_by: ended.map(ReceptionEnd::name),
+        packets_after_end: *behind_end,
+        data_streams: Vec::new(),
         ring: RingStatus::of(&glance),
         memory: MemoryStatus::default(),
         engine: "",
@@ -435,11 +389,14 @@ fn of(
     }
 }
 
+/// The reason of packets of other senders than those of the stream.
+pub(super) const NOT_ALLOWED: &str = "not-allowed";
+
 /// Packets that are not of the stream, by reason.
 fn ignored_packets(traffic: &Traffic) -> Vec<(&'static str, u64)> {
     let Traffic { tally, counted, .. } = traffic;
     let ignored = Ignored::ALL.into_iter().map(|why| (why.name(), tally.ignored[why as usize]));
-    ignored.chain([("not-allowed", counted.strangers), ("far-off", tally.stray)]).collect()
+    ignored.chain([(NOT_ALLOWED, counted.strangers), ("far-off", tally.stray)]).collect()
 }
 
 /// Replaces the counts of packets in a status by those of a series, with frames as the unit.
@@ -526,6 +483,7 @@ mod tests {
             packets: 120,
             bytes: 1200,
             dropped: 11,
+            queue_full: 25,
             strangers: 12,
             early: 14,
             ..TransportCounts::default()
@@ -534,7 +492,9 @@ mod tests {
         let span = Span { time: Nanos::from_millis(1500), bytes: 900 };
         let fault = Some("gone".into());
         let errors = DatagramErrors { checksum: 3, incomplete: 9 };
-        let traffic = Traffic { tally, counted, errors, room: 13, first, span, fault, ..Traffic::default() };
+        let ended = Some(ReceptionEnd::Silence);
+        let rest = Traffic { first, span, fault, ended, behind_end: 26, ..Traffic::default() };
+        let traffic = Traffic { tally, counted, errors, room: 13, ..rest };
         let books = RingCounters { slots: 20, high: 15, refused: 1, displaced: 2, stranded: 3 };
         let stalled = (3, Nanos::from_millis(500));
         let glance = RingSnapshot {
@@ -554,13 +514,13 @@ mod tests {
         let rates = RecentRates { packets: 1.0, bytes: 2.0 };
         let status = of(Nanos::from_millis(3000), &traffic, rates, glance, stored, Vec::new());
         let json = serde_json::to_value(&status).expect("numbers and texts");
-        let expected = serde_json::json!({
+        let mut expected = serde_json::json!({
             "counted_in": "packets", "announced_frames": null, "seconds": 2.0,
             "came": { "packets": 120, "bytes": 1200, "packets_per_second": 1.0, "bytes_per_second": 2.0,
                 "mean_bytes_per_second": 600.0 },
             "received_packets": 90, "received_bytes": 900,
             "acknowledged_packets": 80, "acknowledged_bytes": 800, "durable_packets": 70, "durable_bytes": 700,
-            "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "unfilled": 21, "kernel_dropped": 8, "bad_checksums": 3, "incomplete": 9, "ring_full": 4, "late": 5,
+            "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "unfilled": 21, "kernel_dropped": 8, "bad_checksums": 3, "incomplete": 0, "queue_full": 25, "ring_full": 4, "late": 5,
                 "blocks_not_stored": 6 },
             "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6, "conflicting_packets": 2, "unchecked_headers": 16, "damaged_frames": 4, "unread_values": 0,
             "early_packets": 14, "other_sender": null, "refused_connections": [], "refused_peers": [],
@@ -568,11 +528,14 @@ mod tests {
             "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,
             "ring": { "slots": 20, "in_use": 14, "high_water": 15, "stalls": 3, "stalled_seconds": 0.5,
                 "longest_stall_seconds": 0.25, "halts": 2, "halted_seconds": 3.5, "longest_halt_seconds": 3.0 },
-            "senders": [], "room_seconds": null, "usable_bytes": null,
+            "senders": [],
             "memory": { "bound_bytes": 0, "resident_bytes": 0, "parts": [] },
             "engine": "", "engine_reason": null,
             "lanes": [], "usable_bytes": null, "room_seconds": null, "fault": "gone",
         });
+        expected["ended_by"] = "silence".into();
+        expected["packets_after_end"] = 26.into();
+        expected["data_streams"] = serde_json::json!([]);
         assert_eq!(json, expected);
     }
 }

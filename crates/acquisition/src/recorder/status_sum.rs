@@ -2,7 +2,10 @@
 
 use nilometer_ring::MemoryOfPart;
 
-use super::status::{Came, LaneStatus, Lost, MemoryStatus, RingStatus, Status};
+use super::{
+    memory_status::{MemoryStatus, RingStatus},
+    status::{Came, LaneStatus, Lost, NOT_ALLOWED, Status},
+};
 
 /// The states of a lane, from good to bad.
 const BY_STATE: [&str; 5] = ["ended", "writing", "full", "failed", "hung"];
@@ -11,7 +14,7 @@ impl Status {
     /// Adds up the status of two recordings that run at the same time.
     ///
     /// Counts and rates add up, and extents are the larger ones. Lanes in the same directory become one. Both
-    /// share the room.
+    /// share the room. Bytes of blocks stay those of the first, whose file the report names.
     #[must_use]
     pub fn and(self, other: Status) -> Status {
         let room_seconds = self.common_room(&other);
@@ -24,8 +27,6 @@ impl Status {
             acknowledged_bytes: self.acknowledged_bytes + other.acknowledged_bytes,
             durable_packets: self.durable_packets + other.durable_packets,
             durable_bytes: self.durable_bytes + other.durable_bytes,
-            acknowledged_block_bytes: self.acknowledged_block_bytes + other.acknowledged_block_bytes,
-            durable_block_bytes: self.durable_block_bytes + other.durable_block_bytes,
             lost: self.lost.and(other.lost),
             reordered_packets: self.reordered_packets + other.reordered_packets,
             reordering_extent: self.reordering_extent.max(other.reordering_extent),
@@ -48,16 +49,22 @@ impl Status {
             usable_bytes: smaller(self.usable_bytes, other.usable_bytes),
             room_seconds,
             fault: self.fault.or(other.fault),
+            ended_by: self.ended_by.filter(|_| other.ended_by.is_some()),
+            packets_after_end: self.packets_after_end + other.packets_after_end,
             ..self
         }
     }
 
     /// Like [`Self::and`], for two recordings that share their sockets. Nobody knows whose packets the kernel dropped
-    /// there, so each may count all of them.
+    /// there, so each may count all of them. Each counts all packets of other senders.
     #[must_use]
     pub fn and_at_same_sockets(self, other: Status) -> Status {
         let most = self.socket_dropped.max(other.socket_dropped);
+        let strangers = strangers(&self).max(strangers(&other));
         let mut both = self.and(other);
+        for (_, count) in both.ignored_packets.iter_mut().filter(|(why, _)| *why == NOT_ALLOWED) {
+            *count = strangers;
+        }
         both.socket_dropped = most;
         both.lost.kernel_dropped = both.lost.kernel_dropped.min(most);
         both
@@ -96,6 +103,7 @@ impl Lost {
             kernel_dropped: self.kernel_dropped + other.kernel_dropped,
             bad_checksums: self.bad_checksums.max(other.bad_checksums),
             incomplete: self.incomplete.max(other.incomplete),
+            queue_full: self.queue_full + other.queue_full,
             ring_full: self.ring_full + other.ring_full,
             late: self.late + other.late,
             blocks_not_stored: self.blocks_not_stored + other.blocks_not_stored,
@@ -142,6 +150,12 @@ fn both(own: MemoryOfPart, other: MemoryOfPart) -> MemoryOfPart {
         held_bytes: own.held_bytes.saturating_add(other.held_bytes),
         ..own
     }
+}
+
+/// The packets of other senders than those of the stream.
+fn strangers(status: &Status) -> u64 {
+    let own = status.ignored_packets.iter().filter(|(why, _)| *why == NOT_ALLOWED);
+    own.map(|(_, count)| count).sum()
 }
 
 fn smaller(own: Option<u64>, other: Option<u64>) -> Option<u64> {
@@ -213,6 +227,34 @@ mod tests {
         let shared = of(4, 10).and_at_same_sockets(of(5, 10));
         assert_eq!(shared.lost.kernel_dropped, 9, "each missed some of them");
         assert_eq!(of(10, 10).and(of(10, 10)).lost.kernel_dropped, 20, "each at sockets of its own");
+    }
+
+    #[test]
+    fn packets_of_strangers_at_common_sockets_count_once() {
+        let of = |strangers, foreign| Status {
+            ignored_packets: vec![("not-allowed", strangers), ("foreign", foreign)],
+            ..Status::default()
+        };
+        let together = of(300, 2).and_at_same_sockets(of(290, 3)).and_at_same_sockets(of(300, 0));
+        assert_eq!(together.ignored_packets, [("not-allowed", 300), ("foreign", 5)]);
+        assert_eq!(of(1, 0).and(of(2, 0)).ignored_packets[0], ("not-allowed", 3), "at sockets of their own");
+    }
+
+    #[test]
+    fn the_frames_in_the_file_are_those_of_the_first_recording() {
+        let of = |blocks, ended_by| Status {
+            acknowledged_block_bytes: blocks,
+            durable_block_bytes: blocks / 2,
+            ended_by,
+            packets_after_end: 3,
+            ..Status::default()
+        };
+        let both = of(1000, Some("silence")).and(of(500, None));
+        assert_eq!((both.acknowledged_block_bytes, both.durable_block_bytes), (1000, 500));
+        assert_eq!((both.ended_by, both.packets_after_end), (None, 6), "the other goes on");
+        assert_eq!(both.and(of(1, Some("packets"))).ended_by, None);
+        let ended = of(1, Some("silence")).and(of(1, Some("packets")));
+        assert_eq!(ended.ended_by, Some("silence"));
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(super) enum Report {
     Refused(usize, String),
     Lane(usize, Box<Lane>),
     Source(Box<SourceTotals>),
+    /// The source listens no more. Only a source that listens on reports it, after its totals.
+    Listened,
 }
 
 #[derive(Debug)]
@@ -134,9 +136,13 @@ impl<R: FnOnce()> Workload for Starting<R> {
 }
 
 pub(super) fn source(job: feed::Job, reports: &SyncSender<Report>) {
-    let totals = job.run();
+    let feed::JobEnd { totals, listening } = job.run();
     // The thread has run nothing else.
     let usage = Usage::of_thread();
     let run_delay = process::run_delay();
     drop(reports.send(Report::Source(Box::new(SourceTotals { usage, run_delay, ..totals }))));
+    if let Some(listening) = listening {
+        listening.run();
+        drop(reports.send(Report::Listened));
+    }
 }

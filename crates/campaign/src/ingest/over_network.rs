@@ -116,6 +116,7 @@ pub(super) fn incoming(
         missing: Missing::Filled,
         until,
         cpu: None,
+        beside: None,
     };
     let awaited = StreamSent { instrument, duration, seed, to, begins, lot: shape.of_block };
     let expected = awaited.simulation().and_then(|it| it.expected(0));

@@ -1,6 +1,6 @@
 //! The figures of a recording in words, for the line and the view of its progress.
 
-use nilometer_acquisition::Status;
+use nilometer_acquisition::{DataStreamStatus, Status};
 use nilometer_model::{ByteRate, Bytes, packets::source_name, rounded_down};
 
 use super::disks::failed_disks;
@@ -37,7 +37,7 @@ fn nothing_yet(status: &Status) -> String {
 pub(super) fn parts(status: &Status, path_width: usize) -> Vec<String> {
     let Status { came, lost, ring, lanes, .. } = status;
     let rate = ByteRate(came.bytes_per_second).bits();
-    let missing = lost.all().max(lost.kernel_dropped);
+    let missing = lost.all().max(lost.kernel_dropped + lost.queue_full);
     let lost = if missing == 0 { "none missing".into() } else { format!("{missing} MISSING") };
     let full = |slots: usize| 100 * slots / ring.slots.max(1);
     let mut parts = failed_disks(lanes, path_width);
@@ -73,9 +73,9 @@ fn others(status: &Status) -> Vec<String> {
     parts
 }
 
-/// Senders and threads that are silent while others send.
+/// Data streams, senders and threads that are silent while others send, and data streams that have ended.
 pub(super) fn silent(status: &Status) -> Vec<String> {
-    let mut silent = Vec::new();
+    let mut silent: Vec<String> = status.data_streams.iter().flat_map(DataStreamStatus::warnings).collect();
     for sender in &status.senders {
         if sender.silent_seconds.is_some() {
             silent.push(format!("{} is SILENT", sender.name()));
@@ -122,6 +122,14 @@ mod tests {
         assert_eq!(fitting_line(&status, 80), text);
         assert_eq!(fitting_line(&status, 200), line(&status), "a wide terminal shows all");
         assert_eq!(line(&Status::default()), "no packet yet");
+        let silent = DataStreamStatus {
+            name: "s_dsA".into(),
+            silent_seconds: Some(2.0),
+            ..DataStreamStatus::default()
+        };
+        let data_streams = vec![DataStreamStatus::default(), silent];
+        let several = line(&Status { data_streams, came, ..Status::default() });
+        assert!(several.ends_with("; s_dsA is SILENT"), "{several}");
         let status = Status {
             came: Came { packets: 1, ..Came::default() },
             ignored_packets: vec![("not-allowed", 7)],

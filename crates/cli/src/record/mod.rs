@@ -205,25 +205,11 @@ impl Record {
         &self,
         settings: &RecordingSettings,
         server: &mut StatusServer,
-        prepared: PreparedRecording,
-        together: &Together<'_>,
-    ) -> Outcome {
-        self.recorded_volume(settings, server, prepared, together).0
-    }
-
-    /// Like [`Self::recorded`], with the kept bytes of packets that have a place.
-    fn recorded_volume(
-        &self,
-        settings: &RecordingSettings,
-        server: &mut StatusServer,
         mut prepared: PreparedRecording,
         together: &Together<'_>,
-    ) -> (Outcome, Bytes) {
+    ) -> Outcome {
         if !together.is_shared() {
-            if let Some(warning) = too_long(&prepared, settings) {
-                tell::note(warning);
-            }
-            tell::note(begins(&prepared, settings));
+            note_beginning(&prepared, settings);
         }
         let before = BeforeRecording::now();
         let begun = prepared.recorder.begin();
@@ -235,6 +221,26 @@ impl Record {
             // Process 0 waits for the others, and they wait for its message.
             prepared.recorder.give_up()
         };
+        let fault = begun.err().map(|error| error.to_string());
+        FinishedRecording { settings, server, prepared, before, outcome, fault }.told(together)
+    }
+}
+
+/// A recording that has ended, before its last files are written.
+struct FinishedRecording<'a> {
+    settings: &'a RecordingSettings,
+    server: &'a StatusServer,
+    prepared: PreparedRecording,
+    before: BeforeRecording,
+    outcome: Recorded,
+    /// The reason why it did not begin.
+    fault: Option<String>,
+}
+
+impl FinishedRecording<'_> {
+    /// Writes the files that belong to the end, and prints the results.
+    fn told(self, together: &Together<'_>) -> Outcome {
+        let FinishedRecording { settings, server, mut prepared, before, outcome, fault } = self;
         let status = prepared.recorder.status();
         let account = RecordingAccount::of(&prepared, &before, &outcome, status);
         let joined = if outcome.hung { Ok(None) } else { prepared.join_rest(settings.patience()) };
@@ -253,7 +259,7 @@ impl Record {
         });
         let text = told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally });
         let text = if settings.is_of_several() { format!("{}\n{text}", prepared.name) } else { text };
-        let mut faults: Vec<String> = begun.err().map(|error| error.to_string()).into_iter().collect();
+        let mut faults: Vec<String> = fault.into_iter().collect();
         if faults.is_empty() {
             faults.extend(fault_of(&outcome));
         }
@@ -266,8 +272,16 @@ impl Record {
             // Closing a directory on storage that hangs would block, and the program must end.
             std::mem::forget(prepared);
         }
-        (ended, outcome.traffic.map_or(Bytes(0), |traffic| Bytes(traffic.tally.bytes)))
+        ended
     }
+}
+
+/// Prints the lines at the start of a recording.
+fn note_beginning(prepared: &PreparedRecording, settings: &RecordingSettings) {
+    if let Some(warning) = too_long(prepared, settings) {
+        tell::note(warning);
+    }
+    tell::note(begins(prepared, settings));
 }
 
 /// The line of a step at the end that failed, with the reason.
@@ -405,17 +419,28 @@ fn until_start(
     start: Moment,
     stop: &Arc<AtomicBool>,
 ) -> Result<PreparedRecording, Failure> {
-    loop {
-        let left = Calendar::left_until(start);
-        if left == Nanos(0) {
-            break;
-        }
-        if stop.load(Ordering::Relaxed) {
-            prepared.discard();
-            return Err(Failure::Run(anyhow!("stopped before it began: nothing was recorded")));
-        }
-        std::thread::sleep(left.min(LOOK).duration());
+    if !wait_until(start, stop) {
+        prepared.discard();
+        return Err(stopped_early());
     }
     prepared.recorder.discard().run()?;
     Ok(prepared)
+}
+
+/// Waits until this time. Returns false if a stop came before it.
+fn wait_until(start: Moment, stop: &AtomicBool) -> bool {
+    loop {
+        let left = Calendar::left_until(start);
+        if left == Nanos(0) {
+            return true;
+        }
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        std::thread::sleep(left.min(LOOK).duration());
+    }
+}
+
+fn stopped_early() -> Failure {
+    Failure::Run(anyhow!("stopped before it began: nothing was recorded"))
 }

@@ -122,7 +122,8 @@ fn missing(traffic: &Traffic) -> String {
     let tally = &traffic.tally;
     let dropped = traffic.kernel_dropped();
     let bad = traffic.bad_checksums();
-    if tally.lost() == 0 && dropped == 0 && bad == 0 {
+    let full = traffic.counted.queue_full;
+    if tally.lost() == 0 && dropped == 0 && bad == 0 && full == 0 {
         return match thrown_away(traffic) {
             0 => "none".into(),
             thrown => {
@@ -139,6 +140,7 @@ fn missing(traffic: &Traffic) -> String {
     };
     cause(dropped, "found no room in the socket buffer");
     cause(bad, "had a wrong UDP checksum, and the kernel dropped them: look at the sender");
+    cause(full, "found the queue of this data stream full");
     cause(tally.refused, "found the buffer full");
     cause(tally.late, "came too late");
     let incomplete = traffic.incomplete();
@@ -165,17 +167,20 @@ fn reordered(Traffic { tally, .. }: &Traffic) -> String {
 }
 
 /// The packets that did not belong to the stream.
-fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
+fn dropped(Traffic { tally, counted, ended, behind_end, .. }: &Traffic) -> String {
     let ignored = Ignored::ALL.into_iter().map(|why| (tally.ignored[why as usize], why.name()));
     let strangers = match counted.stranger {
         Some(stranger) => {
             format!(
-                "from other senders, such as {stranger}: if they belong to the stream, name them with --allow"
+                "from other senders, such as {stranger}: if they belong to the stream, name them with --allow or \
+                 --data-stream"
             )
         }
         None => "of other senders".into(),
     };
+    let ended = ended.map_or_else(String::new, |ended| format!("after its end ({})", ended.name()));
     let others = [
+        (*behind_end, &*ended),
         (tally.duplicates - tally.conflicts, "twice"),
         (tally.conflicts, "with the number of a packet that was there, and other bytes"),
         (tally.late, "too late"),
@@ -193,7 +198,7 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_intake::{Span, assembly::PacketTally, transport::TransportCounts};
+    use nilometer_intake::{ReceptionEnd, Span, assembly::PacketTally, transport::TransportCounts};
 
     #[test]
     fn the_rate_of_what_came_leaves_out_the_silence_behind_it() {
@@ -242,6 +247,18 @@ mod tests {
             text,
             "60 packets, 6.0000 %, in 3 gaps, the longest of 20; 60 found no room in the socket buffer"
         );
+    }
+
+    #[test]
+    fn packets_of_a_full_queue_and_behind_the_end_have_their_causes() {
+        let tally =
+            PacketTally { missing: 40, placed: 960, losses: 1, longest_loss: 40, ..PacketTally::default() };
+        let counted = TransportCounts { packets: 1000, queue_full: 40, ..TransportCounts::default() };
+        let ended = Some(ReceptionEnd::Silence);
+        let traffic = Traffic { tally, counted, ended, behind_end: 7, ..Traffic::default() };
+        let said = missing(&traffic);
+        assert!(said.ends_with("the longest of 40; 40 found the queue of this data stream full"), "{said}");
+        assert_eq!(dropped(&traffic), "packets: 7 after its end (silence)");
     }
 
     #[test]

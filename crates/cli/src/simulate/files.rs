@@ -197,7 +197,13 @@ impl Files {
     ) -> Result<(RecordingPlan, MemoryPlan), ServiceError> {
         let instrument = &asked.instrument;
         let contents = Hdf5Contents::asked(instrument, Moment(Nanos(0)), wishes);
-        let memory = MemoryWishes { buffer: self.buffer, memory: self.memory, sharing: launched_here() };
+        let memory = MemoryWishes {
+            buffer: self.buffer,
+            memory: self.memory,
+            sharing: launched_here(),
+            streams: 1,
+            available: None,
+        };
         let planned = |buffer| {
             let plan = self.plan_with(instrument, to, buffer);
             let parts = memory.account(self.memory_plan(asked, &plan, contents.as_ref()));

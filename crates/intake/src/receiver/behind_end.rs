@@ -63,8 +63,8 @@ mod tests {
     use super::*;
     use crate::{
         Until,
-        reception_end::ReceptionEnd,
         receiver::tests::{packet, receiver},
+        reception_end::ReceptionEnd,
         scan_streams::ScanStreams,
     };
 

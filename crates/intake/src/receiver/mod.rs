@@ -110,8 +110,7 @@ impl Traffic {
     /// This many packets reached this machine in part.
     pub fn incomplete(&self) -> u64 {
         let PacketTally { refused, late, .. } = self.tally;
-        let known =
-            refused + late + self.bad_checksums() + self.counted.queue_full + self.kernel_dropped();
+        let known = refused + late + self.bad_checksums() + self.counted.queue_full + self.kernel_dropped();
         self.errors.incomplete.min(self.tally.lost().saturating_sub(known))
     }
 }
@@ -340,11 +339,8 @@ impl Receiver {
     pub fn run(&mut self, clock: Clock, stop: &AtomicBool) -> u64 {
         let mut fault = loop {
             let now = clock.now();
-            self.ended = if stop.load(Ordering::Relaxed) {
-                Some(ReceptionEnd::Stopped)
-            } else {
-                self.due_end(now)
-            };
+            self.ended =
+                if stop.load(Ordering::Relaxed) { Some(ReceptionEnd::Stopped) } else { self.due_end(now) };
             if self.ended.is_some() {
                 break None;
             }

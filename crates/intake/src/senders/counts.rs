@@ -104,14 +104,14 @@ struct WatchedSource {
 
 /// Detects which of several sources are silent while others go on.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SilenceWatch {
+pub struct SilenceWatch {
     sources: Vec<WatchedSource>,
     begun: Option<Nanos>,
 }
 
 impl SilenceWatch {
     /// Takes the current counts and returns how long each source has been silent. Sources keep their places.
-    pub(super) fn look(&mut self, now: Nanos, counts: &[u64]) -> Vec<Option<Nanos>> {
+    pub fn look(&mut self, now: Nanos, counts: &[u64]) -> Vec<Option<Nanos>> {
         let begun = *self.begun.get_or_insert(now);
         // Compares the growth of each with that of the one that grew most since the last look.
         let growth: u64 = (0..)

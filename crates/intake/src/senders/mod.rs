@@ -33,8 +33,7 @@ use crate::{
     assembly::{Assembly, PacketTally, ReorderWindow, Spot, StreamRing},
     transport::SenderId,
 };
-use counts::SilenceWatch;
-pub use counts::{SenderCounts, ThreadCounts};
+pub use counts::{SenderCounts, SilenceWatch, ThreadCounts};
 use merger::{BlockMerger, MergedShape};
 pub use ring_budget::RingBudget;
 use sender_stream::SenderStream;

@@ -1,22 +1,24 @@
 //! The recordings of a scan with data streams: one for each, which begin and stop together. Without data streams there
 //! is one.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Arc};
 
-use nilometer_acquisition::{RecordingError, Status};
+use nilometer_acquisition::{DataStreamWatch, NamedStatus, RecordingError, Status};
 use nilometer_model::{Bytes, Nanos};
 
 use crate::{
     background::CurrentRecording,
+    latest_frame::PictureSource,
     recording::{
         account::BeforeRecording,
-        fewer_packets::{StreamVolume, with_fewer_packets},
+        less_data::{StreamVolume, with_less_data},
     },
 };
 
 impl CurrentRecording {
     /// Begins all recordings. They discard packets received since arming.
     pub(super) fn begin(&mut self) -> Result<(), RecordingError> {
+        self.watch = DataStreamWatch::default();
         self.each(|one| one.prepared.recorder.discard())?;
         self.each(|one| {
             one.before = Some(BeforeRecording::now());
@@ -37,24 +39,32 @@ impl CurrentRecording {
     }
 
     /// The status of all recordings together.
-    pub(super) fn status(&mut self) -> Status {
-        let first = self.prepared.recorder.status();
-        let shares_sockets = self.settings.shares_sockets();
-        self.beside.iter_mut().fold(first, |all, one| {
-            let status = one.prepared.recorder.status();
-            if shares_sockets { all.and_at_same_sockets(status) } else { all.and(status) }
-        })
+    pub(super) fn status(&mut self, now: Nanos) -> Status {
+        let mut streams = vec![self.named_status()];
+        streams.extend(self.beside.iter_mut().map(CurrentRecording::named_status));
+        self.watch.together(now, streams, self.settings.shares_sockets())
+    }
+
+    /// The sources of pictures and dumps, in the order of the data streams.
+    pub(super) fn pictured(&self) -> Vec<Arc<PictureSource>> {
+        let all = std::iter::once(self).chain(&self.beside);
+        all.map(|one| Arc::new(PictureSource::of(&one.prepared))).collect()
+    }
+
+    fn named_status(&mut self) -> NamedStatus {
+        let status = self.prepared.recorder.status();
+        NamedStatus { name: self.prepared.name.clone(), status }
     }
 
     /// The names of data streams that brought less than another one, each with the reason to look at it.
-    pub(super) fn with_fewer_packets(&self) -> Vec<(String, String)> {
+    pub(super) fn with_less_data(&self) -> Vec<(String, String)> {
         let volume = |one: &CurrentRecording| {
             let tally = &one.outcome.as_ref()?.traffic.as_ref()?.tally;
             Some(StreamVolume { name: one.prepared.name.clone(), bytes: Bytes(tally.bytes) })
         };
         let all = std::iter::once(self).chain(&self.beside);
         let volumes: Vec<StreamVolume> = all.filter_map(volume).collect();
-        with_fewer_packets(&volumes, self.prepared.instrument.received().rate())
+        with_less_data(&volumes, self.prepared.instrument.received().rate())
     }
 
     /// The recordings one by one, in the order of the data streams.

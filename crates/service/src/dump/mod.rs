@@ -21,6 +21,6 @@ mod request;
 mod run;
 mod table;
 
-pub(crate) use report::{DumpList, DumpReport};
+pub(crate) use report::{BegunDumps, DumpList, DumpReport};
 pub(crate) use request::DumpRequest;
 pub(crate) use table::{DumpCounts, DumpRefusal, Dumps, check_roots};

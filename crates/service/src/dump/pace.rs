@@ -44,9 +44,26 @@ pub(super) fn pause_after(took: Nanos, share: f64) -> Nanos {
     Nanos::from_seconds(took.seconds() * (1.0 - share) / share).min(PAUSE_MAX)
 }
 
-/// Returns the time since the begin at which `bytes` may be done, with a limit on the rate.
-pub(super) fn due_at(bytes: u64, at_most: Option<ByteRate>) -> Nanos {
-    at_most.map_or(Nanos(0), |rate| Nanos::from_seconds(bytes as f64 / rate.0))
+/// A limit on the rate of a dump. Time in which the dump waits earns no credit, so it is never faster afterwards.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DumpRateLimit {
+    /// The most bytes a second. `None` for any number.
+    at_most: Option<ByteRate>,
+    /// The time from which on the next piece may begin.
+    free: Nanos,
+}
+
+impl DumpRateLimit {
+    pub(super) fn new(at_most: Option<ByteRate>) -> Self {
+        DumpRateLimit { at_most, free: Nanos(0) }
+    }
+
+    /// Notes a piece of `bytes` bytes that began at `begun`. Returns the time from which on the next one may begin.
+    pub(super) fn after(&mut self, begun: Nanos, bytes: u64) -> Nanos {
+        let time = self.at_most.map_or(Nanos(0), |rate| Nanos::from_seconds(bytes as f64 / rate.0));
+        self.free = self.free.max(begun) + time;
+        self.free
+    }
 }
 
 #[cfg(test)]
@@ -73,8 +90,19 @@ mod tests {
         assert_eq!(pause_after(took, 0.1), Nanos::from_millis(90));
         assert_eq!(pause_after(took, 0.0), PAUSE_MAX);
         assert_eq!(pause_after(Nanos::from_millis(10_000), 0.5), PAUSE_MAX);
-        assert_eq!(due_at(1_000_000, Some(ByteRate(1e6))), Nanos::from_millis(1000));
-        assert_eq!(due_at(1_000_000, None), Nanos(0));
+    }
+
+    #[test]
+    fn a_dump_that_waited_is_no_faster_than_its_limit_afterwards() {
+        let ms = Nanos::from_millis;
+        let mut limit = DumpRateLimit::new(Some(ByteRate(1e6)));
+        assert_eq!(limit.after(ms(0), 500_000), ms(500));
+        assert_eq!(limit.after(ms(500), 500_000), ms(1000));
+        // It waits a minute for frames.
+        assert_eq!(limit.after(ms(61_000), 500_000), ms(61_500));
+        assert_eq!(limit.after(ms(61_500), 1_000_000), ms(62_500));
+        let mut none = DumpRateLimit::new(None);
+        assert_eq!(none.after(ms(7), 1 << 40), ms(7));
     }
 
     proptest! {

@@ -100,7 +100,26 @@ pub(crate) struct DumpReport {
     pub(crate) error: Option<String>,
 }
 
-/// All dumps that the service remembers, the oldest first.
+/// The dumps that a request began: one, or one for each data stream.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum BegunDumps {
+    /// The only dump.
+    One(Box<DumpReport>),
+    /// A dump for each data stream.
+    Many(DumpList),
+}
+
+impl BegunDumps {
+    pub(crate) fn of(mut dumps: Vec<DumpReport>) -> Self {
+        match dumps.len() {
+            1 => BegunDumps::One(Box::new(dumps.remove(0))),
+            _ => BegunDumps::Many(DumpList { dumps }),
+        }
+    }
+}
+
+/// Dumps, the oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DumpList {
     pub(crate) dumps: Vec<DumpReport>,

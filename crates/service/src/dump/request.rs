@@ -27,7 +27,11 @@ pub(crate) struct DumpRequest {
     /// of the dump.
     #[serde(default)]
     pub(crate) name: Option<String>,
-    /// Write at most at this rate, such as `200 MB/s`.
+    /// The label of the data stream to dump, if the recording has several. Without it, dump all of them, each into a
+    /// file of its own: `NAME_ds` and the label.
+    #[serde(default)]
+    pub(crate) data_stream: Option<String>,
+    /// Write at most at this rate, such as `200 MB/s`. Dumps of several data streams share it equally.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub(crate) rate: Option<ByteRate>,
@@ -40,8 +44,8 @@ pub(super) struct DumpLimits {
     pub(super) end: Option<PartLimit>,
 }
 
-/// The most bytes of a name, so that suffixes fit behind it.
-const NAME_MAX: usize = 200;
+/// The most bytes of a name with the label of a data stream, so that suffixes fit behind it.
+pub(super) const NAME_MAX: usize = 200;
 
 impl DumpRequest {
     /// Reads the limits, and checks the name and the rate. The error names the key and valid values.

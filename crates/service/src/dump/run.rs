@@ -20,7 +20,7 @@ use rustix::fs::{Advice, AtFlags};
 
 use super::{
     blocks::DumpReader,
-    pace::{buffer_fill, due_at, pause_after, speed_share},
+    pace::{DumpRateLimit, buffer_fill, pause_after, speed_share},
     progress::DumpProgress,
     report::{DumpReport, DumpState, DumpWait},
     request::DumpLimits,
@@ -65,27 +65,37 @@ const SEARCH_PAUSE: u64 = 20;
 const PIECE: usize = 1 << 20;
 /// The most bytes of a block, which a dump holds in memory.
 const BLOCK_MAX: u64 = 256 << 20;
+/// The suffix of the summary beside the file.
+const SUMMARY: &str = ".dump.json";
 /// Bytes after which it waits until they are on storage, so that they don't fill the page cache.
 const SYNC: u64 = 32 << 20;
 
 impl DumpSource {
+    /// The label of its data stream, if its name has one.
+    pub(super) fn label(&self) -> Option<&str> {
+        // A label has no underscore.
+        self.name.rsplit_once("_ds").map(|(_, label)| label)
+    }
+
     /// Returns true while the recorder may still write to the recording.
     fn is_running(&self) -> bool {
         self.published.read(|published| {
             let active = matches!(published.report.state, ServiceState::Armed | ServiceState::Recording);
             // The report has the name of the scan, and a data stream's recording has one of its own.
-            active && published.pictured.as_ref().is_some_and(|pictured| pictured.name() == self.name)
+            active && published.pictured.iter().any(|pictured| pictured.name() == self.name)
         })
     }
 
-    /// The share of full speed that the fill of the recorder's buffer allows.
+    /// The share of full speed that the fill of the recorder's buffer allows. Of several data streams the fullest
+    /// decides.
     fn speed_share(&self) -> f64 {
         if !self.is_running() {
             return 1.0;
         }
         let ring = |published: &crate::publisher::Published| {
-            let recording = published.report.recording.as_ref()?;
-            Some(buffer_fill(recording.status.ring.in_use, recording.status.ring.slots))
+            let status = &published.report.recording.as_ref()?.status;
+            let whole = buffer_fill(status.ring.in_use, status.ring.slots);
+            Some(status.data_streams.iter().map(|stream| stream.buffer_share).fold(whole, f64::max))
         };
         self.published.read(ring).map_or(1.0, speed_share)
     }
@@ -132,6 +142,7 @@ impl DumpJob {
             blocks: DumpReader::new(&view, self.progress.clone()),
             buffer: vec![0; PIECE.max(block as usize)],
             clock: Clock::start(),
+            limit: DumpRateLimit::new(self.rate),
             unsynced: 0,
             looked: Nanos(0),
         };
@@ -156,15 +167,21 @@ impl DumpJob {
         }
     }
 
-    /// Makes the file under a temporary name, after a look whether its own name is free.
+    /// Makes the file under a temporary name, after a look whether its own name and that of its summary are free. The
+    /// summary of an older dump would describe this one wrongly.
     fn create(&self, view: &RecordingView) -> Result<NewFile, DumpFailure> {
         let mut path = self.progress.report().path;
         path.as_mut_os_string().push(format!(".{}", view.format().name()));
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let failed =
             |error: io::Error| DumpFailure::Failed(format!("can't make {}: {error}", path.display()));
-        if rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-            return Err(DumpFailure::Failed(format!("{} exists: write another name", path.display())));
+        let is_there =
+            |name: &str| rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        for suffix in ["", SUMMARY] {
+            if is_there(&format!("{name}{suffix}")) {
+                let why = format!("{}{suffix} exists: write another name", path.display());
+                return Err(DumpFailure::Failed(why));
+            }
         }
         let directory = self.directory.try_clone().map_err(failed)?;
         let new = NewFile::create_in(directory, name).map_err(failed)?;
@@ -266,7 +283,7 @@ impl DumpJob {
 
     fn put_summary(&self, summary: &DumpReport, mode: u32) -> io::Result<()> {
         let name = summary.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let new = NewFile::create_in(self.directory.try_clone()?, &format!("{name}.dump.json"))?;
+        let new = NewFile::create_in(self.directory.try_clone()?, &format!("{name}{SUMMARY}"))?;
         let text = serde_json::to_string_pretty(summary).map_err(io::Error::other)? + "\n";
         new.file().write_all(text.as_bytes())?;
         new.finish(mode)
@@ -305,6 +322,7 @@ struct DumpCopy<'a> {
     blocks: DumpReader<'a>,
     buffer: Vec<u8>,
     clock: Clock,
+    limit: DumpRateLimit,
     /// Bytes in the file that it has not synced.
     unsynced: u64,
     /// The time of the last look at the journals.
@@ -399,7 +417,7 @@ impl DumpCopy<'_> {
         let now = self.clock.now();
         let done = self.at - self.begin * self.view.frame_size();
         self.job.progress.change(|report| report.bytes_per_second = done as f64 / now.seconds().max(1e-9));
-        let due = due_at(done, self.job.rate).max(now + pause_after(now.since(begun), share));
+        let due = self.limit.after(begun, length as u64).max(now + pause_after(now.since(begun), share));
         self.sleep_until(due)
     }
 

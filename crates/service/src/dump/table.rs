@@ -1,12 +1,13 @@
 //! The dumps of a recorder: it begins them, lists them and ends them. Requests never wait for a dump.
 
 use std::{
+    collections::BTreeSet,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
 };
 
-use nilometer_model::Nanos;
+use nilometer_model::{ByteRate, Nanos};
 use nilometer_storage::{Clock, DetachedTask, NoOutcome, in_time};
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags},
@@ -16,15 +17,16 @@ use rustix::{
 use super::{
     progress::DumpProgress,
     report::{DumpList, DumpReport, DumpState},
-    request::DumpRequest,
+    request::{DumpRequest, NAME_MAX},
     run::{DumpJob, DumpSource, run},
 };
 use crate::{
     error::{OperatorLog, ServiceError, require},
+    latest_frame::PictureSource,
     publisher::Publisher,
 };
 
-/// The most dumps at once.
+/// The most requests whose dumps run at once. With data streams a request has a dump for each.
 const RUNNING_MAX: usize = 4;
 /// The most dumps that the list has; the oldest ended ones go first.
 const LISTED_MAX: usize = 64;
@@ -74,6 +76,8 @@ pub(crate) struct DumpCounts {
 /// A dump with its thread.
 #[derive(Debug)]
 struct RunningDump {
+    /// The number of the first dump of the same request.
+    request: u64,
     progress: DumpProgress,
     /// The path of its file without the suffix.
     file: PathBuf,
@@ -109,43 +113,34 @@ impl Dumps {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a dump from the recording that runs, or that ran last.
-    pub(crate) fn begin(&self, request: &DumpRequest) -> Result<DumpReport, DumpRefusal> {
+    /// Begins a dump from the recording that runs, or that ran last: one for each of its data streams that the request
+    /// names.
+    pub(crate) fn begin(&self, request: &DumpRequest) -> Result<Vec<DumpReport>, DumpRefusal> {
         let limits = request.limits().map_err(DumpRefusal::AskedWrongly)?;
-        let source = self.source().ok_or(DumpRefusal::NoRecording)?;
+        let sources = self.sources(request.data_stream.as_deref())?;
         let (directory, real) = self.directory(&request.to)?;
         let table = &mut *self.lock();
         table.settle();
-        let running = table.dumps.iter().filter(|dump| dump.runs()).count();
-        if running >= RUNNING_MAX {
-            let why =
-                format!("{RUNNING_MAX} dumps are running: wait for one, or end one with DELETE /dumps/ID");
-            return Err(DumpRefusal::TooMany(why));
+        table.check_running()?;
+        let first = table.begun + 1;
+        let count = sources.len() as f64;
+        let mut jobs = Vec::new();
+        for (id, source) in (first..).zip(sources) {
+            let file = real.join(file_name(request, &source, id, count > 1.0)?);
+            table.check_free(&file)?;
+            let progress = DumpProgress::new(DumpReport {
+                id,
+                recording: source.name.clone(),
+                begin: request.begin.clone(),
+                end: request.end.clone(),
+                path: file,
+                ..DumpReport::default()
+            });
+            let rate = request.rate.map(|rate| ByteRate(rate.0 / count));
+            let directory = directory.try_clone().map_err(|error| DumpRefusal::Failed(error.to_string()))?;
+            jobs.push(DumpJob { source, limits, rate, directory, progress });
         }
-        let id = table.begun + 1;
-        let name = request.name.clone().unwrap_or_else(|| format!("{}-dump-{id}", source.name));
-        let file = real.join(name);
-        if let Some(other) = table.dumps.iter().find(|dump| dump.runs() && dump.file == file) {
-            let other = other.progress.report().id;
-            return Err(DumpRefusal::AskedWrongly(format!(
-                "name: dump {other} writes this file: write another name"
-            )));
-        }
-        let progress = DumpProgress::new(DumpReport {
-            id,
-            recording: source.name.clone(),
-            begin: request.begin.clone(),
-            end: request.end.clone(),
-            path: file.clone(),
-            ..DumpReport::default()
-        });
-        let job = DumpJob { source, limits, rate: request.rate, directory, progress: progress.clone() };
-        let task = DetachedTask::begin("dump", move || run(&job))
-            .map_err(|error| DumpRefusal::Failed(format!("can't start a thread: {error}")))?;
-        table.begun = id;
-        let report = progress.report();
-        table.dumps.push(RunningDump { progress, file, task });
-        Ok(report)
+        table.run(jobs)
     }
 
     /// All dumps, the oldest first.
@@ -213,14 +208,28 @@ impl Dumps {
         }
     }
 
-    /// The recording that runs, or that ran last.
-    fn source(&self) -> Option<DumpSource> {
-        let pictured = self.0.published.read(|published| published.pictured.clone())?;
-        Some(DumpSource {
+    /// The recording that runs, or that ran last: all of its data streams, or the one with this label.
+    fn sources(&self, label: Option<&str>) -> Result<Vec<DumpSource>, DumpRefusal> {
+        let pictured = self.0.published.read(|published| published.pictured.clone());
+        if pictured.is_empty() {
+            return Err(DumpRefusal::NoRecording);
+        }
+        let source = |pictured: &Arc<PictureSource>| DumpSource {
             name: pictured.name().into(),
             directories: pictured.directories().to_vec(),
             published: self.0.published.clone(),
-        })
+        };
+        let all: Vec<DumpSource> = pictured.iter().map(source).collect();
+        let Some(label) = label else { return Ok(all) };
+        let labels: Vec<_> = all.iter().filter_map(DumpSource::label).map(str::to_owned).collect();
+        let own: Vec<_> = all.into_iter().filter(|source| source.label() == Some(label)).collect();
+        if own.is_empty() {
+            return Err(DumpRefusal::AskedWrongly(match labels.is_empty() {
+                true => "data_stream: this recording has no data streams; leave it out".into(),
+                false => format!("data_stream: write one of {}", labels.join(", ")),
+            }));
+        }
+        Ok(own)
     }
 
     /// Opens the directory for a dump, if the service was given it for that. The second value is its real path.
@@ -239,6 +248,50 @@ impl Dumps {
 }
 
 impl DumpTable {
+    /// Checks that one more request may run.
+    fn check_running(&self) -> Result<(), DumpRefusal> {
+        let running: BTreeSet<u64> =
+            self.dumps.iter().filter(|dump| dump.runs()).map(|dump| dump.request).collect();
+        if running.len() < RUNNING_MAX {
+            return Ok(());
+        }
+        let why = format!("{RUNNING_MAX} dumps are running: wait for one, or end one with DELETE /dumps/ID");
+        Err(DumpRefusal::TooMany(why))
+    }
+
+    /// Checks that no running dump writes this file.
+    fn check_free(&self, file: &Path) -> Result<(), DumpRefusal> {
+        let Some(other) = self.dumps.iter().find(|dump| dump.runs() && dump.file == file) else {
+            return Ok(());
+        };
+        let other = other.progress.report().id;
+        Err(DumpRefusal::AskedWrongly(format!("name: dump {other} writes this file: write another name")))
+    }
+
+    /// Starts the dumps of one request. If a thread can't start, it ends the others.
+    fn run(&mut self, jobs: Vec<DumpJob>) -> Result<Vec<DumpReport>, DumpRefusal> {
+        let request = self.begun + 1;
+        let mut reports = Vec::new();
+        for job in jobs {
+            let progress = job.progress.clone();
+            let report = progress.report();
+            match DetachedTask::begin("dump", move || run(&job)) {
+                Ok(task) => {
+                    self.begun = report.id;
+                    self.dumps.push(RunningDump { request, progress, file: report.path.clone(), task });
+                    reports.push(report);
+                }
+                Err(error) => {
+                    for dump in self.dumps.iter().filter(|dump| dump.request == request) {
+                        dump.progress.stop.store(true, Ordering::Relaxed);
+                    }
+                    return Err(DumpRefusal::Failed(format!("can't start a thread: {error}")));
+                }
+            }
+        }
+        Ok(reports)
+    }
+
     /// Takes note of threads that died, and forgets the oldest ended dumps.
     fn settle(&mut self) {
         for dump in &self.dumps {
@@ -284,6 +337,24 @@ impl RunningDump {
     fn runs(&self) -> bool {
         self.progress.report().state == DumpState::Running
     }
+}
+
+/// The name of a dump's file without its suffix. Of `several` data streams each has its label in it.
+fn file_name(
+    request: &DumpRequest,
+    source: &DumpSource,
+    id: u64,
+    several: bool,
+) -> Result<String, DumpRefusal> {
+    let Some(name) = &request.name else { return Ok(format!("{}-dump-{id}", source.name)) };
+    let label = source.label().filter(|_| several).map_or_else(String::new, |label| format!("_ds{label}"));
+    let longest = NAME_MAX - label.len();
+    if name.len() > longest {
+        return Err(DumpRefusal::AskedWrongly(format!(
+            "name: write up to {longest} bytes, for {label} behind them"
+        )));
+    }
+    Ok(format!("{name}{label}"))
 }
 
 /// Checks that dumps can go into these directories.
@@ -355,11 +426,59 @@ mod tests {
         }
     }
 
+    fn source(published: &Publisher, name: &str) -> Arc<PictureSource> {
+        let text = "name = \"t\"\ntitle = \"t\"\nsource = \"t\"\nshape = [8]\npixel = \"uint8\"\n\
+                    frame_rate = \"1 Hz\"\n";
+        let instrument = nilometer_model::Instrument::parse(text, "t.toml").expect("valid");
+        let source = Arc::new(PictureSource::new(name, vec![format!("/{name}").into()], &instrument));
+        published.changing().pictured.push(source.clone());
+        source
+    }
+
+    #[test]
+    fn a_dump_is_of_all_data_streams_or_of_the_one_with_its_label() {
+        let published = Publisher::default();
+        let dumps = Dumps::new(vec!["/".into()], published.clone());
+        assert_eq!(dumps.sources(None).map(|all| all.len()), Err(DumpRefusal::NoRecording));
+        for name in ["s_dsx_dsA", "s_dsx_dsB-2"] {
+            source(&published, name);
+        }
+        let names = |label| {
+            let sources = dumps.sources(label)?;
+            Ok::<_, DumpRefusal>(sources.into_iter().map(|source| source.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(None), Ok(vec!["s_dsx_dsA".into(), "s_dsx_dsB-2".into()]));
+        assert_eq!(names(Some("B-2")), Ok(vec!["s_dsx_dsB-2".into()]));
+        let refused = names(Some("x")).expect_err("there is no such label");
+        assert_eq!(refused, DumpRefusal::AskedWrongly("data_stream: write one of A, B-2".into()));
+        let plain = Publisher::default();
+        source(&plain, "scan");
+        let refused = Dumps::new(vec!["/".into()], plain).sources(Some("A")).expect_err("it has none");
+        assert!(matches!(refused, DumpRefusal::AskedWrongly(why) if why.contains("no data streams")));
+    }
+
+    #[test]
+    fn the_files_of_data_streams_have_their_labels() {
+        let published = Publisher::default();
+        let dumps = Dumps::new(vec!["/".into()], published.clone());
+        source(&published, "s_dsA");
+        let source = dumps.sources(None).expect("a recording").remove(0);
+        let named = |name: Option<&str>, several| {
+            let request = DumpRequest { name: name.map(str::to_owned), ..DumpRequest::default() };
+            file_name(&request, &source, 7, several)
+        };
+        assert_eq!(named(Some("event"), true), Ok("event_dsA".into()));
+        assert_eq!(named(Some("event"), false), Ok("event".into()));
+        assert_eq!(named(None, true), Ok("s_dsA-dump-7".into()));
+        assert_eq!(named(Some(&"n".repeat(196)), true).map(|name| name.len()), Ok(200));
+        assert!(named(Some(&"n".repeat(197)), true).is_err());
+    }
+
     #[test]
     fn a_dump_needs_a_directory_and_a_recording() {
         let request: DumpRequest = serde_json::from_str(r#"{"to": "/"}"#).expect("valid");
         let dumps = Dumps::new(vec!["/".into()], Publisher::default());
-        assert_eq!(dumps.begin(&request), Err(DumpRefusal::NoRecording));
+        assert_eq!(dumps.begin(&request).err(), Some(DumpRefusal::NoRecording));
         assert!(dumps.list().dumps.is_empty() && dumps.end(1).is_none());
         let without = Dumps::new(Vec::new(), Publisher::default());
         let refused = without.directory(Path::new("/")).map(|(_, real)| real);

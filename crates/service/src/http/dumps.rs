@@ -1,16 +1,16 @@
 //! Dumps by HTTP: the JSON of a request becomes a dump, and its report an answer.
 
 use super::answers::{HttpResponse, json_answer, refusal};
-use crate::dump::{DumpRefusal, Dumps};
+use crate::dump::{BegunDumps, DumpRefusal, Dumps};
 
-/// Begins a dump. It goes on behind the answer.
+/// Begins a dump, or one for each data stream. They go on behind the answer.
 pub(super) fn begin_dump(dumps: &Dumps, body: &[u8]) -> HttpResponse {
     let request = match serde_json::from_slice(body) {
         Ok(request) => request,
         Err(error) => return refusal(400, &format!("write a JSON object: {error}")),
     };
     match dumps.begin(&request) {
-        Ok(report) => json_answer(202, &report),
+        Ok(reports) => json_answer(202, &BegunDumps::of(reports)),
         Err(DumpRefusal::AskedWrongly(why)) => refusal(400, &why),
         Err(DumpRefusal::NoRecording) => refusal(409, "there is no recording yet: start one first"),
         Err(DumpRefusal::TooMany(why)) => refusal(429, &why),

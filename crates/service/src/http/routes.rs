@@ -15,7 +15,7 @@ use super::{
     },
 };
 use crate::{
-    dump::{DumpList, DumpReport},
+    dump::{BegunDumps, DumpList, DumpReport},
     metrics::metrics,
     state::{EndedScan, RecorderOrder, ServiceReport},
 };
@@ -30,6 +30,9 @@ const EVENT_SCHEMAS: &[EventSchema] = &[
 
 const DUMP: AnswerContent =
     AnswerContent { media: JSON, schema: ContentSchema::Json(schema_of::<DumpReport>) };
+
+const BEGUN_DUMPS: AnswerContent =
+    AnswerContent { media: JSON, schema: ContentSchema::Json(schema_of::<BegunDumps>) };
 
 /// The errors of orders.
 const ORDER_ERRORS: &[u16] = &[409, 500, 503];
@@ -116,10 +119,11 @@ pub(super) static ROUTES: [ServiceRoute; 14] = [
     },
     ServiceRoute {
         name: "dump",
-        summary: "Save a part of the running recording as a file of its own, before the recorder overwrites it",
+        summary: "Save a part of the running recording as a file of its own, before the recorder overwrites it. With data \
+                  streams, save a file for each",
         body: Some(RouteBody::Dump),
         successes: &[202],
-        contents: &[DUMP],
+        contents: &[BEGUN_DUMPS],
         errors: &[409, 429, 500],
         ..post("/dump", |asked| begin_dump(asked.console.dumps(), asked.body))
     },

@@ -50,7 +50,7 @@ impl PictureSource {
     }
 
     /// A recording of this instrument in these directories, which hold nothing else.
-    pub(super) fn new(name: &str, directories: Vec<PathBuf>, instrument: &Instrument) -> Self {
+    pub(crate) fn new(name: &str, directories: Vec<PathBuf>, instrument: &Instrument) -> Self {
         PictureSource { name: name.to_owned(), directories, layout: PictureLayout::of(instrument) }
     }
 

@@ -269,7 +269,8 @@ const ERROR: u32 = 1000;
 fn word(report: &ServiceReport) -> u32 {
     let (lost, full) = report.recording.as_ref().map_or((false, false), |recording| {
         let status = &recording.status;
-        let lost = status.lost.ring_full > 0 || status.lost.blocks_not_stored > 0;
+        let Lost { queue_full, ring_full, blocks_not_stored, .. } = status.lost;
+        let lost = queue_full > 0 || ring_full > 0 || blocks_not_stored > 0;
         (lost, status.lanes.iter().any(|lane| lane.state == "full"))
     });
     let active =

@@ -14,9 +14,9 @@
 //!                                           +-> recorder of B
 //! ```
 
-use nilometer_intake::transport::SenderNetwork;
-use nilometer_model::{Bytes, packets::Packets};
-use nilometer_storage::target::run_id;
+use nilometer_intake::{ScanStreams, transport::SenderNetwork};
+use nilometer_model::packets::Packets;
+use nilometer_storage::{process, target::run_id};
 
 use super::{
     addresses::{HiddenSender, ListenAddress},
@@ -84,15 +84,12 @@ impl RecordOptions {
         })
     }
 
-    /// The options of the data stream with this suffix, one of `count` that share the memory.
-    fn of_stream(&self, scan: &str, suffix_of_stream: &str, count: u64) -> Self {
-        let share = |bytes: Bytes| Bytes(bytes.0 / count);
+    /// The options of the data stream with this suffix. Its buffer and memory are those of all.
+    fn of_stream(&self, scan: &str, suffix_of_stream: &str) -> Self {
         RecordOptions {
             name: Some(format!("{scan}{suffix_of_stream}")),
             listen: self.listen.iter().filter_map(|listen| listen_of(listen, suffix_of_stream)).collect(),
             data_stream: Vec::new(),
-            buffer: self.buffer.map(share),
-            memory: self.memory.map(share),
             ..self.clone()
         }
     }
@@ -129,13 +126,12 @@ impl RecordingSettings {
         let senders = suffixes.iter().map(|suffix| self.wishes.senders_of(suffix)).collect();
         let by_sender = !self.wishes.data_stream.is_empty();
         let routes = StreamRoute::all(senders).into_iter().map(|route| by_sender.then_some(route));
-        let of = |suffix: &String| self.wishes.of_stream(&scan, suffix, count);
+        let beside = (count > 1).then(ScanStreams::default);
+        let available = process::available_memory();
         let mut streams = Vec::new();
         for (suffix, route) in suffixes.iter().zip(routes) {
-            let settings = RecordingSettings::of(of(suffix))?.sharing_memory(self.sharing_with(count));
-            let mut settings = settings.with_preview(self.has_preview);
-            settings.route = route;
-            settings.of_scan = count;
+            let own = self.of_stream(self.wishes.of_stream(&scan, suffix), count)?;
+            let settings = RecordingSettings { route, available, beside: beside.clone(), ..own };
             streams.push(StreamSettings { scan: scan.clone(), settings });
         }
         Ok(streams)
@@ -166,6 +162,8 @@ fn suffix(label: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::Bytes;
+
     use super::*;
 
     fn wishes(listen: &[&str]) -> RecordOptions {
@@ -189,12 +187,12 @@ mod tests {
             let listen: Vec<_> = wishes.listen.iter().map(ToString::to_string).collect();
             (wishes.name.clone().unwrap_or_default(), listen.join(" "), wishes.buffer)
         };
-        let half = Some(Bytes(32 << 20));
+        let all = Some(Bytes(64 << 20));
         assert_eq!(
             streams.iter().map(of).collect::<Vec<_>>(),
             [
-                ("scan_dsA".into(), "udp://127.0.0.1:5 udp://127.0.0.1:7".into(), half),
-                ("scan_dsB".into(), "udp://127.0.0.1:6".into(), half)
+                ("scan_dsA".into(), "udp://127.0.0.1:5 udp://127.0.0.1:7".into(), all),
+                ("scan_dsB".into(), "udp://127.0.0.1:6".into(), all)
             ]
         );
         assert!(streams.iter().all(|stream| stream.scan == "scan"));

@@ -2,9 +2,10 @@
 
 use nilometer_acquisition::{Ending, Outcome as Recorded};
 use nilometer_intake::{
-    Traffic,
+    ReceptionEnd, Traffic,
     senders::{SenderCounts, ThreadCounts},
     series::SeriesTraffic,
+    transport::TransportCounts,
 };
 use nilometer_model::{Nanos, packets::source_name};
 
@@ -17,7 +18,7 @@ pub fn fault_of(outcome: &Recorded) -> Option<String> {
         return fault_of_series(outcome, series);
     }
     let traffic = outcome.traffic.clone().unwrap_or_default();
-    let mut faults: Vec<String> = nothing(&traffic).into_iter().map(Into::into).collect();
+    let mut faults: Vec<String> = nothing(&traffic).into_iter().collect();
     let missing = traffic.tally.lost();
     if missing > 0 {
         faults.push(format!("{missing} packets are missing"));
@@ -26,6 +27,8 @@ pub fn fault_of(outcome: &Recorded) -> Option<String> {
     if lost > 0 {
         faults.push(format!("{lost} of {} blocks were not stored", outcome.due));
     }
+    faults.extend(queue_full(&traffic));
+    faults.extend(behind_end(&traffic));
     faults.extend(thrown_away::causes(&traffic));
     faults.extend(silent(&traffic));
     faults.extend(traffic.fault.map(|why| format!("the network: {why}")));
@@ -84,12 +87,45 @@ fn silent(traffic: &Traffic) -> Vec<String> {
 }
 
 /// The reason why a recording is empty, or `None` if it has packets.
-fn nothing(Traffic { tally, counted, .. }: &Traffic) -> Option<&'static str> {
-    match (counted.packets, tally.placed) {
-        (0, _) => Some("no packet came"),
-        (_, 0) => Some("no packet of the stream came: all that came were others"),
-        _ => None,
+fn nothing(Traffic { tally, counted, .. }: &Traffic) -> Option<String> {
+    let TransportCounts { packets, strangers, stranger, .. } = *counted;
+    if tally.placed > 0 {
+        return None;
     }
+    let such = stranger.map_or_else(String::new, |stranger| format!(", such as {stranger}"));
+    Some(match (packets, strangers) {
+        (0, 0) => "no packet came".into(),
+        (_, 0) => "no packet of the stream came: all that came were others".into(),
+        _ => format!(
+            "no packet of the stream came: {strangers} packets came from other senders{such}; name the right senders \
+             with --allow or --data-stream"
+        ),
+    })
+}
+
+/// The packets of a data stream that came after it had ended, unless the user set this end.
+fn behind_end(Traffic { ended, behind_end, .. }: &Traffic) -> Option<String> {
+    let ended = ended.filter(|ended| !ended.is_planned() && *behind_end > 0)?;
+    let why = match ended {
+        ReceptionEnd::Silence => "it had been silent for the time of --silence; write a longer one",
+        ReceptionEnd::NothingCame => {
+            "no packet came in the time from its start; write a longer --silence and --duration"
+        }
+        ReceptionEnd::NoDirectory => "no directory was left for it",
+        _ => "the network gave up",
+    };
+    Some(format!("{behind_end} packets came after this data stream had ended, and are not recorded: {why}"))
+}
+
+/// The packets that the recorder was too slow to take from the queue of their data stream.
+fn queue_full(Traffic { counted, .. }: &Traffic) -> Option<String> {
+    let count = counted.queue_full;
+    (count > 0).then(|| {
+        format!(
+            "{count} packets found the queue of this data stream full; give the recorder more processors, or each \
+             sender a port of its own"
+        )
+    })
 }
 
 /// The faults of lanes, which `what` names, and a line if the user interrupted the recording.
@@ -122,7 +158,7 @@ pub fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_intake::{assembly::PacketTally, transport::TransportCounts};
+    use nilometer_intake::assembly::PacketTally;
 
     #[test]
     fn a_recording_of_nothing_is_none() {
@@ -133,8 +169,56 @@ mod tests {
             );
             nothing(&Traffic { tally, counted, ..Traffic::default() })
         };
-        assert_eq!(of(0, 0), Some("no packet came"));
-        assert!(of(5, 0).is_some_and(|why| why.starts_with("no packet of the stream came")));
+        assert_eq!(of(0, 0).as_deref(), Some("no packet came"));
+        assert!(of(5, 0).is_some_and(|why| why.starts_with("no packet of the stream came: all")));
         assert_eq!(of(5, 5), None);
+    }
+
+    #[test]
+    fn a_recording_without_packets_names_the_senders_of_those_that_came() {
+        let of = |packets, placed| {
+            let tally = PacketTally { placed, ..PacketTally::default() };
+            let stranger = Some([10, 0, 0, 9].into());
+            let counted = TransportCounts { packets, strangers: 300, stranger, ..TransportCounts::default() };
+            nothing(&Traffic { tally, counted, ..Traffic::default() })
+        };
+        for packets in [0, 300] {
+            let why = of(packets, 0).expect("nothing is recorded");
+            let expected =
+                "no packet of the stream came: 300 packets came from other senders, such as 10.0.0.9; ";
+            assert!(why.starts_with(expected), "{why}");
+        }
+        assert_eq!(of(310, 10), None);
+    }
+
+    #[test]
+    fn packets_behind_an_end_are_a_fault_unless_the_user_set_it() {
+        let of = |ended, behind_end| super::behind_end(&Traffic { ended, behind_end, ..Traffic::default() });
+        for (ended, option) in [
+            (ReceptionEnd::Silence, "of --silence"),
+            (ReceptionEnd::NothingCame, "--duration"),
+            (ReceptionEnd::NoDirectory, "no directory"),
+            (ReceptionEnd::Network, "the network"),
+        ] {
+            let why = of(Some(ended), 7).expect("a loss");
+            let begin = "7 packets came after this data stream had ended";
+            assert!(why.starts_with(begin) && why.contains(option), "{why}");
+            assert_eq!(of(Some(ended), 0), None);
+        }
+        for planned in [ReceptionEnd::Stopped, ReceptionEnd::Duration, ReceptionEnd::Packets] {
+            assert_eq!(of(Some(planned), 7), None);
+        }
+    }
+
+    #[test]
+    fn packets_that_found_a_full_queue_are_a_fault() {
+        let of = |queue_full| {
+            let counted = TransportCounts { queue_full, ..TransportCounts::default() };
+            super::queue_full(&Traffic { counted, ..Traffic::default() })
+        };
+        assert_eq!(of(0), None);
+        assert!(
+            of(3).is_some_and(|why| why.starts_with("3 packets found the queue of this data stream full"))
+        );
     }
 }

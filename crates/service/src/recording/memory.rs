@@ -35,6 +35,10 @@ pub struct MemoryWishes {
     pub memory: Option<Bytes>,
     /// Recorders on this machine that begin together: each takes its share of the available memory.
     pub sharing: u32,
+    /// Data streams of the scan, at least 1. Buffer and memory are for all of them, and each gets an equal share.
+    pub streams: u64,
+    /// The memory that was available before the first data stream took its share. `None` to ask the kernel.
+    pub available: Option<Bytes>,
 }
 
 /// The parts that every recorder has, for any recording.
@@ -59,12 +63,12 @@ impl MemoryWishes {
     /// The account of a recording with these parts. The metadata of files grow with its frames. A detector
     /// may announce more frames than it sends.
     pub fn account(&self, parts: MemoryPlan) -> MemoryPlan {
-        let most = self.memory.map_or(INDEX_MAX, |memory| memory.0 / INDEX_SHARE);
+        let most = self.memory.map_or(INDEX_MAX, |memory| self.own(memory).0 / INDEX_SHARE);
         parts.at_most(MemoryPart::FileIndex, most)
     }
 
-    /// The buffer of a recording with the parts `parts_of(buffer)`, which grow with it. It has at least
-    /// `least` bytes.
+    /// The buffer of a recording, or of one data stream, with the parts `parts_of(buffer)`, which grow with it. It has
+    /// at least `least` bytes.
     ///
     /// # Errors
     /// The memory is too small, or not available. The error names the values that are possible.
@@ -73,11 +77,22 @@ impl MemoryWishes {
         least: Bytes,
         parts_of: impl Fn(Bytes) -> MemoryPlan,
     ) -> Result<Bytes, ServiceError> {
-        let available = process::available_memory().map(|all| Bytes(all.0 / u64::from(self.sharing.max(1))));
+        let available = self.available.or_else(process::available_memory);
+        let available = available.map(|all| Bytes(self.own(all).0 / u64::from(self.sharing.max(1))));
         self.settle_within(available, least, parts_of)
     }
 
-    /// Settles the buffer within `available` bytes.
+    /// The share of one data stream.
+    fn own(&self, bytes: Bytes) -> Bytes {
+        Bytes(bytes.0 / self.streams.max(1))
+    }
+
+    /// The sum over all data streams.
+    fn whole(&self, bytes: Bytes) -> Bytes {
+        Bytes(bytes.0.saturating_mul(self.streams.max(1)))
+    }
+
+    /// Settles the buffer of one data stream within `available` bytes.
     fn settle_within(
         &self,
         available: Option<Bytes>,
@@ -86,53 +101,66 @@ impl MemoryWishes {
     ) -> Result<Bytes, ServiceError> {
         let total = |buffer: Bytes| parts_of(buffer).total();
         if let (Some(memory), Some(available)) = (self.memory, available) {
-            require(memory <= available, || {
+            require(self.own(memory) <= available, || {
                 format!("--memory {memory}: write at most the {}", self.words(available))
             })?;
         }
         match (self.buffer, self.memory) {
             (Some(buffer), None) => {
-                require(available.is_none_or(|available| buffer.0 <= available.0 / 2), || {
+                let own = self.own(buffer);
+                require(available.is_none_or(|available| own.0 <= available.0 / 2), || {
                     let available = self.words(available.unwrap_or(Bytes(0)));
                     format!("--buffer {buffer}: write at most half of the {available}")
                 })?;
-                Ok(buffer)
+                Ok(own)
             }
             (Some(buffer), Some(memory)) => {
-                require(total(buffer) <= memory, || {
-                    let needed = stated(total(buffer));
+                let own = self.own(buffer);
+                require(total(own) <= self.own(memory), || {
+                    let needed = self.whole(stated(total(own)));
                     format!(
-                        "--memory {memory}: with --buffer {buffer} it takes {needed} ({}); write --memory \"{needed}\", or a \
-                         smaller --buffer",
-                        words_of(&parts_of(buffer))
+                        "--memory {memory}: with --buffer {buffer} it takes {needed} ({}); write --memory \"{needed}\", \
+                         or a smaller --buffer",
+                        self.parts(&parts_of(own))
                     )
                 })?;
-                Ok(buffer)
+                Ok(own)
             }
-            (None, Some(memory)) => largest(least, memory, memory, total).ok_or_else(|| {
-                let needed = stated(total(least));
-                ServiceError::AskedWrongly(format!(
-                    "--memory {memory}: it takes {needed} at the least ({}); write --memory \"{needed}\"",
-                    words_of(&parts_of(least))
-                ))
-            }),
+            (None, Some(memory)) => {
+                largest(least, self.own(memory), self.own(memory), total).ok_or_else(|| {
+                    let needed = self.whole(stated(total(least)));
+                    ServiceError::AskedWrongly(format!(
+                        "--memory {memory}: it takes {needed} at the least ({}); write --memory \"{needed}\"",
+                        self.parts(&parts_of(least))
+                    ))
+                })
+            }
             (None, None) => {
                 let half = available.map_or(Bytes(u64::MAX), |available| Bytes(available.0 / 2));
                 let most = USUAL_BUFFER.max(least);
                 largest(least, most, half, total).ok_or_else(|| {
-                    let needed = total(least);
+                    let needed = self.whole(total(least));
                     let available = self.words(available.unwrap_or(Bytes(0)));
                     ServiceError::AskedWrongly(format!(
                         "it takes {needed} of memory at the least ({}), which is more than half of the {available}",
-                        words_of(&parts_of(least))
+                        self.parts(&parts_of(least))
                     ))
                 })
             }
         }
     }
 
-    /// The available memory, in words.
+    /// The parts of a recording in words, with the number of data streams that have them.
+    fn parts(&self, plan: &MemoryPlan) -> String {
+        match self.streams {
+            0 | 1 => words_of(plan),
+            streams => format!("for each of {streams} data streams: {}", words_of(plan)),
+        }
+    }
+
+    /// The available memory of all data streams, from that of one, in words.
     fn words(&self, available: Bytes) -> String {
+        let available = self.whole(available);
         let limit = process::memory_limit_words();
         let share = match self.sharing {
             0 | 1 => String::new(),
@@ -199,9 +227,59 @@ mod tests {
         sharing: u32,
     ) -> Result<u64, String> {
         let mib = |mib: Option<u64>| mib.map(|mib| Bytes(mib * MIB));
-        let wishes = MemoryWishes { buffer: mib(buffer), memory: mib(memory), sharing };
-        let settled = wishes.settle_within(Some(Bytes(available * MIB)), Bytes(8 * MIB), parts);
+        let wishes = MemoryWishes { buffer: mib(buffer), memory: mib(memory), ..of_streams(1) };
+        let available = Some(Bytes(available * sharing.max(1) as u64 * MIB));
+        settle(MemoryWishes { sharing, available, ..wishes })
+    }
+
+    fn of_streams(streams: u64) -> MemoryWishes {
+        MemoryWishes { buffer: None, memory: None, sharing: 1, streams, available: None }
+    }
+
+    fn settle(wishes: MemoryWishes) -> Result<u64, String> {
+        let settled = wishes.settle(Bytes(8 * MIB), parts);
         settled.map(|buffer| buffer.0 / MIB).map_err(|error| error.to_string())
+    }
+
+    /// The size that an error advises for an option, such as `--memory`.
+    fn advised(error: &str, option: &str) -> Bytes {
+        let advice = error.split_once(&format!("write {option} \"")).expect("it advises a size").1;
+        advice.split('"').next().and_then(|size| size.parse().ok()).expect("a size")
+    }
+
+    #[test]
+    fn data_streams_share_and_the_advice_for_all_of_them_is_taken() {
+        let all = MemoryWishes { available: Some(Bytes(30_000 * MIB)), ..of_streams(3) };
+        for (buffer, memory) in [(None, 100), (None, 176), (Some(192), 300), (None, 1)] {
+            let buffer = buffer.map(|buffer| Bytes(buffer * MIB));
+            let asked = MemoryWishes { buffer, memory: Some(Bytes(memory * MIB)), ..all };
+            let error = settle(asked).expect_err("it is too little for three");
+            assert!(error.starts_with(&format!("--memory {}: ", Bytes(memory * MIB))), "{error}");
+            assert!(error.contains("(for each of 3 data streams: "), "{error}");
+            let memory = Some(advised(&error, "--memory"));
+            settle(MemoryWishes { memory, ..asked }).unwrap_or_else(|again| panic!("{error}, then {again}"));
+            let less = memory.map(|memory| Bytes(memory.0 - 3 * MIB));
+            settle(MemoryWishes { memory: less, ..asked }).expect_err("it advises no more than needed");
+        }
+        assert_eq!(settle(MemoryWishes { buffer: Some(Bytes(240 * MIB)), ..all }), Ok(80), "a third");
+        assert_eq!(settle(all), Ok(1024), "each has the usual buffer");
+    }
+
+    #[test]
+    fn the_available_memory_is_that_of_all_data_streams() {
+        let all = MemoryWishes { available: Some(Bytes(400 * MIB)), ..of_streams(2) };
+        let asked = |buffer, memory: Option<u64>| MemoryWishes {
+            buffer: Some(Bytes(buffer * MIB)),
+            memory: memory.map(|memory| Bytes(memory * MIB)),
+            ..all
+        };
+        let error = settle(asked(202, None)).expect_err("more than half");
+        assert!(error.contains("--buffer 202 MiB: write at most half of the 400 MiB"), "{error}");
+        assert_eq!(settle(asked(200, None)), Ok(100));
+        let error = settle(asked(16, Some(402))).expect_err("more than there is");
+        assert!(error.contains("--memory 402 MiB: write at most the 400 MiB"), "{error}");
+        assert!(!error.contains("processes"), "{error}");
+        assert_eq!(settle(asked(16, Some(400))), Ok(8));
     }
 
     #[test]

@@ -98,8 +98,10 @@ impl RecordingSettings {
 
     /// Memory of the kernel for packets, at each of `sockets` sockets.
     pub(super) fn socket_buffer(&self, sockets: u64) -> Bytes {
-        let share =
-            self.wishes.memory.map_or(ROOM, |memory| Bytes(memory.0 / SOCKETS_SHARE / sockets.max(1)));
+        let share = self
+            .wishes
+            .memory
+            .map_or(ROOM, |memory| Bytes(memory.0 / self.of_scan / SOCKETS_SHARE / sockets.max(1)));
         self.wishes.receive_buffer.unwrap_or(Bytes(share.0.clamp(SOCKET_MIN, ROOM.0)))
     }
 

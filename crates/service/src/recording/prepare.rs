@@ -15,7 +15,7 @@ use nilometer_hdf5_recording::{
     put_master_of_modules,
 };
 use nilometer_intake::{
-    Until,
+    ScanStreams, Until,
     joined::JoinedValues,
     transport::{
         Transport,
@@ -382,6 +382,7 @@ impl RecordingSettings {
                 silence_at_start: self.silence_at_start().unwrap_or(until.silence_at_start),
             },
             cpu: self.wishes.cpus.first().copied(),
+            beside: self.beside.as_ref().map(ScanStreams::join),
         }
     }
 

@@ -4,7 +4,7 @@ use std::{net::Ipv4Addr, sync::Arc};
 
 use nilometer_acquisition::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 use nilometer_hdf5_recording::UserLayout;
-use nilometer_intake::assembly::ReorderWindow;
+use nilometer_intake::{ScanStreams, assembly::ReorderWindow};
 use nilometer_model::{
     ByteRate, Bytes, Capability, Format, Instrument, Nanos, StorageRoom, TargetDescription,
     packets::{PacketPartKind, PacketShare},
@@ -17,7 +17,7 @@ use super::{
     addresses::PacketPlace,
     memory::MemoryWishes,
     options::RecordOptions,
-    place::{KEPT, check_align, check_mounted, check_name, check_place, check_slots},
+    place::{KEPT, check_align, check_mounted, check_name, check_place},
     routes::StreamRoute,
     source::RecordedSource,
 };
@@ -32,13 +32,17 @@ pub struct RecordingSettings {
     /// The layout of HDF5 files, if it is not NeXus.
     pub(crate) layout: Option<Arc<UserLayout>>,
     /// The number of recorders on this machine that record together, including this one.
-    sharing: u32,
+    pub(super) sharing: u32,
     /// True if viewers may see its frames meanwhile.
     pub(super) has_preview: bool,
     /// Its share of sockets, or `None` if it has sockets of its own.
     pub(super) route: Option<StreamRoute>,
     /// The recordings of its scan, which fill the storage together: one for each data stream.
     pub(super) of_scan: u64,
+    /// The data streams of its scan, or `None` if it has no others.
+    pub(super) beside: Option<ScanStreams>,
+    /// The memory that was available before the first of them. `None` to ask the kernel.
+    pub(super) available: Option<Bytes>,
 }
 
 const RESERVE: Bytes = Bytes(1 << 30);
@@ -66,9 +70,17 @@ impl RecordingSettings {
         let source = RecordedSource::of(&wishes, share)?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
         let layout = source.layout(&wishes.metadata)?;
-        let route = None;
-        let settings =
-            RecordingSettings { source, wishes, layout, sharing: 1, has_preview: false, route, of_scan: 1 };
+        let settings = RecordingSettings {
+            source,
+            wishes,
+            layout,
+            sharing: 1,
+            has_preview: false,
+            route: None,
+            of_scan: 1,
+            beside: None,
+            available: None,
+        };
         settings.check_limits()?;
         settings.check_layout()?;
         Ok(settings)
@@ -121,9 +133,10 @@ impl RecordingSettings {
         RecordingSettings { sharing, ..self }
     }
 
-    /// The number of recorders on this machine if each of those that record together has `streams` data streams.
-    pub(super) fn sharing_with(&self, streams: u64) -> u32 {
-        self.sharing.saturating_mul(u32::try_from(streams).unwrap_or(u32::MAX))
+    /// The settings of one data stream of this scan, beside `count - 1` others.
+    pub(super) fn of_stream(&self, own: RecordOptions, count: u64) -> Result<Self, ServiceError> {
+        let settings = RecordingSettings::of(own)?.sharing_memory(self.sharing);
+        Ok(RecordingSettings { of_scan: count, ..settings.with_preview(self.has_preview) })
     }
 
     /// The options that several recorders must have in common, as text: the whole instrument, and the
@@ -187,7 +200,13 @@ impl RecordingSettings {
     /// The memory options.
     pub(super) fn memory_wishes(&self) -> MemoryWishes {
         let RecordOptions { buffer, memory, .. } = self.wishes;
-        MemoryWishes { buffer, memory, sharing: self.sharing }
+        MemoryWishes {
+            buffer,
+            memory,
+            sharing: self.sharing,
+            streams: self.of_scan,
+            available: self.available,
+        }
     }
 
     /// The bytes that stay free on each storage.
@@ -267,8 +286,11 @@ impl RecordingSettings {
         let needed = Bytes(chunk.0.saturating_mul(each * lanes));
         require(buffer >= needed, || {
             format!(
-                "--buffer {buffer}: {lanes} directories that write at once need {needed}, {each} x {chunk} each; name \
-                 a larger buffer or smaller chunks"
+                "--buffer {}: {lanes} directories that write at once need {}, {each} x {chunk} each{}; name \
+                 a larger buffer or smaller chunks",
+                self.of_all(buffer),
+                self.of_all(needed),
+                self.for_all()
             )
         })
     }
@@ -305,11 +327,22 @@ impl RecordingSettings {
         buffer: Bytes,
     ) -> Result<(), ServiceError> {
         let window = self.reorder_window().window;
-        check_slots(buffer, Bytes(blocks.size))?;
         let needed = self.least_buffer(blocks, format);
         require(buffer >= needed, || {
-            format!("--buffer {buffer}: a window of {window} packets needs {needed}")
+            let all = self.of_all(buffer);
+            let least = self.of_all(needed);
+            format!("--buffer {all}: a window of {window} packets needs {least}{}", self.for_all())
         })
+    }
+
+    /// The memory of all data streams, from that of one.
+    fn of_all(&self, bytes: Bytes) -> Bytes {
+        Bytes(bytes.0.saturating_mul(self.of_scan))
+    }
+
+    /// The number of data streams, behind a figure for all of them. Nothing without any.
+    fn for_all(&self) -> String {
+        if self.of_scan > 1 { format!(" for {} data streams", self.of_scan) } else { String::new() }
     }
 
     /// The smallest buffer: the packets that wait for others, and a few blocks.

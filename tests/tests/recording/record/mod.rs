@@ -22,7 +22,7 @@ use nilometer_intake::transport::{
     faults::{FaultCounts, Faults},
     udp::{Sending, UdpOutlet},
 };
-use nilometer_model::{Frequency, Instrument, Seed};
+use nilometer_model::{Frequency, Instrument, Moment, Seed};
 use nilometer_recording::instrument::Content;
 use nilometer_storage::{Clock, clock::clock_reading};
 use nilometer_tests::{
@@ -199,7 +199,17 @@ fn a_recording_of_nothing_does_not_end_well() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.lines().any(|line| line == "nilometer: no packet came"), "{ended:?}");
     let summary = fs::read_to_string(lab.to.join("scan/scan.summary.json")).expect("a summary");
-    assert!(summary.contains("\"fault\": \"no packet came\""), "{summary}");
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    assert_eq!(
+        (&summary["fault"], &summary["recording"]["ended_by"]),
+        (&"no packet came".into(), &"no packet".into())
+    );
+    // A sender takes seconds to begin: the time after the first packet is no limit for that packet.
+    let [begun, over] = ["begun", "ended"].map(|key| {
+        let text = summary[key].as_str().expect("a time");
+        text.parse::<Moment>().expect("a time").0.seconds()
+    });
+    assert!(over - begun >= 5.0, "it waited for a first packet from {begun} to {over}");
     let verified = lab.verify();
     assert!(verified.code == Some(1) && verified.stderr.contains("there is nothing in it"), "{verified:?}");
 }

@@ -11,11 +11,11 @@ use std::{
 };
 
 use nilometer_hdf5::ReadFile;
-use nilometer_tests::{address, ask, await_packets, await_some, python, start};
+use nilometer_tests::{ask, await_packets, await_some, python, start};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::service::{commanded::Service, instrument, sender::Sender};
+use crate::service::{WatchedRecording, commanded::Service, sender::Sender};
 
 const LIMIT: Duration = Duration::from_mins(1);
 const DETECTOR: &str = "name = \"detector\"\ntitle = \"for tests\"\nsource = \"none\"\nshape = [64, 80]\n\
@@ -155,27 +155,20 @@ fn several_files_have_a_pattern_and_then_a_list_and_a_master_file() {
 
 #[test]
 fn a_recorder_that_takes_no_commands_sends_the_end_of_its_recording_before_it_goes() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (below, sender) = (directory.path(), Sender::new());
-    let raw = instrument(below, sender.port());
-    let to = below.to_str().expect("plain");
-    let options = ["--name", "scan", "--buffer", "64 MiB", "--reserve", "0 B", "--http", "127.0.0.1:0"];
-    let mut running = start(below, &[&["record", &raw, "--to", to][..], &options].concat());
-    running.await_said("recording scan");
-    let http = address(&running, "http");
-    let mut events = Events::follow(http);
+    let watched = WatchedRecording::begin();
+    let mut events = Events::follow(watched.http);
     events.until(|name, data| name == "status" && data["state"] == "recording");
-    sender.send(0..90);
-    sender.send(100..300);
-    await_packets(http, 290);
-    running.signal(Signal::TERM);
+    watched.sender.send(0..90);
+    watched.sender.send(100..300);
+    await_packets(watched.http, 290);
+    watched.running.signal(Signal::TERM);
     let ended = events.until(|name, _| name == "recording_ended");
     assert_eq!(
         (&ended["name"], &ended["packets"], &ended["missing_packets"]),
         (&"scan".into(), &290.into(), &10.into())
     );
     assert_eq!(ended["fault"], "10 packets are missing");
-    let file = below.join("scan/scan.raw");
+    let file = watched.below().join("scan/scan.raw");
     assert_eq!(
         (&ended["file"]["files"], &ended["file"]["file_count"]),
         (&json!([file]), &1.into()),
@@ -185,7 +178,7 @@ fn a_recorder_that_takes_no_commands_sends_the_end_of_its_recording_before_it_go
     let last = events.until(|name, data| name == "status" && data["state"] == "configured");
     assert_eq!((&last["last"], &last["recordings"], &last["name"]), (&ended, &1.into(), &Value::Null));
     assert!(events.read_to_end().iter().all(|name| name == "status"));
-    assert_eq!(running.end(LIMIT).code, Some(1), "ten packets are missing");
+    assert_eq!(watched.running.end(LIMIT).code, Some(1), "ten packets are missing");
 }
 
 /// Sends frames of two packets each.

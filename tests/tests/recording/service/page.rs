@@ -53,13 +53,14 @@ fn frames(sender: Sender, end: Arc<AtomicBool>) -> JoinHandle<()> {
 }
 
 /// Values that only grow, by where the page has them: the number behind the text, and the path in what `/status` says.
-const GROWING: [(&str, &str); 9] = [
+const GROWING: [(&str, &str); 10] = [
     ("came", "/recording/came/packets"),
     ("received", "/recording/received_packets"),
     ("acknowledged", "/recording/acknowledged_packets"),
     ("durable", "/recording/durable_packets"),
     ("missing", "/recording/lost/packets"),
     ("lost-kernel", "/recording/lost/kernel_dropped"),
+    ("lost-queue_full", "/recording/lost/queue_full"),
     ("lost-late", "/recording/lost/late"),
     ("seconds", "/recording/seconds"),
     ("reordered", "/recording/reordered_packets"),

@@ -2,24 +2,20 @@
 
 use std::{fs, time::Duration};
 
-use nilometer_tests::{address, ask, await_some, run, start};
+use nilometer_tests::{ask, await_some, run};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::service::{commanded::metrics_are_those_of, instrument, sender::Sender};
+use crate::service::{WatchedRecording, commanded::metrics_are_those_of, instrument, sender::Sender};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
 #[test]
 fn a_recording_tells_how_it_is_and_takes_no_commands() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (below, sender) = (directory.path(), Sender::new());
-    let raw = instrument(below, sender.port());
-    let to = below.to_str().expect("plain");
-    let options = ["--name", "scan", "--buffer", "64 MiB", "--reserve", "0 B", "--http", "127.0.0.1:0"];
-    let mut running = start(below, &[&["record", &raw, "--to", to][..], &options].concat());
-    running.await_said("recording scan");
-    let http = address(&running, "http");
+    let watched = WatchedRecording::begin();
+    let WatchedRecording { running, sender, http, .. } = &watched;
+    let below = watched.below();
+    let http = *http;
     sender.send(0..200);
     sender.send(210..300);
     let status = await_some("290 packets", || {
@@ -28,14 +24,16 @@ fn a_recording_tells_how_it_is_and_takes_no_commands() {
         (code == 200 && status["recording"]["received_packets"] == 290).then_some(status)
     });
     assert_eq!((&status["state"], &status["name"]), (&"recording".into(), &"scan".into()), "{status}");
-    assert_eq!(status["configuration"]["to"], Value::from(vec![to]), "{status}");
+    assert_eq!(status["configuration"]["to"], Value::from(vec![below.to_str()]), "{status}");
     metrics_are_those_of(&ask(http, "GET", "/metrics", "").1, 290.0);
     for order in ["/stop", "/arm", "/configure"] {
         let (code, text) = ask(http, "POST", order, "");
         assert!(code == 409 && text.contains("takes no commands"), "{order}: {code} {text}");
     }
     running.signal(Signal::TERM);
+    let WatchedRecording { running, directory, .. } = watched;
     let ended = running.end(LIMIT);
+    let below = directory.path();
     assert_eq!(ended.code, Some(1), "ten packets are missing: {ended:?}");
     assert_eq!(fs::metadata(below.join("scan/scan.raw")).expect("a recording").len(), 300_000);
     assert!(ended.stdout.contains("socket buffer; system-wide drops meanwhile: "), "{}", ended.stdout);

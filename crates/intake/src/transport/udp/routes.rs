@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_datagram::{MESSAGES_AT_ONCE, MESSAGE_BYTES};
+use nilometer_datagram::{MESSAGE_BYTES, MESSAGES_AT_ONCE};
 use nilometer_model::Nanos;
 
 use super::{
@@ -41,7 +41,8 @@ const PACKET_LIST: u64 = (size_of::<Range<usize>>() + size_of::<SenderId>()) as 
 /// The memory of a batch beside its packets. The queue may have grown to twice its length.
 const BATCH_HEAD: u64 = 2 * size_of::<RoutedBatch>() as u64;
 /// The most memory of the packets of one look, as short as packets can be.
-const LOOK_BYTES: u64 = MESSAGES_AT_ONCE as u64 * (MESSAGE_BYTES as u64 + SEGMENTS_MAX * PACKET_LIST) + BATCH_HEAD;
+const LOOK_BYTES: u64 =
+    MESSAGES_AT_ONCE as u64 * (MESSAGE_BYTES as u64 + SEGMENTS_MAX * PACKET_LIST) + BATCH_HEAD;
 /// The most packets that the kernel joins into a message.
 const SEGMENTS_MAX: u64 = 64;
 /// The most memory of packets between the sockets and one recording: its queue, the batch that lies aside, and one on
