@@ -21,7 +21,7 @@ use nilometer_ring::{Delivery, FrameTurn, MemoryPart, MemoryPlan, Pace, WhenFull
 use nilometer_service::{
     RecordingEngine, ServiceError, compression_parser,
     recording::{
-        memory::{MemoryWishes, program_memory},
+        memory::{MemoryWishes, account, program_memory},
         place::{check_align, check_mounted, check_name, check_place, check_slots},
     },
 };
@@ -197,22 +197,23 @@ impl Files {
     ) -> Result<(RecordingPlan, MemoryPlan), ServiceError> {
         let instrument = &asked.instrument;
         let contents = Hdf5Contents::asked(instrument, Moment(Nanos(0)), wishes);
-        let memory = MemoryWishes {
+        let wishes_for_memory = MemoryWishes {
             buffer: self.buffer,
             memory: self.memory,
             sharing: launched_here(),
             streams: 1,
             available: None,
         };
-        let planned = |buffer| {
+        let planned = |buffer, memory| {
             let plan = self.plan_with(instrument, to, buffer);
-            let parts = memory.account(self.memory_plan(asked, &plan, contents.as_ref()));
+            let parts = account(self.memory_plan(asked, &plan, contents.as_ref()), memory);
             (plan, parts)
         };
         let frame = instrument.frame_size();
-        let buffer = memory.settle(Bytes(2 * frame.0), |buffer| planned(buffer).1)?;
+        let least = Bytes(2 * frame.0);
+        let buffer = wishes_for_memory.settle(least, |buffer, memory| planned(buffer, memory).1)?;
         check_slots(buffer, frame)?;
-        Ok(planned(buffer))
+        Ok(planned(buffer, self.memory))
     }
 
     fn memory_plan(

@@ -11,13 +11,16 @@ use std::{
 
 use nilometer_model::Nanos;
 
-use super::{DRAIN, LOOK, Receiver};
-use crate::{scan_streams::ScanMember, transport::Received};
+use super::{DRAIN, LOOK, NAP, Receiver};
+use crate::{reception_end::ReceptionEnd, scan_streams::ScanMember, transport::Received};
 
 impl Receiver {
     /// Counts the packets that still come, until all data streams of the scan have ended or `stop` is set.
     pub fn count_behind_end(&mut self, mut member: ScanMember, stop: &AtomicBool) {
         member.leave();
+        if self.ended == Some(ReceptionEnd::Stopped) {
+            return;
+        }
         if let Err(error) = self.listen_on(&member, stop) {
             let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
             live.fault.get_or_insert_with(|| error.to_string());
@@ -27,21 +30,25 @@ impl Receiver {
     fn listen_on(&mut self, member: &ScanMember, stop: &AtomicBool) -> io::Result<()> {
         let each = Nanos(LOOK.0 / self.transports.len() as u64);
         while member.has_others() && !stop.load(Ordering::Relaxed) {
-            if !self.look_behind_end()? {
-                self.transports.iter_mut().try_for_each(|transport| transport.wait(each))?;
+            let received = self.look_behind_end()?;
+            match (received.more, received.packets()) {
+                (true, _) => {}
+                (false, 0) => self.transports.iter_mut().try_for_each(|transport| transport.wait(each))?,
+                // The thread takes many packets at once, and leaves the processor to other recorders.
+                (false, _) => std::thread::sleep(NAP.duration()),
             }
         }
         // The kernel still holds packets that arrived before the last data stream ended.
         for _ in 0..DRAIN {
-            if !self.look_behind_end()? {
+            if !self.look_behind_end()?.more {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Takes waiting packets and counts them. Returns true if there may be more.
-    fn look_behind_end(&mut self) -> io::Result<bool> {
+    /// Takes waiting packets and counts them.
+    fn look_behind_end(&mut self) -> io::Result<Received> {
         let mut received = Received::default();
         for transport in &mut self.transports {
             received = received.and(transport.receive(&mut [])?);
@@ -50,7 +57,7 @@ impl Receiver {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.counted = counted;
         live.behind_end += received.packets() as u64;
-        Ok(received.more)
+        Ok(received)
     }
 }
 
@@ -64,7 +71,6 @@ mod tests {
     use crate::{
         Until,
         receiver::tests::{packet, receiver},
-        reception_end::ReceptionEnd,
         scan_streams::ScanStreams,
     };
 

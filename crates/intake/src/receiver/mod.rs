@@ -337,16 +337,18 @@ impl Receiver {
     /// Receives until the recording is over or stopped. Runs on its own thread, and returns the number of
     /// blocks.
     pub fn run(&mut self, clock: Clock, stop: &AtomicBool) -> u64 {
-        let mut fault = loop {
+        let mut fault = None;
+        let ended = loop {
             let now = clock.now();
-            self.ended =
-                if stop.load(Ordering::Relaxed) { Some(ReceptionEnd::Stopped) } else { self.due_end(now) };
-            if self.ended.is_some() {
-                break None;
+            if stop.load(Ordering::Relaxed) {
+                break ReceptionEnd::Stopped;
+            }
+            if let Some(end) = self.due_end(now) {
+                break end;
             }
             if let Err(error) = self.turn(now).and_then(|received| self.rest(received, now)) {
-                self.ended = Some(ReceptionEnd::Network);
-                break Some(error.to_string());
+                fault = Some(error.to_string());
+                break ReceptionEnd::Network;
             }
         };
         // The kernel still holds packets that arrived before the stop. If a number of packets was requested,
@@ -359,6 +361,7 @@ impl Receiver {
                 Err(error) => fault = fault.or(Some(error.to_string())),
             }
         }
+        self.ended = Some(ended);
         self.end(clock.now(), fault)
     }
 

@@ -59,27 +59,35 @@ pub(super) fn preview_memory(frame: Bytes) -> MemoryPlan {
 const INDEX_SHARE: u64 = 4;
 const INDEX_MAX: u64 = 256 << 20;
 
-impl MemoryWishes {
-    /// The account of a recording with these parts. The metadata of files grow with its frames. A detector
-    /// may announce more frames than it sends.
-    pub fn account(&self, parts: MemoryPlan) -> MemoryPlan {
-        let most = self.memory.map_or(INDEX_MAX, |memory| self.own(memory).0 / INDEX_SHARE);
-        parts.at_most(MemoryPart::FileIndex, most)
-    }
+/// The tries to find a sufficient bound. Shares are far below 1, so few suffice.
+const TRIES: u32 = 1000;
 
-    /// The buffer of a recording, or of one data stream, with the parts `parts_of(buffer)`, which grow with it. It has
-    /// at least `least` bytes.
+/// The parts of a recording within a bound of its memory. The metadata of files grow with its frames, and a detector
+/// may announce more frames than it sends.
+pub fn account(parts: MemoryPlan, memory: Option<Bytes>) -> MemoryPlan {
+    let most = memory.map_or(INDEX_MAX, |memory| memory.0 / INDEX_SHARE);
+    parts.at_most(MemoryPart::FileIndex, most)
+}
+
+impl MemoryWishes {
+    /// The buffer of a recording, or of one data stream, with the parts `parts_of(buffer, memory)`, which grow with it
+    /// and with the bound of its memory. It has at least `least` bytes.
     ///
     /// # Errors
     /// The memory is too small, or not available. The error names the values that are possible.
     pub fn settle(
         &self,
         least: Bytes,
-        parts_of: impl Fn(Bytes) -> MemoryPlan,
+        parts_of: impl Fn(Bytes, Option<Bytes>) -> MemoryPlan,
     ) -> Result<Bytes, ServiceError> {
         let available = self.available.or_else(process::available_memory);
         let available = available.map(|all| Bytes(self.own(all).0 / u64::from(self.sharing.max(1))));
         self.settle_within(available, least, parts_of)
+    }
+
+    /// The bound of the memory of one data stream, if the user set one for all.
+    pub fn memory_of_stream(&self) -> Option<Bytes> {
+        self.memory.map(|memory| self.own(memory))
     }
 
     /// The share of one data stream.
@@ -97,9 +105,10 @@ impl MemoryWishes {
         &self,
         available: Option<Bytes>,
         least: Bytes,
-        parts_of: impl Fn(Bytes) -> MemoryPlan,
+        parts_of: impl Fn(Bytes, Option<Bytes>) -> MemoryPlan,
     ) -> Result<Bytes, ServiceError> {
-        let total = |buffer: Bytes| parts_of(buffer).total();
+        let bound = self.memory_of_stream();
+        let total = |buffer: Bytes| parts_of(buffer, bound).total();
         if let (Some(memory), Some(available)) = (self.memory, available) {
             require(self.own(memory) <= available, || {
                 format!("--memory {memory}: write at most the {}", self.words(available))
@@ -117,21 +126,23 @@ impl MemoryWishes {
             (Some(buffer), Some(memory)) => {
                 let own = self.own(buffer);
                 require(total(own) <= self.own(memory), || {
-                    let needed = self.whole(stated(total(own)));
+                    let sufficient = sufficient(own, &parts_of);
+                    let needed = self.whole(sufficient);
                     format!(
-                        "--memory {memory}: with --buffer {buffer} it takes {needed} ({}); write --memory \"{needed}\", \
-                         or a smaller --buffer",
-                        self.parts(&parts_of(own))
+                        "--memory {memory}: with --buffer {buffer} it takes {needed} ({}); write --memory \
+                         \"{needed}\", or a smaller --buffer",
+                        self.parts(&parts_of(own, Some(sufficient)))
                     )
                 })?;
                 Ok(own)
             }
             (None, Some(memory)) => {
                 largest(least, self.own(memory), self.own(memory), total).ok_or_else(|| {
-                    let needed = self.whole(stated(total(least)));
+                    let sufficient = sufficient(least, &parts_of);
+                    let needed = self.whole(sufficient);
                     ServiceError::AskedWrongly(format!(
                         "--memory {memory}: it takes {needed} at the least ({}); write --memory \"{needed}\"",
-                        self.parts(&parts_of(least))
+                        self.parts(&parts_of(least, Some(sufficient)))
                     ))
                 })
             }
@@ -143,7 +154,7 @@ impl MemoryWishes {
                     let available = self.words(available.unwrap_or(Bytes(0)));
                     ServiceError::AskedWrongly(format!(
                         "it takes {needed} of memory at the least ({}), which is more than half of the {available}",
-                        self.parts(&parts_of(least))
+                        self.parts(&parts_of(least, None))
                     ))
                 })
             }
@@ -191,6 +202,20 @@ fn largest(least: Bytes, most: Bytes, memory: Bytes, total: impl Fn(Bytes) -> By
     Some(Bytes(below))
 }
 
+/// The memory in which a recording with such a buffer fits, as a number that is easy to type. Some parts take a share
+/// of the bound, so they grow with it.
+fn sufficient(buffer: Bytes, parts_of: impl Fn(Bytes, Option<Bytes>) -> MemoryPlan) -> Bytes {
+    let mut bound = Bytes(0);
+    for _ in 0..TRIES {
+        let needed = stated(parts_of(buffer, Some(bound)).total());
+        if needed <= bound {
+            break;
+        }
+        bound = needed;
+    }
+    bound
+}
+
 /// Rounds up to a number that is easy to type.
 fn stated(bytes: Bytes) -> Bytes {
     Bytes(bytes.0.div_ceil(STEP).saturating_mul(STEP))
@@ -215,7 +240,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     /// A ring with an eighth of its size beside it, and a fixed 50 MiB.
-    fn parts(buffer: Bytes) -> MemoryPlan {
+    fn parts(buffer: Bytes, _: Option<Bytes>) -> MemoryPlan {
         let ring = MemoryPlan::default().with(MemoryPart::Ring, buffer.0);
         ring.with(MemoryPart::EncodeStages, buffer.0 / 8).with(MemoryPart::Program, 50 * MIB)
     }
@@ -263,6 +288,23 @@ mod tests {
         }
         assert_eq!(settle(MemoryWishes { buffer: Some(Bytes(240 * MIB)), ..all }), Ok(80), "a third");
         assert_eq!(settle(all), Ok(1024), "each has the usual buffer");
+    }
+
+    #[test]
+    fn parts_that_grow_with_the_bound_are_in_the_advice() {
+        let growing = |buffer: Bytes, memory: Option<Bytes>| {
+            let share = memory.map_or(0, |memory| memory.0 / 8);
+            account(parts(buffer, memory).with(MemoryPart::SocketBuffers, share), memory)
+        };
+        for streams in [1, 2] {
+            let all = MemoryWishes { available: Some(Bytes(30_000 * MIB)), ..of_streams(streams) };
+            let settle = |memory| MemoryWishes { memory: Some(memory), ..all }.settle(Bytes(8 * MIB), growing);
+            let error = settle(Bytes(20 * MIB)).expect_err("it is too little").to_string();
+            let advised = advised(&error, "--memory");
+            // 59 MiB are seven eighths of it.
+            assert_eq!(advised, Bytes(streams * 68 * MIB), "{error}");
+            settle(advised).unwrap_or_else(|again| panic!("{error}, then {again}"));
+        }
     }
 
     #[test]

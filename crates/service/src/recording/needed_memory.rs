@@ -10,7 +10,7 @@ use nilometer_model::{Bytes, Instrument, TargetDescription};
 use nilometer_ring::{MemoryPart, MemoryPlan};
 
 use super::{
-    memory::{USUAL_BUFFER, preview_memory, program_memory},
+    memory::{USUAL_BUFFER, account, preview_memory, program_memory},
     settings::RecordingSettings,
 };
 use crate::error::ServiceError;
@@ -23,8 +23,10 @@ pub(super) struct RecordingNeeds<'a> {
     pub(super) instrument: &'a Instrument,
     /// The contents of its files, if they are HDF5.
     pub(super) contents: Option<&'a Hdf5Contents>,
-    /// The parts of the source of its frames.
+    /// The parts of the source of its frames, apart from socket buffers.
     pub(super) source: MemoryPlan,
+    /// The sockets for packets; 0 if frames are no packets.
+    pub(super) sockets: u64,
     /// Packets of unknown streams may take a share of the ring, but at least this many bytes. 0 if frames are
     /// no packets.
     pub(super) candidates: u64,
@@ -60,15 +62,16 @@ impl RecordingSettings {
         least: Bytes,
         check: impl FnOnce(Bytes) -> Result<(), ServiceError>,
     ) -> Result<(RecordingPlan, MemoryPlan), ServiceError> {
-        let parts_of = |buffer| self.memory_plan(needs, buffer);
-        let buffer = self.memory_wishes().settle(least, parts_of)?;
+        let wishes = self.memory_wishes();
+        let parts_of = |buffer, memory| self.memory_plan(needs, buffer, memory);
+        let buffer = wishes.settle(least, parts_of)?;
         check(buffer)?;
         let plan = self.checked_plan(needs.frames, needs.described, name, buffer)?;
-        Ok((plan, parts_of(buffer)))
+        Ok((plan, parts_of(buffer, wishes.memory_of_stream())))
     }
 
-    /// All parts of a recording with such a buffer.
-    fn memory_plan(&self, needs: &RecordingNeeds<'_>, buffer: Bytes) -> MemoryPlan {
+    /// All parts of a recording with such a buffer, within this bound of its memory.
+    fn memory_plan(&self, needs: &RecordingNeeds<'_>, buffer: Bytes, memory: Option<Bytes>) -> MemoryPlan {
         let plan = RecordingPlan::of(needs.frames, needs.described, &self.layout_options(buffer));
         let layout = RawLayout { hdf5: needs.contents.cloned(), ..plan.layout("", 0, 0) };
         let encoders = needs.instrument.recording.encoders.map(|count| count as usize);
@@ -78,11 +81,13 @@ impl RecordingSettings {
             0 => 0,
             least => (plan.memory().0 / CANDIDATES_SHARE).min(CANDIDATES_MAX).max(least),
         };
+        let waiting = needs.sockets.saturating_mul(self.socket_buffer_within(memory, needs.sockets).0);
         let source = needs.source.with(MemoryPart::Candidates, candidates);
+        let source = source.with(MemoryPart::SocketBuffers, waiting);
         let frame = needs.instrument.frame_size();
         let preview = if self.has_preview { preview_memory(frame) } else { MemoryPlan::default() };
         let parts = plan.ring_memory().and(lanes).and(source).and(program_memory()).and(preview);
-        self.memory_wishes().account(parts)
+        account(parts, memory)
     }
 
     /// Refuses memory that fits no series over TCP, even one with the smallest frames. This needs no series
@@ -92,16 +97,18 @@ impl RecordingSettings {
     /// The memory is too small, or not available.
     pub(super) fn check_memory_of_series(&self) -> Result<(), ServiceError> {
         let others = program_memory().with(MemoryPart::Connections, self.connection_memory().0);
-        let parts_of = |buffer: Bytes| others.with(MemoryPart::Ring, buffer.0);
+        let parts_of = |buffer: Bytes, _| others.with(MemoryPart::Ring, buffer.0);
         self.memory_wishes().settle(SMALLEST_RING, parts_of).map(drop)
     }
 
     /// Memory of the kernel for packets, at each of `sockets` sockets.
     pub(super) fn socket_buffer(&self, sockets: u64) -> Bytes {
-        let share = self
-            .wishes
-            .memory
-            .map_or(ROOM, |memory| Bytes(memory.0 / self.of_scan / SOCKETS_SHARE / sockets.max(1)));
+        self.socket_buffer_within(self.memory_wishes().memory_of_stream(), sockets)
+    }
+
+    /// The same within this bound of the memory.
+    fn socket_buffer_within(&self, memory: Option<Bytes>, sockets: u64) -> Bytes {
+        let share = memory.map_or(ROOM, |memory| Bytes(memory.0 / SOCKETS_SHARE / sockets.max(1)));
         self.wishes.receive_buffer.unwrap_or(Bytes(share.0.clamp(SOCKET_MIN, ROOM.0)))
     }
 

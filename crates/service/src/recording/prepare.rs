@@ -171,6 +171,7 @@ impl RecordingSettings {
             instrument,
             contents: planned.as_ref(),
             source: self.packet_memory(source, &sockets),
+            sockets: self.socket_count(source, &sockets),
             candidates: CANDIDATES_LEAST * geometry.packet_size() as u64,
             frames_due: self.frames_due(instrument),
         };
@@ -325,14 +326,11 @@ impl RecordingSettings {
         source.ports_at(sockets).saturating_mul(self.threads().each as u64)
     }
 
-    /// The memory for receiving packets, apart from the ring.
+    /// The memory for receiving packets, apart from the ring and from socket buffers.
     fn packet_memory(&self, source: &PacketSource, sockets: &[Listening]) -> MemoryPlan {
-        let count = self.socket_count(source, sockets);
-        let room = self.socket_buffer(count);
         let waiting = source.ports_at(sockets).saturating_mul(received_memory(self.threads().each));
         let waiting = waiting.saturating_add(self.route.as_ref().map_or(0, |_| StreamRoute::memory()));
-        let plan = MemoryPlan::default().with(MemoryPart::SocketBuffers, count.saturating_mul(room.0));
-        plan.with(MemoryPart::ReorderWindows, waiting)
+        MemoryPlan::default().with(MemoryPart::ReorderWindows, waiting)
     }
 
     /// The number of frames in the duration option; 0 without that.

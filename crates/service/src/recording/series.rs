@@ -233,6 +233,7 @@ impl RecordingSettings {
             instrument: &arranged.instrument,
             contents: Some(&arranged.contents),
             source: MemoryPlan::default().with(MemoryPart::Connections, connections.0),
+            sockets: 0,
             candidates: 0,
             frames_due: images.saturating_mul(channels.len() as u64),
         }
