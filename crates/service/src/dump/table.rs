@@ -224,10 +224,12 @@ impl Dumps {
         let labels: Vec<_> = all.iter().filter_map(DumpSource::label).map(str::to_owned).collect();
         let own: Vec<_> = all.into_iter().filter(|source| source.label() == Some(label)).collect();
         if own.is_empty() {
-            return Err(DumpRefusal::AskedWrongly(match labels.is_empty() {
-                true => "data_stream: this recording has no data streams; leave it out".into(),
-                false => format!("data_stream: write one of {}", labels.join(", ")),
-            }));
+            let why = if labels.is_empty() {
+                "data_stream: this recording has no data streams; leave it out".into()
+            } else {
+                format!("data_stream: write one of {}", labels.join(", "))
+            };
+            return Err(DumpRefusal::AskedWrongly(why));
         }
         Ok(own)
     }

@@ -253,7 +253,7 @@ mod tests {
     ) -> Result<u64, String> {
         let mib = |mib: Option<u64>| mib.map(|mib| Bytes(mib * MIB));
         let wishes = MemoryWishes { buffer: mib(buffer), memory: mib(memory), ..of_streams(1) };
-        let available = Some(Bytes(available * sharing.max(1) as u64 * MIB));
+        let available = Some(Bytes(available * u64::from(sharing.max(1)) * MIB));
         settle(MemoryWishes { sharing, available, ..wishes })
     }
 
