@@ -106,7 +106,10 @@ fn follow_joined(
             }
             ClusterDecision::Describe => describe_machine(cluster, ranks),
             ClusterDecision::Reach => say_reachable(cluster),
-            ClusterDecision::Traffic(traffic) => take_part(cluster, clock, &traffic),
+            ClusterDecision::Traffic(traffic) => {
+                take_part(cluster, clock, &traffic);
+                follower.surroundings.pass(&clock);
+            }
             ClusterDecision::MpiIo
             | ClusterDecision::Join { .. }
             | ClusterDecision::Begun(_)
