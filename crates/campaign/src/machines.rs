@@ -3,7 +3,7 @@
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport, node_name};
 use nilometer_model::{CampaignMachine, NetworkMachine, NetworkResults, NetworkStage, Seed, Subnet};
-use nilometer_network::{NetworkLead, reached_machines};
+use nilometer_network::{NetworkLead, ReachedMachines, reached_machines};
 use nilometer_plan::{NetworkTrials, ResolvedPlan, Route};
 use nilometer_storage::network::links::links;
 
@@ -43,26 +43,50 @@ pub(crate) fn described(cluster: &dyn Cluster, ranks: &CampaignRanks) -> Vec<Cam
     machines.collect()
 }
 
+/// At rank 0, after [`crate::all_present`]: checks that machines can make the trials of a plan's network stages, and
+/// exchange its packets. `before` has the results in a record.
+///
+/// # Errors
+/// If machines can't be reached, can't make the trials, or are not those of the record, with the reason in words.
+pub fn check_network(
+    cluster: &dyn Cluster,
+    plan: &ResolvedPlan,
+    before: &[NetworkStage],
+) -> Result<(), String> {
+    reach_for_packets(cluster, plan)?;
+    (0..plan.network.len()).try_for_each(|number| reached_by(cluster, plan, number, before).map(drop))
+}
+
+/// The machines of a stage of the network, checked.
+fn reached_by(
+    cluster: &dyn Cluster,
+    plan: &ResolvedPlan,
+    number: usize,
+    before: &[NetworkStage],
+) -> Result<ReachedMachines, String> {
+    let run = &plan.network[number];
+    let recorded = before.get(number).map(|stage| &stage.results);
+    reached_machines(cluster, run.network)
+        .and_then(|machines| machines.check(run).map(|()| machines))
+        .and_then(|machines| are_those_of(recorded, &machines.known()).map(|()| machines))
+        .map_err(|why| format!("stage `{}`: {why}", run.stage))
+}
+
 /// Prepares the stages of a plan that measure the network. They begin, or continue from the results in a
 /// record.
 ///
 /// # Errors
-/// If machines can't be reached, can't make the trials, or are not those of the record, with the reason in words.
-/// All others have then ended, and the campaign must not begin.
+/// As [`check_network`], if machines have changed since. All others have then ended, and the campaign must not
+/// begin.
 pub fn network_stages(
     cluster: &dyn Cluster,
     plan: &ResolvedPlan,
     before: &[NetworkStage],
 ) -> Result<Vec<NetworkLead>, String> {
-    reach_for_packets(cluster, plan).inspect_err(|_| dismiss(cluster))?;
     let mut leads = Vec::new();
     for (number, run) in plan.network.iter().enumerate() {
+        let machines = reached_by(cluster, plan, number, before).inspect_err(|_| dismiss(cluster))?;
         let recorded = before.get(number).map(|stage| stage.results.clone());
-        let reached = reached_machines(cluster, run.network)
-            .and_then(|machines| machines.check(run).map(|()| machines))
-            .and_then(|machines| are_those_of(recorded.as_ref(), &machines.known()).map(|()| machines))
-            .map_err(|why| format!("stage `{}`: {why}", run.stage));
-        let machines = reached.inspect_err(|_| dismiss(cluster))?;
         let seed = Seed(plan.seed).named(&run.stage).part(number as u64);
         let trials =
             NetworkTrials { run: run.clone(), rounds: plan.warm_up + plan.repeats, seed, packet_rate: None };
