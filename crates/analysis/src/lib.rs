@@ -66,8 +66,8 @@ pub use line_difference::{LineDifference, NamedRates};
 pub use machine_starts::{MachineStart, MachineStarts};
 pub use missing::{EvidenceGap, MissingEvidence, NetworkGap, OpenQuestion, Share, Unused};
 pub use network::{
-    GroupRates, LossFreeRate, MachineRate, NetworkLimit, NetworkOutcome, NetworkShare, OddLink, PacedLoss,
-    loss_free_rates, network_outcomes, odd_links, paced_losses,
+    GroupRates, GroupSide, LinkShare, LossFreeRate, MachineRate, NetworkLimit, NetworkOutcome, NetworkShare,
+    OddLink, PacedLoss, loss_free_rates, network_outcomes, odd_links, paced_losses,
 };
 pub use optimum::{ExplainedShare, StageOptimum, SufficientValue, ValueRate};
 pub use outcome::{CellOutcome, Cores, LowerBound, Quantity, Times, outcomes};
