@@ -4,7 +4,7 @@
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport, node_name};
 use nilometer_model::{CampaignMachine, NetworkMachine, NetworkResults, NetworkStage, Seed, Subnet};
 use nilometer_network::{NetworkLead, ReachedMachines, reached_machines};
-use nilometer_plan::{NetworkTrials, ResolvedPlan, Route};
+use nilometer_plan::{NetworkRun, NetworkTrials, ResolvedPlan, Route};
 use nilometer_storage::network::links::links;
 
 use crate::{environment::environment, join::dismiss};
@@ -68,7 +68,7 @@ fn reached_by(
     let recorded = before.get(number).map(|stage| &stage.results);
     reached_machines(cluster, run.network)
         .and_then(|machines| machines.check(run).map(|()| machines))
-        .and_then(|machines| are_those_of(recorded, &machines.known()).map(|()| machines))
+        .and_then(|machines| are_those_of(recorded, &machines.known(), run).map(|()| machines))
         .map_err(|why| format!("stage `{}`: {why}", run.stage))
 }
 
@@ -108,10 +108,20 @@ fn reach_for_packets(cluster: &dyn Cluster, plan: &ResolvedPlan) -> Result<(), S
     Ok(())
 }
 
-/// Checks that these are the machines of the record: figures of other machines do not apply.
-fn are_those_of(recorded: Option<&NetworkResults>, found: &[NetworkMachine]) -> Result<(), String> {
+/// Checks that these are the machines and the cells of the record: figures of other machines do not apply, and
+/// another version of the program may number the cells of a plan in another way.
+fn are_those_of(
+    recorded: Option<&NetworkResults>,
+    found: &[NetworkMachine],
+    run: &NetworkRun,
+) -> Result<(), String> {
     let Some(recorded) = recorded.filter(|results| !results.samples.is_empty()) else { return Ok(()) };
     let names = recorded.names();
+    if recorded.machines.len() == found.len() && recorded.cells != run.cells(found.len()) {
+        return Err(
+            "the program that began the record measured other cells for this plan: measure again".into()
+        );
+    }
     let found: Vec<String> = found.iter().map(|machine| machine.name.clone()).collect();
     if names == found {
         return Ok(());
@@ -133,16 +143,21 @@ mod tests {
         let machine =
             |name: &str| NetworkMachine { name: name.into(), ranks: vec![0], ..NetworkMachine::default() };
         let there = [machine("a"), machine("b")];
-        assert_eq!(are_those_of(None, &there), Ok(()));
+        let run = NetworkRun::usual("network");
+        let check = |recorded: &NetworkResults| are_those_of(Some(recorded), &there, &run);
+        assert_eq!(are_those_of(None, &there, &run), Ok(()));
         let sample = NetworkSample { cell: 0, repeat: 0, asked: None, flows: Vec::new() };
-        let mut recorded =
-            NetworkResults { machines: vec![machine("a"), machine("c")], ..NetworkResults::default() };
-        assert_eq!(are_those_of(Some(&recorded), &there), Ok(()), "nothing was measured yet");
+        let machines = vec![machine("a"), machine("c")];
+        let mut recorded = NetworkResults { machines, cells: run.cells(2), samples: Vec::new() };
+        assert_eq!(check(&recorded), Ok(()), "nothing was measured yet");
         recorded.samples.push(sample);
-        let why = are_those_of(Some(&recorded), &there).expect_err("others");
+        let why = check(&recorded).expect_err("others");
         assert_eq!(why, "the record is of the network between a, c, and here are a, b");
-        recorded.machines = there.into();
-        assert_eq!(are_those_of(Some(&recorded), &recorded.machines), Ok(()));
+        recorded.machines = there.clone().into();
+        assert_eq!(check(&recorded), Ok(()));
+        recorded.cells.reverse();
+        let why = check(&recorded).expect_err("other cells");
+        assert!(why.contains("measured other cells for this plan"), "{why}");
     }
 
     #[test]

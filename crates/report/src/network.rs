@@ -8,8 +8,8 @@ use nilometer_model::{
 use serde_json::{Value, json};
 
 use nilometer_analysis::{
-    GroupRates, GroupSide, LinkShare, LossFreeRate, MachineRate, NetworkOutcome, NetworkShare, OddLink,
-    PacedLoss, Study, loss_free_rates, network_outcomes, odd_links, paced_losses,
+    GroupRates, GroupSide, LossFreeRate, MachineRate, NetworkOutcome, NetworkShare, OddLink, PacedLoss,
+    SideShare, Study, loss_free_rates, network_outcomes, odd_links, paced_losses,
 };
 
 /// The headings of the columns, the most important first.
@@ -160,8 +160,8 @@ fn group_sentence(outcome: &NetworkOutcome, groups: &GroupRates, names: &[String
 const SIDES: [GroupSide; 2] = [GroupSide::Servers, GroupSide::Clients];
 
 /// `92.4 ± 0.8 % of the servers' links (90 Gbit/s), the slower side`.
-fn share_words(groups: &GroupRates, share: LinkShare) -> String {
-    let LinkShare { side, links, share, half_width } = share;
+fn share_words(groups: &GroupRates, share: SideShare) -> String {
+    let SideShare { side, links, share, half_width } = share;
     let half_width = half_width.map(|half| format!(" ± {:.1}", 100.0 * half)).unwrap_or_default();
     let slower = if groups.slower_side() == Some(side) { ", the slower side" } else { "" };
     format!("{:.1}{half_width} % of the {}' links ({}){slower}", 100.0 * share, side.name(), links.bits())

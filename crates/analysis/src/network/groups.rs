@@ -30,7 +30,7 @@ pub enum GroupSide {
 
 /// The sum of all flows as a share of one side's links.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LinkShare {
+pub struct SideShare {
     /// The side.
     pub side: GroupSide,
     /// The speed of its links together.
@@ -80,7 +80,7 @@ impl GroupRates {
     }
 
     /// The share of a side's links; `None` if a link's speed is unknown.
-    pub fn share(&self, side: GroupSide) -> Option<LinkShare> {
+    pub fn share(&self, side: GroupSide) -> Option<SideShare> {
         let links = match side {
             GroupSide::Clients => self.client_links,
             GroupSide::Servers => self.server_links,
@@ -88,7 +88,7 @@ impl GroupRates {
         let links = links.filter(|links| links.0 > 0.0)?;
         let share = self.rate.mean / links.0;
         let half_width = self.rate.half_width().map(|half| half / links.0);
-        Some(LinkShare { side, links, share, half_width })
+        Some(SideShare { side, links, share, half_width })
     }
 
     /// The side whose links together are slower, which limits the sum of all flows. `None` if a link's speed is

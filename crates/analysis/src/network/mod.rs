@@ -4,7 +4,7 @@
 mod groups;
 mod reached;
 
-pub use groups::{GroupRates, GroupSide, LinkShare, MachineRate};
+pub use groups::{GroupRates, GroupSide, MachineRate, SideShare};
 pub(crate) use reached::network_shares;
 pub use reached::{NetworkLimit, NetworkShare};
 
