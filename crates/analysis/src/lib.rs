@@ -63,11 +63,11 @@ pub use interference::{Interference, LoadLevel};
 pub use limiting::{LimitingKind, LimitingPart, LimitingParts};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use line_difference::{LineDifference, NamedRates};
-pub use machine_starts::{MachineStart, MachineStarts};
+pub use machine_starts::{MachineStart, MachineStarts, contradictory_starts};
 pub use missing::{EvidenceGap, MissingEvidence, NetworkGap, OpenQuestion, Share, Unused};
 pub use network::{
-    GroupRates, LossFreeRate, MachineRate, NetworkLimit, NetworkOutcome, NetworkShare, OddLink, PacedLoss,
-    loss_free_rates, network_outcomes, odd_links, paced_losses,
+    GroupRates, GroupSide, LossFreeRate, MachineRate, NetworkLimit, NetworkOutcome, NetworkShare, OddLink,
+    PacedLoss, SideShare, loss_free_rates, network_outcomes, odd_links, paced_losses,
 };
 pub use optimum::{ExplainedShare, StageOptimum, SufficientValue, ValueRate};
 pub use outcome::{CellOutcome, Cores, LowerBound, Quantity, Times, outcomes};

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{ByteRate, NodeStart, Sample, statistics::Summary};
+use nilometer_model::{Activity, ByteRate, NodeStart, Sample, statistics::Summary};
+use nilometer_plan::{Measured, Results};
+
+use crate::letter;
 
 /// The state of the machines just before a figure's repeats.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +87,37 @@ impl MachineStarts {
     }
 }
 
+/// The samples whose machines just before do not add up to the activity of all of them, a sentence each. A record
+/// keeps both, so that a change of one shows.
+pub fn contradictory_starts(results: &Results) -> Vec<String> {
+    let wrong = results.samples.iter().filter(|measured| !adds_up(&measured.sample));
+    let words = |Measured { key, .. }: &Measured| {
+        format!(
+            "{}, {}, {}, repeat {}: the I/O of its machines just before (node_start) is not that of all of them (activity)",
+            letter(key.target),
+            results.cells[key.cell],
+            key.phase.name(),
+            key.repeat
+        )
+    };
+    wrong.map(words).collect()
+}
+
+/// Returns true if the counters of all machines are those of the sample, or if it has no machines.
+fn adds_up(sample: &Sample) -> bool {
+    let sum = |counter: fn(&Activity) -> u64| {
+        sample.node_starts.iter().map(|start| counter(&start.before)).fold(0, u64::saturating_add)
+    };
+    let counters: [fn(&Activity) -> u64; 4] = [
+        |activity| activity.disk_read,
+        |activity| activity.disk_written,
+        |activity| activity.received,
+        |activity| activity.sent,
+    ];
+    sample.node_starts.is_empty()
+        || counters.into_iter().all(|counter| sum(counter) == counter(&sample.before))
+}
+
 fn with_error(figure: String, error: Option<String>, most: Option<String>) -> String {
     let error = error.map(|error| format!("standard error {error}"));
     let more: Vec<String> = error.into_iter().chain(most.map(|most| format!("most {most}"))).collect();
@@ -99,4 +133,40 @@ fn load(starts: &[&NodeStart]) -> f64 {
 fn disks(starts: &[&NodeStart]) -> Option<f64> {
     let rates: Option<Vec<f64>> = starts.iter().map(|start| Some(start.disk_rate()?.0)).collect();
     Some(Summary::of(&rates?)?.mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Nanos, Phase};
+    use nilometer_plan::Key;
+
+    use super::*;
+    use crate::made_up::writes;
+
+    #[test]
+    fn machines_that_do_not_add_up_to_the_activity_of_all_are_named() {
+        let start = |node: &str, sent| NodeStart {
+            node: node.into(),
+            load: 0.5,
+            before: Activity { sent, disk_written: 7, ..Activity::default() },
+        };
+        let before = Activity { sent: 30, disk_written: 14, ..Activity::default() };
+        let node_starts = vec![start("a", 10), start("b", 20)];
+        let sample = Sample { before, node_starts, ..Sample::new(Nanos(0)) };
+        let key = Key { target: 0, cell: 0, repeat: 2, phase: Phase::Write };
+        let mut results = Results {
+            cells: vec![writes("files", "1 MiB", 1)],
+            samples: vec![Measured { key, sample }],
+            ..Results::default()
+        };
+        assert_eq!(contradictory_starts(&results), Vec::<String>::new());
+        results.samples[0].sample.node_starts[1].before.sent = 21;
+        let found = contradictory_starts(&results);
+        assert!(
+            found.len() == 1 && found[0].contains("write, repeat 2: the I/O of its machines"),
+            "{found:?}"
+        );
+        results.samples[0].sample.node_starts.clear();
+        assert_eq!(contradictory_starts(&results), Vec::<String>::new(), "one process has none");
+    }
 }

@@ -62,14 +62,14 @@ pub fn follow(
     Ok(())
 }
 
-/// Returns rank 0's first decision, after any exchange that rank 0 needs to make it.
+/// Returns rank 0's first decision, after any exchanges that rank 0 needs to make it.
 fn begun(cluster: &dyn Cluster) -> ClusterDecision {
-    match cluster.broadcast(None) {
-        ClusterDecision::MpiIo => {
-            cluster.gather(own_mpi_io(cluster));
-            cluster.broadcast(None)
+    loop {
+        match cluster.broadcast(None) {
+            ClusterDecision::MpiIo => drop(cluster.gather(own_mpi_io(cluster))),
+            ClusterDecision::Reach => say_reachable(cluster),
+            decision => return decision,
         }
-        decision => decision,
     }
 }
 
@@ -106,7 +106,10 @@ fn follow_joined(
             }
             ClusterDecision::Describe => describe_machine(cluster, ranks),
             ClusterDecision::Reach => say_reachable(cluster),
-            ClusterDecision::Traffic(traffic) => take_part(cluster, clock, &traffic),
+            ClusterDecision::Traffic(traffic) => {
+                take_part(cluster, clock, &traffic);
+                follower.surroundings.pass(&clock);
+            }
             ClusterDecision::MpiIo
             | ClusterDecision::Join { .. }
             | ClusterDecision::Begun(_)

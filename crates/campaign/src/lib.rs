@@ -49,7 +49,7 @@ pub use environment::environment;
 pub use follow::follow;
 pub use ingest::{Pass, sample_of};
 pub use join::{Describe, all_present, dismiss, joined_by_all};
-pub use machines::network_stages;
+pub use machines::{check_network, network_stages};
 pub use parallel_files::with_mpi_io;
 pub use precision::{MeasuredRates, recorded_rates};
 pub use resolve::{ResolveError, resolve, with_archive, with_ceiling, with_source};

@@ -3,8 +3,8 @@
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport, node_name};
 use nilometer_model::{CampaignMachine, NetworkMachine, NetworkResults, NetworkStage, Seed, Subnet};
-use nilometer_network::{NetworkLead, reached_machines};
-use nilometer_plan::{NetworkTrials, ResolvedPlan, Route};
+use nilometer_network::{NetworkLead, ReachedMachines, reached_machines};
+use nilometer_plan::{NetworkRun, NetworkTrials, ResolvedPlan, Route};
 use nilometer_storage::network::links::links;
 
 use crate::{environment::environment, join::dismiss};
@@ -43,26 +43,50 @@ pub(crate) fn described(cluster: &dyn Cluster, ranks: &CampaignRanks) -> Vec<Cam
     machines.collect()
 }
 
+/// At rank 0, after [`crate::all_present`]: checks that machines can make the trials of a plan's network stages, and
+/// exchange its packets. `before` has the results in a record.
+///
+/// # Errors
+/// If machines can't be reached, can't make the trials, or are not those of the record, with the reason in words.
+pub fn check_network(
+    cluster: &dyn Cluster,
+    plan: &ResolvedPlan,
+    before: &[NetworkStage],
+) -> Result<(), String> {
+    reach_for_packets(cluster, plan)?;
+    (0..plan.network.len()).try_for_each(|number| reached_by(cluster, plan, number, before).map(drop))
+}
+
+/// The machines of a stage of the network, checked.
+fn reached_by(
+    cluster: &dyn Cluster,
+    plan: &ResolvedPlan,
+    number: usize,
+    before: &[NetworkStage],
+) -> Result<ReachedMachines, String> {
+    let run = &plan.network[number];
+    let recorded = before.get(number).map(|stage| &stage.results);
+    reached_machines(cluster, run.network)
+        .and_then(|machines| machines.check(run).map(|()| machines))
+        .and_then(|machines| are_those_of(recorded, &machines.known(), run).map(|()| machines))
+        .map_err(|why| format!("stage `{}`: {why}", run.stage))
+}
+
 /// Prepares the stages of a plan that measure the network. They begin, or continue from the results in a
 /// record.
 ///
 /// # Errors
-/// If machines can't be reached, can't make the trials, or are not those of the record, with the reason in words.
-/// All others have then ended, and the campaign must not begin.
+/// As [`check_network`], if machines have changed since. All others have then ended, and the campaign must not
+/// begin.
 pub fn network_stages(
     cluster: &dyn Cluster,
     plan: &ResolvedPlan,
     before: &[NetworkStage],
 ) -> Result<Vec<NetworkLead>, String> {
-    reach_for_packets(cluster, plan).inspect_err(|_| dismiss(cluster))?;
     let mut leads = Vec::new();
     for (number, run) in plan.network.iter().enumerate() {
+        let machines = reached_by(cluster, plan, number, before).inspect_err(|_| dismiss(cluster))?;
         let recorded = before.get(number).map(|stage| stage.results.clone());
-        let reached = reached_machines(cluster, run.network)
-            .and_then(|machines| machines.check(run).map(|()| machines))
-            .and_then(|machines| are_those_of(recorded.as_ref(), &machines.known()).map(|()| machines))
-            .map_err(|why| format!("stage `{}`: {why}", run.stage));
-        let machines = reached.inspect_err(|_| dismiss(cluster))?;
         let seed = Seed(plan.seed).named(&run.stage).part(number as u64);
         let trials =
             NetworkTrials { run: run.clone(), rounds: plan.warm_up + plan.repeats, seed, packet_rate: None };
@@ -84,10 +108,20 @@ fn reach_for_packets(cluster: &dyn Cluster, plan: &ResolvedPlan) -> Result<(), S
     Ok(())
 }
 
-/// Checks that these are the machines of the record: figures of other machines do not apply.
-fn are_those_of(recorded: Option<&NetworkResults>, found: &[NetworkMachine]) -> Result<(), String> {
+/// Checks that these are the machines and the cells of the record: figures of other machines do not apply, and
+/// another version of the program may number the cells of a plan in another way.
+fn are_those_of(
+    recorded: Option<&NetworkResults>,
+    found: &[NetworkMachine],
+    run: &NetworkRun,
+) -> Result<(), String> {
     let Some(recorded) = recorded.filter(|results| !results.samples.is_empty()) else { return Ok(()) };
     let names = recorded.names();
+    if recorded.machines.len() == found.len() && recorded.cells != run.cells(found.len()) {
+        return Err(
+            "the program that began the record measured other cells for this plan: measure again".into()
+        );
+    }
     let found: Vec<String> = found.iter().map(|machine| machine.name.clone()).collect();
     if names == found {
         return Ok(());
@@ -109,16 +143,21 @@ mod tests {
         let machine =
             |name: &str| NetworkMachine { name: name.into(), ranks: vec![0], ..NetworkMachine::default() };
         let there = [machine("a"), machine("b")];
-        assert_eq!(are_those_of(None, &there), Ok(()));
+        let run = NetworkRun::usual("network");
+        let check = |recorded: &NetworkResults| are_those_of(Some(recorded), &there, &run);
+        assert_eq!(are_those_of(None, &there, &run), Ok(()));
         let sample = NetworkSample { cell: 0, repeat: 0, asked: None, flows: Vec::new() };
-        let mut recorded =
-            NetworkResults { machines: vec![machine("a"), machine("c")], ..NetworkResults::default() };
-        assert_eq!(are_those_of(Some(&recorded), &there), Ok(()), "nothing was measured yet");
+        let machines = vec![machine("a"), machine("c")];
+        let mut recorded = NetworkResults { machines, cells: run.cells(2), samples: Vec::new() };
+        assert_eq!(check(&recorded), Ok(()), "nothing was measured yet");
         recorded.samples.push(sample);
-        let why = are_those_of(Some(&recorded), &there).expect_err("others");
+        let why = check(&recorded).expect_err("others");
         assert_eq!(why, "the record is of the network between a, c, and here are a, b");
-        recorded.machines = there.into();
-        assert_eq!(are_those_of(Some(&recorded), &recorded.machines), Ok(()));
+        recorded.machines = there.clone().into();
+        assert_eq!(check(&recorded), Ok(()));
+        recorded.cells.reverse();
+        let why = check(&recorded).expect_err("other cells");
+        assert!(why.contains("measured other cells for this plan"), "{why}");
     }
 
     #[test]

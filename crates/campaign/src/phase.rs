@@ -17,7 +17,7 @@ use crate::{
     background::Loads,
     cold::{chilled, delivered},
     conversation::{converse, is_conversation},
-    parallel_files::is_silenced,
+    parallel_files::{is_silenced, is_stuck},
     settle::settle,
     starvation::starved,
     supervise::{Crew, SoFar, Watch},
@@ -30,6 +30,22 @@ use crate::{
 /// Runs a phase and returns, at rank 0, a sample for each target. Never fails: a sample records any fault.
 /// Returns `None` if the campaign ended before the phase did, and at other ranks.
 pub(crate) fn run_phase(
+    run: &Run,
+    surroundings: &mut Surroundings,
+    task: &Task<'_>,
+    loads: &mut Loads,
+    tell: &mut dyn FnMut(SoFar),
+) -> Option<Vec<Sample>> {
+    let samples = run_own_part(run, surroundings, task, loads, tell);
+    // A process whose call of MPI-IO hangs can send no messages.
+    if !is_stuck(task) {
+        surroundings.pass_together(task.cluster, &run.clock);
+    }
+    samples
+}
+
+/// The part of this process in a phase. Returns the same as [`run_phase`].
+fn run_own_part(
     run: &Run,
     surroundings: &mut Surroundings,
     task: &Task<'_>,

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use nilometer_cluster::Cluster;
 use nilometer_model::{Activity, Nanos, Sample};
 use nilometer_storage::{
     Clock,
@@ -123,6 +124,16 @@ impl Surroundings {
     /// Skips the time since the last phase ended: it belongs to no phase, and does not count as a gap.
     pub(crate) fn pass(&mut self, clock: &Clock) {
         self.last = Moment::now(clock, &self.daemons);
+    }
+
+    /// Skips the time until all processes have ended a phase. The work of one that still measures, here or on
+    /// another machine, is Nilometer's own, and no load of others. The only process of a campaign has no others to
+    /// wait for.
+    pub(crate) fn pass_together(&mut self, cluster: &dyn Cluster, clock: &Clock) {
+        if cluster.size() > 1 {
+            cluster.barrier();
+            self.pass(clock);
+        }
     }
 
     /// The processor time of others, as a number of cores.

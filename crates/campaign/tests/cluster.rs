@@ -174,6 +174,35 @@ fn cells_use_the_first_processes_of_the_first_nodes_and_the_others_sleep() {
     }
 }
 
+/// A phase of one node, then one of both, or the other way round.
+const BY_TURNS: &str = r#"
+title = "a test"
+repeats = 4
+reserve = "0 B"
+[[stage]]
+name = "waits"
+nodes = [1, 2]
+[stage.workload.wait]
+duration = "30 ms"
+"#;
+
+#[test]
+fn the_state_just_before_has_no_phase_of_other_processes_in_it() {
+    let results = ran(BY_TURNS, &["a", "b"]);
+    let samples = || results.samples.iter().map(|measured| &measured.sample);
+    let of_both = || samples().filter(|sample| !sample.node_starts.is_empty());
+    assert_eq!((samples().count(), of_both().count()), (8, 4));
+    for sample in of_both() {
+        for phase in samples().filter(|earlier| earlier.started < sample.started) {
+            let middle = phase.started + Nanos(phase.wall.0 / 2);
+            for start in &sample.node_starts {
+                let looked_from = sample.started.since(start.before.over);
+                assert!(looked_from > middle, "{start:?} has the phase at {}", phase.started);
+            }
+        }
+    }
+}
+
 /// What another one wrote.
 const SHIFTED: &str = r#"
 title = "a test"

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use nilometer_analysis::{Study, conclusions};
+use nilometer_analysis::{Study, conclusions, contradictory_starts};
 use nilometer_plan::{Conclusion, Results};
 use nilometer_record::{Concluded, SealState, concluded, file_digest};
 
@@ -60,9 +60,14 @@ impl Check {
         for line in &differences {
             tell::result_line(tell::visible(line));
         }
+        let contradictions = contradictory_starts(&results);
+        for line in &contradictions {
+            tell::result_line(tell::visible(&format!("{:<8} {line}", "differs")));
+        }
         self.refuse_another_sum(&sum)?;
         refuse_unsealed(&seal)?;
         refuse_differences(&differences, &results)?;
+        refuse_contradictions(contradictions.len())?;
         self.tell_signer()?;
         for verdict in &study.acceptance {
             let path = results.targets.get(verdict.target).map_or("", |target| &target.path);
@@ -134,6 +139,13 @@ fn refuse_differences(differences: &[String], results: &Results) -> Outcome {
     let other = if is_same { "" } else { " (this program has another version, and may have other words)" };
     let count = differences.len();
     Err(Failure::NotCarried(anyhow!("{count} conclusions do not follow from the samples{other}")))
+}
+
+fn refuse_contradictions(count: usize) -> Outcome {
+    if count == 0 {
+        return Ok(());
+    }
+    Err(Failure::NotCarried(anyhow!("{count} samples contradict themselves: the record was changed")))
 }
 
 /// A seal has no key: anybody who changes a record can seal it again.

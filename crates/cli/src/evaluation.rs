@@ -148,7 +148,8 @@ impl Evaluate {
             return Ok(());
         }
         let key = self.signing_key().input().inspect_err(|_| dismiss(cluster.as_ref()))?;
-        let prepared = self.prepared(&nodes, stop).inspect_err(|_| dismiss(cluster.as_ref()))?;
+        let prepared =
+            self.prepared(cluster.as_ref(), &nodes, stop).inspect_err(|_| dismiss(cluster.as_ref()))?;
         let joined = prepared.joined(cluster.as_ref(), nodes, self.resume)?;
         prepared.execute(cluster, joined, key.as_ref(), self.progress)
     }
@@ -166,8 +167,14 @@ impl Evaluate {
     }
 
     /// Makes everything that must exist before the first phase.
-    fn prepared(&self, nodes: &RankNodes, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
-        let mut ready = if self.resume { resumed(self, nodes)? } else { self.begun(nodes)? };
+    fn prepared(
+        &self,
+        cluster: &dyn Cluster,
+        nodes: &RankNodes,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Prepared, Failure> {
+        let mut ready =
+            if self.resume { resumed(self, cluster, nodes)? } else { self.begun(cluster, nodes)? };
         warn_of_record_on_target(&ready.path, &ready.resolved);
         let targets = make_targets(&ready.resolved, &ready.in_use, &mut ready.record).run()?;
         let archive = make_archive(&ready.resolved, &mut ready.record).run()?;
@@ -176,8 +183,9 @@ impl Evaluate {
     }
 
     /// Starts a new campaign in a record of its own.
-    fn begun(&self, nodes: &RankNodes) -> Result<ReadyCampaign, Failure> {
+    fn begun(&self, cluster: &dyn Cluster, nodes: &RankNodes) -> Result<ReadyCampaign, Failure> {
         let resolved = self.resolved(nodes).input()?;
+        ranks::check_network(cluster, &resolved.plan, &[])?;
         let path = self.record.clone().unwrap_or_else(free_name);
         let mut head = record_head(&resolved, version::PACKAGE);
         head.environment.extend(acceptance::sums(&resolved.plan, &self.plans).input()?);

@@ -92,10 +92,11 @@ impl Network {
         let led = lead_network(cluster.as_ref(), &trials, &stop, &mut tell_progress);
         let results =
             led.map_err(|why| anyhow::anyhow!("{}{why}", how_to_start(cluster.as_ref()))).input()?;
+        let left_out = trials.run.left_out(results.machines.len());
         if self.json {
-            tell::json_result(format_args!("{}\n", network_json(&results)));
+            tell::json_result(format_args!("{}\n", network_json(&results, &left_out)));
         } else {
-            tell::result_unchanged(network_text(&results, layout()));
+            tell::result_unchanged(network_text(&results, &left_out, layout()));
         }
         if stop.load(Ordering::Relaxed) {
             return Err(anyhow::anyhow!("it was interrupted: rounds are missing")).run();

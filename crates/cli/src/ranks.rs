@@ -56,6 +56,15 @@ pub(crate) fn join_all(
     joined_by_all(cluster, version::SHORT, targets, hang_after, nodes).map_err(|why| anyhow!(why)).input()
 }
 
+/// Checks that the machines can make a plan's network measurements, before anything exists on the targets.
+pub(crate) fn check_network(
+    cluster: &dyn Cluster,
+    plan: &ResolvedPlan,
+    before: &[NetworkStage],
+) -> Result<(), Failure> {
+    nilometer_campaign::check_network(cluster, plan, before).map_err(|why| anyhow!(why)).input()
+}
+
 /// The stages of a plan that measure the network, with their earlier results.
 pub(crate) fn network_stages(
     cluster: &dyn Cluster,

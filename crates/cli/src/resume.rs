@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow, bail};
 use nilometer_campaign::{
     difference, go_on, leave_conditions, recorded_rates, recorded_trials, remove_left_runs, resolve,
 };
+use nilometer_cluster::Cluster;
 use nilometer_model::{RunHandle, TargetAddress, TargetDescription};
 use nilometer_plan::{Event, PlannedCampaign, RankNodes, Results};
 use nilometer_record::{Begun, Record};
@@ -17,6 +18,7 @@ use crate::{
     acceptance::refuse_another_program,
     evaluate::Evaluate,
     occupied::refuse_in_use,
+    ranks,
     ready_campaign::{ReadyCampaign, sourced},
     tell,
     trusted::refuse_to_act_for_others,
@@ -24,7 +26,11 @@ use crate::{
 };
 
 /// Reads the campaign of the record, and prepares to continue.
-pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<ReadyCampaign, Failure> {
+pub(crate) fn resumed(
+    asked: &Evaluate,
+    cluster: &dyn Cluster,
+    nodes: &RankNodes,
+) -> Result<ReadyCampaign, Failure> {
     let path = asked.recorded_at();
     let (mut record, begun) = Record::resume(&path).input()?;
     let recorded = begun.campaign.clone();
@@ -32,6 +38,7 @@ pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<ReadyCampai
     let results = nilometer_record::read(&path).run()?;
     refuse_to_act_for_others(asked, &recorded, &results, &path).input()?;
     refuse_another_program(&results).input()?;
+    ranks::check_network(cluster, &recorded.plan, &begun.network)?;
     // This comes first: in its condition, a target may be out of reach.
     let LeftInForce { stuck, .. } = leave_all(&mut record, &recorded, &results).run()?;
     let found = find_again(&recorded, &begun).input()?;

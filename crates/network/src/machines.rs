@@ -74,17 +74,7 @@ impl ReachedMachines {
     /// # Errors
     /// In words, if there are too few machines or processes, or a machine's sockets can't have a setting.
     pub fn check(&self, run: &NetworkRun) -> Result<(), String> {
-        let machines = self.count();
-        let groups = run.groups(machines);
-        if run.has_groups() && !groups.is_among(machines) {
-            let clients = groups.clients;
-            let servers = groups.servers.max(1);
-            return Err(format!(
-                "clients = {clients} and servers = {servers} need {} machines, and there are {machines}: start it on \
-                 more, or select fewer",
-                clients.saturating_add(servers)
-            ));
-        }
+        run.check_machines(self.count())?;
         self.0.iter().try_for_each(|machine| machine.check(run))
     }
 

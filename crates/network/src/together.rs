@@ -51,7 +51,10 @@ pub(crate) fn carried(
     let from = cluster.agree_start(&clock);
     let span = Span { clock, from, until: from + traffic.duration };
     let ends = connected.expect("one that could not connect has said so").run(span);
-    united(cluster.gather(RankReport::Carried(ends)), traffic)
+    let reports = cluster.gather(RankReport::Carried(ends));
+    // A flow of another process may last longer.
+    cluster.barrier();
+    united(reports, traffic)
 }
 
 fn of_node(cluster: &dyn Cluster, error: &std::io::Error) -> String {

@@ -4,8 +4,8 @@
 use std::fmt;
 
 use nilometer_model::{
-    Bytes, CongestionControl, FlowSettings, MachineGroups, Nanos, NetworkCell, NetworkProtocol, PatternKind,
-    Subnet, TrafficPattern,
+    Bytes, CongestionControl, FlowSettings, GROUP_PAIRS_MAX, MachineGroups, Nanos, NetworkCell,
+    NetworkProtocol, PatternKind, Subnet, TrafficPattern,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +27,8 @@ plan_table! {
         servers: Option<u32>,
         /// Streams from a machine to another, shared out among its processes. Default: 1 and 4.
         flows: Option<Sweep<u32>>,
-        /// The most processes of a machine that share its flows to another. Default: all processes. A number
-        /// above that of the flows is left out.
+        /// The most processes of a machine that share its flows to another. Default: all processes. Numbers of
+        /// flows below it are left out, and `plan show` and reports say so.
         processes: Option<Sweep<u32>>,
         /// The congestion control of TCP, such as cubic, reno, bic, htcp. Default: the kernel's.
         congestion: Option<Sweep<CongestionControl>>,
@@ -206,13 +206,8 @@ impl NetworkRun {
 
     fn check_settings(&self) -> Result<(), String> {
         let most = self.flows.iter().copied().max().unwrap_or(0);
-        let fits = |count: &u32| (1..=most).contains(count);
-        if !self.processes.is_empty() && !self.processes.iter().any(fits) {
-            let counts: Vec<String> = self.processes.iter().map(ToString::to_string).collect();
-            return Err(format!("processes = {}: write 1 to {most}, the most flows", counts.join(", ")));
-        }
-        if let Some(wrong) = self.processes.iter().find(|count| **count == 0) {
-            return Err(format!("processes = {wrong}: write 1 or more"));
+        if let Some(wrong) = self.processes.iter().find(|count| !(1..=most).contains(*count)) {
+            return Err(format!("processes = {wrong}: write 1 to {most}, the most flows"));
         }
         let range = BUFFER_LEAST..=BUFFER_MAX;
         if let Some(wrong) = self.buffers.iter().find(|bytes| !range.contains(*bytes)) {
@@ -240,6 +235,57 @@ impl NetworkRun {
         MachineGroups { clients, servers: self.servers.map_or(rest, |count| count as usize) }
     }
 
+    /// The least number of machines that have all its clients and servers, or two.
+    pub fn machines_least(&self) -> usize {
+        let servers = self.servers.map_or(1, |count| count as usize);
+        let clients = self.clients.map_or(1, |count| count as usize);
+        if self.has_groups() { clients.saturating_add(servers).max(2) } else { 2 }
+    }
+
+    /// Checks that this many machines have all its clients and servers.
+    ///
+    /// # Errors
+    /// In words, if there are too few machines.
+    pub fn check_machines(&self, machines: usize) -> Result<(), String> {
+        let groups = self.groups(machines);
+        if !self.has_groups() || groups.is_among(machines) {
+            return Ok(());
+        }
+        let MachineGroups { clients, .. } = groups;
+        let servers = groups.servers.max(1);
+        Err(format!(
+            "clients = {clients} and servers = {servers} need {} machines, and there are {machines}: start it on more, or \
+             select fewer",
+            clients.saturating_add(servers)
+        ))
+    }
+
+    /// The trials between this many machines that its keys seem to ask for and that it leaves out, a sentence for
+    /// each kind.
+    pub fn left_out(&self, machines: usize) -> Vec<String> {
+        let has = |kind| self.patterns.contains(&kind);
+        let mut left_out = Vec::new();
+        for processes in &self.processes {
+            let few: Vec<String> =
+                self.flows.iter().filter(|flows| *flows < processes).map(ToString::to_string).collect();
+            if !few.is_empty() {
+                let flows = few.join(" and ");
+                left_out.push(format!(
+                    "processes = {processes} with flows = {flows}: each process needs a flow of its own"
+                ));
+            }
+        }
+        let MachineGroups { clients, servers } = self.groups(machines).limited_to(machines);
+        let pairs = clients.saturating_mul(servers);
+        if has(PatternKind::ClientServerPairs) && pairs > GROUP_PAIRS_MAX {
+            left_out.push(format!(
+                "client_server_pairs: {} of {pairs} pairs, since only the first {GROUP_PAIRS_MAX} are measured",
+                pairs - GROUP_PAIRS_MAX
+            ));
+        }
+        left_out
+    }
+
     /// The cells for this many machines: streams by their settings and number of flows, then a search for each
     /// pair.
     pub fn cells(&self, machines: usize) -> Vec<NetworkCell> {
@@ -265,7 +311,7 @@ impl NetworkRun {
     }
 
     /// Each number of flows with each combination of settings. Fewer flows than processes would be the same as
-    /// one process a flow, and are left out.
+    /// one process a flow, and are left out, as [`NetworkRun::left_out`] says.
     fn stream_loads(&self) -> Vec<FlowLoad> {
         let mut loads = Vec::new();
         for congestion in each_or_none(&self.congestion) {
@@ -361,11 +407,20 @@ impl ResolvedPlan {
         self.node_ranks.len().max(1)
     }
 
+    /// The number of machines between which a plan's stage measures the network: those of its processes, or as
+    /// many as the stage needs at the least, if nobody started them yet.
+    pub fn network_machines(&self, run: &NetworkRun) -> usize {
+        self.machines().max(run.machines_least())
+    }
+
+    /// The least time that measuring the network of a stage takes.
+    pub fn network_stage_time(&self, run: &NetworkRun) -> Nanos {
+        run.least_time(self.network_machines(run), self.warm_up + self.repeats)
+    }
+
     /// The least time that measuring the network takes.
     pub(super) fn network_time(&self) -> Nanos {
-        let rounds = self.warm_up + self.repeats;
-        let machines = self.machines();
-        let times = self.network.iter().map(|run| run.least_time(machines, rounds));
+        let times = self.network.iter().map(|run| self.network_stage_time(run));
         times.fold(Nanos(0), |sum, time| Nanos(sum.0.saturating_add(time.0)))
     }
 }
@@ -399,6 +454,42 @@ mod tests {
         assert_eq!(plan.network[0].cells(3).len(), 2 * 16);
         let on_three = ResolvedPlan { ranks: 3, node_ranks: vec![1, 1, 1], ..plan };
         assert_eq!(on_three.network_time(), Nanos::from_millis(2 * 32 * 1000));
+    }
+
+    #[test]
+    fn the_time_of_a_stage_is_that_of_its_clients_servers_and_settings_before_they_are_started() {
+        let usual = plan("");
+        assert_eq!(usual.network_time(), Nanos::from_millis(2 * 6 * 1000), "two machines");
+        let lines = "pattern = [\"clients_to_servers\", \"client_server_pairs\"]\nclients = 2\nservers = 3\nflows = 1\n\
+                     congestion = [\"cubic\", \"reno\"]\n";
+        let grouped = plan(lines);
+        assert_eq!(grouped.network_machines(&grouped.network[0]), 5);
+        assert_eq!(
+            grouped.network_time(),
+            Nanos::from_millis(2 * 2 * (2 + 2 * 6) * 1000),
+            "rounds, controls, patterns"
+        );
+    }
+
+    #[test]
+    fn trials_that_are_left_out_are_named() {
+        let lines =
+            "pattern = \"client_server_pairs\"\nclients = 40\nflows = [1, 2, 6]\nprocesses = [1, 6]\n";
+        let run = plan(lines).network.remove(0);
+        assert_eq!(
+            run.left_out(60),
+            ["processes = 6 with flows = 1 and 2: each process needs a flow of its own"]
+        );
+        assert_eq!(run.cells(60).len(), 2 * 40 * 20 * 4);
+        assert_eq!(
+            run.left_out(80)[1],
+            "client_server_pairs: 576 of 1600 pairs, since only the first 1024 are measured"
+        );
+        assert_eq!(run.cells(80).len(), 2 * 1024 * 4);
+        assert_eq!(NetworkRun::usual("network").left_out(60), Vec::<String>::new());
+        assert_eq!(run.check_machines(41), Ok(()));
+        let few = run.check_machines(40).expect_err("no server is left");
+        assert!(few.starts_with("clients = 40 and servers = 1 need 41 machines, and there are 40"), "{few}");
     }
 
     #[test]
@@ -464,6 +555,8 @@ mod tests {
             ("clients = 2", &["only patterns of clients", "\"clients_to_servers\""][..]),
             ("clients = 0", &["clients = 0: write 1 or more"]),
             ("processes = 6", &["processes = 6: write 1 to 4, the most flows"]),
+            ("processes = [1, 6]", &["processes = 6: write 1 to 4, the most flows"]),
+            ("processes = 0", &["processes = 0: write 1 to 4, the most flows"]),
             ("congestion = \"not one\"", &["`not one` is no congestion control"]),
             ("buffer = \"1 KiB\"", &["buffer = \"1 KiB\": write 4 KiB to 1 GiB"]),
             ("protocol = \"udp\"\nbuffer = \"1 MiB\"", &["settings of TCP: add \"tcp\""]),

@@ -382,7 +382,8 @@ CREATE TABLE network_cell (
     stage    INTEGER NOT NULL REFERENCES network_stage (id),  -- the stage
     cell     INTEGER NOT NULL,                                -- number of the cell, from 0
     name     TEXT NOT NULL,                                   -- the cell in words
-    pattern  TEXT NOT NULL,                                   -- JSON: senders and receivers, settings of flows
+    pattern  TEXT NOT NULL,                                   -- JSON: senders and receivers, alone or in an object with
+                                                              -- the settings of flows (docs/cluster.md)
     protocol TEXT NOT NULL,                                   -- protocol: `tcp` or `udp`
     flows    INTEGER NOT NULL,                                -- number of flows from each machine to each other
     PRIMARY KEY (stage, cell)

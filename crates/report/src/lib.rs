@@ -82,9 +82,10 @@ pub fn papers_text(study: &Study<'_>, layout: TextLayout) -> String {
     render::terminal_text(&papers_document(study), layout)
 }
 
-/// Writes the network between machines for a terminal: a row for each pattern, and the conclusions.
-pub fn network_text(results: &NetworkResults, layout: TextLayout) -> String {
-    let section = sections::between_machines(results, "The network between machines", Detail::Full);
+/// Writes the network between machines for a terminal: a row for each pattern, and the conclusions. `left_out` has the
+/// trials that were left out, see [`nilometer_plan::NetworkRun::left_out`].
+pub fn network_text(results: &NetworkResults, left_out: &[String], layout: TextLayout) -> String {
+    let section = sections::between_machines(results, left_out, "The network between machines", Detail::Full);
     render::terminal_text(&document::Document { sections: vec![section], ..Default::default() }, layout)
 }
 

@@ -2,14 +2,14 @@
 //! them.
 
 use nilometer_model::{
-    ByteRate, CampaignMachine, Nanos, NetworkCell, NetworkLink, NetworkMachine, NetworkProtocol,
-    NetworkResults, TrafficPattern,
+    ByteRate, CampaignMachine, FlowSettings, Nanos, NetworkCell, NetworkLink, NetworkMachine,
+    NetworkProtocol, NetworkResults, TrafficPattern,
 };
 use serde_json::{Value, json};
 
 use nilometer_analysis::{
-    GroupRates, LossFreeRate, MachineRate, NetworkOutcome, NetworkShare, OddLink, PacedLoss, Study,
-    loss_free_rates, network_outcomes, odd_links, paced_losses,
+    GroupRates, GroupSide, LossFreeRate, MachineRate, NetworkOutcome, NetworkShare, OddLink, PacedLoss,
+    SideShare, Study, loss_free_rates, network_outcomes, odd_links, paced_losses,
 };
 
 /// The headings of the columns, the most important first.
@@ -47,13 +47,18 @@ pub(super) fn tables(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> V
 }
 
 fn heading(cell: &NetworkCell) -> String {
-    let of = load_words(cell);
+    let of = flows_words(cell.flows, &FlowSettings::default());
     format!("TCP, {of} from each machine to each other that it sends to{}", cell.settings_words())
 }
 
-/// `one flow` or `4 flows`.
+/// `one flow` or `4 flows, htcp`: the flows between two machines with their settings.
 pub(super) fn load_words(cell: &NetworkCell) -> String {
-    if cell.flows == 1 { "one flow".into() } else { format!("{} flows", cell.flows) }
+    flows_words(cell.flows, &cell.settings)
+}
+
+fn flows_words(flows: u32, settings: &FlowSettings) -> String {
+    let flows = if flows == 1 { "one flow".into() } else { format!("{flows} flows") };
+    if settings.is_default() { flows } else { format!("{flows}, {settings}") }
 }
 
 fn row(outcome: &NetworkOutcome, names: &[String]) -> [String; 6] {
@@ -84,67 +89,82 @@ fn without_rate(outcome: &NetworkOutcome) -> &'static str {
     }
 }
 
-/// The conclusions from the figures, the trials left out, and the failures.
-pub(super) fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<String> {
+/// The conclusions from the figures, the trials left out, and the failures. `left_out` has the trials that the plan
+/// leaves out by itself.
+pub(super) fn sentences(
+    results: &NetworkResults,
+    outcomes: &[NetworkOutcome],
+    left_out: &[String],
+) -> Vec<String> {
     let names = results.names();
     let mut sentences: Vec<String> =
         odd_links(outcomes).iter().map(|odd| odd_sentence(odd, &names)).collect();
     sentences.extend(group_sentences(outcomes, &names));
     sentences.extend(loss_free_rates(results).iter().map(|found| loss_sentence(*found, &names)));
     sentences.extend(paced_losses(results).iter().map(|found| paced_sentence(*found, &names)));
-    let left_out = outcomes.iter().filter_map(|outcome| Some((outcome, outcome.left_out.as_ref()?)));
-    let words = |of: &NetworkOutcome| format!("{}{}", load_words(&of.cell), of.cell.settings_words());
-    sentences.extend(left_out.map(|(outcome, why)| {
-        format!("LEFT OUT: {}, {}: {why}", outcome.cell.pattern.words(&names), words(outcome))
+    let lacking = outcomes.iter().filter_map(|outcome| Some((outcome, outcome.left_out.as_ref()?)));
+    sentences.extend(lacking.map(|(outcome, why)| {
+        format!("LEFT OUT: {}, {}: {why}", outcome.cell.pattern.words(&names), load_words(&outcome.cell))
     }));
+    sentences.extend(left_out.iter().map(|why| format!("LEFT OUT: {why}")));
     for (number, cell) in results.cells.iter().enumerate() {
         let why = results.of_cell(number).find_map(|sample| sample.failed());
-        sentences.extend(
-            why.map(|why| format!("FAILED: {}, {}: {why}", cell.pattern.words(&names), cell.protocol)),
-        );
+        sentences.extend(why.map(|why| format!("FAILED: {}: {why}", cell.words(&names))));
     }
     sentences
 }
 
 fn odd_sentence(odd: &OddLink, names: &[String]) -> String {
-    let flows = if odd.flows == 1 { "one flow".into() } else { format!("{} flows", odd.flows) };
+    let OddLink { from, to, flows, settings, share } = odd;
     format!(
-        "ODD: {} to {} carries {:.0} % of the median rate of all links, with {flows}",
-        names[odd.from],
-        names[odd.to],
-        100.0 * odd.share
+        "ODD: {} to {} carries {:.0} % of the median rate of all links, with {}",
+        names[*from],
+        names[*to],
+        100.0 * share,
+        flows_words(*flows, settings)
     )
 }
 
-/// For each pattern of clients the share of the servers' links, and the rate of each client and each server. If the
-/// links are unknown, one sentence says that.
+/// For each pattern of clients the share of the links, and the rate of each client and each server. If links are
+/// unknown, one sentence says that.
 fn group_sentences(outcomes: &[NetworkOutcome], names: &[String]) -> Vec<String> {
     let grouped = || outcomes.iter().filter_map(|outcome| Some((outcome, outcome.groups.as_ref()?)));
-    let unknown =
-        "The speed of a server's link is unknown, and so is the share of the servers' links".to_owned();
-    let is_unknown = grouped().any(|(_, groups)| groups.server_links.is_none());
+    let has_no =
+        |links: fn(&GroupRates) -> Option<ByteRate>| grouped().any(|(_, groups)| links(groups).is_none());
+    let unknown = if has_no(|groups| groups.server_links) {
+        Some("The speed of a server's link is unknown, and so is the share of the servers' links")
+    } else if has_no(|groups| groups.client_links) {
+        Some("The speed of a client's link is unknown, and so is the side with the slower links")
+    } else {
+        None
+    };
     let known = grouped().map(|(outcome, groups)| group_sentence(outcome, groups, names));
-    known.chain(is_unknown.then_some(unknown)).collect()
+    known.chain(unknown.map(str::to_owned)).collect()
 }
 
-/// `2 clients to 2 servers, one flow: 92.4 % of the servers' links (20 Gbit/s); clients: ..; servers: ..`.
+/// `2 clients to 9 servers, one flow: 92.4 ± 0.8 % of the servers' links (90 Gbit/s), which are the slower side; ..;
+/// clients: ..; servers: ..`.
 fn group_sentence(outcome: &NetworkOutcome, groups: &GroupRates, names: &[String]) -> String {
     let each = |machines: &[MachineRate]| {
         let words = |of: &MachineRate| format!("{} {}", names[of.machine], of.rate.bits());
         machines.iter().map(words).collect::<Vec<_>>().join(", ")
     };
-    let share = groups.share().zip(groups.server_links);
-    let share = share
-        .map(|(share, links)| format!("{:.1} % of the servers' links ({}); ", 100.0 * share, links.bits()));
-    format!(
-        "{}, {}{}: {}clients: {}; servers: {}",
-        outcome.cell.pattern.words(names),
-        load_words(&outcome.cell),
-        outcome.cell.settings_words(),
-        share.unwrap_or_default(),
-        each(&groups.clients),
-        each(&groups.servers)
-    )
+    let mut parts: Vec<String> =
+        SIDES.iter().filter_map(|side| Some(share_words(groups, groups.share(*side)?))).collect();
+    parts.push(format!("clients: {}", each(&groups.clients)));
+    parts.push(format!("servers: {}", each(&groups.servers)));
+    format!("{}, {}: {}", outcome.cell.pattern.words(names), load_words(&outcome.cell), parts.join("; "))
+}
+
+/// The order of the sides in sentences and in JSON: studies give the share of the servers' links.
+const SIDES: [GroupSide; 2] = [GroupSide::Servers, GroupSide::Clients];
+
+/// `92.4 ± 0.8 % of the servers' links (90 Gbit/s), the slower side`.
+fn share_words(groups: &GroupRates, share: SideShare) -> String {
+    let SideShare { side, links, share, half_width } = share;
+    let half_width = half_width.map(|half| format!(" ± {:.1}", 100.0 * half)).unwrap_or_default();
+    let slower = if groups.slower_side() == Some(side) { ", the slower side" } else { "" };
+    format!("{:.1}{half_width} % of the {}' links ({}){slower}", 100.0 * share, side.name(), links.bits())
 }
 
 fn loss_sentence(found: LossFreeRate, names: &[String]) -> String {
@@ -183,21 +203,19 @@ pub(super) fn links(machines: &[CampaignMachine]) -> Vec<(String, &NetworkLink)>
     links
 }
 
-/// Returns the derived figures and all samples as JSON.
-pub fn network_json(results: &NetworkResults) -> Value {
+/// Returns the derived figures and all samples as JSON. `left_out` has the trials that the plan leaves out by itself.
+pub fn network_json(results: &NetworkResults, left_out: &[String]) -> Value {
     let names = results.names();
     let outcomes = network_outcomes(results);
     let odd = odd_links(&outcomes);
     let figures: Vec<Value> = outcomes.iter().map(|outcome| figure(outcome, &names)).collect();
-    let odd: Vec<Value> = odd
-        .iter()
-        .map(|odd| json!({ "from": names[odd.from], "to": names[odd.to], "flows": odd.flows, "share": odd.share }))
-        .collect();
+    let odd: Vec<Value> = odd.iter().map(|odd| odd_object(odd, &names)).collect();
     let loss_free = loss_free_rates(results);
     let loss_free: Vec<Value> = loss_free.iter().map(|found| loss_free_object(*found, &names)).collect();
     json!({
         "figures": figures,
         "odd_links": odd,
+        "left_out": left_out,
         "loss_free": loss_free,
         "paced": paced_losses(results).iter().map(|found| paced_object(*found, &names)).collect::<Vec<_>>(),
         "machines": super::units_in_keys(json!(results.machines)),
@@ -208,12 +226,19 @@ pub fn network_json(results: &NetworkResults) -> Value {
 
 /// Returns one object for each of a campaign's stages that measured the network.
 pub(super) fn network_stages(study: &Study<'_>) -> Vec<Value> {
-    let stages = study.results.network.iter().map(|stage| {
-        let mut object = network_json(&stage.results);
+    let stages = study.results.network.iter().enumerate().map(|(number, stage)| {
+        let mut object = network_json(&stage.results, &left_out_by_plan(study, number));
         object["stage"] = json!(stage.stage);
         object
     });
     stages.collect()
+}
+
+/// The trials that the plan leaves out by itself in one of its stages of the network.
+pub(super) fn left_out_by_plan(study: &Study<'_>, stage: usize) -> Vec<String> {
+    let machines = study.results.network[stage].results.machines.len();
+    let run = study.results.campaign.as_ref().and_then(|campaign| campaign.plan.network.get(stage));
+    run.map_or_else(Vec::new, |run| run.left_out(machines))
 }
 
 /// The machines with their links.
@@ -249,6 +274,19 @@ fn share_json(share: &NetworkShare) -> Value {
     })
 }
 
+fn odd_object(odd: &OddLink, names: &[String]) -> Value {
+    let OddLink { from, to, flows, settings, share } = odd;
+    json!({
+        "from": names[*from],
+        "to": names[*to],
+        "flows": flows,
+        "processes": settings.processes,
+        "congestion": settings.congestion,
+        "buffer_bytes": settings.buffer.map(|bytes| bytes.0),
+        "share": share,
+    })
+}
+
 fn loss_free_object(found: LossFreeRate, names: &[String]) -> Value {
     json!({
         "from": names[found.from],
@@ -275,11 +313,17 @@ fn groups_object(groups: &GroupRates, names: &[String]) -> Value {
         let object = |of: &MachineRate| json!({ "name": names[of.machine], "bytes_per_second": of.rate.0 });
         machines.iter().map(object).collect::<Vec<_>>()
     };
+    let share = |side| groups.share(side);
     json!({
         "clients": each(&groups.clients),
         "servers": each(&groups.servers),
+        "client_links_bytes_per_second": groups.client_links.map(|links| links.0),
+        "client_links_share": share(GroupSide::Clients).map(|of| of.share),
+        "client_links_share_half_width": share(GroupSide::Clients).and_then(|of| of.half_width),
         "server_links_bytes_per_second": groups.server_links.map(|links| links.0),
-        "server_links_share": groups.share(),
+        "server_links_share": share(GroupSide::Servers).map(|of| of.share),
+        "server_links_share_half_width": share(GroupSide::Servers).and_then(|of| of.half_width),
+        "slower_links": groups.slower_side().map(GroupSide::name),
     })
 }
 
@@ -339,23 +383,61 @@ mod tests {
     }
 
     #[test]
+    fn repeats_give_a_share_its_interval_and_a_failed_flow_is_named_with_its_settings() {
+        let mut of_repeats = results(Some(ByteRate(1.25e9)));
+        let mut again = of_repeats.samples[0].clone();
+        again.repeat = 1;
+        again.flows[0].received.bytes = 950_000_000;
+        let mut failed = again.clone();
+        failed.repeat = 2;
+        failed.flows[0].sent.failed = Some("gone".into());
+        of_repeats.samples.extend([again, failed]);
+        let said = sentences(&of_repeats, &network_outcomes(&of_repeats), &[]);
+        assert!(said[0].contains(": 79.0 ± 12.7 % of the servers' links (20 Gbit/s); "), "{said:?}");
+        assert_eq!(said[1], "FAILED: 1 client to 2 servers, TCP, one flow, htcp: gone");
+        let groups = &network_json(&of_repeats, &[])["figures"][0]["groups"];
+        let half_width = groups["server_links_share_half_width"].as_f64().expect("two repeats");
+        assert!((half_width - 0.12706).abs() < 1e-4, "{half_width}");
+    }
+
+    #[test]
+    fn links_that_differ_by_a_setting_alone_are_told_apart() {
+        let settings = |name: &str| FlowSettings {
+            congestion: Some(name.parse().expect("a name")),
+            ..FlowSettings::default()
+        };
+        let names = ["a".to_owned(), "b".to_owned()];
+        let odd = |name| OddLink { from: 0, to: 1, flows: 4, settings: settings(name), share: 0.25 };
+        assert_eq!(
+            odd_sentence(&odd("reno"), &names),
+            "ODD: a to b carries 25 % of the median rate of all links, with 4 flows, reno"
+        );
+        assert_eq!(odd_object(&odd("htcp"), &names)["congestion"], "htcp");
+    }
+
+    #[test]
     fn clients_and_servers_have_their_share_of_the_links_unless_a_link_is_unknown() {
         let known = results(Some(ByteRate(1.25e9)));
-        let said = sentences(&known, &network_outcomes(&known));
-        let words = "1 client to 2 servers, one flow, htcp: 80.0 % of the servers' links (20 Gbit/s); clients: c 16 \
-                     Gbit/s; servers: s1 8 Gbit/s, s2 8 Gbit/s";
+        let said = sentences(&known, &network_outcomes(&known), &[]);
+        let words = "1 client to 2 servers, one flow, htcp: 80.0 % of the servers' links (20 Gbit/s); 160.0 % of the \
+                     clients' links (10 Gbit/s), the slower side; clients: c 16 Gbit/s; servers: s1 8 Gbit/s, s2 8 Gbit/s";
         assert_eq!(said, [words]);
-        let json = network_json(&known);
+        let json = network_json(&known, &["some".into()]);
+        assert_eq!(json["left_out"], json!(["some"]));
         let groups = &json["figures"][0]["groups"];
         assert_eq!(
             (&groups["server_links_share"], &groups["clients"][0]["name"]),
             (&json!(0.8), &json!("c"))
         );
+        assert_eq!(
+            (&groups["client_links_share"], &groups["slower_links"]),
+            (&json!(1.6), &json!("clients"))
+        );
         assert_eq!(json["figures"][0]["congestion"], "htcp");
         let unknown = results(None);
-        let said = sentences(&unknown, &network_outcomes(&unknown));
-        assert_eq!(said.len(), 2, "{said:?}");
+        let said = sentences(&unknown, &network_outcomes(&unknown), &["some trials".into()]);
+        assert_eq!((said.len(), said[2].as_str()), (3, "LEFT OUT: some trials"), "{said:?}");
         assert!(said[1].starts_with("The speed of a server's link is unknown"), "{said:?}");
-        assert!(network_json(&unknown)["figures"][0]["groups"]["server_links_share"].is_null());
+        assert!(network_json(&unknown, &[])["figures"][0]["groups"]["server_links_share"].is_null());
     }
 }

@@ -1,5 +1,6 @@
 //! Versions of files that stay readable: `tests/data` has a small record of each schema and a small recording of each version of
 //! journals, by name (`record-9.sql`, `journal-8`). The program opens each, and refuses the versions before and behind them.
+//! `network-10.sql` adds the rows of a stage of the network to the record of schema 10.
 //!
 //! A new version gets a file of its own there, and those of older versions stay (CONTRIBUTING.md).
 
@@ -26,6 +27,15 @@ const KNOWN_FIGURES: [&str; 3] =
 const KNOWN_STARTS: &str = "load average 1.82 (standard error 1.00, most node1: 2.82) and disks at 3 MB/s (standard error 1 MB/s, most node2: 4 MB/s) a machine just before";
 /// The first schema with it.
 const STARTS_SINCE: i64 = 10;
+/// Rates of the network in `tests/data`.
+const KNOWN_NETWORK: [&str; 4] = [
+    "node1 to node2 8 Gbit/s",
+    "2 clients to 1 server, one flow, 1 process, reno, buffer 64 KiB: 60.0 % of the servers' links (10 Gbit/s), the slower side; 30.0 % of the clients' links (20 Gbit/s)",
+    "clients: node1 2 Gbit/s, node2 4 Gbit/s; servers: node3 6 Gbit/s",
+    "UDP, node1 to node2: no packet lost at 4 Gbit/s, the highest rate sent",
+];
+/// The first schema with a file of such rows.
+const NETWORK_SINCE: i64 = 10;
 /// Frames of each recording in `tests/data`.
 const KNOWN_FRAMES: &str =
     "right       4 frames, 512 B, compared with the frames of the simulated instrument";
@@ -124,6 +134,26 @@ fn a_record_of_every_kept_schema_is_reported() {
         }
         let has_starts = spaced.contains(KNOWN_STARTS);
         assert_eq!(has_starts, kept.version >= STARTS_SINCE, "schema {}: {reported:?}", kept.version);
+    }
+}
+
+#[test]
+fn the_network_in_a_record_of_every_kept_schema_is_reported() {
+    let records = kept_records();
+    for rows in kept_files("network-", ".sql", NETWORK_SINCE..=SCHEMA_VERSION) {
+        let kept = records.iter().find(|kept| kept.version == rows.version).expect("each schema has one");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = make_record(kept, &directory);
+        let connection = Connection::open(&path).expect("a database");
+        let statements = fs::read_to_string(&rows.path).expect("it can be read");
+        connection.execute_batch(&statements).expect("valid statements");
+        drop(connection);
+        let reported = on_path("report", &path);
+        assert_eq!(reported.code, Some(0), "schema {}: {reported:?}", kept.version);
+        let spaced = reported.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for figure in KNOWN_NETWORK {
+            assert!(spaced.contains(figure), "schema {}, {figure}: {reported:?}", kept.version);
+        }
     }
 }
 

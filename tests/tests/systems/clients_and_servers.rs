@@ -3,7 +3,8 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_model::{NetworkResults, TrafficPattern};
+use nilometer_model::{NetworkResults, NetworkSample, TrafficPattern};
+use nilometer_plan::Results;
 use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed};
 use serde_json::Value;
 
@@ -28,6 +29,12 @@ processes = [1, 2]
 congestion = "reno"
 buffer = "64 KiB"
 duration = "100 ms"
+[[stage]]
+name = "trees"
+[stage.workload.walk]
+levels = 1
+branching = 2
+files = 3
 "#;
 
 /// Starts the program on all nodes, twice each.
@@ -146,6 +153,8 @@ fn in_a_campaign(mpi: &Mpi, testbed: &Testbed, home: &Path) {
     let has_groups = |pattern: TrafficPattern| pattern.groups().is_some_and(|groups| groups.clients == 2);
     assert!(network.cells.iter().all(|cell| has_groups(cell.pattern)));
     assert_eq!(network.samples.len(), 2 * 4);
+    no_trial_is_a_load_of_others(&results);
+    nothing_begins_that_machines_can_not_make(mpi, testbed, home);
     let checked = nilometer_tests::run(&["check", record.to_str().expect("a plain name")]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let csv = nilometer_tests::run(&[
@@ -160,6 +169,34 @@ fn in_a_campaign(mpi: &Mpi, testbed: &Testbed, home: &Path) {
     assert!(header.ends_with("network_processes,network_congestion,network_buffer_bytes"), "{header}");
     let rows = csv.stdout.lines().filter(|line| line.ends_with(",1,reno,65536")).count();
     assert_eq!(rows, 2 * 2, "two ways in two rounds: {}", csv.stdout);
+}
+
+/// The traffic of a trial does not stand beside the phase after it. Messages of the processes do, and are short.
+fn no_trial_is_a_load_of_others(results: &Results) {
+    let received = |sample: &NetworkSample| sample.flows.iter().map(|flow| flow.received.bytes).sum::<u64>();
+    let most = results.network[0].results.samples.iter().map(received).max().expect("some");
+    let starts = results.samples.iter().flat_map(|measured| &measured.sample.node_starts);
+    let before: Vec<u64> = starts.map(|start| start.before.received + start.before.sent).collect();
+    assert!(!before.is_empty() && before.iter().all(|bytes| *bytes < most / 2), "{before:?}, {most}");
+}
+
+/// Neither the record nor a directory on the target is made, not even for a moment.
+fn nothing_begins_that_machines_can_not_make(mpi: &Mpi, testbed: &Testbed, home: &Path) {
+    let target = home.join("target");
+    let changed = || fs::metadata(&target).and_then(|of| of.modified()).expect("a directory");
+    let before = changed();
+    for (written, other, why) in [
+        ("clients = 2", "clients = 3", "stage `between`: clients = 3 and servers = 1 need 4 machines"),
+        ("\"reno\"", "\"no_such\"", "congestion = \"no_such\": this process may use"),
+        ("[1, 2]", "[1, 2, 3]", "processes = 3: write 1 to 2, the most flows"),
+    ] {
+        fs::write(home.join("wrong.toml"), PLAN.replace(written, other)).expect("space");
+        let plan = ["evaluate", "target", "--plan", "wrong.toml", "--record", "wrong.sqlite"];
+        let refused = started(mpi, testbed, home, &plan);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(why), "{refused:?}");
+        assert!(!home.join("wrong.sqlite").exists() && changed() == before, "{refused:?}");
+    }
 }
 
 /// The cells of each line of the tables in a Markdown document.

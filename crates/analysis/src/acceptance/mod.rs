@@ -167,7 +167,12 @@ fn of_network(stage: &NetworkStage) -> Vec<Conclusion> {
     let names = stage.results.names();
     let conclusion = |outcome: NetworkOutcome| Conclusion {
         subject: format!("{}, {}", stage.stage, outcome.cell.words(&names)),
-        words: outcome.rate.map_or_else(|| "failed".into(), |rate| ByteRate(rate.mean).bits()),
+        words: match (outcome.rate, &outcome.failed, &outcome.left_out) {
+            (Some(rate), ..) => ByteRate(rate.mean).bits(),
+            (None, Some(_), _) => "failed".into(),
+            (None, None, Some(why)) => format!("left out: {why}"),
+            (None, None, None) => "not measured".into(),
+        },
     };
     network_outcomes(&stage.results).into_iter().map(conclusion).collect()
 }

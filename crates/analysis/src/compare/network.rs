@@ -1,9 +1,12 @@
-//! Network rates between the same machines, by name, in several records. A record measures its network once for
-//! all targets, so the rates belong to its first subject.
+//! Network rates in several records: between the same machines by name, and between clients and servers by their
+//! numbers. A record measures its network once for all targets, so the rates belong to its first subject.
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{NetworkCell, NetworkProtocol, NetworkResults, TrafficPattern, statistics::Summary};
+use nilometer_model::{
+    MachineGroups, NetworkCell, NetworkProtocol, NetworkResults, TrafficPattern, statistics::Summary,
+};
+use nilometer_plan::Results;
 
 use super::{
     CellDifference, LoneCells, NamedRecord, PairBasis, Subject, SubjectPair,
@@ -52,7 +55,8 @@ pub struct NetworkRates {
     pub loss_free: Option<LossFreeRate>,
 }
 
-/// The key of a row. For patterns of all machines, it includes these: another machine changes the load.
+/// The key of a row. For patterns of one machine with all others, it includes these. Patterns of all machines, or of
+/// clients and servers, have the number of machines: it is the load.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct TrafficKey {
     words: String,
@@ -68,12 +72,13 @@ pub(super) fn aligned(
     let mut all: Vec<AlignedNetwork> = Vec::new();
     for (index, record) in records.iter().enumerate() {
         let Some(subject) = subjects.iter().position(|subject| subject.record == index) else { continue };
-        for stage in &record.results.network {
+        for (number, stage) in record.results.network.iter().enumerate() {
+            let names = row_names(records, index, number);
             let place = all.iter().position(|known| known.stage == stage.stage).unwrap_or_else(|| {
                 all.push(AlignedNetwork::new(&stage.stage));
                 all.len() - 1
             });
-            all[place].put(&stage.results, subject, subjects.len());
+            all[place].put(&stage.results, &names, subject, subjects.len());
         }
     }
     for network in &mut all {
@@ -84,16 +89,51 @@ pub(super) fn aligned(
     all
 }
 
+/// The names of a stage's machines in rows. These are their roles if records of the stage have other machines, and
+/// each of these plans tells clients from servers: a study and its repetition have no machine in common.
+fn row_names(records: &[NamedRecord<'_>], index: usize, number: usize) -> Vec<String> {
+    let stage = &records[index].results.network[number];
+    let own = stage.results.names();
+    let mut has_others = false;
+    for record in records {
+        for (of_record, other) in record.results.network.iter().enumerate() {
+            if other.stage != stage.stage {
+                continue;
+            }
+            if roles(record.results, of_record).is_none() {
+                return own;
+            }
+            has_others |= sorted(other.results.names()) != sorted(own.clone());
+        }
+    }
+    let roles = roles(records[index].results, number);
+    roles.filter(|_| has_others).unwrap_or(own)
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names
+}
+
+/// `client 1`, `server 1`, ... for the machines of a stage; `None` if its plan does not tell clients from servers.
+fn roles(results: &Results, stage: usize) -> Option<Vec<String>> {
+    let machines = results.network[stage].results.machines.len();
+    let run = results.campaign.as_ref()?.plan.network.get(stage)?;
+    let MachineGroups { clients, .. } = Some(run.groups(machines)).filter(|_| run.has_groups())?;
+    let role = |machine: usize| match machine.checked_sub(clients) {
+        None => format!("client {}", machine + 1),
+        Some(server) => format!("server {}", server + 1),
+    };
+    Some((0..machines).map(role).collect())
+}
+
 impl TrafficKey {
     fn of(cell: &NetworkCell, names: &[String]) -> Self {
-        let mut machines = match cell.pattern {
-            TrafficPattern::Pair { .. } | TrafficPattern::BothWays { .. } => Vec::new(),
-            _ => names.to_vec(),
+        let machines = match cell.pattern {
+            TrafficPattern::OneToMany { .. } | TrafficPattern::ManyToOne { .. } => sorted(names.to_vec()),
+            TrafficPattern::AllToAll => vec![format!("{} machines", names.len())],
+            _ => Vec::new(),
         };
-        // The order tells clients from servers.
-        if cell.pattern.groups().is_none() {
-            machines.sort();
-        }
         TrafficKey { words: words(cell, names), machines }
     }
 }
@@ -159,10 +199,9 @@ impl AlignedNetwork {
         }
     }
 
-    fn put(&mut self, results: &NetworkResults, subject: usize, subjects: usize) {
-        let names = results.names();
+    fn put(&mut self, results: &NetworkResults, names: &[String], subject: usize, subjects: usize) {
         for (number, cell) in results.cells.iter().enumerate() {
-            let key = TrafficKey::of(cell, &names);
+            let key = TrafficKey::of(cell, names);
             let place = self.rows.iter().position(|row| row.key == key).unwrap_or_else(|| {
                 let words = key.words.clone();
                 self.rows.push(AlignedTraffic { words, rates: vec![None; subjects], key });

@@ -1,16 +1,54 @@
-//! The rates of clients and servers that exchange data at once, and their share of the servers' links.
+//! The rates of clients and servers that exchange data at once, and their shares of the links of both sides.
 
-use nilometer_model::{ByteRate, MachineGroups, NetworkResults, NetworkSample, TrafficPattern};
+use std::ops::Range;
+
+use nilometer_model::{ByteRate, NetworkResults, NetworkSample, TrafficPattern, statistics::Summary};
 
 /// The rates of a pattern with clients and servers. Means are over the repeats without a failed flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupRates {
+    /// All flows together.
+    pub rate: Summary,
     /// Each client.
     pub clients: Vec<MachineRate>,
     /// Each server.
     pub servers: Vec<MachineRate>,
+    /// The speed of all clients' links together; `None` if that of a client is unknown.
+    pub client_links: Option<ByteRate>,
     /// The speed of all servers' links together; `None` if that of a server is unknown.
     pub server_links: Option<ByteRate>,
+}
+
+/// One of the two groups of machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupSide {
+    /// The clients.
+    Clients,
+    /// The servers.
+    Servers,
+}
+
+/// The sum of all flows as a share of one side's links.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SideShare {
+    /// The side.
+    pub side: GroupSide,
+    /// The speed of its links together.
+    pub links: ByteRate,
+    /// The mean share.
+    pub share: f64,
+    /// The half width of its 95 % interval; `None` for a single repeat.
+    pub half_width: Option<f64>,
+}
+
+impl GroupSide {
+    /// Its word in JSON and in sentences.
+    pub const fn name(self) -> &'static str {
+        match self {
+            GroupSide::Clients => "clients",
+            GroupSide::Servers => "servers",
+        }
+    }
 }
 
 /// The rate of all flows from or to one machine.
@@ -29,24 +67,46 @@ impl GroupRates {
         pattern: TrafficPattern,
         valid: &[&NetworkSample],
     ) -> Option<Self> {
-        let groups = pattern.groups().filter(|_| !valid.is_empty())?;
+        let groups = pattern.groups()?;
+        let sums: Vec<f64> = valid.iter().map(|sample| sample.rate().0).collect();
         let rate = |machine| MachineRate { machine, rate: machine_rate(results, machine, valid) };
         Some(GroupRates {
+            rate: Summary::of(&sums)?,
             clients: groups.clients().map(rate).collect(),
             servers: groups.servers().map(rate).collect(),
-            server_links: server_links(results, groups),
+            client_links: links_of(results, groups.clients()),
+            server_links: links_of(results, groups.servers()),
         })
     }
 
-    /// The sum of all flows as a share of the servers' links; `None` if a link's speed is unknown.
-    pub fn share(&self) -> Option<f64> {
-        let sum: f64 = self.clients.iter().map(|client| client.rate.0).sum();
-        self.server_links.filter(|links| links.0 > 0.0).map(|links| sum / links.0)
+    /// The share of a side's links; `None` if a link's speed is unknown.
+    pub fn share(&self, side: GroupSide) -> Option<SideShare> {
+        let links = match side {
+            GroupSide::Clients => self.client_links,
+            GroupSide::Servers => self.server_links,
+        };
+        let links = links.filter(|links| links.0 > 0.0)?;
+        let share = self.rate.mean / links.0;
+        let half_width = self.rate.half_width().map(|half| half / links.0);
+        Some(SideShare { side, links, share, half_width })
+    }
+
+    /// The side whose links together are slower, which limits the sum of all flows. `None` if a link's speed is
+    /// unknown, or both sides are alike.
+    pub fn slower_side(&self) -> Option<GroupSide> {
+        let clients = self.client_links?.0;
+        let servers = self.server_links?.0;
+        match clients.total_cmp(&servers) {
+            std::cmp::Ordering::Less => Some(GroupSide::Clients),
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => Some(GroupSide::Servers),
+        }
     }
 }
 
-fn server_links(results: &NetworkResults, groups: MachineGroups) -> Option<ByteRate> {
-    let speeds = groups.servers().map(|server| Some(results.machines.get(server)?.link_speed?.0));
+/// The speed of these machines' links together; `None` if one is unknown.
+fn links_of(results: &NetworkResults, machines: Range<usize>) -> Option<ByteRate> {
+    let speeds = machines.map(|machine| Some(results.machines.get(machine)?.link_speed?.0));
     speeds.sum::<Option<f64>>().map(ByteRate)
 }
 
@@ -61,7 +121,7 @@ fn machine_rate(results: &NetworkResults, machine: usize, valid: &[&NetworkSampl
 #[cfg(test)]
 mod tests {
     use nilometer_model::{
-        FlowEnd, FlowSample, FlowSettings, Nanos, NetworkCell, NetworkMachine, NetworkProtocol,
+        FlowEnd, FlowSample, FlowSettings, MachineGroups, Nanos, NetworkCell, NetworkMachine, NetworkProtocol,
     };
 
     use super::*;
@@ -98,14 +158,25 @@ mod tests {
     }
 
     #[test]
-    fn each_client_and_server_has_its_rate_and_all_have_a_share_of_the_servers_links() {
+    fn each_client_and_server_has_its_rate_and_all_have_a_share_of_the_links_of_both_sides() {
         let of = |speed| network_outcomes(&results(speed)).remove(0).groups.expect("a pattern of clients");
         let known = of(Some(ByteRate(1000.0)));
         assert_eq!(known.clients, [MachineRate { machine: 0, rate: ByteRate(1650.0) }]);
         let servers: Vec<f64> = known.servers.iter().map(|server| server.rate.0).collect();
         assert_eq!(servers, [900.0, 750.0]);
-        assert_eq!((known.server_links, known.share()), (Some(ByteRate(2000.0)), Some(0.825)));
+        let share = known.share(GroupSide::Servers).expect("it is known");
+        assert_eq!((share.links, share.share), (ByteRate(2000.0), 0.825));
+        // Two repeats of 1600 and 1700: 12.7 standard errors of 50.
+        let half_width = share.half_width.expect("two repeats") * 2000.0;
+        assert!((half_width - 12.706 * 50.0).abs() < 0.1, "{half_width}");
+        assert_eq!(known.share(GroupSide::Clients).map(|share| share.share), Some(1.65));
+        assert_eq!(known.slower_side(), Some(GroupSide::Clients));
+        let mut of_one_server = results(Some(ByteRate(1000.0)));
+        of_one_server.machines[1].link_speed = None;
+        let groups = network_outcomes(&of_one_server).remove(0).groups.expect("a pattern of clients");
+        assert_eq!((groups.share(GroupSide::Servers), groups.slower_side()), (None, None));
+        assert_eq!(groups.client_links, Some(ByteRate(1000.0)), "that of the client is known");
         let unknown = of(None);
-        assert_eq!((unknown.server_links, unknown.share()), (None, None));
+        assert_eq!((unknown.server_links, unknown.client_links), (None, None));
     }
 }

@@ -4,12 +4,12 @@
 mod groups;
 mod reached;
 
-pub use groups::{GroupRates, MachineRate};
+pub use groups::{GroupRates, GroupSide, MachineRate, SideShare};
 pub(crate) use reached::network_shares;
 pub use reached::{NetworkLimit, NetworkShare};
 
 use nilometer_model::{
-    ByteRate, NetworkCell, NetworkProtocol, NetworkResults, NetworkSample, TrafficPattern,
+    ByteRate, FlowSettings, NetworkCell, NetworkProtocol, NetworkResults, NetworkSample, TrafficPattern,
     statistics::{Summary, median},
 };
 
@@ -47,6 +47,8 @@ pub struct OddLink {
     pub to: usize,
     /// Number of simultaneous flows.
     pub flows: u32,
+    /// Settings of the flows.
+    pub settings: FlowSettings,
     /// Its rate as a share of the median of all links.
     pub share: f64,
 }
@@ -140,7 +142,7 @@ pub fn odd_links(outcomes: &[NetworkOutcome]) -> Vec<OddLink> {
     let mut odd = Vec::new();
     for outcome in outcomes {
         let TrafficPattern::Pair { from, to } = outcome.cell.pattern else { continue };
-        let flows = outcome.cell.flows;
+        let NetworkCell { flows, settings, .. } = outcome.cell;
         let alike = outcomes.iter().filter(|other| {
             other.cell.has_load_of(&outcome.cell) && matches!(other.cell.pattern, TrafficPattern::Pair { .. })
         });
@@ -149,7 +151,7 @@ pub fn odd_links(outcomes: &[NetworkOutcome]) -> Vec<OddLink> {
         let Some(rate) = outcome.rate else { continue };
         let Some(half_width) = rate.half_width() else { continue };
         if rate.mean + half_width < ODD * usual {
-            odd.push(OddLink { from, to, flows, share: rate.mean / usual });
+            odd.push(OddLink { from, to, flows, settings, share: rate.mean / usual });
         }
     }
     odd
@@ -212,7 +214,7 @@ pub fn loss_free_rates(results: &NetworkResults) -> Vec<LossFreeRate> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{DatagramCounts, FlowEnd, FlowSample, FlowSettings, Nanos};
+    use nilometer_model::{DatagramCounts, FlowEnd, FlowSample, Nanos};
 
     use super::*;
 

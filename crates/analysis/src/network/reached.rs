@@ -30,7 +30,8 @@ pub struct NetworkShare {
 /// The rate of the network from or to one machine.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NetworkLimit {
-    /// Measured by a stage of the plan between two machines: the median of all pairs.
+    /// Measured by a stage of the plan between two machines: the median of all pairs, without options of sockets
+    /// that hold flows back.
     Measured(ByteRate),
     /// The stated speed of the machine's fastest link; of several machines, that with the slowest such link.
     Link {
@@ -171,7 +172,8 @@ fn figure(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Option<StorageFi
     })
 }
 
-/// The median over pairs of machines, with the number of flows and the settings that carried most.
+/// The median over pairs of machines, with the number of flows and of processes that carried most. The
+/// storage's client has sockets without a plan's buffer and congestion control: trials with them show no limit.
 fn measured_limit(results: &Results) -> Option<NetworkLimit> {
     let rates = results.network.iter().flat_map(|stage| pair_medians(&stage.results));
     rates.max_by(f64::total_cmp).map(|rate| NetworkLimit::Measured(ByteRate(rate)))
@@ -179,8 +181,9 @@ fn measured_limit(results: &Results) -> Option<NetworkLimit> {
 
 fn pair_medians(results: &NetworkResults) -> Vec<f64> {
     let outcomes = network_outcomes(results);
+    let is_pair = |of: &&NetworkOutcome| matches!(of.cell.pattern, TrafficPattern::Pair { .. });
     let pairs: Vec<_> =
-        outcomes.iter().filter(|of| matches!(of.cell.pattern, TrafficPattern::Pair { .. })).collect();
+        outcomes.iter().filter(is_pair).filter(|of| !of.cell.settings.may_throttle()).collect();
     let loads = pairs.chunk_by(|one, other| one.cell.has_load_of(&other.cell));
     let rates =
         |alike: &[&NetworkOutcome]| alike.iter().filter_map(|of| Some(of.rate?.mean)).collect::<Vec<_>>();
@@ -210,7 +213,9 @@ fn speed_of(link: &NetworkLink) -> ByteRate {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{CampaignMachine, FileSystemKind, Nanos, Sample, StorageProfile};
+    use nilometer_model::{
+        Bytes, CampaignMachine, FileSystemKind, FlowSettings, Nanos, Sample, StorageProfile,
+    };
     use nilometer_plan::{Key, Measured, TargetEntry};
 
     use super::*;
@@ -271,6 +276,24 @@ mod tests {
         {
             assert!(shares(&results(local, 1_170_000_000)).is_empty(), "{local:?}");
         }
+    }
+
+    #[test]
+    fn flows_with_a_buffer_or_a_congestion_control_of_a_plan_show_no_limit() {
+        let mut results = results(FileSystemKind::Lustre, 800_000_000);
+        let throttled = |settings: FlowSettings, bytes| {
+            let mut stage = network_stage(bytes);
+            stage.results.cells.iter_mut().for_each(|cell| cell.settings = settings);
+            stage
+        };
+        let buffer = FlowSettings { buffer: Some(Bytes(65_536)), ..FlowSettings::default() };
+        let congestion = FlowSettings { congestion: "reno".parse().ok(), ..FlowSettings::default() };
+        results.network = [buffer, congestion].map(|settings| throttled(settings, 800_000_000)).into();
+        let found = shares(&results);
+        assert!(matches!(found[0].limit, NetworkLimit::Link { .. }) && !found[0].is_network(), "{found:?}");
+        let processes = FlowSettings { processes: Some(2), ..FlowSettings::default() };
+        results.network.push(throttled(processes, 900_000_000));
+        assert_eq!(shares(&results)[0].limit, NetworkLimit::Measured(ByteRate(9e8)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A stage measures the network once for all targets. A record's figures therefore stand there once, with the letters
 //! of its targets.
 
-use nilometer_model::{CampaignMachine, NetworkLink, NetworkResults};
+use nilometer_model::{ByteRate, CampaignMachine, NetworkLink, NetworkResults};
 use nilometer_plan::{FigureKind, MappedLine, PublishedStudy, PublishedTable, Results, ShownScale};
 
 use super::{
@@ -148,10 +148,7 @@ impl AskedTraffic<'_> {
     fn gap(&self, table: &PublishedTable) -> Option<String> {
         match (&self.found, &self.base) {
             (Err(gap), _) | (Ok(_), Some(Err(gap))) => Some(gap.sentence()),
-            (Ok(found), None) if found.server_links.is_none() => {
-                let has_share = table.figures.contains(&FigureKind::LinkShare);
-                has_share.then(|| "without a share: the speed of a server's link is unknown".into())
-            }
+            (Ok(found), None) if table.figures.contains(&FigureKind::LinkShare) => share_gap(found),
             _ => None,
         }
     }
@@ -161,6 +158,29 @@ fn known(value: f64, of: &OwnTraffic) -> OwnFigure {
     OwnFigure::Known { value, valid: of.valid, all: of.all }
 }
 
+/// The reason why a share of the servers' links is missing, or is no measure of them.
+fn share_gap(found: &OwnTraffic) -> Option<String> {
+    let Some(servers) = found.server_links else {
+        return Some("without a share: the speed of a server's link is unknown".into());
+    };
+    let clients = found.slower_client_links?;
+    Some(format!(
+        "the clients' links ({}) are slower than the servers' ({}), and limit the share of these",
+        clients.bits(),
+        servers.bits()
+    ))
+}
+
+/// The share of links in percent, with the interval over repeats if there is one.
+fn share(links: ByteRate, of: &OwnTraffic) -> OwnFigure {
+    let percent = |rate: f64| 100.0 * rate / links.0;
+    let mean = percent(of.rate);
+    match of.half_width.map(percent) {
+        Some(half_width) => OwnFigure::OverRepeats { mean, half_width, valid: of.valid, all: of.all },
+        None => known(mean, of),
+    }
+}
+
 fn figure(kind: FigureKind, unit: &str, found: &OwnTraffic) -> PaperCell {
     match kind {
         FigureKind::SentAgain => match found.lost_share {
@@ -168,7 +188,7 @@ fn figure(kind: FigureKind, unit: &str, found: &OwnTraffic) -> PaperCell {
             None => PaperCell::Own(known(found.sent_again, found), "segments"),
         },
         FigureKind::LinkShare => match found.server_links {
-            Some(links) => PaperCell::Own(known(100.0 * found.rate / links.0, found), "%"),
+            Some(links) => PaperCell::Own(share(links, found), "%"),
             None => PaperCell::Own(OwnFigure::Missing("unknown"), ""),
         },
         _ => PaperCell::Own(known(found.rate / bytes_of(unit).unwrap_or(1.0), found), ""),

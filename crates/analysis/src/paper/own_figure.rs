@@ -26,6 +26,17 @@ pub enum OwnFigure {
         /// The standard error; `None` if the record does not have the figure of each node.
         error: Option<f64>,
     },
+    /// A mean over repeats, with the half width of its 95 % interval.
+    OverRepeats {
+        /// In the unit of its column.
+        mean: f64,
+        /// In the same unit.
+        half_width: f64,
+        /// Repeats that it rests on.
+        valid: usize,
+        /// All repeats.
+        all: usize,
+    },
     /// A lower bound.
     AtLeast(f64),
     /// An upper bound.
@@ -48,6 +59,10 @@ impl fmt::Display for OwnFigure {
                 write!(f, "{} ± {}", significant(mean), significant(error))
             }
             OwnFigure::OverNodes { mean, error: None } => write!(f, "{} ± unknown", significant(mean)),
+            OwnFigure::OverRepeats { mean, half_width, valid, all } => {
+                write!(f, "{} ± {}", significant(mean), significant(half_width))?;
+                if valid < all { write!(f, " ({valid}/{all})") } else { Ok(()) }
+            }
             OwnFigure::AtLeast(value) => write!(f, "at least {}", significant(value)),
             OwnFigure::AtMost(value) => write!(f, "at most {}", significant(value)),
             OwnFigure::Missing(why) => f.write_str(why),

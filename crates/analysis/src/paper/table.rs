@@ -92,8 +92,39 @@ impl OwnTarget<'_> {
         self.results.campaign.as_ref().map_or(1, |campaign| campaign.plan.node_ranks.len().max(1))
     }
 
-    /// Returns true if its record has the state of each node before a run, as records have from schema 10 on.
+    /// Returns true if each run of several processes on it has the state of each node before, as records have from
+    /// schema 10 on.
     pub(super) fn has_node_starts(&self) -> bool {
-        self.results.samples.iter().any(|measured| !measured.sample.node_starts.is_empty())
+        let own = self.results.samples.iter().filter(|measured| measured.key.target == self.target);
+        let mut runs = own.filter(|measured| !measured.sample.parts.is_empty()).peekable();
+        runs.peek().is_some() && runs.all(|measured| !measured.sample.node_starts.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Nanos, NodeStart, Phase, RankPart, Sample};
+    use nilometer_plan::{Key, Measured};
+
+    use super::*;
+
+    #[test]
+    fn a_target_has_the_state_of_nodes_if_each_of_its_runs_of_several_processes_has_it() {
+        let measured = |target, parts: usize, starts: usize| Measured {
+            key: Key { target, cell: 0, repeat: 0, phase: Phase::Write },
+            sample: Sample {
+                parts: vec![RankPart::default(); parts],
+                node_starts: vec![NodeStart::default(); starts],
+                ..Sample::new(Nanos(0))
+            },
+        };
+        let has = |samples: &[Measured]| {
+            let results = Results { samples: samples.into(), ..Results::default() };
+            OwnTarget { letter: "A".into(), results: &results, target: 0 }.has_node_starts()
+        };
+        assert!(has(&[measured(0, 2, 2), measured(0, 0, 0)]), "a single process has none");
+        assert!(!has(&[measured(1, 2, 2), measured(0, 2, 0)]), "that of another target does not count");
+        assert!(!has(&[measured(0, 2, 2), measured(0, 2, 0)]), "a repeat of schema 9 has none");
+        assert!(!has(&[]));
     }
 }

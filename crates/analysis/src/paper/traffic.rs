@@ -2,10 +2,10 @@
 
 use nilometer_model::{
     ByteRate, CongestionControl, FlowSample, NetworkCell, NetworkProtocol, NetworkResults, NetworkSample,
-    TrafficPattern,
+    TrafficPattern, statistics::Summary,
 };
 
-use crate::{NetworkOutcome, network_outcomes};
+use crate::{GroupRates, GroupSide, NetworkOutcome, network_outcomes};
 
 /// The values of a line's parameters: the trials of its stage that have its figure.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,8 +29,12 @@ pub(super) struct OwnTraffic {
     pub(super) sent_again: f64,
     /// The share of packets lost, for UDP; `None` for TCP.
     pub(super) lost_share: Option<f64>,
+    /// The half width of the rate's 95 % interval, for a line of one cell; `None` for a single trial.
+    pub(super) half_width: Option<f64>,
     /// The speed of all servers' links; `None` if that of one is unknown, and for pairs of machines.
     pub(super) server_links: Option<ByteRate>,
+    /// The speed of all clients' links, if they are slower than those of the servers.
+    pub(super) slower_client_links: Option<ByteRate>,
     /// Trials that count.
     pub(super) valid: usize,
     /// All trials.
@@ -125,6 +129,8 @@ impl LineTraffic {
             sum.valid += of_cell.valid;
             sum.all += of_cell.all;
             sum.server_links = of_cell.server_links;
+            sum.slower_client_links = of_cell.slower_client_links;
+            sum.half_width = of_cell.half_width.filter(|_| count == 1);
         }
         if count == 0 {
             return Err(TrafficGap::NotMeasured("the record has no such trials".into()));
@@ -150,15 +156,25 @@ impl LineTraffic {
         if valid.is_empty() {
             return Err(gap(results, number, &all));
         }
+        let of_sample = |sample: &&NetworkSample| {
+            let own = sample.flows.iter().filter(|flow| self.has_flow(results, flow));
+            own.map(|flow| flow.rate().0).sum::<f64>()
+        };
+        let rates = Summary::of(&valid.iter().map(of_sample).collect::<Vec<_>>());
         let mut found = OwnTraffic { valid: valid.len(), all: all.len(), ..OwnTraffic::default() };
+        found.rate = rates.as_ref().map_or(0.0, |rates| rates.mean);
+        found.half_width = rates.and_then(|rates| rates.half_width());
         for flow in valid.iter().flat_map(|sample| &sample.flows).filter(|flow| self.has_flow(results, flow))
         {
-            found.rate += flow.rate().0 / valid.len() as f64;
             let again = flow.sent.connection.as_ref().map_or(0, |connection| connection.retransmitted);
             found.sent_again += again as f64 / valid.len() as f64;
             packets.add(flow);
         }
-        found.server_links = server_links(results, number);
+        if let Some(groups) = groups(results, number) {
+            let is_slower = groups.slower_side() == Some(GroupSide::Clients);
+            found.slower_client_links = groups.client_links.filter(|_| is_slower);
+            found.server_links = groups.server_links;
+        }
         Ok(found)
     }
 
@@ -198,10 +214,10 @@ fn gap(results: &NetworkResults, number: usize, all: &[&NetworkSample]) -> Traff
     }
 }
 
-/// The speed of the links of all servers that exchange data at once.
-fn server_links(results: &NetworkResults, number: usize) -> Option<ByteRate> {
+/// The rates and links of clients and servers that exchange data at once.
+fn groups(results: &NetworkResults, number: usize) -> Option<GroupRates> {
     let outcomes: Vec<NetworkOutcome> = network_outcomes(results);
-    outcomes.into_iter().find(|outcome| outcome.number == number)?.groups?.server_links
+    outcomes.into_iter().find(|outcome| outcome.number == number)?.groups
 }
 
 #[cfg(test)]

@@ -102,14 +102,17 @@ pub(crate) fn run_ingest(
     let together = job.together;
     let parts = together.own_parts(job.cells);
     let own: Vec<(RecordingRun, Seed)> = parts.iter().flatten().cloned().collect();
-    if own.is_empty() {
+    let samples = if own.is_empty() {
         together.assist(run, job.cells);
-        return None;
-    }
-    let turns = together.own_turns(job.cells);
-    let part = Job { cells: &own, turns: &turns, ..*job };
-    let PartRecorded { samples, began } = record_part(run, surroundings, &part, job, loads, tell);
-    together.united(job.cells, &parts, samples, began)
+        None
+    } else {
+        let turns = together.own_turns(job.cells);
+        let part = Job { cells: &own, turns: &turns, ..*job };
+        let PartRecorded { samples, began } = record_part(run, surroundings, &part, job, loads, tell);
+        together.united(job.cells, &parts, samples, began)
+    };
+    surroundings.pass_together(together.cluster, &run.clock);
+    samples
 }
 
 /// The part of a job that this process recorded.

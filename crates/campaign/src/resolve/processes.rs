@@ -176,6 +176,9 @@ pub(super) fn check_machines(plan: &ResolvedPlan) -> Result<(), ResolveError> {
         if plan.machines() < 2 {
             return refused(&run.stage, one_machine(plan.ranks));
         }
+        if let Err(why) = run.check_machines(plan.machines()) {
+            return refused(&run.stage, why);
+        }
     }
     Ok(())
 }

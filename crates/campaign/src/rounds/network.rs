@@ -18,6 +18,8 @@ impl Campaign {
                     break;
                 };
                 self.record.add_network_sample(number, sample)?;
+                // The traffic of a trial is no load of others before the next phase.
+                state.surroundings.pass(&state.run.clock);
                 let NetworkProgress { results, done, of } = lead.progress();
                 (state.tell)(Progress::Network { stage: lead.stage(), results, done, of });
             }

@@ -77,6 +77,7 @@ impl Campaign {
             let recorded = RecordedFiles { target: &target, index, cell, hung };
             if let Some(sample) = recorded.read(&state.run, *seed) {
                 self.keep(state, turn.key(number, Phase::Read), sample)?;
+                state.surroundings.pass(&state.run.clock);
             }
         }
         if hung {

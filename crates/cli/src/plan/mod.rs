@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use nilometer_model::{Phase, catalogue::BuiltIn, statistics::detectable};
 use nilometer_plan::{
-    ACCEPTANCE_TEMPLATE, CONDITION_TEMPLATE, Cell, Estimate, EstimatedSpeed, Measurement, PLANS,
+    ACCEPTANCE_TEMPLATE, CONDITION_TEMPLATE, Cell, Estimate, EstimatedSpeed, Measurement, NetworkRun, PLANS,
     ResolvedPlan, parse_with,
 };
 use nilometer_storage::user_file::{NamedText, find, instrument};
@@ -153,6 +153,7 @@ pub(crate) fn shown(plan: &ResolvedPlan) -> String {
             format!("{}: the network between machines, once for all targets", run.stage),
         ]);
         lines.push(format!("  {run}"));
+        lines.extend(network_trials(plan, run));
     }
     if !plan.merged.is_empty() {
         lines.extend([String::new(), "left out, since the scale makes it the same".to_owned()]);
@@ -165,6 +166,16 @@ pub(crate) fn shown(plan: &ResolvedPlan) -> String {
         lines.extend(plan.accept.criteria.iter().map(|criterion| format!("  {criterion}")));
     }
     lines.join("\n")
+}
+
+/// The time of a stage of the network, and the trials that it leaves out.
+fn network_trials(plan: &ResolvedPlan, run: &NetworkRun) -> Vec<String> {
+    let machines = plan.network_machines(run);
+    let time = plan.network_stage_time(run);
+    let cells = number_of(run.cells(machines).len(), "cell");
+    let mut lines = vec![format!("  {cells} between {machines} machines: {time} at the least")];
+    lines.extend(run.left_out(machines).iter().map(|why| format!("  left out: {why}")));
+    lines
 }
 
 /// The measured phases of a cell.
@@ -183,7 +194,8 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     let mut rows = Vec::new();
     let workloads = plan.workloads().count();
     if workloads == 0 && plan.recordings().next().is_none() {
-        rows.push(("takes", format!("{time} between {} machines", plan.machines().max(2))));
+        let machines = plan.network.iter().map(|run| plan.network_machines(run)).max().unwrap_or(2);
+        rows.push(("takes", format!("{time} between {machines} machines")));
     } else if workloads == 0 {
         rows.push(("takes", format!("{time} a target")));
     } else {
@@ -303,6 +315,20 @@ mod tests {
         let counted = "12 on a target without a choice of file layouts: the other 36 differ in it alone";
         assert!(wa105.contains("48 cells in 3 rounds") && wa105.contains(counted), "{wa105}");
         assert!(!quick.contains("layout"), "{quick}");
+    }
+
+    #[test]
+    fn a_stage_of_the_network_has_its_time_and_the_trials_that_it_leaves_out() {
+        let text = "title = \"t\"\nrepeats = 2\n[[stage]]\nname = \"s\"\n[stage.network]\npattern = \"clients_to_servers\"\n\
+                    clients = 2\nservers = 9\nflows = [1, 6]\nprocesses = [1, 6]\nduration = \"5 s\"\n";
+        let shown = shown(&read(text, "t.toml", 1.0).expect("valid").on_processes(&[1]));
+        for line in [
+            "takes     60 s between 11 machines",
+            "  6 cells between 11 machines: 60 s at the least",
+            "  left out: processes = 6 with flows = 1: each process needs a flow of its own",
+        ] {
+            assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+        }
     }
 
     #[test]

@@ -43,6 +43,12 @@ impl FlowSettings {
     pub fn is_default(&self) -> bool {
         *self == FlowSettings::default()
     }
+
+    /// Returns true if an option of the sockets may hold flows back: a buffer, or a congestion control other than
+    /// the kernel's. Programs without the option may be faster.
+    pub fn may_throttle(&self) -> bool {
+        self.congestion.is_some() || self.buffer.is_some()
+    }
 }
 
 impl fmt::Display for FlowSettings {

@@ -79,6 +79,11 @@ impl MachineGroups {
         MachineGroups { clients, servers: self.servers.min(machines - clients) }
     }
 
+    /// Returns true for one client and one server.
+    const fn is_pair(self) -> bool {
+        self.clients == 1 && self.servers == 1
+    }
+
     /// Each client with each server, the client first.
     fn each(self) -> impl Iterator<Item = (usize, usize)> {
         self.clients().flat_map(move |client| self.servers().map(move |server| (client, server)))
@@ -258,17 +263,21 @@ impl TrafficPattern {
         all
     }
 
-    /// The simplest equal pattern if there are only two machines.
+    /// The simplest pattern with the same flows: one client and one server are a pair, and so is each pattern of two
+    /// machines.
     fn simplest(self, machines: usize) -> Self {
-        if machines != 2 {
-            return self;
-        }
         match self {
-            TrafficPattern::OneToMany { from } => TrafficPattern::Pair { from, to: 1 - from },
-            TrafficPattern::ManyToOne { to } => TrafficPattern::Pair { from: 1 - to, to },
-            TrafficPattern::AllToAll => TrafficPattern::BothWays { one: 0, other: 1 },
-            TrafficPattern::ClientsToServers(_) => TrafficPattern::Pair { from: 0, to: 1 },
-            TrafficPattern::ServersToClients(_) => TrafficPattern::Pair { from: 1, to: 0 },
+            TrafficPattern::ClientsToServers(groups) if groups.is_pair() => {
+                TrafficPattern::Pair { from: 0, to: 1 }
+            }
+            TrafficPattern::ServersToClients(groups) if groups.is_pair() => {
+                TrafficPattern::Pair { from: 1, to: 0 }
+            }
+            TrafficPattern::OneToMany { from } if machines == 2 => {
+                TrafficPattern::Pair { from, to: 1 - from }
+            }
+            TrafficPattern::ManyToOne { to } if machines == 2 => TrafficPattern::Pair { from: 1 - to, to },
+            TrafficPattern::AllToAll if machines == 2 => TrafficPattern::BothWays { one: 0, other: 1 },
             other => other,
         }
     }

@@ -6,7 +6,10 @@ use nilometer_model::{NetworkResults, NetworkStage};
 use crate::{
     chart::{Bar, Bars, Chart, clipped, interval},
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Sentence, Table, Tone},
-    network::{COLUMNS, LEGEND, NetworkTable, load_words, machine_words, rate_words, sentences, tables},
+    network::{
+        COLUMNS, LEGEND, NetworkTable, left_out_by_plan, load_words, machine_words, rate_words, sentences,
+        tables,
+    },
 };
 
 /// Letters that a label has room for.
@@ -16,8 +19,10 @@ const BARS_MOST: usize = 40;
 
 pub(crate) fn network(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     let stages = study.results.network.iter().enumerate();
-    let stages = stages
-        .map(|(number, stage)| of_stage(stage, detail).at(format!("network-{number}"), stage.stage.as_str()));
+    let stages = stages.map(|(number, stage)| {
+        let left_out = left_out_by_plan(study, number);
+        of_stage(stage, &left_out, detail).at(format!("network-{number}"), stage.stage.as_str())
+    });
     let mut sections: Vec<Section> = stages.collect();
     if let Some(last) = sections.last_mut().filter(|_| !study.network_shares.is_empty()) {
         last.blocks.push(Block::list(study.network_shares.iter().map(ToString::to_string)));
@@ -25,14 +30,15 @@ pub(crate) fn network(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     sections
 }
 
-fn of_stage(stage: &NetworkStage, detail: Detail) -> Section {
+fn of_stage(stage: &NetworkStage, left_out: &[String], detail: Detail) -> Section {
     let heading = format!("{}: the network between machines", stage.stage);
-    between_machines(&stage.results, heading, detail)
+    between_machines(&stage.results, left_out, heading, detail)
 }
 
-/// The network by itself, or of a stage.
+/// The network by itself, or of a stage. `left_out` has the trials that the plan leaves out by itself.
 pub(crate) fn between_machines(
     results: &NetworkResults,
+    left_out: &[String],
     heading: impl Into<String>,
     detail: Detail,
 ) -> Section {
@@ -45,7 +51,7 @@ pub(crate) fn between_machines(
         blocks.push(Block::Paragraph(Sentence::new(&of_flows.heading)));
         blocks.push(Block::Table(table(&of_flows)));
     }
-    let sentences = sentences(results, &outcomes).into_iter().map(|sentence| {
+    let sentences = sentences(results, &outcomes, left_out).into_iter().map(|sentence| {
         let tone = match () {
             () if sentence.starts_with("FAILED") => Tone::Bad,
             () if sentence.starts_with("LEFT OUT") => Tone::Doubtful,
@@ -75,9 +81,7 @@ fn charts(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<Chart> {
 
 fn chart(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Chart {
     let names = results.names();
-    let title = outcomes.first().map_or_else(String::new, |outcome| {
-        format!("{}{}", load_words(&outcome.cell), outcome.cell.settings_words())
-    });
+    let title = outcomes.first().map_or_else(String::new, |outcome| load_words(&outcome.cell));
     let group = |outcome: &NetworkOutcome| {
         (clipped(&outcome.cell.pattern.words(&names), LABEL_LETTERS), vec![bar(results, outcome)])
     };
