@@ -1,6 +1,6 @@
 //! Plans with criteria: the checksums by which others recognize plan and program, and the page for the files.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use nilometer_analysis::{AcceptanceAnswer, Study};
@@ -11,7 +11,7 @@ use nilometer_storage::user_file::find;
 
 use crate::{
     Failure, Outcome,
-    page_file::{self, is_page_or_free},
+    page_file::{self, is_page_or_free, write_whole},
     plan::Scale,
 };
 
@@ -104,6 +104,7 @@ pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> Result<std::path::
         "{} exists and is no page of nilometer: `nilometer report --format acceptance` can write it elsewhere",
         path.display()
     );
-    fs::write(&path, page(study, record)?).with_context(|| format!("can't write {}", path.display()))?;
+    let page = page(study, record)?;
+    write_whole(&path, &page).with_context(|| format!("can't write {}", path.display()))?;
     Ok(path)
 }

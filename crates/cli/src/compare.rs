@@ -8,14 +8,14 @@ use std::{
     thread,
 };
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{anyhow, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_analysis::{AgainstBaseline, NamedRecord, RecordsCompared};
 use nilometer_plan::Results;
 use nilometer_report::{against_text, compared_html, compared_json, compared_markdown, compared_text};
 
 use crate::{
-    Blame, Failure, Outcome,
+    Blame, Failure, Outcome, page_file,
     report::{layout, refuse_the_record},
     tell,
 };
@@ -89,13 +89,14 @@ impl Compare {
     pub(crate) fn execute(&self) -> Outcome {
         self.check_format().input()?;
         let paths = self.paths().input()?;
+        page_file::check_option(self.html.as_deref()).input()?;
         let results = read_all(&paths).input()?;
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let records = names.iter().zip(&results).map(|(name, results)| NamedRecord { name, results });
         let compared = RecordsCompared::of(&records.collect::<Vec<_>>());
         let compared = compared.with_baselines(self.against.len().max(1)).with_papers();
         let against = self.held_against(&compared)?;
-        self.write_page(&compared).run()?;
+        page_file::write_option(self.html.as_deref(), || compared_html(&compared)).run()?;
         let ended = ended(&compared, against.as_ref(), self.compared_least);
         if self.json || self.format == ComparedFormat::Json {
             tell::json_result(compared_json(&compared, against.as_ref()));
@@ -144,14 +145,6 @@ impl Compare {
         let Some(baseline) = self.against.last() else { return Ok(None) };
         let against = compared.against(self.threshold.unwrap_or(compared.margin));
         Ok(Some(against.ok_or_else(|| no_target_of(baseline, compared)).input()?))
-    }
-
-    fn write_page(&self, compared: &RecordsCompared<'_>) -> anyhow::Result<()> {
-        let Some(path) = &self.html else { return Ok(()) };
-        fs::write(path, compared_html(compared))
-            .with_context(|| format!("can't write {}", path.display()))?;
-        tell::note(format_args!("Page: {}", path.display()));
-        Ok(())
     }
 }
 

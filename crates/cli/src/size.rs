@@ -1,12 +1,9 @@
 //! `nilometer size`: computes the recorders, links, storage servers and space that an instrument or a
 //! facility needs.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_model::{ByteRate, Bytes, Facility, Instrument, Nanos, Seed};
 use nilometer_plan::sizing::{
@@ -19,7 +16,7 @@ use nilometer_report::{
 };
 
 use crate::{
-    Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, page_file::is_page_or_free,
+    Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, page_file,
     report::layout, tell,
 };
 use limits::FoundLimits;
@@ -107,7 +104,7 @@ const PIECES_MOST: f64 = 2e8;
 
 impl Size {
     pub(crate) fn execute(&self) -> Outcome {
-        self.check_page().input()?;
+        page_file::check_option(self.html.as_deref()).input()?;
         if let Some(rooms) = self.rooms().input()? {
             self.tell_rooms(&rooms)?;
             if !self.limits.name_a_rate() {
@@ -130,7 +127,7 @@ impl Size {
             Format::Markdown => tell::result(sizing_markdown(&sized)),
             Format::Json => tell::json_result(sizing_json(&sized)),
         }
-        self.write_page(|| sizing_html(&sized)).run()
+        page_file::write_option(self.html.as_deref(), || sizing_html(&sized)).run()
     }
 
     fn tell_rooms(&self, rooms: &InstrumentRooms) -> Outcome {
@@ -139,25 +136,7 @@ impl Size {
             Format::Markdown => tell::result(rooms_markdown(rooms)),
             Format::Json => tell::json_result(format_args!("{:#}\n", rooms_json(rooms))),
         }
-        self.write_page(|| rooms_html(rooms)).run()
-    }
-
-    /// Refuses a file for the page that is another one, such as the record or the facility.
-    fn check_page(&self) -> anyhow::Result<()> {
-        let Some(path) = &self.html else { return Ok(()) };
-        ensure!(
-            is_page_or_free(path),
-            "--html {}: a file is there that is no page of Nilometer: name another one",
-            path.display()
-        );
-        Ok(())
-    }
-
-    fn write_page(&self, page: impl FnOnce() -> String) -> anyhow::Result<()> {
-        let Some(path) = &self.html else { return Ok(()) };
-        fs::write(path, page()).with_context(|| format!("can't write {}", path.display()))?;
-        tell::note(format_args!("Page: {}", path.display()));
-        Ok(())
+        page_file::write_option(self.html.as_deref(), || rooms_html(rooms)).run()
     }
 
     /// The facility and its instruments, with the values of the options in place of its own.
