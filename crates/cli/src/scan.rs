@@ -48,7 +48,7 @@ impl Scan {
         refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         let stored = StoredAt::named(&self.directories).input()?;
         let (recordings, mut unread) = stored.open_each(Trust::Acknowledged).input()?;
-        if recordings.is_empty() {
+        if recordings.is_empty() && unread.is_empty() {
             // A missing directory gets its own message.
             stored.open(Trust::Acknowledged).input()?;
         }
