@@ -103,7 +103,7 @@ impl Compare {
         } else if let Some(against) = against.as_ref().filter(|_| ended.is_err() || !self.quiet) {
             tell::result(against_text(&compared, against));
         } else if self.format == ComparedFormat::Markdown {
-            tell::result(compared_markdown(&compared));
+            tell::result_to_copy(compared_markdown(&compared));
         } else if against.is_none() {
             tell::result_unchanged(compared_text(&compared, layout()));
         }

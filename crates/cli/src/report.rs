@@ -89,7 +89,7 @@ impl Report {
                 Format::Terminal | Format::Study | Format::Csv | Format::FiguresCsv | Format::Prometheus => {
                     tell::result_unchanged(text);
                 }
-                Format::Html | Format::Markdown | Format::Acceptance => tell::result(text),
+                Format::Html | Format::Markdown | Format::Acceptance => tell::result_to_copy(text),
             }
             return Ok(());
         };

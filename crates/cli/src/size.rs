@@ -124,7 +124,7 @@ impl Size {
             Sized { title, demand: &demand, limits: &limits, sizing: &sizing, remarks: &remarks, checked };
         match self.format {
             Format::Text => tell::result_unchanged(sizing_text(&sized, layout())),
-            Format::Markdown => tell::result(sizing_markdown(&sized)),
+            Format::Markdown => tell::result_to_copy(sizing_markdown(&sized)),
             Format::Json => tell::json_result(sizing_json(&sized)),
         }
         page_file::write_option(self.html.as_deref(), || sizing_html(&sized)).run()
@@ -133,7 +133,7 @@ impl Size {
     fn tell_rooms(&self, rooms: &InstrumentRooms) -> Outcome {
         match self.format {
             Format::Text => tell::result_unchanged(rooms_text(rooms, layout())),
-            Format::Markdown => tell::result(rooms_markdown(rooms)),
+            Format::Markdown => tell::result_to_copy(rooms_markdown(rooms)),
             Format::Json => tell::json_result(format_args!("{:#}\n", rooms_json(rooms))),
         }
         page_file::write_option(self.html.as_deref(), || rooms_html(rooms)).run()
