@@ -259,10 +259,14 @@ fn lanes(whole: &RecordingView) -> String {
     whole.recording(|recording| {
         let index = &recording.index;
         let head = recording.head();
-        let ended = if recording.is_over() { "ended in order" } else { "not ended" };
+        let here = index.heads.len();
+        let ended = match index.ended {
+            0 => "not ended".to_owned(),
+            ended if ended >= here => "ended in order".to_owned(),
+            ended => format!("{ended} ended in order"),
+        };
         format!(
-            "lanes       {} of {}, {ended}, recording {:016x}",
-            index.heads.len(),
+            "lanes       {here} of {}, {ended}, recording {:016x}",
             head.lanes,
             head.recording
         )
