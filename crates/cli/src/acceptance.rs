@@ -75,8 +75,8 @@ pub(crate) fn outcome(study: &Study<'_>) -> Outcome {
 fn said(study: &Study<'_>, answer: AcceptanceAnswer) -> Option<anyhow::Error> {
     let verdict = study.acceptance.iter().find(|verdict| verdict.answer() == answer)?;
     let path = study.results.targets.get(verdict.target).map_or("", |target| &target.path);
-    let reason = verdict.reason().map(ToString::to_string).unwrap_or_default();
-    Some(anyhow::anyhow!("{path}: {}: {reason}", answer.name()))
+    let reason = verdict.reason().map(|judged| format!(": {}: {}", judged.criterion, judged.found));
+    Some(anyhow::anyhow!("{path}: {}{}", answer.name(), reason.unwrap_or_default()))
 }
 
 /// The page of a closed record.

@@ -16,6 +16,7 @@ use nilometer_report::{against_text, compared_html, compared_json, compared_mark
 
 use crate::{
     Blame, Failure, Outcome, page_file,
+    percentage::percent,
     report::{layout, refuse_the_record},
     tell,
 };
@@ -37,7 +38,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "RECORD")]
     against: Vec<PathBuf>,
     /// Count a loss from this share on, such as "5 %" [default: the plan's margin]
-    #[arg(long, value_name = "PERCENT", requires = "against", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", requires = "against", value_parser = threshold)]
     threshold: Option<f64>,
     /// End with exit code 0 even if only this share of the baseline's figures could be decided, such as "80
     /// %"
@@ -69,20 +70,15 @@ enum ComparedFormat {
 }
 
 /// Reads `5` or `5 %`.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    let valid = number.filter(|percent| (0.0..=PERCENT_MOST).contains(percent));
-    valid.ok_or_else(|| format!("write a number of percent from 0 to {PERCENT_MOST}, such as \"5 %\""))
+fn threshold(text: &str) -> Result<f64, String> {
+    percent(text, PERCENT_MOST, "5 %")
 }
 
 const PERCENT_MOST: f64 = 1000.0;
 
 /// Reads `80 %` as 0.8.
 fn share(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    let valid = number.filter(|percent| (0.0..=100.0).contains(percent));
-    let refused = || "write a number of percent from 0 to 100, such as \"80 %\"".to_owned();
-    valid.map(|percent| percent / 100.0).ok_or_else(refused)
+    percent(text, 100.0, "80 %").map(|percent| percent / 100.0)
 }
 
 impl Compare {
@@ -198,17 +194,4 @@ fn ended(compared: &RecordsCompared<'_>, against: Option<&AgainstBaseline>, leas
         )));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::percent;
-
-    #[test]
-    fn a_threshold_is_a_percentage() {
-        assert_eq!(["5", "5 %", " 2.5% "].map(percent), [Ok(5.0), Ok(5.0), Ok(2.5)]);
-        for bad in ["", "-1", "NaN", "inf", "five", "5 GB"] {
-            assert!(percent(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -16,7 +16,7 @@ use nilometer_report::{
 };
 
 use crate::{
-    Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, page_file,
+    Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, page_file, percentage::percent,
     report::layout, tell,
 };
 use limits::FoundLimits;
@@ -48,7 +48,7 @@ pub(crate) struct Size {
     #[command(flatten)]
     limits: limits::Options,
     /// Leave this share of each limit free, in percent
-    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = headroom)]
     headroom: f64,
     /// Add spare recorders and servers, so that this many of each may fail at once: 1 for N+1
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1000))]
@@ -90,12 +90,8 @@ enum Format {
 const HEADROOM_MOST: f64 = 90.0;
 
 /// Reads `20` or `20 %` as 0.2.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    let valid = number.filter(|percent| (0.0..=HEADROOM_MOST).contains(percent));
-    valid
-        .map(|percent| percent / 100.0)
-        .ok_or_else(|| format!("write a number of percent from 0 to {HEADROOM_MOST}, such as 20"))
+fn headroom(text: &str) -> Result<f64, String> {
+    percent(text, HEADROOM_MOST, "20 %").map(|percent| percent / 100.0)
 }
 
 /// With more pieces than the first limit, streams are simulated only for `--check`; beyond the second, never.
