@@ -13,7 +13,9 @@ pub(crate) fn percent(text: &str, most: f64, example: &str) -> Result<f64, Strin
         number.ok_or_else(|| format!("write a number of percent from 0 to {most}, such as \"{example}\""))?;
     if number > 0.0 && number < 1.0 && !written.ends_with('%') {
         let share = rounded(number * 100.0);
-        return Err(format!("{written} may be a share or a number of percent: write \"{share} %\" or \"{written} %\""));
+        return Err(format!(
+            "{written} may be a share or a number of percent: write \"{share} %\" or \"{written} %\""
+        ));
     }
     Ok(number)
 }
@@ -30,9 +32,16 @@ mod tests {
     #[test]
     fn a_number_of_percent_is_no_share() {
         let read = |text: &str| percent(text, 1000.0, "5 %");
-        assert_eq!(["5", "5 %", " 2.5% ", "0.05 %", "0"].map(read), [Ok(5.0), Ok(5.0), Ok(2.5), Ok(0.05), Ok(0.0)]);
+        assert_eq!(
+            ["5", "5 %", " 2.5% ", "0.05 %", "0"].map(read),
+            [Ok(5.0), Ok(5.0), Ok(2.5), Ok(0.05), Ok(0.0)]
+        );
         for bad in ["", "-1", "NaN", "inf", "five", "5 GB", "1001"] {
-            assert_eq!(read(bad), Err("write a number of percent from 0 to 1000, such as \"5 %\"".into()), "{bad}");
+            assert_eq!(
+                read(bad),
+                Err("write a number of percent from 0 to 1000, such as \"5 %\"".into()),
+                "{bad}"
+            );
         }
         let share = read("0.05").expect_err("which of them?");
         assert_eq!(share, "0.05 may be a share or a number of percent: write \"5 %\" or \"0.05 %\"");

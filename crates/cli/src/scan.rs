@@ -265,11 +265,7 @@ fn lanes(whole: &RecordingView) -> String {
             ended if ended >= here => "ended in order".to_owned(),
             ended => format!("{ended} ended in order"),
         };
-        format!(
-            "lanes       {here} of {}, {ended}, recording {:016x}",
-            head.lanes,
-            head.recording
-        )
+        format!("lanes       {here} of {}, {ended}, recording {:016x}", head.lanes, head.recording)
     })
 }
 

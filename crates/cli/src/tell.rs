@@ -306,7 +306,11 @@ mod tests {
         assert_eq!(wrapped("longer-than-that b", 6), "longer-than-that\n    b");
         let columns = "missing     6 packets, 3 gaps";
         assert_eq!(wrapped(columns, 24), "missing     6 packets, 3\n            gaps");
-        assert_eq!(wrapped("name        a-long-path", 16), "name        a-long-path", "no word is alone on a line");
+        assert_eq!(
+            wrapped("name        a-long-path", 16),
+            "name        a-long-path",
+            "no word is alone on a line"
+        );
     }
 
     #[test]

@@ -15,10 +15,7 @@ const OWN_PLAN: &str =
 
 /// Options of fio, IOR and elbencho, and their counterparts in a plan, which `evaluate` runs.
 const IN_A_PLAN: [(&[&str], &str); 8] = [
-    (
-        &["--bs", "--block", "--blocksize", "--block-size", "--transfersize"],
-        "set `block_size` in a plan",
-    ),
+    (&["--bs", "--block", "--blocksize", "--block-size", "--transfersize"], "set `block_size` in a plan"),
     (&["-t"], "in a plan, IOR's -t is `block_size`, and elbencho's -t is `workers`"),
     (&["-b"], "in a plan, elbencho's -b is `block_size`, and IOR's -b is `file_size`"),
     (
@@ -47,7 +44,11 @@ const BY_COMMAND: [(&[&str], &[&str], &str); 8] = [
         &["--runtime", "--timelimit", "--time", "--timeout"],
         "`--time-limit \"10 min\"`; for a recording `--duration \"1 h\"`",
     ),
-    (&["evaluate"], &["--instrument", "--detector"], "`--for INSTRUMENT` asks whether the storage carries it"),
+    (
+        &["evaluate"],
+        &["--instrument", "--detector"],
+        "`--for INSTRUMENT` asks whether the storage carries it",
+    ),
     (
         &["evaluate", "record", "network"],
         &["--hosts", "--hostfile", "--client"],
@@ -199,7 +200,8 @@ impl<'a> TypedLine<'a> {
                 return Some("name the directory without an option: `nilometer evaluate /data`".into());
             }
             if let Some((_, ours)) = IN_A_PLAN.iter().find(|(flags, _)| flags.contains(&option)) {
-                let explain = "a command line of fio, IOR or elbencho as a whole: `nilometer explain -- fio ...`";
+                let explain =
+                    "a command line of fio, IOR or elbencho as a whole: `nilometer explain -- fio ...`";
                 return Some(format!("{ours}; {OWN_PLAN}; {explain}"));
             }
         }
@@ -218,8 +220,10 @@ impl<'a> TypedLine<'a> {
     /// An option with its value, or with the name of its value. `None` if the command has no such option, or the
     /// option does not take this value.
     fn as_written(&self, text: &str) -> Option<String> {
-        let (option, value) = text.split_once(' ').map_or((text, None), |(option, value)| (option, Some(value)));
-        let known = self.command.get_arguments().find(|known| known.get_long() == option.strip_prefix("--"))?;
+        let (option, value) =
+            text.split_once(' ').map_or((text, None), |(option, value)| (option, Some(value)));
+        let known =
+            self.command.get_arguments().find(|known| known.get_long() == option.strip_prefix("--"))?;
         if let Some(value) = value {
             let values = known.get_possible_values();
             return values.iter().any(|known| known.matches(value, false)).then(|| text.to_owned());
@@ -242,7 +246,9 @@ impl<'a> TypedLine<'a> {
             ));
         }
         if let Some(first) = value_of("--to", self.arguments) {
-            return Some(format!("write each directory behind an option of its own: `--to {first} --to {named}`"));
+            return Some(format!(
+                "write each directory behind an option of its own: `--to {first} --to {named}`"
+            ));
         }
         let is_wanted = takes_instrument || is_place(named);
         is_wanted.then(|| format!("write `--to {named}`: {} follow that option", plural(&to)))
@@ -283,7 +289,8 @@ fn is_close(named: &str, suggested: &str) -> bool {
     let [named, suggested] = [named, suggested].map(|option| option.trim_start_matches('-'));
     let longest = named.len().max(suggested.len());
     let front = named.bytes().zip(suggested.bytes()).take_while(|(one, other)| one == other).count();
-    let back = named.bytes().rev().zip(suggested.bytes().rev()).take_while(|(one, other)| one == other).count();
+    let back =
+        named.bytes().rev().zip(suggested.bytes().rev()).take_while(|(one, other)| one == other).count();
     front >= ALIKE_LEAST || (front > 0 && longest >= ALIKE_LEAST && front + back + 2 >= longest)
 }
 

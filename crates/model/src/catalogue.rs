@@ -50,7 +50,9 @@ const ALIKE_LEAST: f64 = 0.85;
 /// The names to suggest: those similar to `name`, or all if none is.
 fn choices(name: &str, known: &[&'static str]) -> String {
     if let Ok(mode) = name.parse::<VlbiMode>() {
-        return format!("it is a data format: write `nilometer record --mode {mode}`, or the name of an instrument");
+        return format!(
+            "it is a data format: write `nilometer record --mode {mode}`, or the name of an instrument"
+        );
     }
     let mut alike: Vec<(f64, &str)> =
         known.iter().map(|known| (strsim::jaro_winkler(&canonical(name), known), *known)).collect();

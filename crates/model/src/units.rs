@@ -408,12 +408,17 @@ mod tests {
         }
         assert_eq!("8G".parse(), Ok(LinkRate(ByteRate(1e9))));
         assert_eq!("64G".parse(), Ok(Bytes(64 << 30)), "as dd, fio and IOR read it");
-        for (text, choices) in [("8G", "8GB/s or 8Gbit/s"), ("1.5 M", "1.5MB/s or 1.5Mbit/s"), ("2K", "2kB/s")] {
+        for (text, choices) in
+            [("8G", "8GB/s or 8Gbit/s"), ("1.5 M", "1.5MB/s or 1.5Mbit/s"), ("2K", "2kB/s")]
+        {
             let error = text.parse::<ByteRate>().expect_err("it could be bytes").to_string();
             assert!(error.contains(text) && error.contains(choices), "{error}");
         }
         for other in ["8", "G", "8Gb", "8 GM"] {
-            assert!(matches!(other.parse::<ByteRate>(), Err(UnitError::Unit { .. } | UnitError::NoNumber(_))));
+            assert!(matches!(
+                other.parse::<ByteRate>(),
+                Err(UnitError::Unit { .. } | UnitError::NoNumber(_))
+            ));
         }
         assert!("8X".parse::<LinkRate>().is_err());
         for wrong in ["4X", "4", "4 kb"] {

@@ -48,7 +48,10 @@ pub(crate) fn why_unwritable(directories: &[PathBuf]) -> Option<String> {
     let is_mounted = |path: &&PathBuf| !path.to_str().is_some_and(TargetUrl::is_one);
     directories.iter().filter(is_mounted).find_map(|path| {
         let cause = refusal(path).err()?;
-        Some(format!("{}: can't write there: {cause}: name a directory that this user may write to", path.display()))
+        Some(format!(
+            "{}: can't write there: {cause}: name a directory that this user may write to",
+            path.display()
+        ))
     })
 }
 

@@ -98,7 +98,9 @@ impl Plan {
                 }
             }
             Action::Keys { format: KeysFormat::Terminal } => tell::result_line(keys::text()),
-            Action::Keys { format: KeysFormat::Markdown } => tell::result_to_copy(format_args!("{}\n", keys::markdown())),
+            Action::Keys { format: KeysFormat::Markdown } => {
+                tell::result_to_copy(format_args!("{}\n", keys::markdown()));
+            }
             Action::Keys { format: KeysFormat::JsonSchema } => {
                 tell::result_to_copy(format_args!("{:#}\n", schema::schema()));
             }
