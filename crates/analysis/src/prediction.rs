@@ -72,6 +72,8 @@ pub enum Without {
     Packing,
     /// The time for making files durable.
     FileSync,
+    /// Stalls of the storage: a recording at no higher rate lost frames there.
+    Stalls,
 }
 
 /// The table: a row for each instrument of the catalogue, and for each recorded one.
@@ -100,8 +102,26 @@ pub(crate) fn predictions(
         });
         rows[row].on[verdict.target] = Ok(recorded(verdict));
     }
+    for target in 0..results.targets.len() {
+        doubt_beside_losses(&mut rows, target);
+    }
     rows.sort_by(|a, b| a.rate.0.total_cmp(&b.rate.0));
     Predictions { rows, limits: table.limits }
+}
+
+/// Leaves predictions for this target open from the lowest rate on at which a recording lost frames there: its stalls
+/// are in no prediction.
+fn doubt_beside_losses(rows: &mut [Prospects], target: usize) {
+    let is_lost = |prospect: &Prospect| prospect.basis == Basis::Recorded && prospect.carried == Some(false);
+    let lost = rows.iter().filter(|row| row.on[target].as_ref().is_ok_and(is_lost)).map(|row| row.rate.0);
+    let Some(lost) = lost.min_by(f64::total_cmp) else { return };
+    for row in rows.iter_mut().filter(|row| row.rate.0 >= lost) {
+        let Ok(prospect) = &mut row.on[target] else { continue };
+        if prospect.basis != Basis::Recorded && prospect.carried == Some(true) {
+            prospect.carried = None;
+            prospect.without.push(Without::Stalls);
+        }
+    }
 }
 
 /// The rate of a stage that wrote to a target, and the stage's name; `None` if no such figure is usable.

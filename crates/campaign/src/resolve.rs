@@ -128,15 +128,16 @@ fn check_time(plan: &ResolvedPlan, targets: usize) -> Result<(), ResolveError> {
         return Ok(());
     }
     let EstimatedSpeed { rate, operations, .. } = EstimatedSpeed::UTMOST;
-    Err(ResolveError::Time { needed, rate, operations: operations / 1e6, limit: plan.time_limit })
+    let remedy = if plan.accept.is_empty() { "lower --scale " } else { "" };
+    Err(ResolveError::Time { needed, rate, operations: operations / 1e6, limit: plan.time_limit, remedy })
 }
 
 fn check_space_limit(plan: &ResolvedPlan, stage: &str, run: &WorkloadRun) -> Result<(), ResolveError> {
     let needed = run.footprint(plan.processes_of(run)).bytes;
     match plan.space_limit {
         Some(limit) if needed > limit => {
-            let scale = fitting(plan.scale, needed, limit);
-            Err(ResolveError::SpaceLimit { stage: stage.into(), needed, limit, scale })
+            let remedy = smaller(plan, needed, limit);
+            Err(ResolveError::SpaceLimit { stage: stage.into(), needed, limit, remedy })
         }
         _ => Ok(()),
     }
@@ -147,6 +148,15 @@ fn check_source(plan: &ResolvedPlan, stage: &str, run: &WorkloadRun) -> Result<(
         return Err(ResolveError::NoSource { stage: stage.into() });
     }
     Ok(())
+}
+
+/// The sizes with which the bytes now `needed` fit into `room`. A plan with criteria fixes its sizes: it takes no
+/// `--scale`.
+fn smaller(plan: &ResolvedPlan, needed: Bytes, room: Bytes) -> String {
+    if plan.accept.is_empty() {
+        return format!("--scale {}", fitting(plan.scale, needed, room));
+    }
+    "smaller sizes in the plan, since a plan with [accept] takes no --scale".into()
 }
 
 /// The largest scale, in one digit, at which the bytes now `needed` fit into `room`.
@@ -168,9 +178,10 @@ fn check_space(
     let path = target.address.to_string();
     let reserve = plan.reserve;
     if needed.0.saturating_add(reserve.0) > free.0 {
-        let scale = fitting(plan.scale, needed, Bytes(free.0.saturating_sub(reserve.0)));
-        let scale = Some(scale).filter(|_| reserve < free && needed > free);
-        return Err(ResolveError::Space { stage, path, needed, free, reserve, scale });
+        let room = Bytes(free.0.saturating_sub(reserve.0));
+        let fits = reserve < free && needed > free;
+        let remedy = if fits { smaller(plan, needed, room) } else { "a smaller --reserve".into() };
+        return Err(ResolveError::Space { stage, path, needed, free, reserve, remedy });
     }
     // The run's directory and its marker are two more entries.
     let needed = entries.saturating_add(2);

@@ -1,6 +1,6 @@
 //! Plans with criteria: the checksums by which others recognize plan and program, and the page for the files.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use nilometer_analysis::{AcceptanceAnswer, Study};
@@ -11,7 +11,7 @@ use nilometer_storage::user_file::find;
 
 use crate::{
     Failure, Outcome,
-    page_file::{self, is_page_or_free},
+    page_file::{self, is_page_or_free, write_whole},
     plan::Scale,
 };
 
@@ -75,8 +75,8 @@ pub(crate) fn outcome(study: &Study<'_>) -> Outcome {
 fn said(study: &Study<'_>, answer: AcceptanceAnswer) -> Option<anyhow::Error> {
     let verdict = study.acceptance.iter().find(|verdict| verdict.answer() == answer)?;
     let path = study.results.targets.get(verdict.target).map_or("", |target| &target.path);
-    let reason = verdict.reason().map(ToString::to_string).unwrap_or_default();
-    Some(anyhow::anyhow!("{path}: {}: {reason}", answer.name()))
+    let reason = verdict.reason().map(|judged| format!(": {}: {}", judged.criterion, judged.found));
+    Some(anyhow::anyhow!("{path}: {}{}", answer.name(), reason.unwrap_or_default()))
 }
 
 /// The page of a closed record.
@@ -104,6 +104,7 @@ pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> Result<std::path::
         "{} exists and is no page of nilometer: `nilometer report --format acceptance` can write it elsewhere",
         path.display()
     );
-    fs::write(&path, page(study, record)?).with_context(|| format!("can't write {}", path.display()))?;
+    let page = page(study, record)?;
+    write_whole(&path, &page).with_context(|| format!("can't write {}", path.display()))?;
     Ok(path)
 }

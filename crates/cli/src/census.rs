@@ -50,7 +50,7 @@ impl CensusCommand {
         }
         match self.format {
             CensusFormat::Text => tell::result_unchanged(census_text(&counted, layout())),
-            CensusFormat::Markdown => tell::result(census_markdown(&counted)),
+            CensusFormat::Markdown => tell::result_to_copy(census_markdown(&counted)),
             CensusFormat::Json => tell::json_result(format_args!("{}\n", census_json(&counted))),
         }
         if counted.is_partial() {

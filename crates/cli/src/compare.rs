@@ -8,14 +8,15 @@ use std::{
     thread,
 };
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{anyhow, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_analysis::{AgainstBaseline, NamedRecord, RecordsCompared};
 use nilometer_plan::Results;
 use nilometer_report::{against_text, compared_html, compared_json, compared_markdown, compared_text};
 
 use crate::{
-    Blame, Failure, Outcome,
+    Blame, Failure, Outcome, page_file,
+    percentage::percent,
     report::{layout, refuse_the_record},
     tell,
 };
@@ -37,7 +38,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "RECORD")]
     against: Vec<PathBuf>,
     /// Count a loss from this share on, such as "5 %" [default: the plan's margin]
-    #[arg(long, value_name = "PERCENT", requires = "against", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", requires = "against", value_parser = threshold)]
     threshold: Option<f64>,
     /// End with exit code 0 even if only this share of the baseline's figures could be decided, such as "80
     /// %"
@@ -69,40 +70,36 @@ enum ComparedFormat {
 }
 
 /// Reads `5` or `5 %`.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    let valid = number.filter(|percent| (0.0..=PERCENT_MOST).contains(percent));
-    valid.ok_or_else(|| format!("write a number of percent from 0 to {PERCENT_MOST}, such as \"5 %\""))
+fn threshold(text: &str) -> Result<f64, String> {
+    percent(text, PERCENT_MOST, "5 %")
 }
 
 const PERCENT_MOST: f64 = 1000.0;
 
 /// Reads `80 %` as 0.8.
 fn share(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    let valid = number.filter(|percent| (0.0..=100.0).contains(percent));
-    let refused = || "write a number of percent from 0 to 100, such as \"80 %\"".to_owned();
-    valid.map(|percent| percent / 100.0).ok_or_else(refused)
+    percent(text, 100.0, "80 %").map(|percent| percent / 100.0)
 }
 
 impl Compare {
     pub(crate) fn execute(&self) -> Outcome {
         self.check_format().input()?;
         let paths = self.paths().input()?;
+        page_file::check_option(self.html.as_deref()).input()?;
         let results = read_all(&paths).input()?;
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let records = names.iter().zip(&results).map(|(name, results)| NamedRecord { name, results });
         let compared = RecordsCompared::of(&records.collect::<Vec<_>>());
         let compared = compared.with_baselines(self.against.len().max(1)).with_papers();
         let against = self.held_against(&compared)?;
-        self.write_page(&compared).run()?;
+        page_file::write_option(self.html.as_deref(), || compared_html(&compared)).run()?;
         let ended = ended(&compared, against.as_ref(), self.compared_least);
         if self.json || self.format == ComparedFormat::Json {
             tell::json_result(compared_json(&compared, against.as_ref()));
         } else if let Some(against) = against.as_ref().filter(|_| ended.is_err() || !self.quiet) {
             tell::result(against_text(&compared, against));
         } else if self.format == ComparedFormat::Markdown {
-            tell::result(compared_markdown(&compared));
+            tell::result_to_copy(compared_markdown(&compared));
         } else if against.is_none() {
             tell::result_unchanged(compared_text(&compared, layout()));
         }
@@ -144,14 +141,6 @@ impl Compare {
         let Some(baseline) = self.against.last() else { return Ok(None) };
         let against = compared.against(self.threshold.unwrap_or(compared.margin));
         Ok(Some(against.ok_or_else(|| no_target_of(baseline, compared)).input()?))
-    }
-
-    fn write_page(&self, compared: &RecordsCompared<'_>) -> anyhow::Result<()> {
-        let Some(path) = &self.html else { return Ok(()) };
-        fs::write(path, compared_html(compared))
-            .with_context(|| format!("can't write {}", path.display()))?;
-        tell::note(format_args!("Page: {}", path.display()));
-        Ok(())
     }
 }
 
@@ -205,17 +194,4 @@ fn ended(compared: &RecordsCompared<'_>, against: Option<&AgainstBaseline>, leas
         )));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::percent;
-
-    #[test]
-    fn a_threshold_is_a_percentage() {
-        assert_eq!(["5", "5 %", " 2.5% "].map(percent), [Ok(5.0), Ok(5.0), Ok(2.5)]);
-        for bad in ["", "-1", "NaN", "inf", "five", "5 GB"] {
-            assert!(percent(bad).is_err(), "{bad}");
-        }
-    }
 }

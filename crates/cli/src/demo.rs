@@ -36,8 +36,8 @@ impl Demo {
         let study = Study::of(&results);
         match self.format {
             DemoFormat::Text => tell::result_unchanged(text(&study)),
-            DemoFormat::Markdown => tell::result(markdown(&study, Detail::Short)),
-            DemoFormat::Html => tell::result(html(&study)),
+            DemoFormat::Markdown => tell::result_to_copy(markdown(&study, Detail::Short)),
+            DemoFormat::Html => tell::result_to_copy(html(&study)),
         }
         Ok(())
     }

@@ -1,14 +1,14 @@
 //! `nilometer describe`: describes the storage that is mounted at a path, and its abilities.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nilometer_model::{FileSystemKind, TargetAddress, TargetDescription, check_expected_count};
 use nilometer_remote::{describe, describe_in_child};
-use nilometer_report::units_in_keys;
+use nilometer_report::{described_html, described_markdown, units_in_keys};
 use nilometer_storage::TargetError;
 
-use crate::{Blame, Outcome, target_argument::target_argument, tell};
+use crate::{Blame, Outcome, page_file, target_argument::target_argument, tell};
 
 /// Describe the storage of a directory: type, servers, devices, layout, options, fullness and abilities
 #[derive(Debug, Args)]
@@ -20,37 +20,68 @@ pub(crate) struct Describe {
     /// ext4, nfs, lustre and others; an unknown word lists them
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     expect: Vec<FileSystemKind>,
-    /// Print JSON, one object a path
+    /// Print in this format
+    #[arg(long, value_enum, default_value_t = DescribedFormat::Text, conflicts_with = "json")]
+    format: DescribedFormat,
+    /// The same as --format json
     #[arg(long)]
     json: bool,
+    /// Write a page, which opens offline
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print the form that processes of this program exchange
     #[arg(long, hide = true)]
     exchange: bool,
 }
 
+/// The format of descriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DescribedFormat {
+    /// A line for each fact
+    Text,
+    /// Text for an issue or a document
+    Markdown,
+    /// JSON for programs, one object a path
+    Json,
+}
+
 impl Describe {
     pub(crate) fn execute(&self) -> Outcome {
         check_expected_count(self.expect.len(), self.targets.len()).input()?;
+        if self.exchange {
+            return self.tell_exchanged();
+        }
+        page_file::check_option(self.html.as_deref()).input()?;
+        let mut all = Vec::new();
         for (index, address) in self.targets.iter().enumerate() {
-            if self.exchange {
-                let description = describe(address).input()?;
-                tell::json_result(format_args!("{}\n", serde_json::to_string(&description).run()?));
-                continue;
-            }
             let description = describe_in_child(address).input()?;
             if let Some(expected) = self.expect.get(index).or(self.expect.first()) {
                 description.expect_kind(*expected).input()?;
             }
-            if self.json {
-                tell::json_result(format_args!(
-                    "{}\n",
-                    units_in_keys(serde_json::to_value(&description).run()?)
-                ));
-                continue;
-            }
-            // A mount may have any name, even with control characters.
-            let text = tell::visible(&description.to_string());
-            tell::result_line(format_args!("{}{text}", if index > 0 { "\n" } else { "" }));
+            self.tell(&description, index)?;
+            all.push(description);
+        }
+        if self.format == DescribedFormat::Markdown {
+            tell::result_to_copy(described_markdown(&all));
+        }
+        page_file::write_option(self.html.as_deref(), || described_html(&all)).run()
+    }
+
+    /// Prints a description at once: the storage of the next one may hang.
+    fn tell(&self, description: &TargetDescription, index: usize) -> Outcome {
+        if self.json || self.format == DescribedFormat::Json {
+            let value = units_in_keys(serde_json::to_value(description).run()?);
+            tell::json_result(format_args!("{value}\n"));
+        } else if self.format == DescribedFormat::Text {
+            tell::result_line(format_args!("{}{description}", if index > 0 { "\n" } else { "" }));
+        }
+        Ok(())
+    }
+
+    fn tell_exchanged(&self) -> Outcome {
+        for address in &self.targets {
+            let description = describe(address).input()?;
+            tell::json_result(format_args!("{}\n", serde_json::to_string(&description).run()?));
         }
         Ok(())
     }

@@ -40,7 +40,11 @@ impl Command {
             Action::Show(ShownFile { name, toml }) => {
                 let NamedText { name: file, text } = find(name, &FACILITIES, "facility").input()?;
                 let facility = Facility::parse(&text, &file).input()?;
-                tell::result(tell::visible(&if *toml { text } else { shown(&facility) }));
+                if *toml {
+                    tell::result_to_copy(text);
+                } else {
+                    tell::result(shown(&facility));
+                }
             }
         }
         Ok(())

@@ -48,8 +48,8 @@ impl Generate {
         match self.what {
             Generated::Man => return self.files(|to| man(&definition(), to)),
             Generated::Completions => return self.files(completions),
-            Generated::Commands => tell::result(commands_page()),
-            Generated::Mpi => tell::result(ADAPTER_SOURCE),
+            Generated::Commands => tell::result_to_copy(commands_page()),
+            Generated::Mpi => tell::result_to_copy(ADAPTER_SOURCE),
         }
         Ok(())
     }

@@ -39,6 +39,7 @@ mod occupied;
 mod page_file;
 mod panics;
 mod part;
+mod percentage;
 mod plan;
 mod progress;
 mod ranks;

@@ -41,7 +41,7 @@ impl Mount {
         let readers = if self.allow_other { MountReaders::All } else { MountReaders::Owner };
         let mounted = Mounted::new(&self.directories, self.part.limits(), &self.at, readers).input()?;
         for name in mounted.names() {
-            tell::result_line(in_line(self.at.join(name).display()));
+            tell::result_to_copy(format_args!("{}\n", in_line(self.at.join(name).display())));
         }
         tell::note(format_args!("mounted on {}: ctrl-C unmounts it", self.at.display()));
         while !stop.load(Ordering::Relaxed) && !mounted.is_over() {

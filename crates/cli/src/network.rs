@@ -8,7 +8,7 @@ use clap::{
 };
 use nilometer_cluster::{Cluster, ClusterDecision};
 use nilometer_model::{
-    Bytes, CongestionControl, LinkRate, Nanos, NetworkProtocol, NetworkResults, PatternKind, Seed, Subnet,
+    ByteRate, Bytes, CongestionControl, Nanos, NetworkProtocol, NetworkResults, PatternKind, Seed, Subnet,
     UnitError,
 };
 use nilometer_network::{NetworkProgress, follow_network, lead_network};
@@ -59,7 +59,7 @@ pub(crate) struct Network {
     udp: bool,
     /// Send UDP at this rate in each round, such as "2 Gbit/s", instead of the search
     #[arg(long, value_name = "RATE", requires = "udp")]
-    udp_rate: Option<LinkRate>,
+    udp_rate: Option<ByteRate>,
     /// Use this network if machines are in several: an address and the number of its bits, such as
     /// 10.1.0.0/16
     #[arg(long = "network", value_name = "NETWORK")]
@@ -127,7 +127,7 @@ impl Network {
             unavailable: UnavailableSetting::Refuse,
         };
         #[expect(clippy::cast_sign_loss, reason = "a rate is not negative")]
-        let packet_rate = self.udp_rate.map(|LinkRate(rate)| rate.0 as u64);
+        let packet_rate = self.udp_rate.map(|rate| rate.0 as u64);
         Ok(NetworkTrials { run: run.checked()?, rounds: self.repeats, seed: Seed(self.seed), packet_rate })
     }
 }

@@ -1,8 +1,15 @@
-//! The file of a record's page: its path, and the check that nothing else is lost when it is written.
+//! The files of pages: the path of a record's page, the option `--html`, and the check that a page replaces no
+//! other file.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
+use anyhow::{Context, ensure};
 use nilometer_storage::user_file;
+
+use crate::tell;
 
 /// The path of a record's page: beside the record, with `.html` in place of `.sqlite`, or behind another
 /// name.
@@ -19,4 +26,61 @@ pub(crate) fn is_page_or_free(page: &Path) -> bool {
     let begins = user_file::beginning(page).unwrap_or_default();
     let marks = ["content=\"Nilometer\"", "– Nilometer</title>"];
     begins.starts_with("<!DOCTYPE html>") && marks.iter().any(|mark| begins.contains(mark))
+}
+
+/// Refuses a file of `--html` that is no page, such as a record or a facility.
+pub(crate) fn check_option(html: Option<&Path>) -> anyhow::Result<()> {
+    let Some(path) = html else { return Ok(()) };
+    ensure!(
+        is_page_or_free(path),
+        "--html {}: a file is there that is no page of Nilometer: name another one",
+        path.display()
+    );
+    Ok(())
+}
+
+/// Writes the page of `--html` and prints its path. Does nothing without the option.
+pub(crate) fn write_option(html: Option<&Path>, page: impl FnOnce() -> String) -> anyhow::Result<()> {
+    let Some(path) = html else { return Ok(()) };
+    write_whole(path, &page()).with_context(|| format!("can't write {}", path.display()))?;
+    tell::note(format_args!("Page: {}", path.display()));
+    Ok(())
+}
+
+/// Writes a file over an earlier one, whole or not at all. A device or a fifo gets the text as it is.
+pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return fs::write(path, text);
+    }
+    // A link stays one.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let new = path.with_added_extension("new");
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
+    if written.is_err() {
+        drop(fs::remove_file(&new));
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_replaces_a_page_and_no_other_file() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let page = directory.path().join("page.html");
+        check_option(Some(&page)).expect("nothing is there");
+        for title in ["one", "two"] {
+            let html = || format!("<!DOCTYPE html><title>{title} – Nilometer</title>");
+            write_option(Some(&page), html).expect("space");
+            assert_eq!(fs::read_to_string(&page).expect("a page"), html());
+            check_option(Some(&page)).expect("it is a page");
+        }
+        fs::write(&page, "title = \"mine\"").expect("space");
+        let refused = check_option(Some(&page)).expect_err("a facility").to_string();
+        assert!(refused.starts_with("--html ") && refused.contains("no page of Nilometer"), "{refused}");
+        let left: Vec<_> = fs::read_dir(directory.path()).expect("a directory").collect();
+        assert_eq!(left.len(), 1, "no unfinished page stays");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{Ending, Lane, Outcome as Recorded, sink::Durability};
+use nilometer_acquisition::{Ending, Outcome as Recorded, sink::Durability};
 use nilometer_model::{Capability, TargetDescription};
 use nilometer_ring::Chronicle;
 use nilometer_service::recording::ended::ended_how;
@@ -38,19 +38,30 @@ pub(crate) fn ring_and_lanes(
     lines
 }
 
+/// True if the storage of a directory failed or hung: the recorder can't know which of its data survive.
+pub(crate) fn storage_failed(outcome: &Recorded) -> bool {
+    outcome.endings().any(|(ending, _)| is_lost(ending))
+}
+
+fn is_lost(ending: Ending) -> bool {
+    matches!(ending, Ending::Failed(_) | Ending::Hung)
+}
+
 /// The share of the recording that is in directories whose storage failed, if there is any.
 fn at_risk(outcome: &Recorded, what: &str) -> Option<String> {
-    let is_lost = |ending: &Ending| matches!(ending, Ending::Failed(_) | Ending::Hung);
-    let each = || outcome.lanes.iter().zip(outcome.endings());
-    let stored = |lane: &Option<Lane>| lane.as_ref().map_or(0, |lane| lane.totals.stored);
-    let all: u64 = outcome.lanes.iter().map(stored).sum();
-    let risk: u64 = each().filter(|(_, (ending, _))| is_lost(ending)).map(|(lane, _)| stored(lane)).sum();
+    let all = outcome.stored();
+    let safe = outcome.lanes.iter().flatten().filter(|lane| !is_lost(lane.ending()));
+    // No lane counts the acknowledged frames of one that hung: they are the rest.
+    let risk = all.saturating_sub(safe.map(|lane| lane.totals.stored).sum());
+    (storage_failed(outcome) && risk > 0).then(|| at_risk_line(risk, all, what))
+}
+
+fn at_risk_line(risk: u64, all: u64, what: &str) -> String {
     let share = 100.0 * risk as f64 / all as f64;
-    (risk > 0).then(|| {
-        format!(
-            "at risk     {risk} {what} ({share:.0} %) are in a directory whose storage failed: nilometer verify shows which can be read"
-        )
-    })
+    format!(
+        "at risk     {risk} {what} ({share:.0} %) are in a directory whose storage failed: nilometer verify shows which can \
+         be read"
+    )
 }
 
 /// How often nothing moved.

@@ -23,7 +23,7 @@ pub(crate) fn clock_line(index: &Index) -> Option<String> {
     index.clock.map(|clock| format!("clock       {clock}, at the start"))
 }
 
-/// Names the lanes without a journal here: their frames are missing, unless other lanes have them.
+/// Names the journals that are not here: their lanes' frames are missing, unless other lanes have them.
 pub(crate) fn absent_lanes(recording: &Recording) -> String {
     let mut here: Vec<u64> = recording.index.heads.iter().map(|head| head.lane.into()).collect();
     here.sort_unstable();
@@ -35,7 +35,22 @@ pub(crate) fn absent_lanes(recording: &Recording) -> String {
         }
         next = next.max(lane + 1);
     }
-    if absent.is_empty() { String::new() } else { format!("; no journal of lane {}", ranges(&absent)) }
+    journals_not_here(recording.name(), &absent)
+}
+
+/// The names of journals, from first numbers and counts of lanes. Names of files count lanes from 0.
+fn journals_not_here(name: &str, absent: &[(u64, u64)]) -> String {
+    let named = absent.iter().take(NAMED).map(|&(first, count)| match count {
+        1 => format!("{name}.{first}.journal"),
+        _ => format!("{name}.{first}.journal to {name}.{}.journal", first + count - 1),
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more: u64 = absent.iter().skip(NAMED).map(|(_, count)| count).sum();
+    match (absent.is_empty(), more) {
+        (true, _) => String::new(),
+        (false, 0) => format!("; not here: {}", in_line(named)),
+        (false, more) => format!("; not here: {} and {more} more", in_line(named)),
+    }
 }
 
 /// `3, 5-7 and 12 more`, of first numbers and counts.
@@ -118,6 +133,17 @@ pub(crate) fn in_line(name: impl Display) -> String {
 mod tests {
     use super::*;
     use nilometer_recording::GapSender;
+
+    #[test]
+    fn absent_lanes_are_told_by_their_journals() {
+        assert_eq!(journals_not_here("r", &[]), "");
+        assert_eq!(
+            journals_not_here("r", &[(1, 1), (4, 3)]),
+            "; not here: r.1.journal, r.4.journal to r.6.journal"
+        );
+        let many: Vec<(u64, u64)> = (0..22).map(|lane| (2 * lane, 1)).collect();
+        assert!(journals_not_here("r", &many).ends_with("r.38.journal and 2 more"));
+    }
 
     #[test]
     fn a_name_stays_in_its_line() {

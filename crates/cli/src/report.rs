@@ -20,7 +20,7 @@ use nilometer_report::{
 use crate::{
     Blame, Failure, Outcome, acceptance,
     observed::ObservedFiles,
-    page_file::{is_page_or_free, page_of},
+    page_file::{is_page_or_free, page_of, write_whole},
     tell,
 };
 
@@ -89,7 +89,7 @@ impl Report {
                 Format::Terminal | Format::Study | Format::Csv | Format::FiguresCsv | Format::Prometheus => {
                     tell::result_unchanged(text);
                 }
-                Format::Html | Format::Markdown | Format::Acceptance => tell::result(text),
+                Format::Html | Format::Markdown | Format::Acceptance => tell::result_to_copy(text),
             }
             return Ok(());
         };
@@ -193,21 +193,6 @@ pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> anyhow::Result<Pat
     );
     write_whole(&page, &html(study)).with_context(|| format!("can't write {shown}"))?;
     Ok(page)
-}
-
-/// Writes a file over an earlier one, whole or not at all. A device or a fifo gets the text as it is.
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return fs::write(path, text);
-    }
-    // A link stays one.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let new = path.with_added_extension("new");
-    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
-    if written.is_err() {
-        drop(fs::remove_file(&new));
-    }
-    written
 }
 
 /// Refuses the record as output, by any path: you can make a report again, a record not.

@@ -48,7 +48,7 @@ impl Scan {
         refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         let stored = StoredAt::named(&self.directories).input()?;
         let (recordings, mut unread) = stored.open_each(Trust::Acknowledged).input()?;
-        if recordings.is_empty() {
+        if recordings.is_empty() && unread.is_empty() {
             // A missing directory gets its own message.
             stored.open(Trust::Acknowledged).input()?;
         }
@@ -259,13 +259,13 @@ fn lanes(whole: &RecordingView) -> String {
     whole.recording(|recording| {
         let index = &recording.index;
         let head = recording.head();
-        let ended = if recording.is_over() { "ended in order" } else { "not ended" };
-        format!(
-            "lanes       {} of {}, {ended}, recording {:016x}",
-            index.heads.len(),
-            head.lanes,
-            head.recording
-        )
+        let here = index.heads.len();
+        let ended = match index.ended {
+            0 => "not ended".to_owned(),
+            ended if ended >= here => "ended in order".to_owned(),
+            ended => format!("{ended} ended in order"),
+        };
+        format!("lanes       {here} of {}, {ended}, recording {:016x}", head.lanes, head.recording)
     })
 }
 

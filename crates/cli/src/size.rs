@@ -1,12 +1,9 @@
 //! `nilometer size`: computes the recorders, links, storage servers and space that an instrument or a
 //! facility needs.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_model::{ByteRate, Bytes, Facility, Instrument, Nanos, Seed};
 use nilometer_plan::sizing::{
@@ -19,7 +16,7 @@ use nilometer_report::{
 };
 
 use crate::{
-    Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, page_file::is_page_or_free,
+    Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, page_file, percentage::percent,
     report::layout, tell,
 };
 use limits::FoundLimits;
@@ -51,7 +48,7 @@ pub(crate) struct Size {
     #[command(flatten)]
     limits: limits::Options,
     /// Leave this share of each limit free, in percent
-    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = headroom)]
     headroom: f64,
     /// Add spare recorders and servers, so that this many of each may fail at once: 1 for N+1
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1000))]
@@ -93,12 +90,8 @@ enum Format {
 const HEADROOM_MOST: f64 = 90.0;
 
 /// Reads `20` or `20 %` as 0.2.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    let valid = number.filter(|percent| (0.0..=HEADROOM_MOST).contains(percent));
-    valid
-        .map(|percent| percent / 100.0)
-        .ok_or_else(|| format!("write a number of percent from 0 to {HEADROOM_MOST}, such as 20"))
+fn headroom(text: &str) -> Result<f64, String> {
+    percent(text, HEADROOM_MOST, "20 %").map(|percent| percent / 100.0)
 }
 
 /// With more pieces than the first limit, streams are simulated only for `--check`; beyond the second, never.
@@ -107,7 +100,7 @@ const PIECES_MOST: f64 = 2e8;
 
 impl Size {
     pub(crate) fn execute(&self) -> Outcome {
-        self.check_page().input()?;
+        page_file::check_option(self.html.as_deref()).input()?;
         if let Some(rooms) = self.rooms().input()? {
             self.tell_rooms(&rooms)?;
             if !self.limits.name_a_rate() {
@@ -127,37 +120,19 @@ impl Size {
             Sized { title, demand: &demand, limits: &limits, sizing: &sizing, remarks: &remarks, checked };
         match self.format {
             Format::Text => tell::result_unchanged(sizing_text(&sized, layout())),
-            Format::Markdown => tell::result(sizing_markdown(&sized)),
+            Format::Markdown => tell::result_to_copy(sizing_markdown(&sized)),
             Format::Json => tell::json_result(sizing_json(&sized)),
         }
-        self.write_page(|| sizing_html(&sized)).run()
+        page_file::write_option(self.html.as_deref(), || sizing_html(&sized)).run()
     }
 
     fn tell_rooms(&self, rooms: &InstrumentRooms) -> Outcome {
         match self.format {
             Format::Text => tell::result_unchanged(rooms_text(rooms, layout())),
-            Format::Markdown => tell::result(rooms_markdown(rooms)),
+            Format::Markdown => tell::result_to_copy(rooms_markdown(rooms)),
             Format::Json => tell::json_result(format_args!("{:#}\n", rooms_json(rooms))),
         }
-        self.write_page(|| rooms_html(rooms)).run()
-    }
-
-    /// Refuses a file for the page that is another one, such as the record or the facility.
-    fn check_page(&self) -> anyhow::Result<()> {
-        let Some(path) = &self.html else { return Ok(()) };
-        ensure!(
-            is_page_or_free(path),
-            "--html {}: a file is there that is no page of Nilometer: name another one",
-            path.display()
-        );
-        Ok(())
-    }
-
-    fn write_page(&self, page: impl FnOnce() -> String) -> anyhow::Result<()> {
-        let Some(path) = &self.html else { return Ok(()) };
-        fs::write(path, page()).with_context(|| format!("can't write {}", path.display()))?;
-        tell::note(format_args!("Page: {}", path.display()));
-        Ok(())
+        page_file::write_option(self.html.as_deref(), || rooms_html(rooms)).run()
     }
 
     /// The facility and its instruments, with the values of the options in place of its own.

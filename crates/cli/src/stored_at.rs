@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use nilometer_model::{TargetAddress, TargetUrl};
 use nilometer_recording::{
     foreign::{ForeignSource, foreign_sources},
-    reader::{OpenError, Recording, RecordingsFound, Trust, Unreadable, with_below},
+    reader::{OpenError, Recording, RecordingsFound, Trust, Unreadable, unreadable_below, with_below},
     recording_storage::{MountedDirectories, RecordingStorage, TargetDirectories},
 };
 use nilometer_remote::recording_at;
@@ -97,7 +97,10 @@ impl StoredAt {
         let without_journal = if self.is_remote { Vec::new() } else { foreign_sources(&self.directories)? };
         let are_directories = |path: &PathBuf| self.is_remote || !path.is_file();
         let directories: Vec<_> = directories.into_iter().filter(are_directories).collect();
-        let (journals, unreadable) = Recording::open_each_on(&self.storage, &directories, trust)?;
+        let (journals, mut unreadable) = Recording::open_each_on(&self.storage, &directories, trust)?;
+        if !self.is_remote {
+            unreadable.extend(unreadable_below(&self.directories));
+        }
         Ok((EachRecording { journals, foreign: without_journal.into_iter() }, unreadable))
     }
 }

@@ -10,6 +10,7 @@
 use std::{
     fmt::Display,
     io::{self, IsTerminal, Write},
+    os::fd::AsFd,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -43,8 +44,16 @@ static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 /// The most notes that wait.
 const HELD_MOST: usize = 1000;
 
-/// Prints a part of the results, without characters that would command a terminal.
+/// Prints a part of the results, without characters that would command a terminal. On a terminal, long lines break
+/// between words.
 pub(crate) fn result(text: impl Display) {
+    let text = visible(&text.to_string());
+    result_unchanged(wrapped_for(&io::stdout(), text));
+}
+
+/// Prints the text of a file or a command line, without characters that would command a terminal. Its lines stay
+/// whole, so that you can copy them.
+pub(crate) fn result_to_copy(text: impl Display) {
     result_unchanged(visible(&text.to_string()));
 }
 
@@ -89,7 +98,7 @@ pub(crate) fn note(text: impl Display) {
     } else if AS_JSON.load(Ordering::Relaxed) {
         note_object(&serde_json::json!({ "event": "note", "text": text }));
     } else {
-        note_line(&columns().map_or_else(|| text.clone(), |columns| wrapped(&text, columns)));
+        note_line(&wrapped_for(&io::stderr(), text));
     }
 }
 
@@ -120,30 +129,36 @@ pub(crate) fn rewrite_screen(text: &str) {
     write_in_time(text, Nanos(0));
 }
 
-/// The width of the terminal on stderr; `None` if it is no terminal, or does not state its width.
-fn columns() -> Option<usize> {
-    let stderr = io::stderr();
-    let size = stderr.is_terminal().then(|| rustix::termios::tcgetwinsize(&stderr).ok())??;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns >= COLUMNS_LEAST)
+/// The text with lines no wider than this terminal, or unchanged if it is none or does not state its width.
+fn wrapped_for(stream: &(impl IsTerminal + AsFd), text: String) -> String {
+    let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(stream).ok()).flatten();
+    let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns >= COLUMNS_LEAST);
+    match columns {
+        Some(columns) => wrapped(&text, columns),
+        None => text,
+    }
 }
 
 /// A narrower terminal breaks lines itself.
 const COLUMNS_LEAST: usize = 40;
 
-/// Breaks each line between words, so that none is wider than `columns`. Continued lines are indented.
+/// Breaks each line between words, so that none is wider than `columns`. A continued line begins below the last
+/// column of its line.
 fn wrapped(text: &str, columns: usize) -> String {
     let mut broken = String::new();
     for (number, line) in text.split('\n').enumerate() {
         if number > 0 {
             broken.push('\n');
         }
+        let indent = continued_at(line, columns);
         let mut used = 0;
         for word in line.split_inclusive(' ') {
             let width = word.trim_end().chars().count();
-            if used > 0 && used + width > columns {
+            if used > indent && width > 0 && used + width > columns {
                 broken.truncate(broken.trim_end_matches(' ').len());
-                broken.push_str("\n    ");
-                used = 4;
+                broken.push('\n');
+                broken.push_str(&" ".repeat(indent));
+                used = indent;
             }
             broken.push_str(word);
             used += word.chars().count();
@@ -151,6 +166,19 @@ fn wrapped(text: &str, columns: usize) -> String {
     }
     broken
 }
+
+/// The place below which a continued line begins: the last column, which two blanks separate from the one before it.
+fn continued_at(line: &str, columns: usize) -> usize {
+    let letters: Vec<char> = line.chars().collect();
+    let indent = letters.iter().take_while(|letter| **letter == ' ').count();
+    let within = 2..letters.len().min(columns * 2 / 3);
+    let begins = |at: &usize| letters[*at] != ' ' && letters[at - 2..*at] == [' ', ' '];
+    let last = within.rev().find(begins).filter(|at| *at > indent);
+    last.unwrap_or(if indent == 0 { CONTINUED } else { indent + 2 })
+}
+
+/// The indentation of a continued line without columns.
+const CONTINUED: usize = 4;
 
 fn note_line(text: &str) {
     let left_out = LEFT_OUT.swap(0, Ordering::Relaxed);
@@ -177,6 +205,7 @@ pub(crate) fn last_note(text: impl Display) {
     } else {
         format!("nilometer: {text}")
     };
+    let line = if AS_JSON.load(Ordering::Relaxed) { line } else { wrapped_for(&io::stderr(), line) };
     write_in_time(&format!("{line}\n"), LAST_PATIENCE);
 }
 
@@ -275,6 +304,13 @@ mod tests {
         assert_eq!(wrapped("aaa bbb ccc", 40), "aaa bbb ccc");
         assert_eq!(wrapped("aaa bbb ccc\n  dd eee", 8), "aaa bbb\n    ccc\n  dd eee");
         assert_eq!(wrapped("longer-than-that b", 6), "longer-than-that\n    b");
+        let columns = "missing     6 packets, 3 gaps";
+        assert_eq!(wrapped(columns, 24), "missing     6 packets, 3\n            gaps");
+        assert_eq!(
+            wrapped("name        a-long-path", 16),
+            "name        a-long-path",
+            "no word is alone on a line"
+        );
     }
 
     #[test]

@@ -2,21 +2,22 @@
 //! values whose unit stands apart.
 
 use clap::{
-    Error,
+    Command, Error,
     builder::StyledStr,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use nilometer_model::{Bytes, Frequency, LinkRate, Nanos};
+use nilometer_model::{Bytes, Frequency, LinkRate, Nanos, catalogue};
+
+use crate::help;
 
 const OWN_PLAN: &str =
     "`nilometer plan show quick --toml > mine.toml` begins a plan of your own, `--plan mine.toml` runs it";
 
-/// Options of other programs, and their counterparts in Nilometer.
-const FOREIGN: [(&[&str], &str); 12] = [
-    (
-        &["--bs", "--block", "--blocksize", "--block-size", "--transfersize", "-b", "-t"],
-        "set `block_size` in a plan",
-    ),
+/// Options of fio, IOR and elbencho, and their counterparts in a plan, which `evaluate` runs.
+const IN_A_PLAN: [(&[&str], &str); 8] = [
+    (&["--bs", "--block", "--blocksize", "--block-size", "--transfersize"], "set `block_size` in a plan"),
+    (&["-t"], "in a plan, IOR's -t is `block_size`, and elbencho's -t is `workers`"),
+    (&["-b"], "in a plan, elbencho's -b is `block_size`, and IOR's -b is `file_size`"),
     (
         &["--size", "--filesize", "--file-size", "-s"],
         "set `file_size` in a plan, or `--scale 1/10` for all sizes",
@@ -24,23 +25,67 @@ const FOREIGN: [(&[&str], &str); 12] = [
     (&["--threads", "--numjobs", "--jobs", "-j"], "set `workers` in a plan"),
     (&["--iodepth", "--depth", "--qd"], "set `depth` in a plan"),
     (&["--direct", "--odirect"], "set `access = \"direct\"` in a plan"),
-    (&["--ioengine", "--engine", "--io-engine"], "set `engine` in a plan"),
     (
-        &["--rw", "--readwrite", "--rwmixread", "--rwmixpct", "-w", "-r"],
+        &["--rw", "--readwrite", "--rwmixread", "--rwmixpct"],
         "set `mode` of `[stage.workload.random]` in a plan",
     ),
-    (&["--iterations", "--loops", "--repeat", "-i"], "`--repeats 5`"),
+];
+
+/// Words for what one command does by another option, or by another command.
+const BY_COMMAND: [(&[&str], &[&str], &str); 8] = [
     (
+        &["evaluate"],
+        &["--json", "--output-format", "--csv", "--html"],
+        "`nilometer report RECORD --format json`; while it runs `--progress json`",
+    ),
+    (&["evaluate"], &["--output", "--outfile", "-o"], "`--record FILE`"),
+    (
+        &["evaluate"],
         &["--runtime", "--timelimit", "--time", "--timeout"],
         "`--time-limit \"10 min\"`; for a recording `--duration \"1 h\"`",
     ),
     (
-        &["--json", "--output-format", "--csv", "--html"],
-        "`nilometer report RECORD --format json`; while it runs `--progress json`",
+        &["evaluate"],
+        &["--instrument", "--detector"],
+        "`--for INSTRUMENT` asks whether the storage carries it",
     ),
-    (&["--output", "--outfile", "-o"], "`--record FILE`"),
-    (&["--hosts", "--hostfile", "--client"], "start the program with `mpirun`: docs/cluster.md"),
+    (
+        &["evaluate", "record", "network"],
+        &["--hosts", "--hostfile", "--client"],
+        "start the program with `mpirun`: docs/cluster.md",
+    ),
+    (
+        &["evaluate", "report", "check"],
+        &["--baseline", "--against"],
+        "`nilometer compare RECORD --against BASELINE`",
+    ),
+    (
+        &["size"],
+        &["--rate"],
+        "`--frame-rate FREQUENCY` of the instrument, or `--write-rate RATE` of a storage server",
+    ),
+    (
+        &["size", "record", "simulate"],
+        &["--for", "--instrument", "--detector"],
+        "write the instrument's name without an option",
+    ),
 ];
+
+/// Other words for options. A tip names the first of the options that the command has, with this value.
+const SYNONYMS: [(&[&str], &[&str]); 8] = [
+    (&["--json", "--output-format"], &["--json", "--format json"]),
+    (&["--csv"], &["--format csv"]),
+    (&["--html"], &["--html", "--format html"]),
+    (&["--output", "--outfile", "--out", "-o"], &["--output", "--out", "--to", "--html"]),
+    (&["--runtime", "--timelimit", "--time", "--timeout"], &["--duration"]),
+    (&["--iterations", "--loops", "--repeat", "-i"], &["--repeats"]),
+    (&["--rate", "--fps", "--framerate"], &["--frame-rate"]),
+    (&["--baseline"], &["--against"]),
+];
+
+/// Words for the option `--to`.
+const DIRECTORIES: [&str; 7] =
+    ["--target", "--dir", "--path", "--directory", "--filename", "--destination", "-d"];
 
 /// Words that other programs have for a command.
 const COMMANDS: [(&[&str], &str); 6] = [
@@ -57,14 +102,17 @@ pub(crate) fn with_tip(mut error: Error, arguments: &[String]) -> Error {
     if let Some(split) = split_unit(arguments) {
         return Error::raw(ErrorKind::InvalidValue, split);
     }
-    let (kind, tip) = match error.kind() {
-        ErrorKind::UnknownArgument => (ContextKind::InvalidArg, unknown_argument as fn(&str, &str) -> _),
-        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, unknown_command as _),
+    let kind = match error.kind() {
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        ErrorKind::UnknownArgument | ErrorKind::ValueValidation => ContextKind::InvalidArg,
         _ => return error,
     };
     let Some(ContextValue::String(named)) = error.get(kind) else { return error };
-    let command = arguments.get(1).map_or("", String::as_str);
-    let tip: Option<String> = tip(named, command);
+    let tip = match error.kind() {
+        ErrorKind::InvalidSubcommand => unknown_command(named),
+        ErrorKind::ValueValidation => wrong_value(named, arguments),
+        _ => TypedLine::of(arguments).unknown_argument(named),
+    };
     let is_close = suggested(&error).is_some_and(|suggested| is_close(named, &suggested));
     if tip.is_some() || !is_close {
         error.remove(ContextKind::SuggestedArg);
@@ -74,6 +122,19 @@ pub(crate) fn with_tip(mut error: Error, arguments: &[String]) -> Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
     error
+}
+
+/// A value that its option refused, and another option that takes it.
+fn wrong_value(named: &str, arguments: &[String]) -> Option<String> {
+    let is_name = |text: &String| text.starts_with(char::is_alphabetic);
+    let is_scan_name = named.starts_with("--scan ") && value_of("--scan", arguments).is_some_and(is_name);
+    is_scan_name.then(|| "`--name NAME` names the recording of a scan".into())
+}
+
+/// The last value of this option that the user typed.
+fn value_of<'a>(option: &str, arguments: &'a [String]) -> Option<&'a String> {
+    let at = arguments.iter().rposition(|argument| argument == option)?;
+    arguments.get(at + 1)
 }
 
 /// A number and its unit that came as two arguments.
@@ -102,31 +163,104 @@ fn is_unit(word: &str) -> bool {
     is_word && known.contains(&true)
 }
 
-fn unknown_argument(named: &str, command: &str) -> Option<String> {
-    let option = named.split('=').next().unwrap_or(named);
-    if command == "evaluate" && ["--instrument", "--detector"].contains(&option) {
-        return Some("`--for INSTRUMENT` asks whether the storage carries it".into());
-    }
-    if is_place(named) && ["record", "simulate"].contains(&command) {
-        return Some(format!("write `--to {named}`: directories follow that option"));
-    }
-    if ["--to", "--target", "--dir", "--path", "--filename", "--directory", "-d"].contains(&option) {
-        return (command == "evaluate")
-            .then(|| "name the directory without an option: `nilometer evaluate /data`".into());
-    }
-    if !named.starts_with('-') && ["record", "simulate"].contains(&command) {
-        return Some(format!("write each directory behind an option of its own: `--to A --to {named}`"));
-    }
-    if command == "explain" {
-        return None;
-    }
-    let (_, ours) = FOREIGN.iter().find(|(flags, _)| flags.contains(&option))?;
-    let plan = if ours.contains("in a plan") { format!("; {OWN_PLAN}") } else { String::new() };
-    let explain = "a command line of fio, IOR or elbencho as a whole: `nilometer explain -- fio ...`";
-    Some(format!("{ours}{plan}; {explain}"))
+/// The arguments of a user, and the command that they name.
+struct TypedLine<'a> {
+    arguments: &'a [String],
+    name: &'a str,
+    command: Command,
 }
 
-fn unknown_command(named: &str, _: &str) -> Option<String> {
+impl<'a> TypedLine<'a> {
+    fn of(arguments: &'a [String]) -> Self {
+        let mut command = help::command();
+        let words = arguments.get(1..).unwrap_or_default();
+        for word in words {
+            let Some(sub) = command.find_subcommand(word) else { break };
+            command = sub.clone();
+        }
+        TypedLine { arguments, name: words.first().map_or("", String::as_str), command }
+    }
+
+    /// The tip for an argument that the command does not take.
+    fn unknown_argument(&self, named: &str) -> Option<String> {
+        if self.name == "explain" {
+            return None;
+        }
+        let option = named.split('=').next().unwrap_or(named);
+        if option.starts_with('-') {
+            return self.other_option(option);
+        }
+        self.misplaced(named)
+    }
+
+    /// The option of this command, or the command, with the meaning of an unknown option.
+    fn other_option(&self, option: &str) -> Option<String> {
+        if self.name == "evaluate" {
+            if DIRECTORIES.contains(&option) || option == "--to" {
+                return Some("name the directory without an option: `nilometer evaluate /data`".into());
+            }
+            if let Some((_, ours)) = IN_A_PLAN.iter().find(|(flags, _)| flags.contains(&option)) {
+                let explain =
+                    "a command line of fio, IOR or elbencho as a whole: `nilometer explain -- fio ...`";
+                return Some(format!("{ours}; {OWN_PLAN}; {explain}"));
+            }
+        }
+        let mut by_command = BY_COMMAND.iter().filter(|(commands, ..)| commands.contains(&self.name));
+        if let Some((.., ours)) = by_command.find(|(_, flags, _)| flags.contains(&option)) {
+            return Some((*ours).to_owned());
+        }
+        if DIRECTORIES.contains(&option) {
+            return self.as_written("--to").filter(|to| to.contains("DIRECTORY")).map(|to| format!("`{to}`"));
+        }
+        let synonyms = SYNONYMS.iter().filter(|(flags, _)| flags.contains(&option));
+        let mut ours = synonyms.flat_map(|(_, ours)| *ours).filter_map(|ours| self.as_written(ours));
+        ours.next().map(|ours| format!("`{ours}`"))
+    }
+
+    /// An option with its value, or with the name of its value. `None` if the command has no such option, or the
+    /// option does not take this value.
+    fn as_written(&self, text: &str) -> Option<String> {
+        let (option, value) =
+            text.split_once(' ').map_or((text, None), |(option, value)| (option, Some(value)));
+        let known =
+            self.command.get_arguments().find(|known| known.get_long() == option.strip_prefix("--"))?;
+        if let Some(value) = value {
+            let values = known.get_possible_values();
+            return values.iter().any(|known| known.matches(value, false)).then(|| text.to_owned());
+        }
+        let takes_value = known.get_action().takes_values();
+        let name = known.get_value_names().and_then(|names| names.first()).filter(|_| takes_value);
+        Some(name.map_or(option.to_owned(), |name| format!("{option} {name}")))
+    }
+
+    /// The place of an argument that stands behind too many others.
+    fn misplaced(&self, named: &str) -> Option<String> {
+        let to = self.as_written("--to").filter(|to| to.contains("DIRECTORY"))?;
+        let takes_instrument = ["record", "simulate"].contains(&self.name);
+        if takes_instrument && catalogue::has_instrument(named) {
+            let place = self.arguments.iter().skip(2).find(|argument| !argument.starts_with('-'));
+            let place = place.filter(|place| *place != named).map_or("DIRECTORY", String::as_str);
+            let name = self.name;
+            return Some(format!(
+                "the instrument comes first, a directory follows --to: `nilometer {name} {named} --to {place}`"
+            ));
+        }
+        if let Some(first) = value_of("--to", self.arguments) {
+            return Some(format!(
+                "write each directory behind an option of its own: `--to {first} --to {named}`"
+            ));
+        }
+        let is_wanted = takes_instrument || is_place(named);
+        is_wanted.then(|| format!("write `--to {named}`: {} follow that option", plural(&to)))
+    }
+}
+
+/// The values of an option such as `--to DIRECTORY`, in words.
+fn plural(option: &str) -> &'static str {
+    if option.contains("ADDRESS") { "directories and addresses" } else { "directories" }
+}
+
+fn unknown_command(named: &str) -> Option<String> {
     if is_place(named) {
         return Some(format!(
             "`nilometer evaluate {named}` measures this storage, `nilometer scan {named}` lists its recordings"
@@ -150,17 +284,22 @@ fn suggested(error: &Error) -> Option<String> {
     }
 }
 
-/// One of them begins as the other does, or contains it.
+/// They begin alike, or differ in two letters at most.
 fn is_close(named: &str, suggested: &str) -> bool {
     let [named, suggested] = [named, suggested].map(|option| option.trim_start_matches('-'));
-    let same = named.chars().zip(suggested.chars()).take_while(|(one, other)| one == other).count();
-    same >= 3 || named.contains(suggested) || suggested.contains(named)
+    let longest = named.len().max(suggested.len());
+    let front = named.bytes().zip(suggested.bytes()).take_while(|(one, other)| one == other).count();
+    let back =
+        named.bytes().rev().zip(suggested.bytes().rev()).take_while(|(one, other)| one == other).count();
+    front >= ALIKE_LEAST || (front > 0 && longest >= ALIKE_LEAST && front + back + 2 >= longest)
 }
+
+/// Words with fewer letters in common are not alike.
+const ALIKE_LEAST: usize = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::help;
 
     fn shown(line: &str) -> String {
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -192,7 +331,7 @@ mod tests {
             ("nilometer evaluate --runtime=60 /data", "--time-limit"),
             ("nilometer evaluate --directory /data", "without an option"),
             ("nilometer record fila10g-4g /data", "--to /data"),
-            ("nilometer record fila10g-4g --to disk1 disk2", "`--to A --to disk2`"),
+            ("nilometer record fila10g-4g --to disk1 disk2", "`--to disk1 --to disk2`"),
             ("nilometer run /data", "nilometer evaluate /data"),
             ("nilometer /data", "nilometer evaluate /data"),
         ] {
@@ -203,10 +342,68 @@ mod tests {
     }
 
     #[test]
+    fn the_tip_of_a_command_names_its_own_option_or_none() {
+        for (line, ours) in [
+            ("nilometer simulate /data pco-4000", "`nilometer simulate pco-4000 --to /data`"),
+            ("nilometer simulate pco-4000 --output /data", "`--to DIRECTORY|ADDRESS`"),
+            ("nilometer export a b --dir /data", "`--to DIRECTORY"),
+            ("nilometer compare a --baseline b", "`--against RECORD`"),
+            ("nilometer evaluate /data --baseline b", "`nilometer compare RECORD --against BASELINE`"),
+            ("nilometer report a --baseline b", "`nilometer compare RECORD --against BASELINE`"),
+            ("nilometer evaluate /data --rate 1G", "`--frame-rate "),
+            ("nilometer size pco-4000 --rate 1G", "`--write-rate RATE`"),
+            ("nilometer size --for pco-4000", "without an option"),
+            ("nilometer size pco-4000 --json", "`--format json`"),
+            ("nilometer demo --json", "`--format json`"),
+            ("nilometer evaluate -t 4 /data", "elbencho's -t is `workers`"),
+            ("nilometer record fila10g-4g --to /data --scan n1", "`--name NAME`"),
+        ] {
+            let text = shown(line);
+            assert!(text.contains("tip: ") && text.contains(ours), "{line}: {text}");
+        }
+        for line in [
+            "nilometer instrument list --json",
+            "nilometer plan list --json",
+            "nilometer simulate pco-4000 --to /data -t 4",
+            "nilometer scan /data --output x",
+            "nilometer record fila10g-4g --to /data --rate 1G",
+            "nilometer verify /data --scan n1",
+            "nilometer record fila10g-4g --to /data --scan 0x0",
+        ] {
+            assert!(!shown(line).contains("tip:"), "{line}: {}", shown(line));
+        }
+    }
+
+    /// Each option that a tip names, of the command that it names, or of the user's own.
+    #[test]
+    fn no_tip_names_an_option_that_the_command_lacks() {
+        let options = BY_COMMAND.iter().flat_map(|(_, flags, _)| *flags);
+        let options = options.chain(SYNONYMS.iter().flat_map(|(flags, _)| *flags)).chain(&DIRECTORIES);
+        let options: Vec<&str> = options.copied().collect();
+        for command in help::command().get_subcommands() {
+            for option in &options {
+                let arguments = ["nilometer", command.get_name()].map(str::to_owned);
+                let Some(tip) = TypedLine::of(&arguments).other_option(option) else { continue };
+                for quoted in tip.split('`').skip(1).step_by(2) {
+                    let mut words = quoted.split(' ').peekable();
+                    let own = words.next_if_eq(&"nilometer").and_then(|_| words.next());
+                    let line = ["nilometer", own.unwrap_or(command.get_name())].map(str::to_owned);
+                    let line = TypedLine::of(&line);
+                    for option in words.filter(|word| word.starts_with("--")) {
+                        assert!(line.as_written(option).is_some(), "{} {option}: {tip}", command.get_name());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn only_close_suggestions_stay() {
         assert!(shown("nilometer evaluate /data --repeat-all").contains("--repeats"));
         let far = shown("nilometer evaluate /data --colour");
         assert!(!far.contains("tip:"), "{far}");
+        assert!(shown("nilometer size pco-4000 --formt json").contains("--format"));
+        assert!(!shown("nilometer census /data --for x").contains("--format"));
         assert!(shown("nilometer evaluat /data").contains("evaluate"));
     }
 }

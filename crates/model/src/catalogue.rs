@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::Instrument;
+use crate::{Instrument, packets::VlbiMode};
 
 /// A file of the repository that is part of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,11 @@ const ALIKE_LEAST: f64 = 0.85;
 
 /// The names to suggest: those similar to `name`, or all if none is.
 fn choices(name: &str, known: &[&'static str]) -> String {
+    if let Ok(mode) = name.parse::<VlbiMode>() {
+        return format!(
+            "it is a data format: write `nilometer record --mode {mode}`, or the name of an instrument"
+        );
+    }
     let mut alike: Vec<(f64, &str)> =
         known.iter().map(|known| (strsim::jaro_winkler(&canonical(name), known), *known)).collect();
     alike.retain(|(alike, _)| *alike >= ALIKE_LEAST);
@@ -102,7 +107,7 @@ pub fn look_up(name: &str, among: &[BuiltIn], what: &str) -> Result<Option<Built
     if name.contains('/') || Path::new(name).extension().is_some_and(|extension| extension == "toml") {
         return Ok(None);
     }
-    let known = among.iter().map(|known| known.name).collect();
+    let known = among.iter().map(|known| known.name).filter(|name| *name != TEMPLATE).collect();
     Err(UnknownName { what: what.into(), name: name.into(), known })
 }
 

@@ -90,10 +90,10 @@ pub use series::{Bin, Level, Levels, Series};
 pub use storage_room::{StorageRoom, rounded_down};
 pub use storing::{ChunkNumber, FileNames, Storing, StoringKind};
 pub use target::{
-    BlockLayer, BlockLayerKind, Capabilities, Capability, DirectIo, EngineTrial, FeatureBasis,
-    FeatureFinding, FileSystemKind, FileSystemSpace, NotExpected, PcieLink, RunHandle, StorageFeature,
-    StorageProfile, StripeControl, StripeLayout, TargetAddress, TargetAddressError, TargetDescription,
-    TargetUrl, TargetUrlError, TriedEngine, UnknownFileSystem, UrlScheme, check_expected,
+    BlockLayer, BlockLayerKind, Capabilities, Capability, DescriptionRow, DirectIo, EngineTrial,
+    FeatureBasis, FeatureFinding, FileSystemKind, FileSystemSpace, NotExpected, PcieLink, RunHandle,
+    StorageFeature, StorageProfile, StripeControl, StripeLayout, TargetAddress, TargetAddressError,
+    TargetDescription, TargetUrl, TargetUrlError, TriedEngine, UnknownFileSystem, UrlScheme, check_expected,
     check_expected_count, is_volatile, option_meanings, published_features,
 };
 pub use time::Nanos;

@@ -1,8 +1,8 @@
 //! Quantities with their unit, in the form of plans, instruments and the command line.
 //!
 //! Decimal and binary prefixes are both valid and never confused: `4 kB` is 4000 bytes, `4 KiB` is 4096. `4
-//! K` is an error, because it is ambiguous. Rates may be in Gbit/s. `10G` is valid only for a network, and
-//! means 10 Gbit/s: links and VLBI recorders have such names.
+//! K` is an error, because it is ambiguous. Rates may be in Gbit/s. `10G` is valid only for a network link, and
+//! means 10 Gbit/s: links have such names. As the rate of data it may be bytes or bits, and is an error.
 
 use std::{fmt, str::FromStr};
 
@@ -18,7 +18,7 @@ pub struct Bytes(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct ByteRate(pub f64);
 
-/// The rate of a network link, or of data over one: like [`ByteRate`], and also `10G`, which means 10 Gbit/s.
+/// The rate of a network link: like [`ByteRate`], and also `10G`, which means 10 Gbit/s.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct LinkRate(pub ByteRate);
 
@@ -48,6 +48,16 @@ pub enum UnitError {
         found: String,
         /// The valid units.
         choices: &'static str,
+    },
+    /// The unit of a rate is a prefix alone.
+    #[error("`{text}` may be bytes or bits a second: write {number}{prefix}B/s or {number}{prefix}bit/s")]
+    Ambiguous {
+        /// The text.
+        text: String,
+        /// Its number.
+        number: String,
+        /// Its prefix.
+        prefix: String,
     },
     /// The quantity is out of range, or no whole number of bytes, nanoseconds or femtometres.
     #[error("`{0}` is not a whole number of bytes, nanoseconds or femtometres below 2^63")]
@@ -163,8 +173,18 @@ impl FromStr for Bytes {
 impl FromStr for ByteRate {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        parse(text, &RATES, RATE_CHOICES).map(ByteRate)
+        parse(text, &RATES, RATE_CHOICES).map(ByteRate).map_err(|error| ambiguous(text).unwrap_or(error))
     }
+}
+
+/// The error of a rate such as `500M`. `None` if the text is no number with a prefix alone.
+fn ambiguous(text: &str) -> Option<UnitError> {
+    let text = text.trim();
+    let number = text.trim_end_matches(|letter: char| "kKMGT".contains(letter));
+    let prefix = text[number.len()..].replace('K', "k");
+    let number = number.trim_end();
+    let is_one = prefix.len() == 1 && number.parse::<f64>().is_ok_and(|number| number >= 0.0);
+    is_one.then(|| UnitError::Ambiguous { text: text.into(), number: number.into(), prefix })
 }
 
 impl FromStr for LinkRate {
@@ -388,7 +408,18 @@ mod tests {
         }
         assert_eq!("8G".parse(), Ok(LinkRate(ByteRate(1e9))));
         assert_eq!("64G".parse(), Ok(Bytes(64 << 30)), "as dd, fio and IOR read it");
-        assert!("8G".parse::<ByteRate>().is_err(), "of storage it could be bytes");
+        for (text, choices) in
+            [("8G", "8GB/s or 8Gbit/s"), ("1.5 M", "1.5MB/s or 1.5Mbit/s"), ("2K", "2kB/s")]
+        {
+            let error = text.parse::<ByteRate>().expect_err("it could be bytes").to_string();
+            assert!(error.contains(text) && error.contains(choices), "{error}");
+        }
+        for other in ["8", "G", "8Gb", "8 GM"] {
+            assert!(matches!(
+                other.parse::<ByteRate>(),
+                Err(UnitError::Unit { .. } | UnitError::NoNumber(_))
+            ));
+        }
         assert!("8X".parse::<LinkRate>().is_err());
         for wrong in ["4X", "4", "4 kb"] {
             let error = wrong.parse::<Bytes>().expect_err(wrong).to_string();

@@ -102,7 +102,9 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// Another process is writing the record.
-    #[error("{path}: in use by a running nilometer (process {holder})")]
+    #[error(
+        "{path}: in use by a running nilometer (process {holder}): wait for its end, or name another --record FILE"
+    )]
     InUse {
         /// The record.
         path: PathBuf,
@@ -110,7 +112,9 @@ pub enum RecordError {
         holder: String,
     },
     /// The lock file next to a record could not be made.
-    #[error("{path}: can't lock the record: {source}")]
+    #[error(
+        "{path}: can't lock the record: {source}; name a place that this user may write to: --record FILE"
+    )]
     Lock {
         /// The lock file.
         path: PathBuf,

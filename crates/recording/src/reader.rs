@@ -11,7 +11,7 @@ mod pieces;
 mod placements;
 mod recent;
 
-pub use below::{journals_below, with_below};
+pub use below::{journals_below, unreadable_below, with_below};
 pub use checksums::{Checksums, FrameRecord};
 pub use each::RecordingsFound;
 pub use frames::FrameReader;

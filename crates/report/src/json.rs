@@ -245,7 +245,7 @@ struct Expected<'a> {
     margin: Option<f64>,
     /// The limit behind a prediction.
     limit: Option<Limit<'a>>,
-    /// Unmeasured factors that may reduce the margin: `packing`, `file_sync`.
+    /// Unmeasured factors that may reduce the margin: `packing`, `file_sync`, `stalls`.
     without: Vec<&'static str>,
     /// The reason why there is no prediction.
     why_not: Option<String>,
@@ -447,6 +447,7 @@ fn expected<'a>(
     let without = |without: &Without| match without {
         Without::Packing => "packing",
         Without::FileSync => "file_sync",
+        Without::Stalls => "stalls",
     };
     Expected {
         instrument: &row.instrument,

@@ -12,6 +12,7 @@ mod compared_charts;
 mod compared_document;
 mod compared_network;
 mod csv;
+mod described;
 mod document;
 mod evaluation_metrics;
 mod figure_key;
@@ -53,7 +54,7 @@ pub use units_in_keys::units_in_keys;
 pub use why::UnknownFigure;
 
 use nilometer_analysis::{RecordsCompared, Study};
-use nilometer_model::{Census, NetworkResults};
+use nilometer_model::{Census, NetworkResults, TargetDescription};
 
 use compared_document::compared_document;
 pub use document::Detail;
@@ -97,6 +98,16 @@ pub fn census_text(census: &Census, layout: TextLayout) -> String {
 /// Writes the counts of a tree in Markdown.
 pub fn census_markdown(census: &Census) -> String {
     render::markdown_text(&census::census_document(census))
+}
+
+/// Writes descriptions of storage systems in Markdown.
+pub fn described_markdown(all: &[TargetDescription]) -> String {
+    render::markdown_text(&described::described_document(all))
+}
+
+/// Writes descriptions of storage systems as one HTML file, which opens offline.
+pub fn described_html(all: &[TargetDescription]) -> String {
+    render::html_text(&described::described_document(all))
 }
 
 /// Writes a sizing for a terminal.

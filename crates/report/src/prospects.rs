@@ -97,7 +97,8 @@ pub(super) fn notes(study: &Study<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(rests_on(study));
     notes.extend(assumed(predictions));
-    notes.extend([Without::Packing, Without::FileSync].into_iter().filter_map(|of| without(predictions, of)));
+    let open = [Without::Packing, Without::FileSync, Without::Stalls];
+    notes.extend(open.into_iter().filter_map(|of| without(predictions, of)));
     notes.extend(withheld(study));
     notes
 }
@@ -145,6 +146,7 @@ fn without(predictions: &Predictions, what: Without) -> Option<String> {
         Without::FileSync => {
             "files made in this machine's memory; only a recording shows how many the storage makes durable"
         }
+        Without::Stalls => "the long-term rate alone, since a recording at no higher rate lost frames there",
     };
     (!names.is_empty()).then(|| format!("? by {why}: {}.", names.join(", ")))
 }

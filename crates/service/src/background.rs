@@ -9,7 +9,7 @@ use std::{
 use nilometer_acquisition::{DataStreamWatch, Outcome as Recorded};
 use nilometer_model::{Nanos, TargetAddress};
 use nilometer_remote::is_taken;
-use nilometer_storage::{DetachedTask, NoOutcome};
+use nilometer_storage::{DetachedTask, NoOutcome, in_time};
 
 use crate::{
     console::OrderAnswer,
@@ -25,6 +25,7 @@ use crate::{
         settings::RecordingSettings,
     },
     state::{RefusedOrder, ServiceConfiguration},
+    storage_space::{PATIENCE, why_unwritable},
 };
 
 /// A recording that is armed or runs. With data streams it is the recording of the first, and has the others.
@@ -167,8 +168,16 @@ pub(crate) fn configure(
     below: &RecordOptions,
 ) -> Result<TaskOutcome, RefusedOrder> {
     let settings = permission.settings(asked, below.clone())?;
+    check_writable(settings.wishes().to.clone())?;
     let configuration = ServiceConfiguration::of(&settings).with_room(&settings);
     Ok(TaskOutcome::Configured(Box::new((settings.wishes().clone(), configuration))))
+}
+
+/// Refuses directories in which the recorder can't make files. Storage that does not answer may do so later.
+fn check_writable(to: Vec<PathBuf>) -> Result<(), RefusedOrder> {
+    let first = to.first().cloned().unwrap_or_default();
+    let why = in_time(PATIENCE, first, move || why_unwritable(&to)).ok().flatten();
+    why.map_or(Ok(()), |why| Err(RefusedOrder::AskedWrongly(why)))
 }
 
 /// Like [`configure`], for one of several options that arrive one by one. Missing options are no fault; the

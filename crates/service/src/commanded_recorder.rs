@@ -144,6 +144,9 @@ impl CommandedRecorder {
             self.withdraw(answer);
             return;
         }
+        if matches!(order, RecorderOrder::Arm(..) | RecorderOrder::Record(..)) {
+            self.look_at_storage_again();
+        }
         if let Err(why) = self.allows(&order) {
             drop(answer.try_send(Err(why)));
             return;
@@ -158,6 +161,18 @@ impl CommandedRecorder {
                 self.waiting.push(answer);
             }
             order => self.send(order, &answer),
+        }
+    }
+
+    /// Completes the configuration if a directory that was missing, or could not be written, is there now.
+    fn look_at_storage_again(&mut self) {
+        if self.state() != ServiceState::Idle || self.background.is_some() {
+            return;
+        }
+        let changed = background::change(&self.permission, RecordOptions::default(), &self.wishes);
+        if let TaskOutcome::Configured(configured) = changed {
+            self.configuration = configured.1;
+            self.configured(ServiceState::Idle);
         }
     }
 

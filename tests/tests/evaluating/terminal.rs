@@ -224,3 +224,39 @@ fn odd_names_and_little_memory_that_may_be_locked_are_no_fault() {
     let locked = Command::new("sh").args(["-c", &line]).current_dir(place.path()).output().expect("a shell");
     assert!(locked.status.success(), "{}", String::from_utf8_lossy(&locked.stdout));
 }
+
+/// The output of a command on a terminal of 80 columns, which `script` gives it.
+fn on_a_terminal(place: &Path, arguments: &str) -> String {
+    let command = format!("stty cols 80; {} {arguments}", nilometer().display());
+    let output = Command::new("script")
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .current_dir(place)
+        .stdin(Stdio::null())
+        .output()
+        .expect("script is there, as part of util-linux");
+    String::from_utf8_lossy(&output.stdout).replace('\r', "")
+}
+
+fn width(line: &str) -> usize {
+    line.chars().count()
+}
+
+#[test]
+fn a_terminal_of_80_columns_breaks_no_word_of_a_list() {
+    let place = place();
+    for arguments in ["instrument list", "plan list", "plan show quick", "plan keys"] {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let plain = start(place.path(), &words).end(LIMIT).stdout;
+        let shown = on_a_terminal(place.path(), arguments);
+        assert!(plain.lines().any(|line| width(line) > 80), "{arguments}: nothing needs a break");
+        assert!(shown.lines().all(|line| width(line) <= 80), "{arguments}: {shown}");
+        assert!(shown.split_whitespace().eq(plain.split_whitespace()), "{arguments}: {shown}");
+    }
+    // Its figures change from run to run; a path of the kernel is one word.
+    let doctor = on_a_terminal(place.path(), "doctor");
+    assert!(doctor.lines().count() > 5, "{doctor}");
+    let wide = doctor.lines().filter(|line| width(line) > 80);
+    assert!(wide.clone().all(|line| line.split_whitespace().any(|word| width(word) > 40)), "{doctor}");
+    let toml = on_a_terminal(place.path(), "instrument show template --toml");
+    assert_eq!(toml, start(place.path(), &["instrument", "show", "template", "--toml"]).end(LIMIT).stdout);
+}

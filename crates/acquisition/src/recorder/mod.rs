@@ -71,17 +71,17 @@ pub struct Setup {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// A lane could not be set up.
-    #[error("lane {lane}: {why}")]
+    #[error("lane {}: {why}", lane + 1)]
     Lane {
-        /// Number of the lane.
+        /// Index of the lane. Messages count from 1.
         lane: usize,
         /// Cause of the failure.
         why: String,
     },
     /// A lane's storage did not answer while the lane was set up.
-    #[error("lane {lane}: hung while it was set up")]
+    #[error("lane {}: hung while it was set up", lane + 1)]
     Hung {
-        /// Number of the lane.
+        /// Index of the lane. Messages count from 1.
         lane: usize,
     },
     /// A thread could not be started, or the network gave up.
@@ -378,7 +378,7 @@ impl Recorder {
         let mut faults = Vec::new();
         for (lane, result) in lanes.iter().enumerate() {
             if let Some(errno) = result.as_ref().and_then(|result| result.totals.fault) {
-                faults.push(format!("lane {lane}: {errno}"));
+                faults.push(format!("lane {}: {errno}", lane + 1));
             }
         }
         faults.extend(source.fault.map(|why| format!("the recording that is copied: {why}")));
@@ -496,7 +496,7 @@ mod tests {
         assert!(whole_ring(false, early).is_ok());
         let early = said([full(1), Report::Ready(0)], 2).expect("one is ready");
         let error = whole_ring(true, early).expect_err("its space is not reserved").to_string();
-        assert!(error.contains("lane 1: no room"), "{error}");
+        assert!(error.contains("lane 2: no room"), "{error}");
     }
 
     #[test]

@@ -230,9 +230,10 @@ impl RecordsCompared<'_> {
             Some(_) if was_valid => "INVALID now",
             Some(_) => "INVALID in the baseline",
         };
-        let left = LeftFigure { what: format!("{}: {what}", self.name(held.now)), why };
         let bound = before.iter().filter_map(|outcome| outcome.lower_bound(asked.quantity()));
         let bound = bound.max_by(f64::total_cmp).filter(|_| !was_valid);
+        let why = if bound.is_some() && now.is_some() { "only a lower bound in the baseline" } else { why };
+        let left = LeftFigure { what: format!("{}: {what}", self.name(held.now)), why };
         let logs: Vec<f64> = Asked::logs(&asked.stage.rows[row], held.now, Taken::Rate(asked.quantity()))
             .iter()
             .map(|one| one.log)

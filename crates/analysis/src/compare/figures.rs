@@ -31,7 +31,7 @@ pub(super) struct Held {
 pub struct LeftFigure {
     /// The target, the stage and the cell.
     pub what: String,
-    /// The reason: `INVALID in the baseline`, `not measured now`.
+    /// The reason, such as `INVALID in the baseline` or `not measured now`.
     pub why: &'static str,
 }
 

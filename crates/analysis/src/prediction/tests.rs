@@ -188,6 +188,34 @@ fn files_in_this_machines_memory_decide_nothing() {
 }
 
 #[test]
+fn no_prediction_carries_beside_a_recording_that_lost_frames_at_its_rate() {
+    let prospect = |basis, carried| Ok(Prospect { carried, margin: Some(2.0), basis, without: Vec::new() });
+    let row = |instrument: &str, rate, on| Prospects {
+        instrument: instrument.into(),
+        rate: ByteRate(rate),
+        assumed: Vec::new(),
+        on: vec![on, prospect(Basis::Predicted(0), Some(true))],
+    };
+    let predicted = || prospect(Basis::Predicted(0), Some(true));
+    let mut rows = vec![
+        row("slower", 50e6, predicted()),
+        row("lost", 100e6, prospect(Basis::Recorded, Some(false))),
+        row("as fast", 100e6, predicted()),
+        row("recorded", 150e6, prospect(Basis::Recorded, Some(true))),
+        row("faster", 200e6, predicted()),
+    ];
+    doubt_beside_losses(&mut rows, 0);
+    doubt_beside_losses(&mut rows, 1);
+    let on = |target: usize| {
+        let known = rows.iter().map(move |row| row.on[target].as_ref().expect("known"));
+        known.map(|known| (known.carried, known.without.len())).collect::<Vec<_>>()
+    };
+    let sure = (Some(true), 0);
+    assert_eq!(on(0), [sure, (Some(false), 0), (None, 1), sure, (None, 1)]);
+    assert_eq!(on(1), [sure; 5], "no frame was lost there");
+}
+
+#[test]
 fn what_is_not_measured_is_not_predicted() {
     let names = |stages: &str, cell, phase| {
         let mut results = planned(stages);

@@ -75,7 +75,7 @@ pub enum ResolveError {
     /// The target has too little space.
     #[error(
         "stage `{stage}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: name larger \
-         storage, or write {}", smaller(*scale)
+         storage, or write {remedy}"
     )]
     Space {
         /// The stage.
@@ -88,8 +88,8 @@ pub enum ResolveError {
         free: Bytes,
         /// The space that the plan leaves free.
         reserve: Bytes,
-        /// A scale at which it would fit; `None` if the reserve leaves no room.
-        scale: Option<f64>,
+        /// The sizes or the option with which it would fit.
+        remedy: String,
     },
     /// The target has too little space for the kept part of a recording.
     #[error(
@@ -130,7 +130,7 @@ pub enum ResolveError {
     },
     /// A cell needs more space than the plan allows.
     #[error(
-        "stage `{stage}` needs {needed}, and the plan's space_limit is {limit}: raise it, or write --scale {scale}"
+        "stage `{stage}` needs {needed}, and the plan's space_limit is {limit}: raise it, or write {remedy}"
     )]
     SpaceLimit {
         /// The stage.
@@ -139,13 +139,13 @@ pub enum ResolveError {
         needed: Bytes,
         /// The space that the plan allows.
         limit: Bytes,
-        /// A scale at which it would fit.
-        scale: f64,
+        /// The sizes with which it would fit.
+        remedy: String,
     },
     /// The matrix takes too much time.
     #[error(
         "the plan takes {needed} even at {rate} and {operations} million operations/s, above its time_limit of {limit}: \
-         leave values out, lower --scale or raise time_limit"
+         leave values out, {remedy}or raise time_limit"
     )]
     Time {
         /// The time at the highest conceivable speed.
@@ -156,6 +156,8 @@ pub enum ResolveError {
         operations: f64,
         /// The time that the plan allows.
         limit: Nanos,
+        /// Another option that shortens it, with a blank behind it; empty if there is none.
+        remedy: &'static str,
     },
     /// Copies have no source.
     #[error(
@@ -227,9 +229,4 @@ pub enum ResolveError {
         /// The limit of a container or a job, in words; empty if there is none.
         limit: String,
     },
-}
-
-/// The advice if there is too little room.
-fn smaller(scale: Option<f64>) -> String {
-    scale.map_or_else(|| "a smaller --reserve".into(), |scale| format!("--scale {scale}"))
 }

@@ -10,7 +10,7 @@ use std::fmt;
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use nilometer_model::{ByteRate, Bytes, LinkRate};
+use nilometer_model::{ByteRate, Bytes};
 use serde_json::{Value, json};
 
 use nilometer_storage::network::{interfaces, links::is_up};
@@ -23,7 +23,7 @@ use crate::{Blame, Failure, Outcome, tell};
 pub(crate) struct Doctor {
     /// Check for packets at this rate
     #[arg(long, default_value = "8 Gbit/s")]
-    rate: LinkRate,
+    rate: ByteRate,
     /// Check this interface [default: all that are up, except loopback]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
@@ -113,7 +113,7 @@ impl fmt::Display for Finding {
 impl Doctor {
     pub(crate) fn execute(&self) -> Outcome {
         let names = self.interfaces().input()?;
-        let wish = Wish { rate: self.rate.0, packet: self.packet };
+        let wish = Wish { rate: self.rate, packet: self.packet };
         let mut findings = kernel::findings(wish);
         for name in &names {
             findings.extend(interface::findings(name, wish));
@@ -133,7 +133,7 @@ impl Doctor {
     }
 
     fn interfaces(&self) -> anyhow::Result<Vec<String>> {
-        ensure!(self.rate.0.0 > 0.0, "--rate 0: write more than 0");
+        ensure!(self.rate.0 > 0.0, "--rate 0: write more than 0");
         ensure!(
             (1..=65_507).contains(&self.packet.0),
             "--packet {}: a packet of UDP has 1 to 65507 B",

@@ -181,12 +181,7 @@ impl Export {
             .run()?;
         tell::result(tell::visible(&summary(&whole, checksum, &path, copied.as_ref())));
         not_whole(copied.as_ref())?;
-        match whole.faults().first {
-            Some(why) => {
-                Err(Failure::Run(anyhow!("written, but marked unreadable frames as invalid: {why}")))
-            }
-            None => Ok(()),
-        }
+        unread(&whole)
     }
 
     /// Writes the whole file, and returns its checksum.
@@ -314,6 +309,17 @@ fn engine(description: &TargetDescription) -> anyhow::Result<Box<dyn Engine>> {
     }
 }
 
+/// The fault of an export whose recording has unreadable blocks.
+fn unread(whole: &RecordingView) -> Outcome {
+    let faults = whole.faults();
+    let Some(why) = &faults.first else { return Ok(()) };
+    let count = whole.faulted();
+    let what = whole.recording(what);
+    Err(Failure::Run(anyhow!(
+        "written, but {count} {what} can't be read and are marked as invalid, of which the first is {why}"
+    )))
+}
+
 /// Writes the file, as far as possible.
 fn drive(export: &mut export::Export, engine: &mut dyn Engine, share: &mut Share) {
     let mut written = 0;
@@ -353,11 +359,20 @@ fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Ex
         format!("checksum    CRC-32 {checksum:08x}"),
     ]);
     lines.extend(not_here(whole, "marked as invalid"));
+    lines.extend(unreadable_line(whole));
     lines.extend(whole.recording(foreign_lines));
     lines.extend(
         copied.into_iter().flat_map(|copied| whole.recording(|recording| compared(recording, copied))),
     );
     lines.join("\n") + "\n"
+}
+
+/// The line about blocks that should be there and can't be read; `None` if all can.
+fn unreadable_line(whole: &RecordingView) -> Option<String> {
+    let count = whole.faulted();
+    let all = whole.due_blocks();
+    let what = whole.recording(what);
+    (count > 0).then(|| format!("unreadable  {count} of {all} {what} are marked as invalid"))
 }
 
 /// The frames that the recording lacks, one line each, with the stand-ins in the file.

@@ -43,7 +43,7 @@ impl Command {
             Action::Show(ShownFile { name, toml: true }) => {
                 let NamedText { name: file, text } = find(name, &INSTRUMENTS, "instrument").input()?;
                 Instrument::parse(&text, &file).input()?;
-                tell::result(tell::visible(&text));
+                tell::result_to_copy(text);
             }
             Action::Show(ShownFile { name, toml: false }) => {
                 tell::result(tell::visible(&shown(&instrument(name).input()?)));

@@ -91,21 +91,25 @@ impl Plan {
     pub(crate) fn execute(&self) -> Outcome {
         match &self.action {
             Action::List => {
+                let width = PLANS.map(|plan| plan.name.len()).into_iter().max().unwrap_or_default();
                 for BuiltIn { name, text } in PLANS {
-                    tell::result_line(format_args!("{name:<8} {}", read(text, name, 1.0).input()?.title));
+                    let title = read(text, name, 1.0).input()?.title;
+                    tell::result_line(format_args!("{name:<width$}  {title}"));
                 }
             }
             Action::Keys { format: KeysFormat::Terminal } => tell::result_line(keys::text()),
-            Action::Keys { format: KeysFormat::Markdown } => tell::result_line(keys::markdown()),
-            Action::Keys { format: KeysFormat::JsonSchema } => {
-                tell::result_line(format_args!("{:#}", schema::schema()));
+            Action::Keys { format: KeysFormat::Markdown } => {
+                tell::result_to_copy(format_args!("{}\n", keys::markdown()));
             }
-            Action::Condition => tell::result(CONDITION_TEMPLATE),
-            Action::Accept => tell::result(ACCEPTANCE_TEMPLATE),
+            Action::Keys { format: KeysFormat::JsonSchema } => {
+                tell::result_to_copy(format_args!("{:#}\n", schema::schema()));
+            }
+            Action::Condition => tell::result_to_copy(CONDITION_TEMPLATE),
+            Action::Accept => tell::result_to_copy(ACCEPTANCE_TEMPLATE),
             Action::Show { name, toml: true, .. } => {
                 let NamedText { name: file, text } = find(name, &PLANS, "plan").input()?;
                 read(&text, &file, 1.0).input()?;
-                tell::result(tell::visible(&text));
+                tell::result_to_copy(text);
             }
             Action::Show { name, scale, toml: false } => {
                 tell::result_line(tell::visible(&shown(&load(name, *scale).input()?.on_processes(&[1]))));

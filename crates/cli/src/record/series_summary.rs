@@ -9,7 +9,7 @@ use nilometer_service::recording::thrown_away::frames_thrown_away;
 use nilometer_storage::target::KeptDirectory;
 
 use super::summary::recorded;
-use crate::recorded::ring_and_lanes;
+use crate::recorded::{ring_and_lanes, storage_failed};
 
 /// The fate of the frames, one line each.
 pub(super) fn series_summary(
@@ -24,7 +24,7 @@ pub(super) fn series_summary(
     let mut lines = vec![
         format!("received    {} frames, {}{rate}", tally.frames, Bytes(tally.bytes)),
         format!("series      {}", series_line(series)),
-        recorded(status),
+        recorded(status, storage_failed(outcome)),
         format!("missing     {}", missing(series, outcome.due)),
         format!("discarded   {}", discarded(series)),
     ];

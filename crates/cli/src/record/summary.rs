@@ -12,7 +12,7 @@ use nilometer_service::recording::thrown_away::thrown_away;
 use nilometer_storage::target::KeptDirectory;
 use nilometer_wire::Ignored;
 
-use crate::recorded::ring_and_lanes;
+use crate::recorded::{ring_and_lanes, storage_failed};
 
 /// The fate of the packets, one line each.
 pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn KeptDirectory>]) -> String {
@@ -22,7 +22,7 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn Ke
     let mut lines = vec![
         format!("received    {} packets, {}{}", counted.packets, Bytes(counted.bytes), rate(&traffic)),
         format!("in stream   {} packets, {}", tally.placed, Bytes(tally.bytes)),
-        recorded(status),
+        recorded(status, storage_failed(outcome)),
         format!("missing     {}", missing(&traffic)),
         format!("reordered   {}", reordered(&traffic)),
         format!("discarded   {}", dropped(&traffic)),
@@ -95,8 +95,8 @@ fn silence(silent: Option<Nanos>) -> String {
 }
 
 /// The frames on the storage that survive the end of this program, and those among them that survive a loss
-/// of power.
-pub(super) fn recorded(status: &Status) -> String {
+/// of power. If storage failed, the recorder does not know which survive.
+pub(super) fn recorded(status: &Status, storage_failed: bool) -> String {
     let Status {
         acknowledged_packets: recorded,
         acknowledged_bytes: bytes,
@@ -106,6 +106,9 @@ pub(super) fn recorded(status: &Status) -> String {
     } = *status;
     let lasting = match durable {
         0 => "none of them known to survive a loss of power".to_owned(),
+        durable if storage_failed => {
+            format!("{durable} of them were durable, before the storage of a directory failed")
+        }
         durable if durable == recorded => "all survive a loss of power".to_owned(),
         durable => format!("{durable} of them survive a loss of power"),
     };
@@ -282,12 +285,16 @@ mod tests {
             ..Status::default()
         };
         let texts = [(5, 5), (5, 2), (5, 0)]
-            .map(|(recorded_packets, durable)| recorded(&status(recorded_packets, durable)));
+            .map(|(recorded_packets, durable)| recorded(&status(recorded_packets, durable), false));
         let expected = [
             "recorded    5 packets, 40 kB; all survive a loss of power",
             "recorded    5 packets, 40 kB; 2 of them survive a loss of power",
             "recorded    5 packets, 40 kB; none of them known to survive a loss of power",
         ];
         assert_eq!(texts, expected);
+        assert_eq!(
+            recorded(&status(5, 5), true),
+            "recorded    5 packets, 40 kB; 5 of them were durable, before the storage of a directory failed"
+        );
     }
 }

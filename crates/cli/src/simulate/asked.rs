@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::Context;
-use nilometer_model::{ByteRate, Bytes, Frequency, LinkRate, Nanos};
+use nilometer_model::{ByteRate, Bytes, Frequency, Nanos, UnitError};
 
 /// Pixels of a frame, slowest dimension first.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,10 +36,13 @@ impl FromStr for Rate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let frames = text.parse().map(Rate::Frames);
-        // Data rates of instruments are written like those of their links.
-        let data = |LinkRate(rate)| Rate::Data(rate);
-        frames.or_else(|why| text.parse().map(data).map_err(|also| format!("{why}; or, {also}")))
+        if let Ok(frames) = text.parse() {
+            return Ok(Rate::Frames(frames));
+        }
+        text.parse().map(Rate::Data).map_err(|error: UnitError| match error {
+            UnitError::Ambiguous { .. } => error.to_string(),
+            _ => format!("write frames a second in Hz, kHz, MHz, or data: {error}"),
+        })
     }
 }
 
@@ -98,6 +101,8 @@ mod tests {
         assert_eq!(rate.of_frames(Bytes(10_000_000)), Frequency(100.0));
         let wrong = "8 Gb/s".parse::<Rate>().expect_err("whatever it means");
         assert!(wrong.contains("Hz, kHz, MHz") && wrong.contains("Gbit/s"), "{wrong}");
+        let bare = "500M".parse::<Rate>().expect_err("bytes or bits");
+        assert_eq!(bare, "`500M` may be bytes or bits a second: write 500MB/s or 500Mbit/s");
     }
 
     #[test]

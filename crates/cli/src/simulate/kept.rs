@@ -186,7 +186,7 @@ impl Files {
         }
         let master = self.master(&layouts[0], &outcome, &targets, &parts);
         let paths: Vec<_> = directories_of(&parts).iter().map(|path| path.display().to_string()).collect();
-        tell::result_line(format_args!("\nnilometer verify {}", paths.join(" ")));
+        tell::result_to_copy(format_args!("\nnilometer verify {}\n", paths.join(" ")));
         // Closing a directory on storage that hangs would block, and the program must end.
         std::mem::forget(targets);
         went_well(&parts).run()?;

@@ -162,6 +162,7 @@ impl Simulate {
     fn asked(&self, over_network: bool) -> anyhow::Result<Asked> {
         let mut instrument = user_file::instrument(&self.instrument)?;
         if let Some(Shape(shape)) = &self.shape {
+            check_sides(shape, &instrument).map_err(|why| anyhow!(why))?;
             instrument.shape.clone_from(shape);
         }
         ensure!(
@@ -193,5 +194,34 @@ impl Simulate {
             self.scan(&mut asked)?;
         }
         Ok(asked)
+    }
+}
+
+/// Refuses one number for frames that have rows and columns.
+fn check_sides(shape: &[u64], instrument: &Instrument) -> Result<(), String> {
+    match (shape, &instrument.shape[..]) {
+        ([side], [_, _, ..]) => Err(format!(
+            "--shape {side}: a frame of {} has rows and columns: write both, such as \"{side} x {side}\"",
+            instrument.name
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_with_rows_has_no_shape_of_one_number() {
+        let instrument = user_file::instrument("pco-4000").expect("it is in the catalogue");
+        let why = check_sides(&[2048], &instrument).expect_err("rows or columns?");
+        assert_eq!(
+            why,
+            "--shape 2048: a frame of pco-4000 has rows and columns: write both, such as \"2048 x 2048\""
+        );
+        assert_eq!(check_sides(&[20, 30], &instrument), Ok(()));
+        let flat = Instrument { shape: vec![8000], ..instrument };
+        assert_eq!(check_sides(&[2048], &flat), Ok(()), "its frames have one dimension");
     }
 }

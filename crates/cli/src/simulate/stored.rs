@@ -61,14 +61,25 @@ pub(super) fn summary(parts: &[StoredPart], instrument: &Instrument) -> String {
             "written     {}",
             written(sum(|part| part.written), bytes, wall, instrument.recording.format)
         ),
-        format!("lost        {}", lost(parts)),
-        format!("latest      {longest} from due until acknowledged"),
     ];
+    lines.extend(compressed_here(instrument));
+    lines.push(format!("lost        {}", lost(parts)));
+    lines.push(format!("latest      {longest} from due until acknowledged"));
     match parts {
         [part] => lines.extend(part.lines.iter().cloned()),
         parts => lines.extend(told_of_all(parts)),
     }
     lines.join("\n") + "\n"
+}
+
+/// The line about frames that the detector would send compressed; `None` for others.
+fn compressed_here(instrument: &Instrument) -> Option<String> {
+    let is_detectors = instrument.compressed && instrument.recording.format == Format::Hdf5;
+    is_detectors.then(|| {
+        "compressed  by this machine, in place of the detector: evaluate records frames that come compressed, and so does \
+         --format raw"
+            .to_owned()
+    })
 }
 
 /// The bytes written for these frames, and the rate.
@@ -163,6 +174,23 @@ mod tests {
             lines: vec![format!("/data: {stored} frames, ended in order")],
             faults: Vec::new(),
             directories: vec!["/data".into()],
+        }
+    }
+
+    #[test]
+    fn a_simulation_that_compresses_in_place_of_the_detector_says_so() {
+        let line = |name: &str, format| {
+            let mut instrument = nilometer_storage::user_file::instrument(name).expect("of the catalogue");
+            instrument.recording.write_as(format);
+            summary(&[part("n", [10, 10, 10])], &instrument.simulated())
+        };
+        let said = line("eiger2-16m", Format::Hdf5);
+        assert!(
+            said.contains("\ncompressed  by this machine") && said.contains("--format raw\nlost "),
+            "{said}"
+        );
+        for (name, format) in [("eiger2-16m", Format::Raw), ("pilatus-6m", Format::Hdf5)] {
+            assert!(!line(name, format).contains("compressed  "), "{name}");
         }
     }
 

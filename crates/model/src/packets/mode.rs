@@ -37,9 +37,18 @@ enum Kind {
 /// A text that is not a mode which a network can carry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "mode `{0}`: write VDIF_<payload>-<Mbit/s>-<channels>-<bits>, VDIFL_ for legacy headers, VDIFC_ for complex samples, CODIF_ for CODIF, or Mark5B-<Mbit/s>-<channels>-<bits>"
+    "mode `{text}`: {}write VDIF_<payload>-<Mbit/s>-<channels>-<bits>, VDIFL_ for legacy headers, VDIFC_ for complex samples, CODIF_ for CODIF, or Mark5B-<Mbit/s>-<channels>-<bits>",
+    suggestion(*near)
 )]
-pub struct ModeError(String);
+pub struct ModeError {
+    text: String,
+    /// The mode with the same fields, if only the marks between them are wrong.
+    near: Option<VlbiMode>,
+}
+
+fn suggestion(near: Option<VlbiMode>) -> String {
+    near.map(|mode| format!("did you mean {mode}? Else ")).unwrap_or_default()
+}
 
 /// Samples of a Mark5B frame, in bytes.
 const MARK5B: Bytes = Bytes(10_000);
@@ -50,7 +59,18 @@ impl FromStr for VlbiMode {
     type Err = ModeError;
 
     fn from_str(text: &str) -> Result<Self, ModeError> {
-        read(text.trim()).ok_or_else(|| ModeError(text.into()))
+        read(text.trim()).ok_or_else(|| ModeError { text: text.into(), near: near(text) })
+    }
+}
+
+/// The mode that has the same fields between other marks.
+fn near(text: &str) -> Option<VlbiMode> {
+    let is_mark = |letter: char| matches!(letter, '_' | '-' | ' ' | ',' | ':');
+    let fields: Vec<&str> = text.split(is_mark).filter(|field| !field.is_empty()).collect();
+    match fields[..] {
+        [name, payload, rate, channels, bits] => read(&format!("{name}_{payload}-{rate}-{channels}-{bits}")),
+        [name, rate, channels, bits] => read(&format!("{name}-{rate}-{channels}-{bits}")),
+        _ => None,
     }
 }
 

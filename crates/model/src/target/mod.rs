@@ -2,6 +2,7 @@
 
 mod address;
 mod capabilities;
+mod description_rows;
 mod engine_trial;
 mod expected;
 mod feature;
@@ -15,6 +16,7 @@ mod url;
 
 pub use address::{RunHandle, TargetAddress, TargetAddressError};
 pub use capabilities::{Capabilities, Capability};
+pub use description_rows::DescriptionRow;
 pub use engine_trial::{EngineTrial, TriedEngine};
 pub use expected::{NotExpected, check_expected, check_expected_count};
 pub use feature::{FeatureBasis, FeatureFinding, StorageFeature, published_features};
@@ -361,74 +363,6 @@ impl std::fmt::Display for DirectIo {
             DirectIo::Buffered => f.write_str("accepted, but it goes through the page cache"),
             DirectIo::Refused(why) => write!(f, "refused: {why}"),
             DirectIo::Unknown => f.write_str("not tried: the path can't be written"),
-        }
-    }
-}
-
-impl std::fmt::Display for TargetDescription {
-    /// A block of lines for a person.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let FileSystemSpace { size, free, inodes, free_inodes, .. } = self.space;
-        let full = 100.0 * self.space.fullness();
-        let reserved = size.0.saturating_sub(self.space.usable().0);
-        writeln!(f, "path          {}", self.address)?;
-        let memory = if self.is_memory() { " (memory: nothing here survives the loss of power)" } else { "" };
-        writeln!(f, "file system   {}{memory}{}", self.file_system, self.recognised())?;
-        writeln!(f, "source        {}", self.source)?;
-        if self.directory().is_some() {
-            writeln!(f, "mounted at    {} ({})", self.mount_point.display(), self.options)?;
-        }
-        for layer in &self.profile.layers {
-            writeln!(f, "device        {layer}")?;
-        }
-        if self.profile.layers.is_empty() {
-            writeln!(f, "device        {}", self.device.as_deref().unwrap_or("none on this machine"))?;
-        }
-        write!(f, "space         {free} free of {size}, {full:.0} % full")?;
-        if reserved > 0 {
-            write!(f, ", {} reserved for the system", Bytes(reserved))?;
-        }
-        writeln!(f)?;
-        match (inodes, free_inodes) {
-            (Some(all), Some(free)) => writeln!(f, "inodes        {free} free of {all}")?,
-            _ => writeln!(f, "inodes        not known: the file system does not count them")?,
-        }
-        writeln!(f, "writable      {}", if self.writable { "yes" } else { "no" })?;
-        writeln!(f, "O_DIRECT      {}", self.direct)?;
-        let has_stripes = self.striping.is_some_and(StripeControl::has_stripe_count);
-        write!(f, "stripe count  {}", if has_stripes { "can be chosen" } else { "no choice here" })?;
-        self.fmt_layout(f)?;
-        let lacking = self.capabilities.lacking(&Capabilities::all());
-        if !lacking.is_empty() {
-            let names: Vec<_> = lacking.iter().map(|capability| capability.name()).collect();
-            write!(f, "\nno            {}", names.join(", "))?;
-        }
-        if let Some(trial) = &self.profile.engines {
-            write!(f, "\nengine        {}: {trial}", trial.suited().name())?;
-        }
-        for (name, value) in &self.facts {
-            write!(f, "\n{name:<13} {value}")?;
-        }
-        for (option, meaning) in option_meanings(self.profile.kind, &self.options) {
-            write!(f, "\n{option:<13} {meaning}")?;
-        }
-        for finding in &self.profile.features {
-            write!(f, "\n{:<19} {finding}", finding.feature.name())?;
-        }
-        Ok(())
-    }
-}
-
-impl TargetDescription {
-    fn fmt_layout(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(layout) = &self.profile.layout {
-            write!(f, "\nlayout        {layout}")?;
-        } else if let Some(size) = self.stripe_size {
-            write!(f, "\nstripe size   {size}")?;
-        }
-        match &self.profile.redundancy {
-            Some(redundancy) => write!(f, "\nredundancy    {redundancy}"),
-            None => Ok(()),
         }
     }
 }

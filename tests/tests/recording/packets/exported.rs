@@ -97,7 +97,7 @@ fn a_directory_that_is_gone_is_named_and_marked() {
     let left = Lab::onto(2000, vec![lab.to[0].clone(), lab.to[2].clone()]);
     let verified = about(&left, "verify", &[]);
     assert_eq!(verified.code, Some(1), "{verified:?}");
-    assert!(verified.stdout.contains("no journal of lane 1"), "{verified:?}");
+    assert!(verified.stdout.contains("not here: scan.1.journal"), "{verified:?}");
     let path = lab.path().join("one.vdif");
     let export = about(&left, "export", &["--to", path.to_str().expect("plain names")]);
     assert!(export.code == Some(0) && export.stdout.contains("missing  "), "{export:?}");
