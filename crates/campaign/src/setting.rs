@@ -8,7 +8,7 @@ use nilometer_plan::{AppliedSetting, Event, PlannedCampaign};
 use crate::user_command::{UserCommand, output_of};
 
 /// The environment variable that passes the value to a command.
-const VALUE: &str = "NILOMETER_VALUE";
+pub(crate) const VALUE: &str = "NILOMETER_VALUE";
 
 /// The note before a setting is applied.
 pub(crate) fn applied(setting: &AppliedSetting, at: &TargetAddress) -> String {
@@ -18,6 +18,12 @@ pub(crate) fn applied(setting: &AppliedSetting, at: &TargetAddress) -> String {
 /// The note when a setting was taken back.
 pub(crate) fn undone(setting: &AppliedSetting, at: &TargetAddress) -> String {
     format!("{}: undone", of(setting, at))
+}
+
+/// The note before a setting is applied on several machines. A campaign that goes on does not take it for one of the
+/// first machine alone: each machine has notes of its own.
+pub(crate) fn applied_on_all(setting: &AppliedSetting, at: &TargetAddress, machines: u32) -> String {
+    format!("{}: applied {} on {machines} machines", of(setting, at), setting.value)
 }
 
 /// A setting in words. Two stages may have settings of one name that are taken back in different ways.

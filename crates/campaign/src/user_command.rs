@@ -50,7 +50,7 @@ pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
     let mut run = Command::new("sh")
         .arg("-c")
         .arg(format!("trap '' INT\n{command}"))
-        .env("NILOMETER_TARGET", target.directory().map_or_else(|| target.to_string().into(), OsString::from))
+        .env("NILOMETER_TARGET", named_target(target))
         .stdin(Stdio::null())
         .envs(variable)
         .stdout(if is_read { printed.try_clone().map_err(failed)?.into() } else { Stdio::null() })
@@ -66,6 +66,11 @@ pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
     }
     let text = text_of(&mut said).map_err(failed)?;
     Err(format!("`{command}` failed ({status}): {}", text.trim()))
+}
+
+/// The value of `NILOMETER_TARGET`: the path of a directory, or a URL.
+pub(crate) fn named_target(target: &TargetAddress) -> OsString {
+    target.directory().map_or_else(|| target.to_string().into(), OsString::from)
 }
 
 /// The beginning of a file's text.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Parser};
+use nilometer_campaign::take_back_left_here;
+use nilometer_cluster::node_name;
 use nilometer_hdf5_recording::free_reserved;
 use nilometer_model::{Bytes, TargetAddress};
 use nilometer_record::Record;
@@ -22,12 +24,15 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
     /// Directories or URLs that were evaluated or recorded to, or run directories and recordings themselves
-    #[arg(required_unless_present = "record")]
+    #[arg(required_unless_present_any = ["record", "settings"])]
     paths: Vec<PathBuf>,
     /// First undo the settings and conditions that this record's killed campaign left in force, by the
     /// commands of its plan
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// First undo the settings that a killed campaign of several machines left in force on this machine
+    #[arg(long)]
+    settings: bool,
     /// Allow the commands of this plan, which must be the campaign's
     #[arg(long = "plan", value_name = "NAME|FILE", requires = "record")]
     plans: Vec<String>,
@@ -46,6 +51,7 @@ struct NamedAgain {
 impl Clean {
     pub(crate) fn execute(&self) -> Outcome {
         let taken_back = self.record.as_ref().map_or(Ok(0), |record| self.take_back(record))?;
+        let taken_back = taken_back + if self.settings { take_back_here()? } else { 0 };
         if self.paths.is_empty() {
             if taken_back == 0 {
                 tell::result_line("nothing to take back");
@@ -104,6 +110,19 @@ impl Clean {
         line.extend(self.trust_record.then(|| "--trust-record".to_owned()));
         Ok(NamedAgain::try_parse_from(line)?.asked)
     }
+}
+
+/// Undoes the settings that campaigns of several machines left in force on this machine, and returns their number.
+fn take_back_here() -> Result<usize, Failure> {
+    let all = take_back_left_here(&node_name()).context("the notes of settings can't be read").run()?;
+    let mut failed = None;
+    for one in &all {
+        match one {
+            Ok(undone) => tell::result_line(tell::visible(undone)),
+            Err(why) => failed = failed.or(Some(why)),
+        }
+    }
+    failed.map_or(Ok(all.len()), |why| Err(Failure::Run(anyhow!("{why}"))))
 }
 
 /// Removes the partial files of killed exports and reports at a path, and returns their number. Servers have

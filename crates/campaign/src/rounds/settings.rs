@@ -1,10 +1,15 @@
 //! Repeats under settings: each repeat applies them before and takes them back afterwards.
 
+use nilometer_cluster::ClusterDecision;
 use nilometer_model::{Invalid, Phase, Sample, TargetAddress};
 use nilometer_plan::{AppliedSetting, WorkloadRun};
 
 use super::{Campaign, CampaignError, State};
-use crate::{setting, turns::ScheduledRepeat};
+use crate::{
+    on_machines::{restore, settled},
+    setting,
+    turns::ScheduledRepeat,
+};
 
 impl Campaign {
     /// Runs all phases of a cell under its settings, and takes these back in any case, the last one first.
@@ -94,10 +99,10 @@ impl Campaign {
     ) -> (usize, Result<(), Result<String, CampaignError>>) {
         let at = self.address(number);
         for (count, setting) in (0..).zip(settings) {
-            if let Err(error) = self.note(state, &setting::applied(setting, &at)) {
+            if let Err(error) = self.note(state, &self.before_applied(setting, &at)) {
                 return (count, Err(Err(error)));
             }
-            if let Err(why) = setting::apply(setting, &at) {
+            if let Err(why) = self.apply_everywhere(state, number, setting) {
                 return (count + 1, Err(Ok(format!("setting `{}` on {at}: {why}", setting.name))));
             }
         }
@@ -115,7 +120,7 @@ impl Campaign {
         let mut noted = Ok(());
         for setting in applied.iter().rev() {
             let undone = setting::undone(setting, &at);
-            let now = match setting::undo(setting, &at) {
+            let now = match self.undo_everywhere(state, number, setting) {
                 Ok(()) => self.note(state, &undone),
                 Err(why) => {
                     let why = format!("{undone} not: {why}");
@@ -128,7 +133,76 @@ impl Campaign {
         noted
     }
 
+    /// The note before a setting is applied.
+    fn before_applied(&self, setting: &AppliedSetting, at: &TargetAddress) -> String {
+        match self.machines() {
+            1 => setting::applied(setting, at),
+            machines => setting::applied_on_all(setting, at, machines),
+        }
+    }
+
+    /// Applies a setting on each machine.
+    fn apply_everywhere(
+        &self,
+        state: &mut State<'_>,
+        number: usize,
+        setting: &AppliedSetting,
+    ) -> Result<(), String> {
+        let at = self.address(number);
+        if self.machines() == 1 {
+            return setting::apply(setting, &at);
+        }
+        let cluster = self.cluster.as_ref();
+        let decision = ClusterDecision::Apply { setting: Box::new(setting.clone()), target: number };
+        cluster.broadcast(Some(decision));
+        let settings = &mut state.settings;
+        all_of(settled(cluster, &self.ranks, |node| settings.apply(node, setting, &at)))
+    }
+
+    /// Takes back a setting on each machine.
+    fn undo_everywhere(
+        &self,
+        state: &mut State<'_>,
+        number: usize,
+        setting: &AppliedSetting,
+    ) -> Result<(), String> {
+        let at = self.address(number);
+        if self.machines() == 1 {
+            return setting::undo(setting, &at);
+        }
+        let cluster = self.cluster.as_ref();
+        let decision = ClusterDecision::Undo { setting: Box::new(setting.clone()), target: number };
+        cluster.broadcast(Some(decision));
+        let settings = &mut state.settings;
+        all_of(settled(cluster, &self.ranks, |_| settings.undo(setting, &at)))
+    }
+
+    /// Takes back the settings that killed campaigns left on each of several machines, if the plan has settings. If
+    /// that fails all targets are left out: none is in its normal state for certain.
+    pub(super) fn restore_machines(&mut self, state: &mut State<'_>) -> Result<(), CampaignError> {
+        let has_settings = self.resolved.plan.cells.iter().any(|cell| !cell.settings().is_empty());
+        if !has_settings || self.machines() == 1 {
+            return Ok(());
+        }
+        let cluster = self.cluster.clone();
+        cluster.broadcast(Some(ClusterDecision::Restore));
+        let Err(why) = all_of(settled(cluster.as_ref(), &self.ranks, restore)) else { return Ok(()) };
+        let targets: Vec<usize> = (0..self.targets.len()).collect();
+        let in_use = state.in_use(&targets);
+        in_use.into_iter().try_for_each(|target| self.leave_out(state, target, &why))
+    }
+
+    /// The number of machines.
+    fn machines(&self) -> u32 {
+        self.ranks.nodes.counts().len() as u32
+    }
+
     fn address(&self, number: usize) -> TargetAddress {
         self.resolved.targets[number].address.clone()
     }
+}
+
+/// The reasons of all failures as one; none is success.
+fn all_of(failed: Vec<String>) -> Result<(), String> {
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
