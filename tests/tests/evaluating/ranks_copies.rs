@@ -89,7 +89,7 @@ fn processes_that_take_frames_in_turn_find_the_smallest_buffer_together() {
         "--for",
         "./camera.toml",
         "--duration",
-        "400 ms",
+        "500 ms",
         "--find-limit",
         "--trial",
         "400 ms",

@@ -170,7 +170,7 @@ fn what_a_machine_still_has_in_force_is_taken_back_by_clean_there_and_by_the_nex
         let undo = format!("echo undone >> {}; rm {}", log.display(), mode.display());
         let note = serde_json::json!({
             "setting": {
-                "name": "mode", "value": "fast", "apply": "true", "read_back": null, "undo": undo, "time_limit": 60_000_000_000_u64
+                "name": "mode", "value": "fast", "apply": "true", "read_back": null, "undo": undo, "time_limit": "1 min"
             },
             "target": home.join("target"),
         });
