@@ -9,9 +9,11 @@ version and is not tried. The exit code is 1 if a program that is installed fail
 import argparse
 import importlib.metadata
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 FRAMES = "/entry/data/data"
 LIMIT = 600
@@ -104,7 +106,8 @@ def with_h5dump(path, truth):
 
 
 def with_dials(path, truth):
-    started("dials.import", path, "output.experiments=/dev/null", "output.log=/dev/null")
+    with tempfile.TemporaryDirectory() as home:
+        started("dials.import", path, f"output.experiments={home}/imported.expt", f"output.log={home}/dials.log")
     return "import"
 
 
@@ -137,7 +140,7 @@ def version_of_program(name, option):
         return None
     done = subprocess.run([name, option], capture_output=True, text=True, timeout=LIMIT)
     words = (done.stdout + done.stderr).split()
-    return next((word for word in words if word[:1].isdigit() and "." in word), "unknown")
+    return next((word for word in words if re.fullmatch(r"\d+(\.\d+)+\S*", word)), "unknown")
 
 
 def clients():

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use nilometer_model::{Histogram, Nanos};
 use nilometer_recording::Due;
-use nilometer_ring::{Frame, FrameCount, Ring, StoredCounts, Taken};
+use nilometer_ring::{Frame, FrameCount, MessageDamage, Ring, StoredCounts, Taken};
 use nilometer_storage::{Completion, Errno, Step, Wait, Workload, process::Usage};
 
 use crate::sink::{EncodeStage, LaneFiles, Stored};
@@ -58,8 +58,11 @@ pub struct WriterTotals {
     pub longest: Nanos,
     /// The lane's fault, if it failed.
     pub fault: Option<Errno>,
-    /// Number of acknowledged frames that arrived damaged: their compressed bytes can't be unpacked.
+    /// Number of acknowledged frames that arrived damaged: their compressed bytes can't be unpacked, or differ from
+    /// the sender's hash.
     pub damaged: u64,
+    /// Number of damaged frames that differ from the sender's hash.
+    pub altered: u64,
     /// True if its storage was full up to the reserve, and the lane ended in order before the recording did.
     pub full: bool,
 }
@@ -231,8 +234,9 @@ impl Writer {
             }
             let late = now.since(frame.due);
             self.totals.stored += 1;
-            if frame.is_damaged() {
+            if let Some(damage) = frame.damage() {
                 self.totals.damaged += 1;
+                self.totals.altered += u64::from(damage == MessageDamage::Hash);
                 self.counts.add_damaged(1);
             }
             self.counts.acknowledged.add(FrameCount::of(frame, frame.data.len() as u64));

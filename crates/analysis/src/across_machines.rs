@@ -206,7 +206,7 @@ mod tests {
         let found: Vec<_> = starts.machines.iter().map(|of| (of.name.as_str(), of.load, of.disks)).collect();
         assert_eq!(found, [("node0", 0.5, Some(1.5e6)), ("node1", 1.5, Some(1.5e6))]);
         let words = across.words(Quantity::Bytes);
-        let said = "load average 1.00 (standard error 0.50) and disks at 1.5 MB/s (standard error 0 B/s) a machine just before";
+        let said = "load average 1.00 (standard error 0.50, most node1: 1.50) and disks at 1.5 MB/s (standard error 0 B/s) a machine just before";
         assert!(words.contains(said), "{words}");
         assert_eq!(across.straggler, None, "each of two is behind in one repeat only");
     }

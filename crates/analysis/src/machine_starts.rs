@@ -55,25 +55,39 @@ impl MachineStarts {
 
     /// The state as a part of a sentence. One machine has no standard error.
     pub fn words(&self) -> String {
-        let load = format!("load average {:.2}", self.load.mean);
-        let load = with_error(load, self.load.sem.map(|error| format!("{error:.2}")));
+        let load = |load: f64| format!("{load:.2}");
+        let rate = |rate: f64| ByteRate(rate).to_string();
+        let most = self.most(|machine| Some(machine.load), load);
+        let loads =
+            with_error(format!("load average {}", load(self.load.mean)), self.load.sem.map(load), most);
         let disks = match &self.disks {
             Some(Summary { mean, sem, .. }) => {
-                let disks = format!("disks at {}", ByteRate(*mean));
-                with_error(disks, sem.map(|error| ByteRate(error).to_string()))
+                let most = self.most(|machine| machine.disks, rate);
+                with_error(format!("disks at {}", rate(*mean)), sem.map(rate), most)
             }
             None => "disks not observed".into(),
         };
         let over = if self.machines.len() == 1 { "on the one machine" } else { "a machine" };
-        format!("{load} and {disks} {over} just before")
+        format!("{loads} and {disks} {over} just before")
+    }
+
+    /// `node2: 4 MB/s`, the machine with the highest figure. `None` for a single machine, or if all are alike.
+    fn most(
+        &self,
+        figure: impl Fn(&MachineStart) -> Option<f64>,
+        show: impl Fn(f64) -> String,
+    ) -> Option<String> {
+        let figures = self.machines.iter().filter_map(|machine| Some((&machine.name, figure(machine)?)));
+        let (name, most) = figures.clone().max_by(|one, other| one.1.total_cmp(&other.1))?;
+        let is_above = figures.clone().any(|(_, figure)| figure < most);
+        is_above.then(|| format!("{name}: {}", show(most)))
     }
 }
 
-fn with_error(figure: String, error: Option<String>) -> String {
-    match error {
-        Some(error) => format!("{figure} (standard error {error})"),
-        None => figure,
-    }
+fn with_error(figure: String, error: Option<String>, most: Option<String>) -> String {
+    let error = error.map(|error| format!("standard error {error}"));
+    let more: Vec<String> = error.into_iter().chain(most.map(|most| format!("most {most}"))).collect();
+    if more.is_empty() { figure } else { format!("{figure} ({})", more.join(", ")) }
 }
 
 /// The mean load average over the repeats of a machine.

@@ -139,8 +139,8 @@ fn network_gaps(results: &Results, plan: &ResolvedPlan) -> Vec<NetworkGap> {
 /// The gap of a network stage: measured and planned trials, equal if the stage is complete.
 fn network_gap(plan: &ResolvedPlan, run: &NetworkRun, there: Option<&NetworkStage>) -> NetworkGap {
     let samples = there.map_or_else(Vec::new, |stage| stage.results.samples.clone());
-    let cells = run.cells(plan.machines());
-    let asked = NetworkResults { cells, samples, ..NetworkResults::default() };
+    let machines = there.map_or_else(Vec::new, |stage| stage.results.machines.clone());
+    let asked = NetworkResults { machines, cells: run.cells(plan.machines()), samples };
     NetworkGap {
         stage: run.stage.clone(),
         measured: NetworkTrials::made(&asked),

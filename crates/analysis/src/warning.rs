@@ -355,16 +355,19 @@ fn place(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
     format!("{}{comma}{label}, {}, {}", stage.name, outcome.phase.name(), letter(outcome.target))
 }
 
-/// The machine's activity per second, over all samples together: moments are short, and the kernel counts
-/// processor time in steps of 10 ms. `None` if the total time is too short.
+/// The activity of a machine per second, over all samples together: moments are short, and the kernel counts
+/// processor time in steps of 10 ms. A sample of several machines has their sum, so each counts for its own time.
+/// `None` if the total time is too short.
 fn a_second(
     results: &Results,
     moment: fn(&Measured) -> &Activity,
     amount: fn(&Activity) -> f64,
 ) -> Option<f64> {
-    let all = results.samples.iter().map(moment);
-    let over: f64 = all.clone().map(|activity| activity.over.seconds()).sum();
-    (over >= LOOKED_AT_LEAST).then(|| all.map(amount).sum::<f64>() / over)
+    let machines = |measured: &Measured| measured.sample.node_starts.len().max(1) as f64;
+    let times = results.samples.iter().map(|measured| moment(measured).over.seconds() * machines(measured));
+    let over: f64 = times.sum();
+    let all = results.samples.iter().map(|measured| amount(moment(measured)));
+    (over >= LOOKED_AT_LEAST).then(|| all.sum::<f64>() / over)
 }
 
 fn busy(results: &Results) -> Option<Warning> {

@@ -16,7 +16,7 @@ use crate::{Blame, Outcome, report::layout, signals::stop_on_signal, tell};
 /// Count a directory tree: sizes, ages, depths, entries and owners, without a name
 ///
 /// It reads no file, follows no symbolic link and enters no other file system. Its output has counts only, so
-/// that you can hand it on.
+/// that you can hand it on. If it could not read a part of the tree, the exit code is 1.
 #[derive(Debug, Args)]
 pub(crate) struct CensusCommand {
     /// The first directory
@@ -52,6 +52,9 @@ impl CensusCommand {
             CensusFormat::Text => tell::result_unchanged(census_text(&counted, layout())),
             CensusFormat::Markdown => tell::result(census_markdown(&counted)),
             CensusFormat::Json => tell::json_result(format_args!("{}\n", census_json(&counted))),
+        }
+        if counted.is_partial() {
+            return Err(anyhow!("a part of the tree could not be read: the counts are lower bounds")).run();
         }
         Ok(())
     }

@@ -68,6 +68,8 @@ impl Clean {
             for error in &cleaned.left {
                 tell::note(format_args!("nilometer: {error}"));
             }
+            // A link names its directory, as it does in other commands.
+            let path = &path.canonicalize().unwrap_or_else(|_| path.clone());
             let partials = remove_partials(path);
             removed += cleaned.removed.len() + partials;
             let held = |error: &&TargetError| matches!(error, TargetError::InUse { .. });

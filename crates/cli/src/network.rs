@@ -12,7 +12,7 @@ use nilometer_model::{
     UnitError,
 };
 use nilometer_network::{NetworkProgress, follow_network, lead_network};
-use nilometer_plan::{NetworkRun, NetworkTrials};
+use nilometer_plan::{NetworkRun, NetworkTrials, UnavailableSetting};
 use nilometer_report::{network_json, network_text};
 
 use crate::{Blame, Outcome, ranks, report::layout, signals::stop_on_signal, tell};
@@ -123,6 +123,7 @@ impl Network {
             buffers: self.buffer.clone(),
             duration: self.duration,
             network: self.subnet,
+            unavailable: UnavailableSetting::Refuse,
         };
         #[expect(clippy::cast_sign_loss, reason = "a rate is not negative")]
         let packet_rate = self.udp_rate.map(|LinkRate(rate)| rate.0 as u64);

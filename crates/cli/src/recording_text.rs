@@ -4,7 +4,7 @@ use std::{fmt::Display, io, path::PathBuf};
 
 use nilometer_model::packets::source_name;
 use nilometer_recording::{
-    reader::{Recording, Unreadable},
+    reader::{Index, Recording, Unreadable},
     view::{Hole, Scan, SourceLoss},
 };
 
@@ -16,6 +16,11 @@ const GAPS: usize = 10;
 /// The unit of a recording: frames or blocks.
 pub(crate) fn what(recording: &Recording) -> &'static str {
     if recording.index.stream.is_some() { "blocks" } else { "frames" }
+}
+
+/// The line about the recording machine's clock, if the journal states it.
+pub(crate) fn clock_line(index: &Index) -> Option<String> {
+    index.clock.map(|clock| format!("clock       {clock}, at the start"))
 }
 
 /// Names the lanes without a journal here: their frames are missing, unless other lanes have them.

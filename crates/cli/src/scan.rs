@@ -18,7 +18,7 @@ use crate::{
     foreign_text::{NOT_KNOWN, foreign_lines, foreign_missing, foreign_value, walked_lines, walked_value},
     json_list::JsonList,
     lone_file::refuse_unknown_files,
-    recording_text::{gaps, in_line, not_come, sources, unreadable},
+    recording_text::{clock_line, gaps, in_line, not_come, sources, unreadable},
     share::Share,
     stored_at::StoredAt,
     tell,
@@ -195,6 +195,7 @@ fn text(whole: &RecordingView, scanned: &ScannedRecording) -> String {
     let foreign = whole.recording(foreign_lines);
     let is_foreign = !foreign.is_empty();
     lines.extend(if is_foreign { foreign } else { vec![lanes(whole)] });
+    lines.extend(whole.recording(|recording| clock_line(&recording.index)));
     lines.push(format!(
         "frames      {} of {}, {} in all",
         scan.frames,
@@ -357,7 +358,7 @@ fn value(whole: &RecordingView, scan: &Scanned) -> Value {
         json!({
             "name": whole.name(), "recording": format!("{:016x}", recording.head().recording),
             "format": stored_format(whole).name(), "lanes": recording.head().lanes, "lanes_here": recording.index.heads.len(),
-            "ended": recording.is_over(), "stations": stations, "threads": threads,
+            "clock": recording.index.clock, "ended": recording.is_over(), "stations": stations, "threads": threads,
             "edv": header.and_then(|header| header.edv()), "bits": header.map(|header| header.bits),
             "channels": header.map(|header| 1_u64 << header.channels_log2),
             "frame_bytes": whole.frame_size(), "frames": scan.frames, "bytes": scan.bytes,

@@ -1,20 +1,28 @@
 //! `nilometer size`: computes the recorders, links, storage servers and space that an instrument or a
 //! facility needs.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_model::{ByteRate, Bytes, Facility, Instrument, Nanos, Seed};
 use nilometer_plan::sizing::{
     Demand, Limits, Place, Sizing, SizingError,
     simulation::{Phases, SizingTrial, fullest},
 };
-use nilometer_report::{Checked, Sized, sizing_json, sizing_text};
+use nilometer_report::{
+    Checked, InstrumentRooms, Sized, rooms_html, rooms_json, rooms_markdown, rooms_text, sizing_html,
+    sizing_json, sizing_markdown, sizing_text,
+};
 
-use crate::{Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, report::layout, tell};
+use crate::{
+    Blame, Outcome, facility::load, instrument_changes::InstrumentChanges, page_file::is_page_or_free,
+    report::layout, tell,
+};
 use limits::FoundLimits;
-use room::Rooms;
 
 mod limits;
 mod room;
@@ -66,6 +74,9 @@ pub(crate) struct Size {
     /// Print the answer in this form
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// Write the answer as a page, which opens offline
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// The form of an answer.
@@ -73,6 +84,8 @@ pub(crate) struct Size {
 enum Format {
     /// Text of at most 100 columns
     Text,
+    /// Text for an issue or a document
+    Markdown,
     /// JSON for programs
     Json,
 }
@@ -94,11 +107,9 @@ const PIECES_MOST: f64 = 2e8;
 
 impl Size {
     pub(crate) fn execute(&self) -> Outcome {
+        self.check_page().input()?;
         if let Some(rooms) = self.rooms().input()? {
-            match self.format {
-                Format::Text => tell::result(rooms.text()),
-                Format::Json => tell::json_result(rooms.json()),
-            }
+            self.tell_rooms(&rooms)?;
             if !self.limits.name_a_rate() {
                 return Ok(());
             }
@@ -116,8 +127,36 @@ impl Size {
             Sized { title, demand: &demand, limits: &limits, sizing: &sizing, remarks: &remarks, checked };
         match self.format {
             Format::Text => tell::result_unchanged(sizing_text(&sized, layout())),
+            Format::Markdown => tell::result(sizing_markdown(&sized)),
             Format::Json => tell::json_result(sizing_json(&sized)),
         }
+        self.write_page(|| sizing_html(&sized)).run()
+    }
+
+    fn tell_rooms(&self, rooms: &InstrumentRooms) -> Outcome {
+        match self.format {
+            Format::Text => tell::result_unchanged(rooms_text(rooms, layout())),
+            Format::Markdown => tell::result(rooms_markdown(rooms)),
+            Format::Json => tell::json_result(format_args!("{:#}\n", rooms_json(rooms))),
+        }
+        self.write_page(|| rooms_html(rooms)).run()
+    }
+
+    /// Refuses a file for the page that is another one, such as the record or the facility.
+    fn check_page(&self) -> anyhow::Result<()> {
+        let Some(path) = &self.html else { return Ok(()) };
+        ensure!(
+            is_page_or_free(path),
+            "--html {}: a file is there that is no page of Nilometer: name another one",
+            path.display()
+        );
+        Ok(())
+    }
+
+    fn write_page(&self, page: impl FnOnce() -> String) -> anyhow::Result<()> {
+        let Some(path) = &self.html else { return Ok(()) };
+        fs::write(path, page()).with_context(|| format!("can't write {}", path.display()))?;
+        tell::note(format_args!("Page: {}", path.display()));
         Ok(())
     }
 
@@ -149,15 +188,15 @@ impl Size {
     }
 
     /// The directories of the question; `None` if it has none.
-    fn rooms(&self) -> anyhow::Result<Option<Rooms>> {
+    fn rooms(&self) -> anyhow::Result<Option<InstrumentRooms>> {
         let place = Path::new(&self.name);
         if self.to.is_empty() && !place.is_dir() {
             return Ok(None);
         }
-        let is_json = matches!(self.format, Format::Json);
+        let is_single = matches!(self.format, Format::Json) || self.html.is_some();
         ensure!(
-            !(is_json && self.limits.name_a_rate()),
-            "--format json: one answer at a time, leave the directories out, or --write-rate and --record"
+            !(is_single && self.limits.name_a_rate()),
+            "--format json and --html take one answer: leave the directories out, or --write-rate and --record"
         );
         if place.is_dir() {
             ensure!(
@@ -166,9 +205,9 @@ impl Size {
                 self.name
             );
             let to: Vec<_> = std::iter::once(place.to_owned()).chain(self.to.iter().cloned()).collect();
-            return Rooms::find(&to, self.reserve, Vec::new()).map(Some);
+            return room::find(&to, self.reserve, Vec::new()).map(Some);
         }
-        Rooms::find(&self.to, self.reserve, self.loaded()?.1).map(Some)
+        room::find(&self.to, self.reserve, self.loaded()?.1).map(Some)
     }
 
     /// The simulation to run; `None` if it would take long and `--check` is missing.

@@ -24,6 +24,7 @@ use nilometer_ring::{FrameEncoder, StoredAs};
 use nilometer_storage::buffer::ALIGNMENT;
 
 use crate::{
+    assumed_places::{assumed_of, module_image},
     file_tree::{ArrangedTree, FileWishes, KnownRecording, SeriesExtent, stated_of},
     journal_text::journal_text,
     kept_values::KeptValues,
@@ -117,7 +118,8 @@ impl Hdf5Contents {
             ..instrument_description(instrument, compression, &start.to_string())?
         };
         let counts = matches!(instrument.data.kind, DataKind::Diffraction) || is_dectris(recording);
-        let counts = counts && instrument.shape.len() == 2;
+        let is_image = description.image.is_some();
+        let counts = counts && instrument.shape.len() == 2 || is_image;
         let known = KnownRecording { description, counts, stated: stated_of(instrument), series: None };
         let contents = Self::arranged(known, compression, start, wishes)?;
         Some(contents.laid_out(&instrument.recording))
@@ -335,7 +337,6 @@ pub(crate) fn instrument_description(
     let number = number_type(instrument.pixel)?;
     let described = DetectorDescription::new(&instrument.name, start_time, number, &instrument.shape);
     let cbf = instrument.cbf;
-    let is_assumed = !cbf.is_empty() && instrument.assumed.iter().any(|key| key == "cbf");
     Some(DetectorDescription {
         filter: frame_filter(compression, ElementSize::of(number.bytes() as u64)?),
         description: Some(instrument.title.clone()),
@@ -350,17 +351,14 @@ pub(crate) fn instrument_description(
             let [x, y] = beam.into();
             BeamCenter { x, y }
         }),
-        assumed: if is_assumed { vec![ASSUMED_GEOMETRY.to_owned()] } else { Vec::new() },
+        image: instrument.placed_modules().and_then(|places| module_image(places, &instrument.shape)),
+        assumed: assumed_of(instrument),
         ..described
     })
 }
 
 /// The material of sensors whose thickness an instrument states.
 const SILICON: &str = "Si";
-/// A note for readers of a file, if the instrument's file says that it assumes its table `[cbf]`.
-const ASSUMED_GEOMETRY: &str =
-    "pixel size, sensor, distance, beam centre, wavelength and exposure: the instrument's file assumes them";
-
 /// Returns true for the layout of DECTRIS, whose files are NXmx for any detector with rows and columns.
 fn is_dectris(recording: &RecordingLayout) -> bool {
     recording.names() == FileNames::Dectris

@@ -20,7 +20,7 @@ pub struct FramesInFile {
     pub scan: Vec<u64>,
     /// The type of a pixel in the notation of `NumPy`, as `numpy.dtype(..).str` gives it. `None` if unknown.
     pub dtype: Option<&'static str>,
-    /// The dimensions of a chunk of the dataset. `None` outside HDF5.
+    /// The dimensions of a chunk of the dataset. `None` outside HDF5, and for a dataset that shows modules as an image.
     pub chunk: Option<Vec<u64>>,
 }
 
@@ -34,12 +34,14 @@ impl FramesInFile {
         let Some((path, shape)) = frames.iter().find(|frames| is_default(&frames.0)) else {
             return FramesInFile::default();
         };
+        let (shown, frame) = contents.tree.shown_frames(path).unwrap_or_default();
+        let is_stored = shown == *path;
         FramesInFile {
-            dataset: Some(path.clone()),
-            shape: Some(shape.frame.clone()),
+            dataset: Some(shown),
+            shape: Some(frame),
             scan: shape.scan.clone(),
             dtype: Some(numpy_type(shape.element)),
-            chunk: Some(chunk_of(shape)),
+            chunk: is_stored.then(|| chunk_of(shape)),
             datasets: datasets.paths,
         }
     }
@@ -103,6 +105,18 @@ mod tests {
         assert_eq!(frames.chunk, Some(vec![1, 64, 80]));
         assert_eq!(frames.dataset.as_deref(), Some("/entry/data/data"));
         assert_eq!(FramesInFile::of(&contents(&[32, 40])).chunk, Some(vec![1, 32, 40]));
+    }
+
+    #[test]
+    fn modules_are_seen_as_an_image_without_chunks_of_its_own() {
+        let text = "name = \"m\"\ntitle = \"m\"\nsource = \"m\"\nshape = [2, 8, 16]\npixel = \"uint16\"\nframe_rate = \"1 Hz\"\n\
+                    recording.format = \"hdf5\"\nmodules = { origins = [[0, 0], [10, 1]] }\n";
+        let instrument = Instrument::parse(text, "m.toml").expect("valid");
+        let contents =
+            Hdf5Contents::of(&instrument, nilometer_model::Moment::default()).expect("whole pixels");
+        let frames = FramesInFile::of(&contents);
+        assert_eq!((frames.dataset.as_deref(), frames.shape), (Some("/entry/data/data"), Some(vec![18, 17])));
+        assert_eq!(frames.chunk, None);
     }
 
     #[test]

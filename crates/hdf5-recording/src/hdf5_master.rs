@@ -120,8 +120,14 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
     let path = tree.frames().into_iter().next().map(|(path, _)| path).unwrap_or_default();
     let per_file = recording.head().frames_per_file;
     let linked = (recording.head().names == FileNames::Dectris).then_some(per_file);
-    let tree = over(tree, "", &Whole { runs: &runs, frames, path, left_out: BTreeSet::new(), linked });
+    let shown = shown_at(tree, &path);
+    let tree = over(tree, "", &Whole { runs: &runs, frames, shown, left_out: BTreeSet::new(), linked });
     written(&master_name(recording.name()), &tree).map(Some)
+}
+
+/// The path at which readers see the frames at `path`.
+fn shown_at(tree: &TreeGroup, path: &str) -> String {
+    tree.shown_frames(path).map_or_else(|| path.to_owned(), |(shown, _)| shown)
 }
 
 /// The bytes of a file without frames.
@@ -315,8 +321,8 @@ fn blocks_of(frames: Range<u64>, scan: &[u64]) -> Vec<Vec<Range<u64>>> {
 struct Whole<'a> {
     runs: &'a [FileRun],
     frames: u64,
-    /// The path of the frames.
-    path: String,
+    /// The path at which readers see the frames.
+    shown: String,
     /// Datasets that the master file omits.
     left_out: BTreeSet<String>,
     /// Frames of a full file, if links to the files stand beside the frames, as in the layout of DECTRIS.
@@ -329,7 +335,7 @@ impl Whole<'_> {
         match node {
             TreeNode::Dataset(_) => self.left_out.contains(path),
             // durin, a plug-in for XDS, would read the virtual dataset by that name, and not the files.
-            TreeNode::SoftLink(to) if self.linked.is_some() && *to == self.path => true,
+            TreeNode::SoftLink(to) if self.linked.is_some() && *to == self.shown => true,
             TreeNode::HardLink(to) | TreeNode::SoftLink(to) => self.left_out.contains(to),
             TreeNode::Group(_) | TreeNode::ExternalLink { .. } => false,
         }
@@ -377,7 +383,7 @@ impl Whole<'_> {
         for run in self.runs {
             links.entry(run.first / frames_per_file).or_insert_with(|| {
                 let file = run.file.to_string_lossy().into_owned();
-                TreeNode::ExternalLink { file, path: self.path.clone() }
+                TreeNode::ExternalLink { file, path: self.shown.clone() }
             });
         }
         links.into_iter().take(LINKS_MAX).map(|(file, link)| (link_name(file), link)).collect()
@@ -390,7 +396,7 @@ impl Whole<'_> {
         let mut group = TreeGroup::nexus("NXcollection").attribute("description", "the frames of each file");
         for (number, file) in (1_u32..).zip(files).take(LINKS_MAX) {
             let file = file.to_string_lossy().into_owned();
-            let link = TreeNode::ExternalLink { file, path: self.path.clone() };
+            let link = TreeNode::ExternalLink { file, path: self.shown.clone() };
             group = group.with(&link_name(u64::from(number) - 1), link);
         }
         group
@@ -417,7 +423,7 @@ fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
         made.members.push((name.clone(), node));
     }
     if let Some(frames_per_file) = whole.linked {
-        let is_of_frames = whole.path.rsplit_once('/').is_some_and(|(parent, _)| parent == path);
+        let is_of_frames = whole.shown.rsplit_once('/').is_some_and(|(parent, _)| parent == path);
         made.members
             .extend(is_of_frames.then(|| whole.links_beside_frames(frames_per_file)).into_iter().flatten());
         return made;

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assumed_places;
 mod contents;
 mod datasets;
 mod file_tree;

@@ -190,6 +190,7 @@ fn of_instrument(
     let described = instrument_description(instrument, compression, NOT_STATED)
         .ok_or_else(|| packed(instrument.pixel))?;
     let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
+    let counts = counts || described.image.is_some();
     Hdf5Contents::described(&described, counts, compression, Moment::default())
         .ok_or_else(|| packed(instrument.pixel))
 }

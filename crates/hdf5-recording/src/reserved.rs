@@ -96,7 +96,7 @@ fn boot(journal: &Path) -> Option<BootId> {
     let mut records = [0; FIRST_RECORDS * RECORD];
     let length = rustix::io::pread(&file, &mut records, 0).ok()?;
     prefix(&records[..length]).into_iter().find_map(|entry| match entry {
-        Entry::Boot(boot) => Some(boot),
+        Entry::Boot { id, .. } => Some(id),
         _ => None,
     })
 }

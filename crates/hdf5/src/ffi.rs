@@ -363,6 +363,8 @@ unsafe extern "C" {
     pub fn H5Tget_class(kind: hid_t) -> c_int;
     pub fn H5Dget_type(dataset: hid_t) -> hid_t;
     pub fn H5Tcopy(kind: hid_t) -> hid_t;
+    pub fn H5Tenum_create(base: hid_t) -> hid_t;
+    pub fn H5Tenum_insert(kind: hid_t, name: *const c_char, value: *const c_void) -> herr_t;
     pub fn H5Tdetect_class(kind: hid_t, class: c_int) -> c_int;
     pub fn H5Treclaim(kind: hid_t, space: hid_t, dxpl: hid_t, memory: *mut c_void) -> herr_t;
     pub fn H5Tset_size(kind: hid_t, size: usize) -> herr_t;

@@ -175,7 +175,7 @@ fn is_there_from_the_start(node: &TreeNode) -> bool {
     let TreeNode::Dataset(dataset) = node else { return true };
     match dataset.content {
         DatasetContent::Value(_, when) => when == WriteTime::Opening,
-        DatasetContent::Frames(_) | DatasetContent::Virtual(_) => true,
+        DatasetContent::Frames(_) | DatasetContent::Virtual(_) | DatasetContent::Rearranged(_) => true,
         DatasetContent::Column(_) => false,
     }
 }

@@ -25,6 +25,7 @@ mod plugin;
 mod prepared;
 mod reading;
 mod reading_note;
+mod rearranged;
 mod rewriting;
 mod stored;
 pub mod tree;

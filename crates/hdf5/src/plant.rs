@@ -11,8 +11,8 @@ use crate::{
     },
     prepared::Prepared,
     tree::{
-        DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup,
-        TreeNode, TreeValue, VirtualDataset, WriteTime,
+        DatasetContent, FrameColumn, FramesShape, NumberArray, RearrangedFrames, TreeAttribute, TreeDataset,
+        TreeGroup, TreeNode, TreeValue, VirtualDataset, WriteTime,
     },
 };
 
@@ -124,6 +124,7 @@ impl Planted {
         let handle = match &dataset.content {
             DatasetContent::Value(value, _) => value_dataset(at, path, member, value)?,
             DatasetContent::Virtual(parts) => virtual_dataset(at, path, member, parts)?,
+            DatasetContent::Rearranged(frames) => rearranged_dataset(at, path, member, frames)?,
             DatasetContent::Frames(shape) => frames_dataset(at, path, member, shape)?,
             DatasetContent::Column(column) => column_dataset(at, path, member, column)?,
         };
@@ -140,7 +141,7 @@ impl Planted {
             DatasetContent::Column(column) => {
                 self.columns.push(GrowingDataset { handle, description: column.clone() });
             }
-            DatasetContent::Value(..) | DatasetContent::Virtual(_) => {}
+            DatasetContent::Value(..) | DatasetContent::Virtual(_) | DatasetContent::Rearranged(_) => {}
         }
         Ok(())
     }
@@ -360,6 +361,63 @@ fn virtual_dataset(
     }
     let whole = space(&dataset.shape, None)?;
     created(at, path, member, kind, &whole, creation.id(), H5P_DEFAULT)
+}
+
+/// The name of the file itself in a virtual dataset.
+const SAME_FILE: &str = ".";
+
+/// Creates a virtual dataset over frames of the same file. It always has as many frames as these.
+fn rearranged_dataset(
+    at: hid_t,
+    path: &str,
+    member: &str,
+    frames: &RearrangedFrames,
+) -> Result<Handle, Hdf5Error> {
+    let creation = dataset_properties()?;
+    let kind = number_type(frames.element);
+    fill_value(&creation, kind, frames.element.bytes(), Some(&frames.fill), path)?;
+    let [file, source] = [name(SAME_FILE)?, name(&frames.source)?];
+    for part in &frames.parts {
+        let there = growing_selection(&frames.scan, &frames.frame, &part.from)?;
+        let here = growing_selection(&frames.scan, &frames.image, &part.to)?;
+        // SAFETY: zero-terminated texts, and open spaces.
+        let status = unsafe {
+            ffi::H5Pset_virtual(creation.id(), here.id(), file.as_ptr(), source.as_ptr(), there.id())
+        };
+        checked(status, || format!("place {part:?} in {path}"))?;
+    }
+    let whole = growing_space(&frames.scan, &frames.image)?;
+    created(at, path, member, kind, &whole, creation.id(), H5P_DEFAULT)
+}
+
+/// A space of frames without any frame yet, whose first dimension has no limit.
+fn growing_space(scan: &[u64], frame: &[u64]) -> Result<Handle, Hdf5Error> {
+    let dimensions: Vec<u64> = [0].iter().chain(scan).chain(frame).copied().collect();
+    let mut maxima = dimensions.clone();
+    maxima[0] = H5S_UNLIMITED;
+    space(&dimensions, Some(&maxima))
+}
+
+/// Selects ranges of every frame, however many frames there will be. `ranges` has one for each dimension of a frame.
+fn growing_selection(scan: &[u64], frame: &[u64], ranges: &[Range<u64>]) -> Result<Handle, Hdf5Error> {
+    let selected = growing_space(scan, frame)?;
+    let lies = |range: &Range<u64>, side: &u64| range.start < range.end && range.end <= *side;
+    if ranges.len() != frame.len() || !ranges.iter().zip(frame).all(|(range, side)| lies(range, side)) {
+        return Err(Hdf5Error::Description { what: format!("{ranges:?} are to be ranges of {frame:?}") });
+    }
+    let whole = scan.iter().map(|side| 0..*side);
+    let ranges: Vec<Range<u64>> = whole.chain(ranges.iter().cloned()).collect();
+    let start: Vec<u64> = [0].into_iter().chain(ranges.iter().map(|range| range.start)).collect();
+    let block: Vec<u64> = [1].into_iter().chain(ranges.iter().map(|range| range.end - range.start)).collect();
+    let mut count = vec![1; start.len()];
+    count[0] = H5S_UNLIMITED;
+    let step = block.clone();
+    let [start, step, count, block] = [&start, &step, &count, &block].map(Vec::as_ptr);
+    // SAFETY: each array has as many numbers as the space has dimensions.
+    let status =
+        unsafe { ffi::H5Sselect_hyperslab(selected.id(), ffi::H5S_SELECT_SET, start, step, count, block) };
+    checked(status, || format!("select {ranges:?} of {frame:?}"))?;
+    Ok(selected)
 }
 
 /// Positions along a dimension.

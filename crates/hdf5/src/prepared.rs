@@ -6,7 +6,7 @@
 
 use std::{
     borrow::Cow,
-    ffi::{CString, c_char, c_void},
+    ffi::{CStr, CString, c_char, c_void},
 };
 
 use crate::{
@@ -48,6 +48,7 @@ impl<'a> Prepared<'a> {
     pub(crate) fn of(value: &'a TreeValue, path: &str) -> Result<Self, Hdf5Error> {
         match value {
             TreeValue::Numbers(array) => Self::of_numbers(array, path),
+            TreeValue::Truth(truth) => Self::of_truth(*truth),
             TreeValue::Text(text) => Self::of_text(text),
             TreeValue::Texts(texts) => Self::of_texts(texts, &[texts.len() as u64]),
             TreeValue::ColumnTexts(texts) => Self::of_column_texts(texts),
@@ -65,6 +66,11 @@ impl<'a> Prepared<'a> {
         }
         let space = space(&array.shape, None)?;
         Ok(Self::of_elements(array.element.into(), space, Cow::Borrowed(&array.bytes)))
+    }
+
+    fn of_truth(truth: bool) -> Result<Self, Hdf5Error> {
+        let elements = ValueElements::Bytes(Cow::Owned(vec![truth.into()]));
+        Ok(Prepared { kind: ValueType::Own(truth_type()?), space: space(&[], None)?, elements })
     }
 
     fn of_column_texts(texts: &[String]) -> Result<Self, Hdf5Error> {
@@ -128,6 +134,24 @@ fn without_zeroes(text: &str) -> String {
 /// Returns true if a single text has a fixed length in the file.
 fn is_fixed(text: &str) -> bool {
     text.is_ascii() && text.len() < FIXED_MAX
+}
+
+/// The names of the two truths, by which h5py knows the type of its own booleans.
+const TRUTHS: [(&CStr, i8); 2] = [(c"FALSE", 0), (c"TRUE", 1)];
+
+/// The type of yes or no.
+fn truth_type() -> Result<Handle, Hdf5Error> {
+    begin();
+    let what = || "make a type for yes or no".to_owned();
+    // SAFETY: the type exists since the library was started; the names end with a zero, and each value is a number of
+    // that type.
+    unsafe {
+        let handle = Handle::of(ffi::H5Tenum_create(ffi::H5T_STD_I8LE_g), what)?;
+        for (name, value) in TRUTHS {
+            checked(ffi::H5Tenum_insert(handle.id(), name.as_ptr(), (&raw const value).cast()), what)?;
+        }
+        Ok(handle)
+    }
 }
 
 /// The type of ASCII texts of this length, which ends with a zero.

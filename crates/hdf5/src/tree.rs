@@ -9,6 +9,7 @@ use std::ops::Range;
 pub use crate::{
     column::{ColumnElement, FrameColumn},
     number_array::{NumberArray, NumberType},
+    rearranged::{MovedPart, RearrangedFrames},
     tree_value::{FrameChoice, FrameValue, TreeValue},
 };
 
@@ -89,6 +90,8 @@ pub enum DatasetContent {
     Column(FrameColumn),
     /// Parts of other files, shown as one dataset.
     Virtual(VirtualDataset),
+    /// Frames of another dataset, with their parts in other places.
+    Rearranged(RearrangedFrames),
 }
 
 /// A dataset of frames. A chunk is a frame, or a part of it that is compressed by itself. It can also be a stack:

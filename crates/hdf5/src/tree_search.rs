@@ -22,6 +22,22 @@ impl TreeGroup {
         found
     }
 
+    /// The dataset in which readers see the frames at `path`, with the dimensions of a frame there. It is a
+    /// dataset that rearranges these frames, if the tree has one.
+    pub fn shown_frames(&self, path: &str) -> Option<(String, Vec<u64>)> {
+        let mut shown = None;
+        self.each_dataset("", &mut |at, dataset| match &dataset.content {
+            DatasetContent::Rearranged(frames) if frames.source == path => {
+                shown = Some((at, frames.image.clone()));
+            }
+            DatasetContent::Frames(shape) if shown.is_none() && at == path => {
+                shown = Some((at, shape.frame.clone()));
+            }
+            _ => {}
+        });
+        shown
+    }
+
     /// Frames of an image: 1, or the number of channels, which are the dimension before those of a frame.
     pub fn frames_of_image(&self) -> u64 {
         let scan = self.frames().into_iter().next().map(|(_, shape)| shape.scan.iter().product::<u64>());

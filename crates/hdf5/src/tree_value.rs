@@ -15,6 +15,8 @@ pub enum TreeValue {
     ColumnTexts(Vec<String>),
     /// Numbers.
     Numbers(NumberArray),
+    /// Yes or no: an enumeration of 8-bit numbers, FALSE and TRUE, as h5py stores it.
+    Truth(bool),
     /// A value that is only available after the last frame: it is written at
     /// [`crate::tree::WriteTime::Closing`], if it exists then.
     AtEnd(FrameValue),
@@ -41,6 +43,12 @@ pub enum FrameChoice {
 impl From<&str> for TreeValue {
     fn from(text: &str) -> Self {
         TreeValue::Text(text.into())
+    }
+}
+
+impl From<bool> for TreeValue {
+    fn from(truth: bool) -> Self {
+        TreeValue::Truth(truth)
     }
 }
 

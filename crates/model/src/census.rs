@@ -213,6 +213,13 @@ impl OwnerCount {
     }
 }
 
+impl Census {
+    /// Returns true if the walk missed a part of the tree that it was to count. Other file systems are no such part.
+    pub fn is_partial(&self) -> bool {
+        self.unreadable > 0 || self.too_deep > 0
+    }
+}
+
 impl Serialize for OwnerCount {
     /// The number alone, without the owners.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -7,8 +7,8 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Burst, ByteRate, Bytes, COUNT_CUTOFF, CbfHeader, Data, DataKind, FrameShape, Frequency, Nanos, Packets,
-    Picture, Readers, RecordingLayout, Schedule,
+    Burst, ByteRate, Bytes, COUNT_CUTOFF, CbfHeader, Data, DataKind, FrameShape, Frequency, ModulePlaces,
+    Nanos, Packets, Picture, Readers, RecordingLayout, Schedule,
 };
 
 /// A source of frames at a fixed rate.
@@ -43,6 +43,9 @@ pub struct Instrument {
     /// Exposure data for the headers of its CBF files.
     #[serde(default, skip_serializing_if = "CbfHeader::is_empty")]
     pub cbf: CbfHeader,
+    /// The places of its modules in one image, if each is sent by itself. Readers of HDF5 files then see that image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modules: Option<ModulePlaces>,
     /// The content of the frames. The default is random bytes.
     #[serde(default = "incompressible")]
     pub data: Data,
@@ -82,8 +85,19 @@ fn names_format(text: &str) -> bool {
 }
 
 /// Keys of an instrument's file that may appear in `assumed`.
-const FIGURES: [&str; 10] =
-    ["shape", "pixel", "frame_rate", "streams", "burst", "recording", "cbf", "data", "readers", "packets"];
+const FIGURES: [&str; 11] = [
+    "shape",
+    "pixel",
+    "frame_rate",
+    "streams",
+    "burst",
+    "recording",
+    "cbf",
+    "modules",
+    "data",
+    "readers",
+    "packets",
+];
 
 /// The format of a frame on storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -238,7 +252,7 @@ impl Instrument {
             instrument.recording.write_as(Format::Hdf5);
         }
         let checked = instrument.check().and_then(|()| instrument.check_published());
-        let checked = checked.and_then(|()| instrument.check_cbf());
+        let checked = checked.and_then(|()| instrument.check_cbf()).and_then(|()| instrument.check_modules());
         checked.map_err(|why| InstrumentError::Value { file: file.into(), why })?;
         Ok(instrument)
     }
@@ -302,6 +316,17 @@ impl Instrument {
     /// published rate.
     fn check_cbf(&self) -> Result<(), String> {
         self.cbf.check(self.frame_rate.period()).map_err(|why| format!("cbf: {why}"))
+    }
+
+    /// Checks the places of modules in a file. A shape changed elsewhere drops them.
+    fn check_modules(&self) -> Result<(), String> {
+        let Some(modules) = &self.modules else { return Ok(()) };
+        modules.check(&self.shape).map_err(|why| format!("modules: {why}"))
+    }
+
+    /// The places of its modules in one image, if its frames have the shape that these places are for.
+    pub fn placed_modules(&self) -> Option<&ModulePlaces> {
+        self.modules.as_ref().filter(|modules| modules.check(&self.shape).is_ok())
     }
 
     /// Checks that frames that arrive in packets can be HDF5 chunks: packets of samples have no frames.

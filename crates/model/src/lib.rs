@@ -21,6 +21,7 @@ mod instrument;
 mod invalid;
 mod locks;
 mod metrics_text;
+mod module_places;
 mod moment;
 mod mpi_io;
 mod network;
@@ -65,6 +66,7 @@ pub use instrument::{Format, Instrument, InstrumentError, PixelType};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
 pub use locks::LocksSeen;
 pub use metrics_text::MetricsText;
+pub use module_places::{ImageBlock, ModulePlaces};
 pub use moment::{Moment, MomentError};
 pub use mpi_io::{MpiIoHints, MpiIoImplementation, MpiIoInForce};
 pub use network::{

@@ -67,6 +67,7 @@ pub fn rounded_down(seconds: f64) -> String {
     match whole {
         0..10 => format!("{:.1} s", (seconds * 10.0).floor() / 10.0),
         10..100 => format!("{whole} s"),
+        100..600 if !whole.is_multiple_of(60) => format!("{minutes} min {} s", whole % 60),
         100..6000 => format!("{minutes} min"),
         _ if minutes < 2 * DAY => format!("{} h {} min", minutes / 60, minutes % 60),
         _ => format!("{} days", minutes / DAY),
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(room(11_700_000_000, 507e6).to_string(), "room for 23 s at 507 MB/s (11.7 GB)");
         assert_eq!(room(1000, 10.0).shortage(Nanos::from_millis(100_000)), None);
         let shortage = room(1000, 10.0).shortage(Nanos::from_millis(100_001)).expect("it is too long");
-        assert!(shortage.ends_with("does NOT fit: room for 1 min at 10 B/s (1 kB)"), "{shortage}");
+        assert!(shortage.ends_with("does NOT fit: room for 1 min 40 s at 10 B/s (1 kB)"), "{shortage}");
         assert_eq!(room(5, 0.0).to_string(), "5 B free");
         assert_eq!(room(u64::MAX, 1.0).seconds(), None, "storage that keeps nothing has no end");
     }
@@ -93,7 +94,7 @@ mod tests {
         let texts = [0.19, 9.99, 99.9, 119.0, 5999.0, 6000.0, 172_799.0, 172_800.0].map(rounded_down);
         assert_eq!(
             texts,
-            ["0.1 s", "9.9 s", "99 s", "1 min", "99 min", "1 h 40 min", "47 h 59 min", "2 days"]
+            ["0.1 s", "9.9 s", "99 s", "1 min 59 s", "99 min", "1 h 40 min", "47 h 59 min", "2 days"]
         );
     }
 }

@@ -55,12 +55,13 @@ impl Instrument {
     }
 
     /// How many times smaller the recorder makes a frame, as far as the instrument's file tells: 1 if it does
-    /// not compress.
+    /// not compress. A frame that the detector has compressed becomes no smaller.
     ///
     /// Byte offset takes one byte for a pixel that differs by less than 128 from the one before. Other pixels
     /// take 3, 5 or 7 bytes. In an image with few photons nearly all take one, which is the minimum.
     pub fn packing(&self) -> f64 {
-        if !self.recording.packs() {
+        let is_delivered_packed = self.compressed && self.data.compressibility.is_some();
+        if is_delivered_packed || !self.recording.packs() {
             return 1.0;
         }
         if self.recording.format == Format::Hdf5 {
@@ -145,6 +146,10 @@ mod tests {
         let (written, simulated) = (raw.written_rate(), raw.simulated());
         assert_eq!((simulated.frame_size(), simulated.rate()), (Bytes(200_000), written));
         assert_eq!(hdf5.clone().simulated(), hdf5, "the recorder compresses each chunk");
+        let layout = "[recording]\nformat = \"hdf5\"\ncompression = \"bslz4\"";
+        let chunks = camera(&format!("{text}\n{layout}"));
+        assert!(chunks.recording.packs(), "{chunks:?}");
+        assert_eq!(chunks.written_rate(), written, "no chunk becomes smaller twice");
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use nilometer_cluster::{Cluster, ClusterDecision, LinkAddress, RankReport, SocketLimits, node_name};
 use nilometer_model::{ByteRate, NetworkCell, NetworkFlow, NetworkMachine, Subnet};
-use nilometer_plan::NetworkRun;
+use nilometer_plan::{NetworkRun, UnavailableSetting};
 
 use crate::{
     reach::{addresses, chosen},
-    socket_settings::{socket_limits, why_not},
+    socket_settings::{socket_limits, too_large, why_not},
 };
 
 /// Several machines, in the order of the first rank on each.
@@ -114,12 +114,13 @@ impl ReachedMachines {
 
 impl Reached {
     fn known(&self) -> NetworkMachine {
-        let Reached { name, ranks, address, speed, .. } = self;
+        let Reached { name, ranks, address, speed, sockets } = self;
         NetworkMachine {
             name: name.clone(),
             ranks: ranks.clone(),
             addresses: vec![address.to_string()],
             link_speed: *speed,
+            congestion: sockets.congestion.clone(),
         }
     }
 
@@ -131,6 +132,9 @@ impl Reached {
 
     fn check(&self, run: &NetworkRun) -> Result<(), String> {
         let Reached { name, ranks, sockets, .. } = self;
+        if run.unavailable == UnavailableSetting::LeaveOut {
+            return too_large(sockets, run).map_or(Ok(()), |why| Err(format!("{why} on {name}")));
+        }
         let most = run.processes.iter().max().map_or(0, |count| *count as usize);
         if most > ranks.len() {
             let there = ranks.len();
@@ -250,7 +254,16 @@ mod tests {
         assert_eq!(one, "processes = 2: b has 1; start 2 on each machine");
         let unknown = refused(NetworkRun { congestion: vec!["htcp".parse().expect("a name")], ..usual() });
         assert_eq!(unknown, "congestion = \"htcp\": this process may use cubic, reno on a");
-        let large = refused(NetworkRun { buffers: vec![Bytes(2 << 20)], ..usual() });
-        assert!(large.starts_with("buffer = \"2 MiB\": at most 1 MiB"), "{large}");
+        let left_out = NetworkRun {
+            processes: vec![1, 2],
+            congestion: vec!["htcp".parse().expect("a name")],
+            unavailable: UnavailableSetting::LeaveOut,
+            ..usual()
+        };
+        assert_eq!(machines.check(&left_out), Ok(()), "reports name the trials that it leaves out");
+        for run in [usual(), left_out] {
+            let large = refused(NetworkRun { buffers: vec![Bytes(2 << 20)], ..run });
+            assert!(large.starts_with("buffer = \"2 MiB\": at most 1 MiB"), "{large}");
+        }
     }
 }

@@ -43,6 +43,11 @@ pub(crate) fn why_not(limits: &SocketLimits, run: &NetworkRun) -> Option<String>
         let names: Vec<&str> = limits.congestion.iter().map(CongestionControl::name).collect();
         return Some(format!("congestion = \"{name}\": this process may use {}", names.join(", ")));
     }
+    too_large(limits, run)
+}
+
+/// The reason why sockets can't have the buffers of a run, without the machine; `None` if they can.
+pub(crate) fn too_large(limits: &SocketLimits, run: &NetworkRun) -> Option<String> {
     let large = run.buffers.iter().find(|bytes| **bytes > limits.buffer)?;
     let most = limits.buffer;
     Some(format!("buffer = \"{large}\": at most {most} by net.core.rmem_max and net.core.wmem_max"))

@@ -9,7 +9,7 @@ macro_rules! plans {
 }
 
 /// The plans of `plans/`.
-pub const PLANS: [BuiltIn; 14] = plans!(
+pub const PLANS: [BuiltIn; 15] = plans!(
     "desy",
     "elements",
     "evlbi",
@@ -23,6 +23,7 @@ pub const PLANS: [BuiltIn; 14] = plans!(
     "uci",
     "wa105",
     "wa105-files",
+    "wa105-network",
     "wa105-processes"
 );
 

@@ -12,7 +12,7 @@ use toml::Spanned;
 use crate::{
     Access, BufferData, Coverage, DataSource, Directories, FileLayout, FrameFile, FrameRead, IngestGoal,
     Items, LossLimit, Mode, MpiIoCalls, Notice, Onto, PlanKey, ProcessCount, Route, Shift, Siblings, Split,
-    Sweep, SyncPolicy, Volumes, WalkCommand, Way,
+    Sweep, SyncPolicy, UnavailableSetting, Volumes, WalkCommand, Way,
 };
 
 /// The kind of value of a key.
@@ -201,7 +201,7 @@ macro_rules! words {
 words! {
     Access, BufferData, Coverage, DataSource, Directories, EngineKind, FileLayout, Format, FrameCompression, FrameFile,
     FrameRead, IngestGoal, Items, Mode, MpiIoCalls, MpiIoImplementation, NetworkProtocol, Notice, Onto, PatternKind, Phase,
-    ReadingWay, Route, Siblings, Split, Storing, WalkCommand, Way,
+    ReadingWay, Route, Siblings, Split, Storing, UnavailableSetting, WalkCommand, Way,
 }
 
 /// The words that a type accepts, from its error for another word.

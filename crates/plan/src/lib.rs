@@ -61,7 +61,7 @@ pub use imported::ImportedRun;
 pub use ingest::{Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Onto, RecordingRun, Route, USUAL_KEEP};
 pub use key_value::{KeyValue, ValueKind};
 pub use mpi_io::{MpiIo, MpiIoCalls, MpiIoSweep};
-pub use network::{NetworkRun, NetworkSweep};
+pub use network::{NetworkRun, NetworkSweep, UnavailableSetting};
 pub use network_trials::{NetworkTrial, NetworkTrials};
 pub use parameters::{Footprint, Parameters, Work, WorkloadTraits};
 pub use planned::PlannedCampaign;

@@ -38,6 +38,26 @@ plan_table! {
         duration: Nanos = DURATION,
         /// Use this network, if machines are in several.
         network: Option<Subnet>,
+        /// The answer to a number of processes or a congestion control that a machine does not have.
+        unavailable: UnavailableSetting = UnavailableSetting::default(),
+    }
+}
+
+/// The answer to settings of flows that a machine does not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnavailableSetting {
+    /// Nothing begins.
+    #[default]
+    Refuse,
+    /// The campaign leaves the trials out, and reports name the machine and the setting.
+    LeaveOut,
+}
+
+impl UnavailableSetting {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == UnavailableSetting::default()
     }
 }
 
@@ -63,6 +83,17 @@ impl Default for FlowLoad {
     fn default() -> Self {
         FlowLoad { flows: 1, settings: FlowSettings::default() }
     }
+}
+
+/// Removes values that stand there already.
+fn keep_first<T: Copy + PartialEq>(values: &mut Vec<T>) {
+    let mut seen = Vec::new();
+    for value in values.iter().copied() {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    *values = seen;
 }
 
 /// Each value, or `None` if there is none.
@@ -100,6 +131,9 @@ pub struct NetworkRun {
     pub duration: Nanos,
     /// The network to measure, if machines are in several.
     pub network: Option<Subnet>,
+    /// The answer to settings that a machine does not have.
+    #[serde(default, skip_serializing_if = "UnavailableSetting::is_default")]
+    pub unavailable: UnavailableSetting,
 }
 
 impl NetworkRun {
@@ -117,6 +151,7 @@ impl NetworkRun {
             buffers: Vec::new(),
             duration: DURATION,
             network: None,
+            unavailable: UnavailableSetting::default(),
         }
     }
 
@@ -138,7 +173,19 @@ impl NetworkRun {
         self.flows.dedup();
         self.protocols.sort_unstable();
         self.protocols.dedup();
+        // Settings keep their order, in which the reader expects them.
+        keep_first(&mut self.processes);
+        keep_first(&mut self.congestion);
+        keep_first(&mut self.buffers);
         Ok(self)
+    }
+
+    /// The same run with shorter or longer trials, at the least the shortest that a plan may have.
+    fn at_scale(mut self, scale: f64) -> Self {
+        if (scale - 1.0).abs() > f64::EPSILON {
+            self.duration = Nanos::from_seconds(self.duration.seconds() * scale).max(DURATION_LEAST);
+        }
+        self
     }
 
     fn check_groups(&self) -> Result<(), String> {
@@ -283,8 +330,8 @@ impl fmt::Display for NetworkRun {
 }
 
 impl NetworkSweep {
-    /// The run of this table, for the stage of this name.
-    pub(super) fn run(&self, stage: &str) -> Result<NetworkRun, String> {
+    /// The run of this table at a scale, for the stage of this name.
+    pub(super) fn run(&self, stage: &str, scale: f64) -> Result<NetworkRun, String> {
         let values = |sweep: Option<&Sweep<u32>>| sweep.map_or_else(Vec::new, |sweep| sweep.values().into());
         let mut run = NetworkRun {
             protocols: self.protocol.values().into(),
@@ -295,6 +342,7 @@ impl NetworkSweep {
             buffers: self.buffer.as_ref().map_or_else(Vec::new, |all| all.values().into()),
             duration: self.duration,
             network: self.network,
+            unavailable: self.unavailable,
             ..NetworkRun::usual(stage)
         };
         if let Some(patterns) = &self.pattern {
@@ -303,7 +351,7 @@ impl NetworkSweep {
         if let Some(flows) = &self.flows {
             run.flows = flows.values().into();
         }
-        run.checked()
+        Ok(run.checked()?.at_scale(scale))
     }
 }
 
@@ -331,6 +379,16 @@ mod tests {
 
     fn plan(lines: &str) -> ResolvedPlan {
         parse(&format!("{PLAN}{lines}"), "my.toml", 1.0).expect("a valid plan")
+    }
+
+    #[test]
+    fn settings_that_stand_there_twice_are_measured_once() {
+        let plan = plan(
+            "processes = [2, 1, 2]\nflows = [2]\ncongestion = [\"cubic\", \"reno\", \"cubic\"]\nbuffer = [\"1 MiB\", \"1 MiB\"]",
+        );
+        let run = &plan.network[0];
+        assert_eq!((run.processes.as_slice(), run.buffers.len()), (&[2, 1][..], 1));
+        assert_eq!(run.congestion.iter().map(ToString::to_string).collect::<Vec<_>>(), ["cubic", "reno"]);
     }
 
     #[test]
@@ -375,6 +433,15 @@ mod tests {
         let again: NetworkRun =
             serde_json::from_str(&serde_json::to_string(&run).expect("JSON")).expect("the same");
         assert_eq!(again, run);
+    }
+
+    #[test]
+    fn a_scale_shortens_trials_to_the_shortest_at_the_least() {
+        let text = format!("{PLAN}duration = \"2 s\"\nunavailable = \"leave_out\"");
+        let run = |scale| parse(&text, "my.toml", scale).expect("valid").network.remove(0);
+        let durations = [1.0, 0.5, 1e-6].map(|scale| run(scale).duration);
+        assert_eq!(durations, [Nanos::from_millis(2000), Nanos::from_millis(1000), DURATION_LEAST]);
+        assert_eq!(run(1.0).unavailable, UnavailableSetting::LeaveOut);
     }
 
     #[test]

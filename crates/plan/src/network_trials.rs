@@ -87,10 +87,11 @@ impl NetworkTrials {
     }
 }
 
-/// The cells of a protocol.
+/// The cells of a protocol that the machines can measure.
 fn of_protocol(results: &NetworkResults, protocol: NetworkProtocol) -> impl Iterator<Item = usize> {
     let cells = results.cells.iter().enumerate();
-    cells.filter(move |(_, cell)| cell.protocol == protocol).map(|(number, _)| number)
+    let of_it = cells.filter(move |(_, cell)| cell.protocol == protocol).map(|(number, _)| number);
+    of_it.filter(|number| results.lacking(*number).is_none())
 }
 
 fn next_of_searches(results: &NetworkResults) -> Option<NetworkTrial> {
@@ -141,7 +142,7 @@ fn next_rate(made: &[&NetworkSample], fastest: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{DatagramCounts, FlowEnd, FlowSample, Nanos};
+    use nilometer_model::{DatagramCounts, FlowEnd, FlowSample, Nanos, NetworkMachine};
 
     const SECOND: Nanos = Nanos(1_000_000_000);
 
@@ -224,6 +225,25 @@ mod tests {
         }
         assert_eq!(packets, [(3, 0, 600), (4, 0, 600), (3, 1, 600), (4, 1, 600)]);
         assert_eq!(trials.progress(&results), [10, 10]);
+    }
+
+    #[test]
+    fn a_cell_that_a_machine_can_not_measure_is_no_trial() {
+        let (mut trials, _) = begun();
+        trials.run.processes = vec![1, 2];
+        trials.run.flows = vec![2];
+        let machine = |name: &str, ranks: &[u32]| NetworkMachine {
+            name: name.into(),
+            ranks: ranks.into(),
+            ..NetworkMachine::default()
+        };
+        let machines = vec![machine("a", &[0, 1]), machine("b", &[2])];
+        let mut results = NetworkResults { machines, cells: trials.run.cells(2), samples: Vec::new() };
+        while let Some(next) = trials.next(&results, 2) {
+            assert_ne!(results.cells[next.cell].settings.processes, Some(2), "b has one process");
+            results.samples.push(sample(next, 1000, 2000));
+        }
+        assert_eq!((NetworkTrials::planned(&results, 2), NetworkTrials::made(&results)), (8, 8));
     }
 
     #[test]

@@ -169,7 +169,7 @@ pub fn parse_with(
                 .runs(plan.repeats, scale, catalogue)
                 .and_then(|runs| stage.recordings(runs, scale, catalogue))
                 .map(|runs| cells.extend(runs.into_iter().map(|run| Cell::recording(name, run)))),
-            (None, Some(sweep)) => sweep.run(name).map(|run| network.push(run)),
+            (None, Some(sweep)) => sweep.run(name, scale).map(|run| network.push(run)),
             (None, None) => add_cells(stage, scale, catalogue, &mut cells).map(|again| merged.extend(again)),
         });
         added.map_err(|why| PlanError::Parameter {

@@ -360,6 +360,7 @@ mod tests {
             name: name.into(),
             ranks: vec![rank],
             addresses: vec!["10.1.0.1".into()],
+            congestion: vec!["bic".parse().expect("a name")],
             link_speed: None,
         };
         let patterns = TrafficPattern::all_of(&PatternKind::USUAL, 2, MachineGroups::one_client(2));

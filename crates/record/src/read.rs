@@ -41,10 +41,10 @@ pub(super) fn open(
         _ => RecordError::Sqlite { path: path.into(), action: "read", source },
     };
     let connection = connect(&real).map_err(failed)?;
-    let found = match version(&connection) {
+    let found = match schema::version(&connection) {
         // Undoing a killed process's half-written transaction needs write access.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => {
-            write::connect(&real).and_then(|connection| version(&connection))
+            write::connect(&real).and_then(|connection| schema::version(&connection))
         }
         found => found,
     };
@@ -57,11 +57,6 @@ pub(super) fn open(
         None => Ok(connection),
         Some(what) => Err(RecordError::Changed { path: path.into(), what }),
     }
-}
-
-/// Reads the version of a record's schema.
-pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// Opens a record to read it.
@@ -256,7 +251,7 @@ fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Plac
         sample.parts.push(part(row)?);
         Ok(())
     })?;
-    if version(connection)? >= schema::NODE_START_SINCE {
+    if schema::version(connection)? >= schema::NODE_START_SINCE {
         let query = "SELECT * FROM node_start ORDER BY sample, position";
         each(connection, query, samples, places, |row, sample| {
             sample.node_starts.push(node_start(row)?);

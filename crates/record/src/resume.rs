@@ -7,12 +7,12 @@ use nilometer_plan::{Key, PlannedCampaign};
 use rusqlite::{Connection, params};
 
 use super::{
-    Record, RecordError, SCHEMA_VERSION,
+    Record, RecordError,
     lock::Lock,
     network,
     place::Place,
     read::{self, invalid, key, open},
-    schema, write,
+    write,
 };
 
 /// The facts that a campaign needs from its own record in order to resume.
@@ -32,16 +32,15 @@ pub struct Begun {
 }
 
 impl Record {
-    /// Opens an existing record to add to it, and brings an older schema to the present one. It refuses a
-    /// foreign file, an unknown schema, a record in use, and results of other programs.
+    /// Opens an existing record to add to it. It refuses a foreign file, an unknown schema, a record in use, and
+    /// results of other programs. The first change brings an older schema to the present one; until then the file
+    /// and its seal stay as they are.
     pub fn resume(path: &Path) -> Result<(Self, Begun), RecordError> {
         let lock = Lock::of(&Place::existing(path)?)?;
-        let mut connection = open(path, write::connect)?;
+        let connection = open(path, write::connect)?;
         let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
         let begun = begun(&connection).map_err(failed)?;
         let begun = begun.ok_or_else(|| RecordError::NoCampaign { path: path.into() })?;
-        let failed = |source| RecordError::Sqlite { path: path.into(), action: "upgrade", source };
-        upgrade(&mut connection).map_err(failed)?;
         Ok((Record::held(path, connection, lock), begun))
     }
 
@@ -63,17 +62,6 @@ impl Record {
             transaction.execute("UPDATE target SET left_out = NULL WHERE id = ?1", [target]).map(drop)
         })
     }
-}
-
-/// Brings the record to the schema that this program writes, all of it or nothing.
-fn upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
-    let found = read::version(connection)?;
-    if found == SCHEMA_VERSION {
-        return Ok(());
-    }
-    let transaction = connection.transaction()?;
-    schema::upgrade(&transaction, found)?;
-    transaction.commit()
 }
 
 fn begun(connection: &Connection) -> rusqlite::Result<Option<Begun>> {

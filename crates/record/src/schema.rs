@@ -15,6 +15,11 @@ pub(super) const NODE_START_SINCE: i64 = 10;
 /// The name of that table.
 const NODE_START: &str = "node_start";
 
+/// Reads the version of a record's schema.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
 /// The statements that make a record of a schema.
 fn statements_of(version: i64) -> Vec<String> {
     let mut all = statements(SCHEMA);

@@ -18,7 +18,7 @@ use super::{
     node_start::insert_node_start,
     place::Place,
     row::{Column, insert_histogram, insert_row, json},
-    schema::SCHEMA,
+    schema::{self, SCHEMA},
     seal,
     unfinished::Unfinished,
 };
@@ -163,21 +163,24 @@ impl Record {
             let path = self.path.clone();
             move |source| RecordError::Sqlite { path, action, source }
         };
-        let before = if self.is_open { "" } else { "DELETE FROM conclusion; DELETE FROM seal" };
-        written(&mut self.connection, before, write).map_err(failed(action))?;
+        written(&mut self.connection, !self.is_open, write).map_err(failed(action))?;
         self.is_open = true;
         Ok(())
     }
 }
 
-/// Executes the statements and the changes of `write` in one transaction.
+/// Executes the changes of `write` in one transaction. The first of a process also brings an older schema to the
+/// present one, and removes the earlier conclusions.
 fn written(
     connection: &mut Connection,
-    before: &str,
+    is_first: bool,
     write: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
-    transaction.execute_batch(before)?;
+    if is_first {
+        schema::upgrade(&transaction, schema::version(&transaction)?)?;
+        transaction.execute_batch("DELETE FROM conclusion; DELETE FROM seal")?;
+    }
     write(&transaction)?;
     transaction.commit()
 }

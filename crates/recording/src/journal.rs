@@ -23,7 +23,9 @@
 //! - 8 stream: text, the packets in the blocks ([`crate::Stream`]).
 //! - 9 chunk: file; 1 + the number in its name from now on, or 0 if there is none.
 //! - 10 checkpoint: frames in this number of records, from the first, survive the loss of power, in any file.
-//! - 11 boot: the boot id of the recording machine (`/proc/sys/kernel/random/boot_id`), 16 bytes.
+//! - 11 boot: the boot id of the recording machine (`/proc/sys/kernel/random/boot_id`), 16 bytes. Then the state of
+//!   its clock at the start (adjtimex(2)): 2 synchronised, 1 not, 0 unknown, as from older programs. Its largest
+//!   error, its offset (signed) and its estimated error follow, in ns.
 //! - 12 frame: number; file (low 48 bits) and encoding (high 16); offset in the file; due time (ns). Then the
 //!   CRC-32 of its decoded bytes plus 2^32, or 0 without one. The last number has its bytes in the file (low 32)
 //!   and decoded (high 32).
@@ -81,7 +83,7 @@ pub use extent::{Encoding, FrameExtent};
 pub use limits::*;
 pub use record::{JOURNAL_VERSION, RECORD, UnreadVersion, prefix};
 
-use nilometer_model::{ChunkNumber, FileNames, Format, PluginFilter, Storing};
+use nilometer_model::{ChunkNumber, FileNames, Format, PluginFilter, Storing, observed::ClockReading};
 use nilometer_storage::process::BootId;
 
 use crate::{Due, Gap, instrument::Origin};
@@ -144,8 +146,13 @@ pub enum Entry {
         /// Number of records, without this one.
         records: u64,
     },
-    /// Boot id of the machine during the recording.
-    Boot(BootId),
+    /// The recording machine.
+    Boot {
+        /// Its boot id during the recording.
+        id: BootId,
+        /// Its clock at the start of the recording. `None` if unknown.
+        clock: Option<ClockReading>,
+    },
     /// The present or next name of a chunk's file.
     Chunk {
         /// Index of the file in the lane.
@@ -358,7 +365,8 @@ mod tests {
             Entry::Chunk { file: 7, number: None },
             Entry::Chunk { file: 7, number: Some(0) },
             Entry::Checkpoint { records: 12 },
-            Entry::Boot(BootId(u128::MAX - 7)),
+            Entry::Boot { id: BootId(u128::MAX - 7), clock: None },
+            Entry::Boot { id: BootId(7), clock: ClockReading::of_numbers([2, 5, 1_u64.wrapping_neg(), 3]) },
         ];
         let mut bytes = vec![0; entries.len() * RECORD];
         for (sequence, (entry, record)) in entries.into_iter().zip(bytes.chunks_exact_mut(RECORD)).enumerate()
@@ -372,7 +380,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_ends_the_prefix_there() {
         let whole = journal();
-        assert_eq!(prefix(&whole).len(), 17);
+        assert_eq!(prefix(&whole).len(), 18);
         for byte in 0..whole.len() {
             let mut torn = whole.clone();
             torn[byte] ^= 0x10;

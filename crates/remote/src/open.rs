@@ -101,7 +101,7 @@ fn describe_url(url: &TargetUrl) -> Result<TargetDescription, TargetError> {
     // A full target counts as writable: the check of the plan reports the missing space.
     description.writable = matches!(tried, Ok(()) | Err(Errno::ENOSPC | Errno::EDQUOT));
     if let Err(errno) = tried {
-        description.facts.push((TargetDescription::WRITTEN.into(), format!("refused: {errno}")));
+        description.facts.push((TargetDescription::UNWRITABLE.into(), format!("refused: {errno}")));
     }
     Ok(description)
 }

@@ -53,7 +53,7 @@ fn owners(count: &OwnerCount, one: &str) -> String {
 /// The parts of the tree that the census lacks.
 fn gaps(census: &Census) -> Vec<Sentence> {
     let gaps = [
-        (census.unreadable, "entries could not be read, and are missing"),
+        (census.unreadable, "entries could not be read; an unknown number below them is missing"),
         (census.other_file_systems, "directories are on other file systems, and are not entered"),
         (census.too_deep, "directories are too deep, and are not entered"),
     ];
@@ -131,11 +131,13 @@ fn in_a_plan(census: &Census) -> Vec<Block> {
     }
     let about = "A workload on a tree with as many directories, files and bytes. Nilometer spreads them like those \
                  of a source tree, not by this census.";
+    let partial = "The tree has more than these: a part of it could not be read.";
+    let partial = census.is_partial().then(|| Block::Paragraph(Sentence::toned(Tone::Doubtful, partial)));
     let Census { directories, files, bytes, .. } = census;
     let keys = format!(
         "[stage.workload.unpack]\ndirectories = {directories}\nfiles = {files}\nsize = \"{bytes} B\""
     );
-    vec![Block::plain(about), Block::Code(keys)]
+    [Some(Block::plain(about)), partial, Some(Block::Code(keys))].into_iter().flatten().collect()
 }
 
 /// The counts as JSON.
@@ -147,6 +149,8 @@ pub fn census_json(census: &Census) -> Value {
     let AgeCounts { future, older, .. } = census.ages;
     object["ages"] = json!({ "future": future, "younger": younger, "older": older });
     object["sizes"] = census.sizes.ranges().map(|range| json!(range)).collect();
+    object["users_is_more"] = census.users.is_more().into();
+    object["groups_is_more"] = census.groups.is_more().into();
     object["entries"] = census.entries.ranges().map(|range| json!(range)).collect();
     object
 }
@@ -174,7 +178,8 @@ mod tests {
         for said in [
             "3 files of 8 kB in 1 directory",
             "owners: 1 user, 1 group",
-            "3 entries could not be read, and are missing",
+            "3 entries could not be read; an unknown number below them is missing",
+            "The tree has more than these",
             "less than 90 days",
             "in the future",
             "size = \"8000 B\"",

@@ -47,7 +47,8 @@ pub use figures_csv::figures_csv;
 pub use json::{COMPARISON_VERSION, FORMAT_VERSION, compared_json, json};
 pub use network::network_json;
 pub use render::{Palette, TextLayout};
-pub use sizing::{Checked, Sized, sizing_json, sizing_text};
+pub use sizing::{Checked, InstrumentRooms, Sized, rooms_json, sizing_json};
+use sizing::{rooms_document, sizing_document};
 pub use units_in_keys::units_in_keys;
 pub use why::UnknownFigure;
 
@@ -95,6 +96,36 @@ pub fn census_text(census: &Census, layout: TextLayout) -> String {
 /// Writes the counts of a tree in Markdown.
 pub fn census_markdown(census: &Census) -> String {
     render::markdown_text(&census::census_document(census))
+}
+
+/// Writes a sizing for a terminal.
+pub fn sizing_text(sized: &Sized<'_>, layout: TextLayout) -> String {
+    render::terminal_text(&sizing_document(sized, Detail::Full), layout)
+}
+
+/// Writes a sizing in Markdown.
+pub fn sizing_markdown(sized: &Sized<'_>) -> String {
+    render::markdown_text(&sizing_document(sized, Detail::Page))
+}
+
+/// Writes a sizing as one HTML file, which opens offline.
+pub fn sizing_html(sized: &Sized<'_>) -> String {
+    render::html_text(&sizing_document(sized, Detail::Page))
+}
+
+/// Writes the room of directories for a terminal.
+pub fn rooms_text(all: &InstrumentRooms, layout: TextLayout) -> String {
+    render::terminal_text(&rooms_document(all), layout)
+}
+
+/// Writes the room of directories in Markdown.
+pub fn rooms_markdown(all: &InstrumentRooms) -> String {
+    render::markdown_text(&rooms_document(all))
+}
+
+/// Writes the room of directories as one HTML file, which opens offline.
+pub fn rooms_html(all: &InstrumentRooms) -> String {
+    render::html_text(&rooms_document(all))
 }
 
 /// Writes the comparison of records for a terminal, the answers last.

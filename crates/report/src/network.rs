@@ -70,12 +70,21 @@ fn row(outcome: &NetworkOutcome, names: &[String]) -> [String; 6] {
 
 /// `9.4 Gbit/s ± 1 %`.
 pub(super) fn rate_words(outcome: &NetworkOutcome) -> String {
-    let Some(rate) = &outcome.rate else { return "FAILED".into() };
+    let Some(rate) = &outcome.rate else { return without_rate(outcome).into() };
     let width = rate.half_width().map(|half| format!(" ± {:.0} %", 100.0 * half / rate.mean));
     format!("{}{}", ByteRate(rate.mean).bits(), width.unwrap_or_default())
 }
 
-/// The conclusions from the figures, and the failures.
+/// The word for a pattern without a rate.
+fn without_rate(outcome: &NetworkOutcome) -> &'static str {
+    match (&outcome.failed, &outcome.left_out) {
+        (Some(_), _) => "FAILED",
+        (None, Some(_)) => "left out",
+        (None, None) => "not measured",
+    }
+}
+
+/// The conclusions from the figures, the trials left out, and the failures.
 pub(super) fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<String> {
     let names = results.names();
     let mut sentences: Vec<String> =
@@ -83,6 +92,11 @@ pub(super) fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -
     sentences.extend(group_sentences(outcomes, &names));
     sentences.extend(loss_free_rates(results).iter().map(|found| loss_sentence(*found, &names)));
     sentences.extend(paced_losses(results).iter().map(|found| paced_sentence(*found, &names)));
+    let left_out = outcomes.iter().filter_map(|outcome| Some((outcome, outcome.left_out.as_ref()?)));
+    let words = |of: &NetworkOutcome| format!("{}{}", load_words(&of.cell), of.cell.settings_words());
+    sentences.extend(left_out.map(|(outcome, why)| {
+        format!("LEFT OUT: {}, {}: {why}", outcome.cell.pattern.words(&names), words(outcome))
+    }));
     for (number, cell) in results.cells.iter().enumerate() {
         let why = results.of_cell(number).find_map(|sample| sample.failed());
         sentences.extend(
@@ -292,6 +306,7 @@ fn figure(outcome: &NetworkOutcome, names: &[String]) -> Value {
         "sending_processor_seconds_per_gigabyte": outcome.processor.map(|[sending, _]| sending),
         "receiving_processor_seconds_per_gigabyte": outcome.processor.map(|[_, receiving]| receiving),
         "failed": outcome.failed,
+        "left_out": outcome.left_out,
     })
 }
 

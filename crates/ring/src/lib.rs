@@ -20,7 +20,9 @@ mod watermark;
 pub use chronicle::Chronicle;
 pub use file_index::{FileIndex, FileOffset, IndexReservation, WrittenFrame};
 pub use memory_account::{HeldMemory, MemoryAccount, MemoryOfPart, MemoryPart, MemoryPlan};
-pub use ring::{Frame, FrameMessage, Ring, RingCounters, RingSnapshot, StackedFrame, Taken, WhenFull};
+pub use ring::{
+    Frame, FrameMessage, MessageDamage, Ring, RingCounters, RingSnapshot, StackedFrame, Taken, WhenFull,
+};
 pub use source::{Delivery, FillFrame, Pace, Source};
 pub use stored_as::{Encoded, FrameEncoder, StoredAs};
 pub use stored_counts::{FrameCount, LaneCount, LaneCounts, PacketCount, StoredCounts, StoredTotals};

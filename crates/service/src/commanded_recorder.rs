@@ -19,6 +19,7 @@ use nilometer_storage::{Calendar, Clock};
 use crate::{
     background::{self, BackgroundTask, CurrentRecording, TaskOutcome},
     console::{OrderAnswer, QueuedOrder},
+    ended_scan::is_broken,
     latest_frame::PictureSource,
     permission::CommandPermission,
     preview::PreviewSource,
@@ -30,7 +31,6 @@ use crate::{
     state::{RecorderOrder, RefusedOrder, ServiceConfiguration, ServiceReport, ServiceState, StorageSize},
 };
 
-use at_end::is_broken;
 use awaited::{NextSeries, SeriesWait};
 
 /// A recorder with its current recording. It carries out orders one after the other.
@@ -48,6 +48,8 @@ pub(crate) struct CommandedRecorder {
     /// Connections kept between two series.
     kept: KeptConnections,
     current: Option<CurrentRecording>,
+    /// The last recording that began. Clients see its frames again if an armed one never begins.
+    begun: Option<Arc<PictureSource>>,
     /// Receivers of an answer at the end of the recording.
     waiting: Vec<SyncSender<OrderAnswer>>,
     clock: Clock,
@@ -79,6 +81,7 @@ impl CommandedRecorder {
             awaited: None,
             kept: KeptConnections::default(),
             current: None,
+            begun: None,
             waiting: Vec::new(),
             clock: Clock::start(),
             told: Nanos(0),
@@ -216,6 +219,7 @@ impl CommandedRecorder {
             }
             TaskOutcome::Disarmed => {
                 self.left();
+                self.published.changing().pictured.clone_from(&self.begun);
                 // The reason of a failure stays visible until the next order.
                 if self.state() != ServiceState::Failed {
                     self.configured(ServiceState::Configured);
@@ -308,6 +312,7 @@ impl CommandedRecorder {
             self.disarm();
             return Err(RefusedOrder::Failed(error.to_string()));
         }
+        self.begun = self.published.read(|published| published.pictured.clone());
         self.enter(ServiceState::Recording);
         Ok(())
     }
@@ -398,10 +403,12 @@ impl CommandedRecorder {
         let Some(current) = self.current.take() else { return };
         let next = NextSeries::behind(&current);
         let streams = 1 + current.beside.len();
+        let fewer = current.with_fewer_packets();
         let mut faults = Vec::new();
         for (number, one) in current.apart().enumerate() {
             let name = one.prepared.name.clone();
-            let fault = self.keep_ended(one, number == 0, status);
+            let less = fewer.iter().find(|(fewer, _)| *fewer == name).map(|(_, why)| why.as_str());
+            let fault = self.keep_ended(one, number == 0, status, less);
             faults.extend(fault.map(|why| if streams > 1 { format!("{name}: {why}") } else { why }));
         }
         self.left();
@@ -415,12 +422,20 @@ impl CommandedRecorder {
     }
 
     /// Completes a recording that has ended, and publishes it together with the last status of all. The report shows
-    /// the files of the first data stream. Returns the reason if it failed.
-    fn keep_ended(&self, mut current: CurrentRecording, is_first: bool, all: &Status) -> Option<String> {
+    /// the files of the first data stream. `less` is the reason to look at a data stream with fewer packets than
+    /// another one. Returns the reason if the recording failed.
+    fn keep_ended(
+        &self,
+        mut current: CurrentRecording,
+        is_first: bool,
+        all: &Status,
+        less: Option<&str>,
+    ) -> Option<String> {
         let outcome = current.outcome.take()?;
         let status = current.prepared.recorder.status();
         let mut scan = current.scan(&outcome, &status);
         let fault = scan.fault.clone().filter(|_| is_broken(&outcome));
+        scan.fault = scan.fault.or_else(|| less.map(str::to_owned));
         let file = if is_first {
             self.published.read(|published| published.report.file.clone())
         } else {

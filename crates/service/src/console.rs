@@ -17,7 +17,7 @@ use crate::{
     dump::Dumps,
     history::HistoryColumns,
     latest_frame::{FrameAnswer, LatestFrames},
-    publisher::{LAST_SCANS, NewsPace, Publisher, SeenChanges, ServiceNews},
+    publisher::{LAST_SCANS, NewsFollower, NewsPace, Publisher, SeenChanges, ServiceNews},
     state::{EndedScan, RecorderOrder, RefusedOrder, ServiceReport},
 };
 
@@ -124,6 +124,11 @@ impl Console {
             history: published.history.columns(),
             ended: published.scans.iter().rev().take(LAST_SCANS).cloned().collect(),
         })
+    }
+
+    /// Counts a client that follows the changes.
+    pub(crate) fn follow(&self) -> NewsFollower {
+        self.published.follow()
     }
 
     /// Waits for a change since the client last looked; `None` if nothing changes in time.

@@ -17,6 +17,7 @@ mod commanded_recorder;
 mod connections;
 mod console;
 mod dump;
+mod ended_scan;
 mod error;
 mod history;
 mod http;
@@ -34,6 +35,7 @@ mod status_server;
 mod storage_space;
 
 pub use access::TlsFiles;
+pub use ended_scan::RecordingAtEnd;
 pub use error::{OperatorLog, ServiceError, with_causes};
 pub use http::openapi_document;
 pub use listener::{ClientReach, HTTP_ADDRESS, ServiceListener, listen};
@@ -42,6 +44,7 @@ pub use preview::{PreviewListener, PreviewOptions};
 pub use recording::{
     account::{BeforeRecording, RecordingAccount, RecordingMetadata},
     data_streams::StreamSettings,
+    fewer_packets::{StreamVolume, with_fewer_packets},
     kept_connections::KeptConnections,
     options::{AllowedSender, RecordOptions, RecordingEngine, compression_parser},
     prepare::PreparedRecording,

@@ -4,13 +4,14 @@ use nilometer_acquisition::{LaneStatus, SenderStatus, Status, ThreadStatus};
 use nilometer_model::{MetricsText, packets::Station};
 
 use crate::{
+    dump::DumpCounts,
     history::unexplained,
     preview::PreviewReport,
     state::{ReportedRecording, ServiceReport, ServiceState},
 };
 
-/// The page of metrics.
-pub(crate) fn metrics(report: &ServiceReport) -> String {
+/// The page of metrics. `None` stands for a recorder that makes no dumps.
+pub(crate) fn metrics(report: &ServiceReport, dumped: Option<&DumpCounts>) -> String {
     let counted_in = report.recording.as_ref().map_or("packets", |recording| recording.status.counted_in);
     let mut page = MetricsPage { text: MetricsText::default(), counted_in };
     page.head("state", "gauge", "1 for the state that the recorder is in.");
@@ -30,6 +31,9 @@ pub(crate) fn metrics(report: &ServiceReport) -> String {
     page.gauge("stopping", "1 if its end was ordered and the rest is being stored.", flag(report.stopping));
     if let Some(viewed) = &report.preview {
         preview(&mut page, viewed);
+    }
+    if let Some(counts) = dumped {
+        dumps(&mut page, counts);
     }
     if let Some(ReportedRecording { status, .. }) = &report.recording {
         traffic(&mut page, status);
@@ -117,6 +121,32 @@ fn preview(page: &mut MetricsPage, report: &PreviewReport) {
         "preview_closed",
         "Connections of viewers closed because they held up a frame for too long.",
         report.closed,
+    );
+}
+
+fn dumps(page: &mut MetricsPage, counts: &DumpCounts) {
+    page.gauge(
+        "dumps_running",
+        "Dumps that run, or wait for frames or for the buffer.",
+        counts.running as f64,
+    );
+    let ended = [("complete", counts.complete), ("failed", counts.failed), ("cancelled", counts.cancelled)];
+    page.counters("dumps_ended", "Dumps that have ended, by their state.", "state", ended);
+    page.counter(
+        "dump_frames",
+        "Frames in the files of all dumps, also of those that failed. Invalid frames in place of absent ones count.",
+        counts.frames,
+    );
+    page.counter("dump_bytes", "Bytes of those frames.", counts.bytes);
+    page.counter(
+        "dump_overtaken_frames",
+        "Frames that the recorder overwrote before a dump had read them.",
+        counts.overtaken_frames,
+    );
+    page.counter(
+        "dump_damaged_frames",
+        "Frames in blocks that differed from the checksums of the journal when a dump read them.",
+        counts.damaged_frames,
     );
 }
 
@@ -439,7 +469,7 @@ mod tests {
             state: ServiceState::Recording,
             ..ServiceReport::default()
         };
-        let page = metrics(&report);
+        let page = metrics(&report, None);
         assert!(page.contains("nilometer_lost_packets_total{cause=\"unexplained\"} 0\n"), "{page}");
         assert!(page.contains("nilometer_state{state=\"recording\"} 1\n"), "{page}");
         assert!(page.contains("nilometer_received_packets_total 7\n"), "{page}");
@@ -468,7 +498,7 @@ mod tests {
             recording: Some(ReportedRecording { status, ..ReportedRecording::default() }),
             ..ServiceReport::default()
         };
-        let page = metrics(&report);
+        let page = metrics(&report, None);
         for line in [
             "nilometer_sender_missing_packets_total{sender=\"10.0.0.2:4000\"} 7\n",
             "nilometer_sender_missing_packets_total{sender=\"10.0.0.2:4001\"} 0\n",
@@ -495,7 +525,7 @@ mod tests {
             recording: Some(ReportedRecording { status, ..ReportedRecording::default() }),
             ..ServiceReport::default()
         };
-        let page = metrics(&report);
+        let page = metrics(&report, None);
         assert!(page.contains("nilometer_received_frames_total 7\n"), "{page}");
         assert!(page.contains("nilometer_lost_frames_total{cause=\"ring_full\"} 0\n"), "{page}");
         assert!(page.contains("Seconds since the first frame of the recording."), "{page}");

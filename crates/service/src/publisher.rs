@@ -35,6 +35,10 @@ pub(crate) struct Published {
     pub(crate) pictured: Option<Arc<PictureSource>>,
     /// The source of the preview: the running recording, or the last one.
     pub(crate) previewed: Option<Arc<PreviewSource>>,
+    /// True if the recorder ends, and nothing will change any more.
+    is_over: bool,
+    /// The number of clients that follow the changes.
+    followers: usize,
     /// The number of changes of anything, and of the state.
     revision: u64,
     entered: u64,
@@ -49,6 +53,10 @@ struct PublishedCell {
     published: Mutex<Published>,
     changed: Condvar,
 }
+
+/// A client that follows the changes. The end of the recorder waits for it.
+#[derive(Debug)]
+pub(crate) struct NewsFollower(Publisher);
 
 /// Access to the published state for a change.
 #[derive(Debug)]
@@ -72,6 +80,8 @@ pub(crate) struct ServiceNews {
     /// The recordings that ended meanwhile, oldest first: the latest [`LAST_SCANS`] of them.
     pub(crate) ended: Vec<EndedScan>,
     pub(crate) seen: SeenChanges,
+    /// True if these are the last changes.
+    pub(crate) are_last: bool,
 }
 
 /// The limits of a wait for changes.
@@ -118,14 +128,19 @@ impl Published {
     /// Returns true if the state is another, or a recording has ended.
     fn is_urgent(&self, seen: SeenChanges) -> bool {
         let now = self.changes();
-        now.entered != seen.entered || now.recordings != seen.recordings
+        now.entered != seen.entered || now.recordings != seen.recordings || self.is_over
     }
 
     fn news(&self, seen: Option<SeenChanges>) -> ServiceNews {
         let now = self.changes();
         let new = seen.map_or(0, |seen| now.recordings - seen.recordings);
         let first = self.scans.len().saturating_sub(LAST_SCANS.min(new as usize));
-        ServiceNews { report: self.report.clone(), ended: self.scans[first..].to_vec(), seen: now }
+        ServiceNews {
+            report: self.report.clone(),
+            ended: self.scans[first..].to_vec(),
+            seen: now,
+            are_last: self.is_over,
+        }
     }
 }
 
@@ -168,6 +183,20 @@ impl Publisher {
         PublishedChange { published, changed: &self.0.changed }
     }
 
+    /// Counts a client that follows the changes.
+    pub(crate) fn follow(&self) -> NewsFollower {
+        self.lock().followers += 1;
+        NewsFollower(self.clone())
+    }
+
+    /// Ends the changes, and waits until all clients that follow them have the last one, at most `patience`.
+    pub(crate) fn end_news(&self, patience: Duration) {
+        self.changing().is_over = true;
+        let follows = |published: &mut Published| published.followers > 0;
+        let waited = self.0.changed.wait_timeout_while(self.lock(), patience, follows);
+        drop(waited);
+    }
+
     /// Waits for a change since the client last looked; `None` if nothing changes in time. A client that has seen
     /// nothing gets the state at once.
     pub(crate) fn await_news(&self, seen: Option<SeenChanges>, pace: NewsPace) -> Option<ServiceNews> {
@@ -180,6 +209,13 @@ impl Publisher {
         let waited = self.0.changed.wait_timeout_while(published, pace.patience, is_same);
         let waited = waited.unwrap_or_else(PoisonError::into_inner);
         (!waited.1.timed_out()).then(|| waited.0.news(seen))
+    }
+}
+
+impl Drop for NewsFollower {
+    fn drop(&mut self) {
+        self.0.lock().followers -= 1;
+        self.0.0.changed.notify_all();
     }
 }
 
@@ -219,6 +255,26 @@ mod tests {
         publisher.changing().enter(ServiceState::Armed);
         let news = waiting.join().expect("no panic").expect("a new state");
         assert_eq!(news.report.state, ServiceState::Armed);
+    }
+
+    #[test]
+    fn the_end_waits_for_clients_and_gives_them_the_last_change() {
+        let publisher = Publisher::default();
+        let pace = NewsPace { pause: NEVER, patience: NEVER };
+        let follower = publisher.follow();
+        let first = publisher.await_news(None, pace).expect("at once");
+        assert!(!first.are_last);
+        let reader = publisher.clone();
+        let following = std::thread::spawn(move || {
+            let news = reader.await_news(Some(first.seen), pace).expect("the end");
+            drop(follower);
+            news.are_last
+        });
+        publisher.end_news(NEVER);
+        assert!(following.join().expect("no panic"));
+        let slow = publisher.follow();
+        publisher.end_news(NOW);
+        drop(slow);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The status of a recording that takes no commands, for programs that watch it. It is the same as the status of
 //! the service.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use nilometer_acquisition::Status;
 use nilometer_model::Nanos;
@@ -9,6 +9,7 @@ use nilometer_model::Nanos;
 use crate::{
     console::Console,
     dump::{Dumps, check_roots},
+    ended_scan::{RecordingAtEnd, is_broken},
     error::{OperatorLog, ServiceError},
     http,
     latest_frame::PictureSource,
@@ -29,6 +30,8 @@ pub struct StatusServer {
     told: Option<Nanos>,
 }
 
+/// The longest wait for clients that follow events, at the end of the program.
+const LAST_NEWS: Duration = Duration::from_secs(2);
 /// The interval at which reports get new figures.
 const TELL: Nanos = Nanos::from_millis(200);
 
@@ -94,6 +97,28 @@ impl StatusServer {
         report.show(Some(status));
     }
 
+    /// Reports the end of a recording, with its complete files. The server has no state for a program that ends: the
+    /// last one is that of a service which could be armed again, or `failed`.
+    pub fn end(&self, ended: RecordingAtEnd<'_>) {
+        if !self.is_open {
+            return;
+        }
+        let is_broken = is_broken(ended.outcome);
+        let status = ended.status.clone();
+        let file = self.published.read(|published| published.report.file.clone());
+        let entry = ended.entry(&file);
+        let mut published = self.published.changing();
+        let report = &mut published.report;
+        report.file = entry.file.clone();
+        report.fault = entry.fault.clone().filter(|_| is_broken);
+        report.name = None;
+        report.start = None;
+        report.stop = None;
+        report.show(Some(status));
+        published.end(entry);
+        published.enter(if is_broken { ServiceState::Failed } else { ServiceState::Configured });
+    }
+
     /// Shows viewers the recordings of this program.
     ///
     /// # Errors
@@ -116,8 +141,9 @@ impl StatusServer {
 }
 
 impl Drop for StatusServer {
-    /// Dumps end with the program. They leave no partial files behind.
+    /// Dumps end with the program. They leave no partial files behind. Clients of events get the last ones.
     fn drop(&mut self) {
         self.dumps.leave(self.log);
+        self.published.end_news(LAST_NEWS);
     }
 }

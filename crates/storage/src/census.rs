@@ -19,7 +19,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat,
 pub fn census(root: &Path, now: i64, stop: &AtomicBool) -> io::Result<Census> {
     let top = openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let device = fstat(&top)?.st_dev;
-    let first = OpenDirectory { entries: Dir::new(top)?, count: 0 };
+    let first = OpenDirectory::new(Dir::new(top)?);
     let census = Census { directories: 1, ..Census::default() };
     let mut walk = CensusWalk { census, device, now, open: vec![first] };
     while !walk.open.is_empty() && !stop.load(Ordering::Relaxed) {
@@ -42,6 +42,14 @@ struct CensusWalk {
 struct OpenDirectory {
     entries: Dir,
     count: u64,
+    /// The listing ended with an error: there may be more entries.
+    is_cut: bool,
+}
+
+impl OpenDirectory {
+    const fn new(entries: Dir) -> Self {
+        OpenDirectory { entries, count: 0, is_cut: false }
+    }
 }
 
 impl CensusWalk {
@@ -57,9 +65,14 @@ impl CensusWalk {
                 }
             }
             // The listing ends behind an error.
-            Some(Err(_)) => self.census.unreadable += 1,
+            Some(Err(_)) => {
+                present.is_cut = true;
+                self.census.unreadable += 1;
+            }
             None => {
-                self.census.entries.add(present.count);
+                if !present.is_cut {
+                    self.census.entries.add(present.count);
+                }
                 self.open.pop();
             }
         }
@@ -93,7 +106,7 @@ impl CensusWalk {
         let below = openat(present.entries.fd()?, name, flags, Mode::empty())?;
         // Somebody may have mounted another file system since.
         if fstat(&below)?.st_dev == self.device {
-            self.open.push(OpenDirectory { entries: Dir::new(below)?, count: 0 });
+            self.open.push(OpenDirectory::new(Dir::new(below)?));
         } else {
             self.census.other_file_systems += 1;
         }

@@ -12,7 +12,10 @@ use std::{
     },
 };
 
-use nilometer_model::{Moment, Nanos, observed::ClockState};
+use nilometer_model::{
+    Moment, Nanos,
+    observed::{ClockReading, ClockState},
+};
 use rustix::time::{ClockId, clock_gettime};
 
 /// A monotonic clock with an origin.
@@ -108,17 +111,28 @@ impl Calendar {
 /// Returns the accuracy of the calendar's clock, as its time service reports to the kernel; `None` if the
 /// query is forbidden.
 pub fn clock_state() -> Option<ClockState> {
+    clock_reading().map(ClockReading::state)
+}
+
+/// Returns the kernel's estimate of the calendar's clock; `None` if the query is forbidden.
+pub fn clock_reading() -> Option<ClockReading> {
     // SAFETY: all zeroes is a valid timex that requests no change, and the kernel writes only into it.
     let (answer, told) = unsafe {
         let mut told: libc::timex = std::mem::zeroed();
         (libc::adjtimex(&raw mut told), told)
     };
-    match answer {
-        ..0 => None,
-        libc::TIME_ERROR => Some(ClockState::Unsynchronised),
-        _ if told.status & libc::STA_UNSYNC != 0 => Some(ClockState::Unsynchronised),
-        _ => Some(ClockState::Synchronised(Nanos(told.maxerror.cast_unsigned().saturating_mul(1000)))),
+    if answer < 0 {
+        return None;
     }
+    // The kernel counts the offset in microseconds, unless its time service set nanoseconds.
+    let unit = if told.status & libc::STA_NANO == 0 { 1000 } else { 1 };
+    let nanos = |micros: libc::c_long| micros.cast_unsigned().saturating_mul(1000);
+    Some(ClockReading {
+        synchronised: answer != libc::TIME_ERROR && told.status & libc::STA_UNSYNC == 0,
+        offset_ns: told.offset.saturating_mul(unit),
+        error_max_ns: nanos(told.maxerror),
+        error_estimate_ns: nanos(told.esterror),
+    })
 }
 
 /// Returns the kernel's clock source; empty if the kernel does not report it.

@@ -174,7 +174,7 @@ class AsyncRecorder:
         return (await self._answer(Request("/dumps"))).dumps()
 
     async def end_dump(self, number: int) -> Dump:
-        """End a dump. No file of it stays."""
+        """Ask a running dump to end without a file. A complete one stays."""
         return (await self._answer(Request(f"/dumps/{number}", is_delete=True))).dump()
 
     async def wait_for_dump(self, number: int, timeout: float) -> Dump:

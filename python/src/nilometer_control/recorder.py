@@ -96,7 +96,7 @@ class Recorder:
         return self._answer(Request("/dumps")).dumps()
 
     def end_dump(self, number: int) -> Dump:
-        """End a dump. No file of it stays."""
+        """Ask a running dump to end without a file. A complete one stays."""
         return self._answer(Request(f"/dumps/{number}", is_delete=True)).dump()
 
     def wait_for_dump(self, number: int, timeout: float) -> Dump:

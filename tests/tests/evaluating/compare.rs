@@ -166,7 +166,7 @@ fn with_network(record: &mut Record, back: u64) {
         name: name.into(),
         ranks: vec![rank],
         addresses: vec!["10.1.0.1".into()],
-        link_speed: None,
+        ..NetworkMachine::default()
     };
     let cell = |from, to| NetworkCell {
         pattern: TrafficPattern::Pair { from, to },

@@ -23,7 +23,7 @@ const OLDEST_JOURNAL: i64 = 8;
 const KNOWN_FIGURES: [&str; 3] =
     ["A 500 MB/s ", "A 1.25 GB/s ", "all of it fitted into the buffer of 1.05 MB"];
 /// The state of two machines before a sample, which records have from schema 10 on.
-const KNOWN_STARTS: &str = "load average 1.82 (standard error 1.00) and disks at 3 MB/s (standard error 1 MB/s) a machine just before";
+const KNOWN_STARTS: &str = "load average 1.82 (standard error 1.00, most node1: 2.82) and disks at 3 MB/s (standard error 1 MB/s, most node2: 4 MB/s) a machine just before";
 /// The first schema with it.
 const STARTS_SINCE: i64 = 10;
 /// Frames of each recording in `tests/data`.
@@ -124,6 +124,22 @@ fn a_record_of_every_kept_schema_is_reported() {
         }
         let has_starts = spaced.contains(KNOWN_STARTS);
         assert_eq!(has_starts, kept.version >= STARTS_SINCE, "schema {}: {reported:?}", kept.version);
+    }
+}
+
+#[test]
+fn a_record_keeps_its_bytes_until_its_campaign_goes_on() {
+    for kept in kept_records() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = make_record(&kept, &directory);
+        let before = fs::read(&path).expect("a record");
+        let record = path.to_str().expect("a plain name");
+        let other = directory.path().to_str().expect("a plain name");
+        let refused = run(&["evaluate", other, "--plan", "quick", "--resume", "--record", record]);
+        assert_eq!(refused.code, Some(2), "schema {}: {refused:?}", kept.version);
+        let cleaned = run(&["clean", other, "--record", record]);
+        assert_eq!(cleaned.code, Some(0), "schema {}: {cleaned:?}", kept.version);
+        assert!(fs::read(&path).expect("a record") == before, "schema {}: it was changed", kept.version);
     }
 }
 

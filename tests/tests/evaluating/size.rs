@@ -23,6 +23,11 @@ fn json(directory: &Path, name: &str, more: &[&str]) -> serde_json::Value {
     serde_json::from_str(&ended.stdout).expect("valid JSON")
 }
 
+/// The text without its columns and line breaks.
+fn as_words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn wa105_is_sized_and_checked() {
     let ended = run(&[&["size", "wa105", "--write-rate", "1.1 GB/s", "--spare", "1"][..], &NODE].concat());
@@ -32,11 +37,11 @@ fn wa105_is_sized_and_checked() {
         "3 recorders with 6 network links in all, and 40 storage servers, and 1 of each to spare.",
         "The existing 1 PB may be full after 17.1 h.",
         "(given: --write-rate)",
-        "longest stall        1 s (assumed",
+        "longest stall 1 s (assumed",
         "nothing was lost",
         "With one storage server fewer, and nothing kept free, the streams are too much",
     ] {
-        assert!(ended.stdout.contains(part), "{part} is missing in:\n{}", ended.stdout);
+        assert!(as_words(&ended.stdout).contains(part), "{part} is missing in:\n{}", ended.stdout);
     }
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 100), "{}", ended.stdout);
 }
@@ -128,13 +133,13 @@ fn limits_come_from_a_record_and_options_come_first() {
         let ended = size(home.path(), "./camera.toml", &more);
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
         for part in [
-            "a server writes      400 MB/s (measured: evaluation.sqlite: /data, camera, at full speed)",
-            "cores for 1 GB/s     0.500 (measured: evaluation.sqlite",
-            "longest stall        250 ms (measured: evaluation.sqlite",
-            "memory for frames    32.8 GB (measured: evaluation.sqlite: half of its machine's memory)",
+            "a server writes 400 MB/s (measured: evaluation.sqlite: /data, camera, at full speed)",
+            "cores for 1 GB/s 0.500 (measured: evaluation.sqlite",
+            "longest stall 250 ms (measured: evaluation.sqlite",
+            "memory for frames 32.8 GB (measured: evaluation.sqlite: half of its machine's memory)",
             "1 recorder with 1 network link in all, and 1 storage server.",
         ] {
-            assert!(ended.stdout.contains(part), "{part} is missing in:\n{}", ended.stdout);
+            assert!(as_words(&ended.stdout).contains(part), "{part} is missing in:\n{}", ended.stdout);
         }
     }
     let more = [
@@ -214,8 +219,8 @@ fn what_was_given_comes_back_as_given() {
         ended.stdout
     );
     for stage in ["network  ", "processor  ", "memory  ", "storage rate  "] {
-        let line = ended.stdout.lines().find(|line| line.starts_with(stage)).expect(stage);
-        assert!(line.contains("  given"), "{line}");
+        let line = ended.stdout.lines().find(|line| line.trim_start().starts_with(stage)).expect(stage);
+        assert!(line.contains(" given"), "{line}");
     }
 }
 

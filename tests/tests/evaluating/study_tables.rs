@@ -203,6 +203,6 @@ fn a_record_without_a_published_study_is_refused_with_the_plans_that_have_one() 
     let refused = run_in(home.path(), &["report", "own.sqlite", "--format", "study"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused:?}");
     let words = "no published study has such a table: measure one of the plans elements, evlbi, nus, pandata, uci, wa105, \
-                 wa105-files, or import";
+                 wa105-files, wa105-network, or import";
     assert!(refused.stderr.contains(words), "{refused:?}");
 }

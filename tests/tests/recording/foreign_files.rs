@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{Ended, await_some, start};
+use nilometer_tests::{Ended, await_some, run, start};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -272,4 +272,19 @@ fn directories_that_are_only_named_alike_are_none_of_ours_and_no_fault() {
     let ended = start(home.0.path(), &["clean", "."]).end(LIMIT);
     assert!(ended.code == Some(0) && ended.stdout.contains("nothing to clean"), "{ended:?}");
     assert!(home.path("nilometer-results").exists());
+}
+
+#[test]
+fn the_record_of_an_evaluation_is_no_recording() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let record = home.path().join("evaluation.sqlite");
+    let mut bytes = b"SQLite format 3\0".to_vec();
+    bytes.resize(64 << 10, 0);
+    fs::write(&record, bytes).expect("space");
+    let record = record.to_str().expect("a plain name");
+    for command in ["verify", "scan"] {
+        let refused = run(&[command, record]);
+        let sentence = format!("no recording, but the record of an evaluation: nilometer check {record}");
+        assert!(refused.code == Some(2) && refused.stderr.contains(&sentence), "{command}: {refused:?}");
+    }
 }

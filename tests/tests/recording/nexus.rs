@@ -6,8 +6,11 @@ use std::{fs, fs::File, os::unix::fs::FileExt, path::Path};
 use nilometer_hdf5::{
     FileWrite, Hdf5File, Hdf5FileOptions, StoredChunk,
     layout::{FrameAttribute, Hdf5Layout, LayoutContents},
-    nexus::{BeamCenter, DetectorDescription, PixelSize, RecordingTotals, closing, nexus_plain, nxmx},
-    tree::{FramesShape, NumberArray, NumberType, TreeGroup, TreeNode},
+    nexus::{
+        BeamCenter, DetectorDescription, FrameCorrection, ModuleImage, PixelSize, RecordingTotals, closing,
+        nexus_plain, nxmx,
+    },
+    tree::{FramesShape, MovedPart, NumberArray, NumberType, TreeGroup, TreeNode},
 };
 use nilometer_tests::{python, root};
 
@@ -82,10 +85,28 @@ fn full() -> DetectorDescription {
         beam_center: Some(BeamCenter { x: 20.5, y: 15.25 }),
         bit_depth: Some(16),
         saturation: Some(60_000),
+        corrections: FrameCorrection::ALL.map(|correction| (correction, true)).into(),
+        flatfield: Some(vec![1.0; 1200]),
         pixel_mask: Some(vec![0; 1200]),
         metadata: vec![("beam/current".into(), NumberArray::float(0.3).into())],
         ..least()
     }
+}
+
+/// Two modules of 30 x 40 pixels, each of two chips of 30 x 20 pixels.
+fn of_modules() -> DetectorDescription {
+    let origins = [[0, 0], [35, 3]];
+    let parts = [0, 1].into_iter().flat_map(|module: u64| {
+        let [row, column] = origins[module as usize];
+        [0, 1].map(|chip| MovedPart {
+            from: vec![module..module + 1, 0..30, chip * 20..chip * 20 + 20],
+            to: vec![row..row + 30, column + chip * 22..column + chip * 22 + 20],
+        })
+    });
+    let parts = parts.collect();
+    let image = ModuleImage { size: [65, 45], origins: origins.into(), module: [30, 42], parts };
+    let detector = DetectorDescription { shape: vec![2, 30, 40], image: Some(image), ..full() };
+    DetectorDescription { pixel_mask: None, flatfield: None, ..detector }
 }
 
 #[test]
@@ -93,7 +114,7 @@ fn a_detectors_file_is_nxmx_whatever_was_stated() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let totals =
         RecordingTotals { end_time: Some(END.into()), whole: 3, blank: 1, ..RecordingTotals::default() };
-    for (name, detector) in [("least.h5", least()), ("full.h5", full())] {
+    for (name, detector) in [("least.h5", least()), ("full.h5", full()), ("modules.h5", of_modules())] {
         let path = directory.path().join(name);
         write(&path, &nxmx(&detector), &closing(&totals));
         let Some(problems) = problems("nxmx", &path) else { return };

@@ -162,6 +162,133 @@ fn in_a_campaign(mpi: &Mpi, testbed: &Testbed, home: &Path) {
     assert_eq!(rows, 2 * 2, "two ways in two rounds: {}", csv.stdout);
 }
 
+/// The cells of each line of the tables in a Markdown document.
+fn table_rows(markdown: &str) -> Vec<Vec<String>> {
+    let lines = markdown.lines().filter(|line| line.starts_with('|'));
+    let cells =
+        |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().replace('\\', "")).collect();
+    lines.map(cells).collect()
+}
+
+/// The line of a table with this name, on this system or record.
+fn table_row<'a>(rows: &'a [Vec<String>], name: &str, on: &str) -> &'a [String] {
+    let is_it = |row: &&Vec<String>| row.len() > 2 && row[0] == name && row[1] == on;
+    rows.iter().find(is_it).unwrap_or_else(|| panic!("no line `{name}` on `{on}` in {rows:#?}"))
+}
+
+fn is_figure(cell: &str) -> bool {
+    cell.split(' ').next().is_some_and(|first| first.parse::<f64>().is_ok())
+}
+
+/// Lines of the study's network tables: the name, the system, and a published figure with its remark.
+const PUBLISHED: [[&str; 4]; 9] = [
+    ["TCP, 1 process, 1 flow", "40 GbE between 2 clients", "34746", "0 retransmissions"],
+    ["UDP, 1 process, 1 flow", "40 GbE between 2 clients", "38561", "2.74 % of packets lost"],
+    ["TCP, 6 processes, 1 flow each", "40 GbE between 2 clients", "39532", "0 retransmissions"],
+    ["6 processes over 1 process", "40 GbE between 2 clients", "12.7", ""],
+    [
+        "TCP, client to server",
+        "9 servers on 10 GbE one at a time",
+        "87561.23",
+        "7k to 8k retransmissions a server",
+    ],
+    [
+        "UDP, client to server",
+        "9 servers on 10 GbE one at a time",
+        "52761.45",
+        "83 to 93 % of packets dropped",
+    ],
+    ["client 1", "2 clients to 9 servers", "37.49", ""],
+    ["client 2", "2 clients to 9 servers", "45.7", ""],
+    ["sum", "2 clients to 9 servers", "83.19", "92.4 % of 9 x 10 Gbit/s"],
+];
+
+/// Own figures of the study's plan, in a comparison with the published record.
+fn compared_with_the_study(mpi: &Mpi, testbed: &Testbed, home: &Path) -> String {
+    for number in 0..TRIES {
+        let record = home.join(format!("own-{number}.sqlite"));
+        let own = record.to_str().expect("a plain name");
+        let plan = ["--plan", "wa105-network", "--scale", "1/50", "--repeats", "1", "--record", own];
+        let ended = started(mpi, testbed, home, &[&["evaluate", "target"][..], &plan].concat());
+        assert!(record.exists(), "{ended:?}");
+        let compared = nilometer_tests::run(&[
+            "compare",
+            own,
+            &format!("{}/published.sqlite", home.display()),
+            "--format",
+            "markdown",
+        ]);
+        assert_eq!(compared.code, Some(0), "{compared:?}");
+        if !compared.stdout.contains("FAILED") {
+            return compared.stdout;
+        }
+    }
+    panic!("a sender had no processor in each of {TRIES} campaigns");
+}
+
+#[test]
+fn the_network_of_wa105_stands_in_its_own_tables_and_what_no_machine_has_says_why() {
+    let Some(testbed) = Testbed::of(&["nodes"]) else { return };
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let home = tempfile::tempdir().expect("a temporary directory");
+    fs::create_dir(home.path().join("target")).expect("space");
+    let published = nilometer_tests::root().join("reference/wa105-2016.csv").display().to_string();
+    let record = home.path().join("published.sqlite").display().to_string();
+    let imported = nilometer_tests::run(&["import", &published, "--record", &record]);
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+
+    let compared = compared_with_the_study(&mpi, &testbed, home.path());
+    let rows = table_rows(&compared);
+    for [name, on, value, remark] in PUBLISHED {
+        let row = table_row(&rows, name, on);
+        assert!(
+            row.iter().any(|cell| cell == value) && row.iter().any(|cell| cell.contains(remark)),
+            "{row:?}"
+        );
+    }
+    let heads = |name: &str| rows.iter().any(|row| row.iter().any(|cell| cell == name));
+    for unit in ["rate [Mbit/s]", "gain [%]", "sum [Mbit/s]", "rate [Gbit/s]", "share of the servers' links"]
+    {
+        assert!(heads(unit), "{unit}: {rows:#?}");
+    }
+    for name in ["TCP, 1 process, 1 flow", "TCP, 1 process, 6 flows", "UDP, 1 process, 1 flow"] {
+        assert!(is_figure(&table_row(&rows, name, "A")[2]), "{name}: {rows:#?}");
+    }
+    for (name, client) in [("TCP, client to server", "1"), ("UDP, server to client", "2")] {
+        let row = table_row(&rows, name, &format!("A, client {client}"));
+        assert!(is_figure(&row[2]) && is_figure(&row[3]), "{row:?}");
+    }
+    // The links of the nodes are no cards, so that nobody knows their speed.
+    for name in ["client 1", "client 2", "sum"] {
+        let row = table_row(&rows, name, "A, congestion cubic");
+        assert!(is_figure(&row[2]) && row[3] == "unknown", "{row:?}");
+    }
+    is_left_out_with_its_reason(&compared, &rows);
+}
+
+/// Each node has two processes of six, and the congestion controls of this kernel.
+fn is_left_out_with_its_reason(compared: &str, rows: &[Vec<String>]) {
+    assert_eq!(table_row(rows, "TCP, 6 processes, 1 flow each", "A")[2], "left out");
+    assert_eq!(table_row(rows, "6 processes over 1 process", "A")[3], "left out");
+    assert!(compared.contains("left out: node-1 has 2 of 6 processes"), "{compared}");
+    let there = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("a kernel");
+    let there: Vec<&str> = there.split_whitespace().collect();
+    for control in ["reno", "bic", "htcp"] {
+        let figure = &table_row(rows, "sum", &format!("A, congestion {control}"))[2];
+        if there.contains(&control) {
+            assert!(is_figure(figure), "{control}: {figure}");
+        } else {
+            assert_eq!(figure, "left out", "{control}");
+            assert!(
+                compared.contains(&format!("node-1 has no congestion control {control}, but")),
+                "{compared}"
+            );
+        }
+    }
+    assert!(compared.contains("bonding modes, hashes and MTUs"), "{compared}");
+    assert!(compared.contains("links of the machines: MTU 1500, no bond"), "{compared}");
+}
+
 fn words(network: &NetworkResults) -> Vec<String> {
     network.cells.iter().map(|cell| cell.words(&network.names())).collect()
 }

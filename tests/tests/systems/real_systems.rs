@@ -325,7 +325,8 @@ set -u
 mkdir /mnt/nfs-v3/measured /mnt/nfs-v3/gone
 cd /exchange
 PROGRAM evaluate /mnt/nfs-v3/measured --plan /exchange/plan.toml --record /tmp/r.sqlite >/exchange/said 2>&1 &
-until [ -n "$(find /mnt/md-raid5/measured -size +100k -print -quit)" ]; do
+# The trials before the measurement write less.
+until [ -n "$(find /mnt/md-raid5/measured -size +8M -print -quit)" ]; do
     kill -0 $! || exit 9
     sleep 0.1
 done

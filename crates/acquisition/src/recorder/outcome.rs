@@ -100,9 +100,15 @@ impl Outcome {
         self.chronicle.work.bins().iter().map(|bin| bin.operations).sum()
     }
 
-    /// Frames stored as they arrived although damaged: their compressed bytes can't be unpacked.
+    /// Frames stored as they arrived although damaged: their compressed bytes can't be unpacked, or differ from the
+    /// sender's hash.
     pub fn damaged(&self) -> u64 {
         self.lanes.iter().flatten().map(|lane| lane.totals.damaged).sum()
+    }
+
+    /// Frames among the damaged ones whose bytes differ from the sender's hash.
+    pub fn altered(&self) -> u64 {
+        self.lanes.iter().flatten().map(|lane| lane.totals.altered).sum()
     }
 
     /// Bytes of frames as written by lanes that did not hang: compressed, if the format is.

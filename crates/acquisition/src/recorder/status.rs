@@ -96,6 +96,9 @@ pub struct Status {
     pub jumped_numbers: u64,
     /// Bytes of packets that may wait in the socket buffer, as granted by the kernel.
     pub socket_buffer_bytes: u64,
+    /// Most packets that the kernel may have dropped at the sockets, of this stream or of another one there.
+    #[serde(skip)]
+    pub socket_dropped: u64,
     /// The same counts for each sender that numbers its own packets.
     pub senders: Vec<SenderStatus>,
     /// The ring between the network and the storage.
@@ -419,6 +422,7 @@ fn of(
         jumps: tally.jumps,
         jumped_numbers: tally.jumped,
         socket_buffer_bytes: *room,
+        socket_dropped: (counted.dropped - traffic.bad_checksums()).saturating_mul(counted.joined.max(1)),
         senders: traffic.senders.iter().map(SenderStatus::of).collect(),
         ring: RingStatus::of(&glance),
         memory: MemoryStatus::default(),

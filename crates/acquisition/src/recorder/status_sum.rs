@@ -39,6 +39,7 @@ impl Status {
             restarts: self.restarts + other.restarts,
             jumps: self.jumps + other.jumps,
             jumped_numbers: self.jumped_numbers + other.jumped_numbers,
+            socket_dropped: self.socket_dropped.saturating_add(other.socket_dropped),
             socket_buffer_bytes: self.socket_buffer_bytes.min(other.socket_buffer_bytes),
             senders: [self.senders, other.senders].concat(),
             ring: self.ring.and(other.ring),
@@ -49,6 +50,17 @@ impl Status {
             fault: self.fault.or(other.fault),
             ..self
         }
+    }
+
+    /// Like [`Self::and`], for two recordings that share their sockets. Nobody knows whose packets the kernel dropped
+    /// there, so each may count all of them.
+    #[must_use]
+    pub fn and_at_same_sockets(self, other: Status) -> Status {
+        let most = self.socket_dropped.max(other.socket_dropped);
+        let mut both = self.and(other);
+        both.socket_dropped = most;
+        both.lost.kernel_dropped = both.lost.kernel_dropped.min(most);
+        both
     }
 
     /// The seconds until the storage is full if both go on at their rates. Each knows only its own.
@@ -187,6 +199,20 @@ mod tests {
             room_seconds: Some(room),
             ..Status::default()
         }
+    }
+
+    #[test]
+    fn packets_that_the_kernel_dropped_at_common_sockets_count_once() {
+        let of = |kernel_dropped, socket_dropped| Status {
+            lost: Lost { kernel_dropped, ..Lost::default() },
+            socket_dropped,
+            ..Status::default()
+        };
+        let together = of(10, 10).and_at_same_sockets(of(10, 10)).and_at_same_sockets(of(10, 10));
+        assert_eq!(together.lost.kernel_dropped, 10, "each counted all of them");
+        let shared = of(4, 10).and_at_same_sockets(of(5, 10));
+        assert_eq!(shared.lost.kernel_dropped, 9, "each missed some of them");
+        assert_eq!(of(10, 10).and(of(10, 10)).lost.kernel_dropped, 20, "each at sockets of its own");
     }
 
     #[test]

@@ -20,8 +20,9 @@ use std::{
 };
 
 use nilometer_model::Nanos;
-use nilometer_ring::{Encoded, Frame, FrameEncoder, FrameMessage};
+use nilometer_ring::{Encoded, Frame, FrameEncoder, MessageDamage};
 use nilometer_storage::{Arena, Buffer, buffer::Alignment, engine::Wake, process::Usage};
+use nilometer_wire::stream1::digest_of;
 
 /// Encoded frames that wait for the storage, in addition to those being encoded.
 const READY: usize = 4;
@@ -118,7 +119,12 @@ impl Shared {
     }
 }
 
-fn encoded(encoder: &dyn FrameEncoder, frame: Frame, mut into: Buffer, scratch: &mut Vec<u8>) -> Frame {
+fn encoded(encoder: &dyn FrameEncoder, mut frame: Frame, mut into: Buffer, scratch: &mut Vec<u8>) -> Frame {
+    if let Some(message) = &mut frame.message {
+        // The hash of a frame that was unpacked since it came was compared before.
+        let sent = &frame.data[..message.bytes as usize];
+        message.compare(|| digest_of(sent));
+    }
     let stored_as = encoder.encode(frame.number, &frame.data, scratch, &mut into);
     let stored = Encoded { bytes: into, stored_as, finished: Nanos(0) };
     Frame { encoded: Some(Box::new(stored)), ..frame }
@@ -126,9 +132,15 @@ fn encoded(encoder: &dyn FrameEncoder, frame: Frame, mut into: Buffer, scratch: 
 
 /// Checks a frame that arrived encoded as a message, and notes if it is damaged. Other frames stay as they are.
 fn looked_over(encoder: &dyn FrameEncoder, frame: Frame) -> Frame {
-    let (Some(came_as), Some(message)) = (frame.came_as, frame.message) else { return frame };
-    let is_damaged = encoder.is_damaged(came_as, &frame.data[..came_as.length as usize]);
-    Frame { message: Some(FrameMessage { is_damaged, ..message }), ..frame }
+    let (Some(came_as), Some(mut message)) = (frame.came_as, frame.message) else { return frame };
+    let stored = &frame.data[..came_as.length as usize];
+    if encoder.is_damaged(came_as, stored) {
+        message.damage = Some(MessageDamage::Packing);
+    }
+    // A header that the recorder added stands before the sender's bytes.
+    let sent = &stored[stored.len().saturating_sub(message.bytes as usize)..];
+    message.compare(|| digest_of(sent));
+    Frame { message: Some(message), ..frame }
 }
 
 /// Most bytes of a stage with `threads` threads for frames with `slot` bytes, if `waiting` more encoded frames
@@ -272,7 +284,7 @@ impl Debug for EncodeStage {
 mod tests {
     use super::*;
     use nilometer_recording::journal::Encoding;
-    use nilometer_ring::StoredAs;
+    use nilometer_ring::{FrameMessage, StoredAs};
 
     /// Encodes to the first byte, twice. The first frames take longest.
     #[derive(Debug)]
@@ -342,7 +354,7 @@ mod tests {
             for number in 0..20 {
                 let came_as = Some(StoredAs { encoding: Encoding::Cbf, length: 5 });
                 // Every second frame arrived as a message; the stage checks only those.
-                let message = (number % 2 == 1).then_some(FrameMessage { bytes: 5, is_damaged: false });
+                let message = (number % 2 == 1).then_some(FrameMessage::new(5, None));
                 stage.submit(Frame { came_as, message, ..frame(number) });
             }
             let mut damaged = Vec::new();

@@ -6,6 +6,7 @@ use nilometer_model::{Bytes, Capability, Format};
 use nilometer_ring::{FrameEncoder, MemoryPart, MemoryPlan};
 use nilometer_storage::{
     Target,
+    clock::clock_reading,
     process::{BootId, processors},
 };
 
@@ -110,12 +111,13 @@ pub fn lanes_of(
     let gauges = gauges(&lanes, options.reserve);
     let numbering = numbering_of(&lanes);
     let boot = BootId::now();
+    let clock = clock_reading();
     let threads = encode_threads(lanes.len(), options);
     let lanes = lanes.into_iter().zip(gauges).map(|((target, layout), gauge)| {
         // If the storage can't report its free space, there is room until a write fails.
         let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
         let encode = encode_stage(&layout, threads)?;
-        let sink = LaneFiles::new(RawLayout { boot, ..layout }, gauging).numbered(numbering.clone());
+        let sink = LaneFiles::new(RawLayout { boot, clock, ..layout }, gauging).numbered(numbering.clone());
         Ok(LaneSetup { target, sink, gauge, encode })
     });
     lanes.collect()

@@ -166,6 +166,7 @@ impl Lab {
             streamer: self.streamer,
             checkpoint: self.checkpoint,
             boot: self.boot,
+            clock: None,
             waiting: 0,
             whole_files: self.whole_files,
         }

@@ -73,8 +73,8 @@ pub struct RecordsCompared<'a> {
     pub networks: Vec<AlignedNetwork>,
     /// Targets with three or more records.
     pub histories: Vec<TargetHistory>,
-    /// The tables of published studies that one record has as an imported table, and another measured again; empty unless
-    /// [`RecordsCompared::with_papers`] adds them.
+    /// The tables of published studies that one record has as an imported table, and another measured again; empty
+    /// unless [`RecordsCompared::with_papers`] adds them.
     pub papers: Vec<PaperStudy>,
 }
 

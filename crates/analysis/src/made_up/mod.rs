@@ -70,7 +70,7 @@ pub fn described(path: &str) -> TargetDescription {
 
 fn machine_of(name: &str, rank: u32) -> NetworkMachine {
     let addresses = vec![format!("10.1.0.{rank}")];
-    NetworkMachine { name: name.into(), ranks: vec![rank], addresses, link_speed: None }
+    NetworkMachine { name: name.into(), ranks: vec![rank], addresses, ..NetworkMachine::default() }
 }
 
 /// The traffic between two machines, each way alone: one flow of `bytes` in a second, three times.

@@ -72,8 +72,8 @@ mod tests {
         let machine = |(rank, name): (u32, &str)| NetworkMachine {
             name: name.into(),
             ranks: vec![rank],
-            addresses: Vec::new(),
             link_speed,
+            ..NetworkMachine::default()
         };
         let pattern = TrafficPattern::ClientsToServers(MachineGroups { clients: 1, servers: 2 });
         let settings = FlowSettings::default();

@@ -34,6 +34,8 @@ pub struct NetworkOutcome {
     pub processor: Option<[f64; 2]>,
     /// The first failure, if there is one.
     pub failed: Option<String>,
+    /// The reason why the machines could not make its trials; `None` if they could.
+    pub left_out: Option<String>,
 }
 
 /// A link that carries less than the others.
@@ -105,6 +107,7 @@ fn outcome(results: &NetworkResults, number: usize, cell: NetworkCell) -> Networ
         round_trip: median(&round_trips(&valid)),
         processor: processor(&valid),
         failed: all.iter().find_map(|sample| sample.failed()).map(Into::into),
+        left_out: results.lacking(number),
     }
 }
 

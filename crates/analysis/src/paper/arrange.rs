@@ -140,7 +140,11 @@ fn by_figure(
 }
 
 /// The published lines of a line's name: one for each system, or for each run of it.
-fn published_lines(study: &PublishedStudy, table: &PublishedTable, line: &MappedLine) -> Vec<PaperLine> {
+pub(super) fn published_lines(
+    study: &PublishedStudy,
+    table: &PublishedTable,
+    line: &MappedLine,
+) -> Vec<PaperLine> {
     let mut lines = Vec::new();
     for system in published_systems(study, table, line) {
         let runs = if table.lines == TableLines::Runs { system.figures.len() } else { 1 };
@@ -169,7 +173,9 @@ fn published_systems<'a>(
     line: &'a MappedLine,
 ) -> Vec<SystemFigures<'a>> {
     let mut systems: Vec<SystemFigures<'a>> = Vec::new();
-    for figure in study.figures_of(table, line, table.figures[0]) {
+    let of_kind = |kind: &FigureKind| study.figures_of(table, line, *kind).collect::<Vec<_>>();
+    let figures = table.figures.iter().map(of_kind).find(|figures| !figures.is_empty());
+    for figure in figures.unwrap_or_default() {
         match systems.iter_mut().find(|system| system.has(figure)) {
             Some(system) => system.figures.push(figure),
             None => systems.push(SystemFigures { name: figure.system.clone(), figures: vec![figure] }),
@@ -229,6 +235,8 @@ fn published(kind: FigureKind, figure: Option<&PublishedFigure>, unit: &str) -> 
         FigureKind::Time => with_error(&figure.value, &figure.sem),
         FigureKind::Load => with_error(&figure.load_avg, &figure.load_sem),
         FigureKind::BackgroundIo => with_error(&figure.background_io, &figure.background_sem),
+        FigureKind::LinkShare if !figure.note.contains('%') => String::new(),
+        FigureKind::SentAgain | FigureKind::LinkShare => figure.note.clone(),
         _ => value_of(figure, unit),
     };
     if text.is_empty() { PaperCell::Unpublished } else { PaperCell::Published(text) }
@@ -302,17 +310,17 @@ fn is_merged(of: &[&AskedCell<'_>]) -> bool {
 
 /// Sentences about cells, each with the number of cells that it is about, in the order of the first of them.
 #[derive(Default)]
-struct CountedSentences(Vec<(String, String, usize)>);
+pub(super) struct CountedSentences(Vec<(String, String, usize)>);
 
 impl CountedSentences {
-    fn add(&mut self, letter: &str, sentence: String) {
+    pub(super) fn add(&mut self, letter: &str, sentence: String) {
         match self.0.iter_mut().find(|known| known.0 == letter && known.1 == sentence) {
             Some(known) => known.2 += 1,
             None => self.0.push((letter.to_owned(), sentence, 1)),
         }
     }
 
-    fn words(self) -> Vec<String> {
+    pub(super) fn words(self) -> Vec<String> {
         let words = |(letter, sentence, count): (String, String, usize)| {
             let cells = if count == 1 { "cell" } else { "cells" };
             format!("{letter}: {count} {cells} {sentence}")

@@ -8,9 +8,11 @@
 //! No table has a ratio of a published and an own figure: machines, years and mostly sizes differ.
 
 mod arrange;
+mod network_table;
 mod own_figure;
 mod repeated;
 mod table;
+mod traffic;
 
 use nilometer_plan::{PublishedStudy, Results, ShownScale};
 
@@ -18,6 +20,7 @@ pub use own_figure::OwnFigure;
 pub use table::{OwnTarget, PaperCell, PaperLine, PaperStudy, PaperTable};
 
 use arrange::{OwnOutcomes, arranged};
+use network_table::network_table;
 use repeated::RepeatedPlans;
 
 /// The studies that these targets measured again, or that these records were imported from, with their tables.
@@ -47,7 +50,13 @@ fn paper_study(
     let (shown, others): (Vec<_>, Vec<_>) =
         study.tables.iter().partition(|table| table.line.iter().any(|line| is_measured(&line.plan)));
     let outcomes: Vec<OwnOutcomes<'_>> = own.iter().map(OwnOutcomes::of).collect();
-    let tables = shown.into_iter().map(|table| arranged(study, table, plans, &outcomes));
+    let tables = shown.into_iter().map(|table| {
+        if table.is_of_network() {
+            network_table(study, table, plans, &own)
+        } else {
+            arranged(study, table, plans, &outcomes)
+        }
+    });
     let elsewhere = others
         .into_iter()
         .map(|table| format!("table {}: the plan {} measures it again", table.name, table.line[0].plan));

@@ -57,7 +57,7 @@ impl fmt::Display for OwnFigure {
 
 /// A number with four significant digits, or all digits before the point.
 fn significant(value: f64) -> String {
-    let magnitude = if value > 0.0 { value.log10().floor() } else { 0.0 };
+    let magnitude = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
     #[expect(clippy::cast_sign_loss, reason = "it is clamped to 0 and more")]
     let decimals = (3.0 - magnitude).clamp(0.0, 6.0) as usize;
     format!("{value:.decimals$}")
@@ -244,6 +244,12 @@ mod tests {
         assert_eq!(shown(&kinds, all.clone().collect()), ["300.0", "100.0", "200.0", "1.000"]);
         let with_one = all.chain([repeat(3, 9000, Some(Invalid::WarmRead))]).collect();
         assert_eq!(shown(&kinds, with_one), ["300.0 (3/4)", "100.0 (3/4)", "200.0 (3/4)", "1.000 (3/4)"]);
+    }
+
+    #[test]
+    fn a_figure_has_four_digits_whatever_its_sign() {
+        let shown = [0.0, 0.123_45, -24.084, 39_532.4].map(significant);
+        assert_eq!(shown, ["0.000", "0.1235", "-24.08", "39532"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{Instrument, Phase, catalogue::INSTRUMENTS};
+use nilometer_model::{Instrument, NetworkResults, NetworkStage, Phase, catalogue::INSTRUMENTS};
 use nilometer_plan::{Cell, MappedLine, PLANS, PublishedStudy, ResolvedPlan, Results, parse_with};
 
 use super::table::OwnTarget;
@@ -54,16 +54,30 @@ impl RepeatedPlans {
 
     /// Returns true if a record measured this plan, alone or with others.
     pub(super) fn is_in(&self, plan: &str, results: &Results) -> bool {
-        results.cells.iter().any(|cell| self.stage_of(plan, results, cell).is_some())
+        let stages = results.cells.iter().map(|cell| &cell.stage);
+        let mut all = stages.chain(results.network.iter().map(|stage| &stage.stage));
+        all.any(|stage| self.stage_of(plan, results, stage).is_some())
     }
 
-    /// The name of a cell's stage in the plan, or `None` if it is not of this plan. A campaign with several plans puts
-    /// the plan's name before it.
-    fn stage_of<'a>(&self, plan: &str, results: &Results, cell: &'a Cell) -> Option<&'a str> {
+    /// The results of a line's stage of the network in a record; `None` if it has none.
+    pub(super) fn network_stage<'a>(
+        &self,
+        line: &MappedLine,
+        results: &'a Results,
+    ) -> Option<&'a NetworkResults> {
+        let is_it = |of: &&NetworkStage| self.stage_of(&line.plan, results, &of.stage) == Some(&line.stage);
+        results.network.iter().find(is_it).map(|of| &of.results)
+    }
+
+    /// The name of a record's stage in the plan, or `None` if it is not of this plan. A campaign with several plans
+    /// puts the plan's name before it.
+    fn stage_of<'a>(&self, plan: &str, results: &Results, stage: &'a str) -> Option<&'a str> {
         let built_in = self.0.get(plan)?;
-        let with_plan = cell.stage.strip_prefix(plan).and_then(|rest| rest.strip_prefix(": "));
-        let stage = with_plan.or(is_titled(results, &built_in.title).then_some(cell.stage.as_str()))?;
-        built_in.cells.iter().any(|known| known.stage == stage).then_some(stage)
+        let with_plan = stage.strip_prefix(plan).and_then(|rest| rest.strip_prefix(": "));
+        let stage = with_plan.or(is_titled(results, &built_in.title).then_some(stage))?;
+        let is_there = built_in.cells.iter().any(|known| known.stage == stage)
+            || built_in.network.iter().any(|known| known.stage == stage);
+        is_there.then_some(stage)
     }
 
     /// The cell of a target's record for a line with these parameters.
@@ -75,7 +89,7 @@ impl RepeatedPlans {
     ) -> Result<RepeatedCell, LineGap> {
         let results = target.results;
         let phase = Phase::from_name(&line.phase).expect("a test reads each line");
-        let of_stage = |cell: &Cell| self.stage_of(&line.plan, results, cell) == Some(&line.stage);
+        let of_stage = |cell: &Cell| self.stage_of(&line.plan, results, &cell.stage) == Some(&line.stage);
         if !results.cells.iter().any(of_stage) {
             let MappedLine { stage, plan, .. } = line;
             return Err(LineGap::Because(format!("the record has no stage `{stage}` of the plan {plan}")));
@@ -165,6 +179,11 @@ impl LineParameters {
             all = longer.collect();
         }
         all
+    }
+
+    /// The values, each with the name of its parameter.
+    pub(super) fn values(&self) -> &[(String, String)] {
+        &self.values
     }
 
     fn and(&self, name: &str, text: &str, is_swept: bool) -> Self {

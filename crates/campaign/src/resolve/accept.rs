@@ -13,7 +13,10 @@ pub(super) fn check_acceptance(
     targets: &[TargetDescription],
 ) -> Result<(), ResolveError> {
     let refused = |why| ResolveError::Acceptance { why };
-    if !accept.price.is_empty() && accept.price.len() != targets.len() && !accept.is_empty() {
+    // A campaign that goes on has the null target beside those that were offered.
+    let offered = targets.iter().filter(|target| target.is_on_storage()).count();
+    let counts = [0, offered, targets.len()];
+    if !counts.contains(&accept.price.len()) && !accept.is_empty() {
         return Err(refused(format!(
             "price has {} texts, and there are {} targets: write one for each, in their order, or none",
             accept.price.len(),

@@ -1,6 +1,7 @@
 //! `nilometer doctor`: checks this machine's settings for receiving packets at a rate, and lists the missing
 //! ones. It changes nothing.
 
+mod clock;
 mod interface;
 mod kernel;
 mod processors;
@@ -118,6 +119,7 @@ impl Doctor {
             findings.extend(interface::findings(name, wish));
         }
         findings.extend(processors::findings());
+        findings.push(clock::finding());
         if self.json {
             tell::json_result(format_args!("{:#}\n", value(wish, &findings)));
         } else {

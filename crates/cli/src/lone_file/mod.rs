@@ -16,6 +16,7 @@ use anyhow::{anyhow, bail, ensure};
 use nilometer_hdf5_recording::lone_file::{LoneFile, LoneFileError, LoneVerified};
 use nilometer_model::Bytes;
 use nilometer_recording::{Ranges, foreign::is_foreign_file};
+use nilometer_storage::user_file;
 
 use crate::{
     Blame, Failure, Outcome,
@@ -28,10 +29,10 @@ use crate::{
 pub(crate) use export::{LoneExport, export};
 pub(crate) use guard::guarded;
 
-/// The only path of the command line, if it is a file, and no recording of another program.
+/// The only path of the command line, if it is a file, and neither a recording of another program nor a record.
 pub(crate) fn named_file(paths: &[PathBuf]) -> Option<&Path> {
     match paths {
-        [only] if only.is_file() && !is_foreign_file(only) => Some(only),
+        [only] if only.is_file() && !is_foreign_file(only) && !is_record(only) => Some(only),
         _ => None,
     }
 }
@@ -57,8 +58,20 @@ pub(crate) fn refuse_unknown_files(paths: &[PathBuf], instead: &str) -> anyhow::
 /// Files of other programs that can be read.
 const FOREIGN_FILES: &str = "or a file of VDIF, Mark5B, Mark 6, pcap or pcapng";
 
-/// Refuses a file of a lane: its journal knows more than its headers.
+/// The first bytes of a database (<https://www.sqlite.org/fileformat.html>, section 1.3).
+const DATABASE: &[u8] = b"SQLite format 3\0";
+
+/// Returns true if a file is the record of an evaluation. Some records look like packets.
+fn is_record(path: &Path) -> bool {
+    user_file::beginning(path).is_ok_and(|begins| begins.as_bytes().starts_with(DATABASE))
+}
+
+/// Refuses the record of an evaluation, and a file of a lane: its journal knows more than its headers.
 pub(crate) fn refuse_parts(paths: &[PathBuf]) -> anyhow::Result<()> {
+    if let Some(record) = paths.iter().find(|path| is_record(path)) {
+        let record = record.display();
+        bail!("{record}: no recording, but the record of an evaluation: nilometer check {record}");
+    }
     for file in paths.iter().filter(|path| path.is_file()) {
         if journals_beside(file).iter().any(|journal| is_of_lane(file, journal)) {
             let directory = directory_of(file);

@@ -26,8 +26,8 @@ use nilometer_intake::joined::JoinedTally;
 use nilometer_model::{Bytes, Moment, Nanos, StorageRoom, packets::PacketShare};
 use nilometer_service::{
     AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, PreviewListener,
-    PreviewOptions, RecordOptions, RecordingAccount, RecordingSettings, ServiceState, StatusServer, TlsFiles,
-    recording::ended::fault_of,
+    PreviewOptions, RecordOptions, RecordingAccount, RecordingAtEnd, RecordingSettings, ServiceState,
+    StatusServer, TlsFiles, recording::ended::fault_of,
 };
 use nilometer_storage::{Calendar, Clock};
 
@@ -205,9 +205,20 @@ impl Record {
         &self,
         settings: &RecordingSettings,
         server: &mut StatusServer,
-        mut prepared: PreparedRecording,
+        prepared: PreparedRecording,
         together: &Together<'_>,
     ) -> Outcome {
+        self.recorded_volume(settings, server, prepared, together).0
+    }
+
+    /// Like [`Self::recorded`], with the kept bytes of packets that have a place.
+    fn recorded_volume(
+        &self,
+        settings: &RecordingSettings,
+        server: &mut StatusServer,
+        mut prepared: PreparedRecording,
+        together: &Together<'_>,
+    ) -> (Outcome, Bytes) {
         if !together.is_shared() {
             if let Some(warning) = too_long(&prepared, settings) {
                 tell::note(warning);
@@ -231,7 +242,17 @@ impl Record {
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         let master = if outcome.hung { Ok(None) } else { prepared.put_master(settings.patience()) };
         let tally = joined.as_ref().ok().cloned().flatten();
+        server.end(RecordingAtEnd {
+            prepared: &prepared,
+            before: &before,
+            outcome: &outcome,
+            status: account.recording(),
+            joined: joined.as_ref().ok().and_then(|tally| tally.as_ref()?.text()),
+            master: master.as_ref().ok().cloned().flatten(),
+            patience: settings.patience(),
+        });
         let text = told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally });
+        let text = if settings.is_of_several() { format!("{}\n{text}", prepared.name) } else { text };
         let mut faults: Vec<String> = begun.err().map(|error| error.to_string()).into_iter().collect();
         if faults.is_empty() {
             faults.extend(fault_of(&outcome));
@@ -245,7 +266,7 @@ impl Record {
             // Closing a directory on storage that hangs would block, and the program must end.
             std::mem::forget(prepared);
         }
-        ended
+        (ended, outcome.traffic.map_or(Bytes(0), |traffic| Bytes(traffic.tally.bytes)))
     }
 }
 

@@ -29,12 +29,7 @@ pub(super) fn series_summary(
         format!("discarded   {}", discarded(series)),
     ];
     lines.extend(not_taken(series).map(|connections| format!("connections {connections}")));
-    let damaged = outcome.damaged();
-    if damaged > 0 {
-        lines.push(format!(
-            "damaged     {damaged} frames can't be unpacked; stored as they came, with flag 2"
-        ));
-    }
+    lines.extend(damaged(outcome));
     if let (unread @ 1.., Some(fault)) = (series.tally.unread, &series.tally.unread_fault) {
         lines.push(format!(
             "unread      {unread} values beside pixels are not in the file; the last: {fault}"
@@ -43,6 +38,19 @@ pub(super) fn series_summary(
     lines.push(format!("write       worst latency {longest}, from a whole frame until it is acknowledged"));
     lines.extend(ring_and_lanes(outcome, targets, "frames"));
     lines.join("\n") + "\n"
+}
+
+/// The frames that came damaged, a line for each kind of damage.
+fn damaged(outcome: &Recorded) -> Vec<String> {
+    let altered = outcome.altered();
+    let kinds = [
+        (outcome.damaged() - altered, "can't be unpacked"),
+        (altered, "differ from the MD5 that the detector sent"),
+    ];
+    let there = kinds.into_iter().filter(|(frames, _)| *frames > 0);
+    let line =
+        |(frames, damage)| format!("damaged     {frames} frames {damage}; stored as they came, with flag 2");
+    there.map(line).collect()
 }
 
 /// The number of its frames, and its end.

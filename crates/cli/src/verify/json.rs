@@ -71,7 +71,7 @@ impl Judged<'_> {
         json!({
             "name": recording.name(), "recording": format!("{:016x}", head.recording), "what": what(recording),
             "whole": faults.is_empty(), "faults": faults, "frame_bytes": head.frame_size,
-            "lanes": head.lanes, "lanes_here": index.heads.len(), "lanes_ended": index.ended,
+            "clock": index.clock, "lanes": head.lanes, "lanes_here": index.heads.len(), "lanes_ended": index.ended,
             "expected": index.expected(), "right": right, "right_bytes": right * head.frame_size,
             "compared_with": compared_with(verified),
             "without_checksum": verified.unchecked - unproved, "unproved": unproved,

@@ -25,7 +25,7 @@ use crate::{
     Blame, Failure, Outcome,
     json_list::JsonList,
     lone_file,
-    recording_text::{absent_lanes, gaps, in_line, not_come, ranges, sources, unreadable, what},
+    recording_text::{absent_lanes, clock_line, gaps, in_line, not_come, ranges, sources, unreadable, what},
     stored_at::StoredAt,
     tell,
 };
@@ -237,6 +237,7 @@ fn told(judged: &Judged<'_>) -> String {
         format!("expected    {} {what}", index.expected()),
         format!("right       {right} {what}, {bytes}, {against}"),
     ];
+    lines.extend(clock_line(index));
     if unproved > 0 {
         lines.push(format!(
             "unproved    {unproved} {what}: the machine went down while they were recorded, or it is another one; they were \

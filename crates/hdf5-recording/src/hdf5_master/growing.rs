@@ -24,7 +24,7 @@ use nilometer_storage::{
     target::{KeptDirectory, TargetError},
 };
 
-use super::{LINKS_MAX, MasterError, link_name, master_name, written};
+use super::{LINKS_MAX, MasterError, link_name, master_name, shown_at, written};
 use crate::Hdf5Contents;
 
 /// The recording that a growing master file belongs to.
@@ -127,8 +127,10 @@ impl FileLinks {
 
     fn write(&mut self) -> Result<(), MasterError> {
         let file = master_name(&self.terms.name);
-        let path = self.contents.tree.frames().into_iter().next().map(|(path, _)| path).unwrap_or_default();
-        let bytes = written(&file, &self.over(&self.contents.tree, "", &path))?;
+        let tree = &self.contents.tree;
+        let path =
+            tree.frames().into_iter().next().map(|(path, _)| shown_at(tree, &path)).unwrap_or_default();
+        let bytes = written(&file, &self.over(tree, "", &path))?;
         let directory = self.directory.clone();
         let shown = directory.path().join(&file);
         Ok(in_time(self.terms.at_most, shown, move || directory.replace(&file, &bytes))??)

@@ -12,7 +12,7 @@ use nilometer_model::{Format, Nanos, Storing};
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_storage::{in_time, target::KeptDirectory};
 
-use super::{FileRun, MasterError, Whole, master_name, over, runs, written};
+use super::{FileRun, MasterError, Whole, master_name, over, runs, shown_at, written};
 use crate::Hdf5Contents;
 
 /// A recording of some modules of a detector.
@@ -55,7 +55,9 @@ pub fn put_master_of_modules(
         let mut left_out = BTreeSet::new();
         columns(&contents.tree, "", &mut left_out);
         let frames = all.iter().map(|run| run.first + run.count).max().unwrap_or(0);
-        let tree = over(&contents.tree, "", &Whole { runs: &all, frames, path, left_out, linked: None });
+        let whole =
+            Whole { runs: &all, frames, shown: shown_at(&contents.tree, &path), left_out, linked: None };
+        let tree = over(&contents.tree, "", &whole);
         directory.put(&file, &written(&file, &tree)?)?;
         Ok(Some(shown))
     })?

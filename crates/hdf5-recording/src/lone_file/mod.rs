@@ -29,7 +29,7 @@ use std::{
 use nilometer_hdf5::{
     ChunkPlace, FoundDatasets, Hdf5Error, PlacedChunks, ReadDataset, ReadFile, StoredFilter, StoredShape,
     filter_plugin,
-    nexus::{FRAMES_PATH, RECORDER_PATH, RecorderColumn},
+    nexus::{FRAMES_PATH, MODULES_PATH, RECORDER_PATH, RecorderColumn},
 };
 use nilometer_model::{Bytes, FrameCompression, PluginFilter};
 use nilometer_recording::Ranges;
@@ -297,7 +297,7 @@ impl LoneFile {
 
     /// Adds the flags of our recorder, if it made the file.
     fn take_flags(&self, verified: &mut LoneVerified) {
-        if self.name != FRAMES_PATH {
+        if ![FRAMES_PATH, MODULES_PATH].contains(&self.name.as_str()) {
             return;
         }
         let path = format!("{RECORDER_PATH}/{}", RecorderColumn::Flag.key());

@@ -1,7 +1,7 @@
 //! The description of a detector and of a recording with it.
 
-use super::axis_rotation::AxisRotation;
-use crate::tree::{FrameFilter, FramesShape, NumberType, TreeValue};
+use super::{axis_rotation::AxisRotation, correction::FrameCorrection};
+use crate::tree::{FrameFilter, FramesShape, MovedPart, NumberType, TreeValue};
 
 /// A detector and a recording with it, as far as the user states it. The file omits values that are not stated.
 /// If NXmx demands one, the file contains `not stated` or not a number (NaN). The dataset `not_stated` in
@@ -68,8 +68,15 @@ pub struct DetectorDescription {
     pub bit_depth: Option<u32>,
     /// The largest valid pixel value.
     pub saturation: Option<u64>,
+    /// Corrections, each with whether the detector applied it to its frames.
+    pub corrections: Vec<(FrameCorrection, bool)>,
+    /// The factor of each pixel by which the detector corrects its sensitivity.
+    pub flatfield: Option<Vec<f32>>,
     /// The faults of each pixel of a frame, as bits: 0 a gap, 1 dead, 2 under- and 3 over-responding, 4 noisy.
     pub pixel_mask: Option<Vec<u32>>,
+    /// The image that the modules make up, if a frame is its modules one behind the other. Values of pixels,
+    /// such as the mask and the beam centre, are those of the image.
+    pub image: Option<ModuleImage>,
     /// Values that nobody stated and that the recorder assumed, a line each.
     pub assumed: Vec<String>,
     /// The user's own values, by name, in `/entry/metadata`; a slash in a name makes groups.
@@ -93,6 +100,38 @@ pub struct BeamCenter {
     pub x: f64,
     /// Along the dimension before it.
     pub y: f64,
+}
+
+/// The image that the modules of a detector make up together. Frames have the dimensions modules, rows, columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleImage {
+    /// Rows and columns of the image.
+    pub size: [u64; 2],
+    /// Row and column of each module's first pixel.
+    pub origins: Vec<[u64; 2]>,
+    /// Rows and columns of a module in the image, with the gaps between its chips.
+    pub module: [u64; 2],
+    /// The pieces without gaps, each with its ranges in a frame and in the image.
+    pub parts: Vec<MovedPart>,
+}
+
+/// The fault of pixels that do not exist, in a mask of NXmx.
+const GAP: u32 = 1;
+impl ModuleImage {
+    /// The faults of all pixels: 0 for those of a module, 1 for gaps.
+    pub(super) fn mask(&self) -> Vec<u32> {
+        let [rows, columns] = self.size;
+        let mut mask = vec![GAP; (rows * columns) as usize];
+        for part in &self.parts {
+            let [of_rows, of_columns] = &part.to[..] else { continue };
+            for row in of_rows.clone() {
+                let line = row * columns;
+                let pixels = (line + of_columns.start) as usize..(line + of_columns.end) as usize;
+                mask[pixels].fill(0);
+            }
+        }
+        mask
+    }
 }
 
 impl DetectorDescription {
@@ -130,7 +169,10 @@ impl DetectorDescription {
             rotations: Vec::new(),
             bit_depth: None,
             saturation: None,
+            corrections: Vec::new(),
+            flatfield: None,
             pixel_mask: None,
+            image: None,
             assumed: Vec::new(),
             metadata: Vec::new(),
         }

@@ -122,10 +122,10 @@ fn of_sample(detector: &DetectorDescription) -> Vec<AxisRotation> {
 /// Adds the position of the sample to its group: the end of the chain if no axis was stated.
 pub(super) fn with_sample_axes(sample: TreeGroup, detector: &DetectorDescription) -> TreeGroup {
     let axes = of_sample(detector);
-    let Some(first) = axes.first() else { return sample.value("depends_on", super::mx::NOTHING) };
+    let Some(first) = axes.first() else { return sample.value("depends_on", super::stated::NOTHING) };
     let mut transformations = TreeGroup::nexus("NXtransformations");
     for (at, rotation) in axes.iter().enumerate() {
-        let below = axes.get(at + 1).map_or(super::mx::NOTHING.into(), |next| next.axis.path());
+        let below = axes.get(at + 1).map_or(super::stated::NOTHING.into(), |next| next.axis.path());
         transformations = rotation.put(transformations, &below, detector);
     }
     sample.value("depends_on", first.axis.path().as_str()).group("transformations", transformations)
@@ -139,7 +139,7 @@ pub(super) fn arm(detector: &DetectorDescription) -> Option<AxisRotation> {
 /// Adds the axis of the detector's arm to the detector's transformations.
 pub(super) fn with_arm(transformations: TreeGroup, detector: &DetectorDescription) -> TreeGroup {
     match arm(detector) {
-        Some(rotation) => rotation.put(transformations, super::mx::NOTHING, detector),
+        Some(rotation) => rotation.put(transformations, super::stated::NOTHING, detector),
         None => transformations,
     }
 }

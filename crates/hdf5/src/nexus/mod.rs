@@ -8,8 +8,11 @@
 //! The definitions are those of <https://manual.nexusformat.org> (NXDL 2024.02 and later).
 
 mod axis_rotation;
+mod chain;
+mod correction;
 mod description;
 mod goniometer;
+mod module_image;
 mod mx;
 mod plain;
 mod recorder;
@@ -19,7 +22,8 @@ mod stated;
 mod tests;
 
 pub use axis_rotation::{AxisRotation, GoniometerAxis};
-pub use description::{BeamCenter, DetectorDescription, PixelSize};
+pub use correction::FrameCorrection;
+pub use description::{BeamCenter, DetectorDescription, ModuleImage, PixelSize};
 pub use goniometer::AngleColumn;
 pub use mx::nxmx;
 pub use plain::nexus_plain;
@@ -29,5 +33,7 @@ pub use stated::NOT_STATED;
 /// Path of the frames. The detector has a soft link to them: definitions allow their older `@signal` attribute in
 /// NXdata alone, and a hard link would show it at the detector too.
 pub const FRAMES_PATH: &str = "/entry/data/data";
+/// Path of the frames of a detector whose modules make up an image, which is then at [`FRAMES_PATH`].
+pub const MODULES_PATH: &str = "/entry/data/modules";
 /// Path of the recorder's notes about each frame.
 pub const RECORDER_PATH: &str = "/entry/instrument/nilometer";

@@ -14,26 +14,20 @@
 
 use super::{
     FRAMES_PATH,
-    axis_rotation::GoniometerAxis,
-    description::{DetectorDescription, PixelSize},
-    goniometer::{arm, with_arm, with_sample_axes},
+    chain::{corner, distance, on_distance},
+    description::{DetectorDescription, ModuleImage},
+    goniometer::{with_arm, with_sample_axes},
+    module_image::{shown_shape, with_frames, with_modules},
     recorder::recorder_group,
-    stated::{NOT_STATED, demanded_number, demanded_text, measured, user_values},
+    stated::{NOT_STATED, NOTHING, demanded_number, demanded_text, user_values},
 };
-use crate::tree::{DatasetContent, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue};
+use crate::tree::{NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue};
 
-const DISTANCE: &str = "/entry/instrument/detector/transformations/distance";
-const CORNER: &str = "/entry/instrument/detector/transformations/corner";
 const PIXEL_MASK: &str = "/entry/instrument/detector/pixel_mask";
-/// The end of a chain.
-pub(super) const NOTHING: &str = ".";
 /// A note for readers of the file.
 const UPRIGHT: &str =
     "the detector is upright and square to the beam: fast_pixel_direction and slow_pixel_direction";
 const AXES: &str = "the goniometer's axes have these directions and this order: vector, depends_on";
-const TO_THE_RIGHT: [f64; 3] = [-1.0, 0.0, 0.0];
-const DOWNWARDS: [f64; 3] = [0.0, -1.0, 0.0];
-const WITH_THE_BEAM: [f64; 3] = [0.0, 0.0, 1.0];
 
 /// The tree of a detector's file by NXmx: `/entry` with data, instrument, sample and source, and the recorder's
 /// notes about each frame. [`DetectorDescription`] explains the treatment of values that were not stated.
@@ -79,23 +73,17 @@ pub(super) fn with_user_values(entry: TreeGroup, detector: &DetectorDescription)
 
 /// The group that plots the frames: with the current attributes of the group, and the older ones of the field.
 pub(super) fn data_group(detector: &DetectorDescription) -> TreeGroup {
-    let rank = 1 + detector.scan.len() + detector.shape.len();
-    TreeGroup::nexus("NXdata")
+    let rank = 1 + detector.scan.len() + shown_shape(detector).len();
+    let group = TreeGroup::nexus("NXdata")
         .attribute("signal", "data")
-        .attribute("axes", TreeValue::Texts(vec![NOTHING.into(); rank]))
-        .with("data", TreeNode::Dataset(frames(detector)))
-}
-
-fn frames(detector: &DetectorDescription) -> TreeDataset {
-    TreeDataset::of(DatasetContent::Frames(detector.frames_shape()))
-        .attribute("signal", NumberArray::int(1))
-        .attribute("target", FRAMES_PATH)
+        .attribute("axes", TreeValue::Texts(vec![NOTHING.into(); rank]));
+    with_frames(group, detector)
 }
 
 /// The fields of any kind of detector: its frames, times and counting range.
 pub(super) fn detector_group(detector: &DetectorDescription) -> TreeGroup {
     let uint = |number: u64| TreeDataset::value(NumberArray::uint(number));
-    TreeGroup::nexus("NXdetector")
+    let group = TreeGroup::nexus("NXdetector")
         .with("data", TreeNode::SoftLink(FRAMES_PATH.into()))
         .value("local_name", detector.name.as_str())
         .stated_text("description", detector.description.as_ref())
@@ -110,13 +98,25 @@ pub(super) fn detector_group(detector: &DetectorDescription) -> TreeGroup {
         .stated_number("beam_center_y", detector.beam_center.map(|center| center.y), "pixel")
         .stated_number("x_pixel_size", detector.pixel_size.map(|size| size.fast), "m")
         .stated_number("y_pixel_size", detector.pixel_size.map(|size| size.slow), "m")
-        .stated("pixel_mask", pixel_mask(detector))
+        .stated("flatfield", flatfield(detector))
+        .stated("pixel_mask", pixel_mask(detector));
+    let corrections = detector.corrections.iter();
+    corrections.fold(group, |group, (correction, applied)| group.value(correction.field(), *applied))
+}
+
+/// The flat field, or `None` if its size does not match the detector's frames.
+fn flatfield(detector: &DetectorDescription) -> Option<TreeDataset> {
+    let bytes = detector.flatfield.as_ref()?.iter().flat_map(|factor| factor.to_le_bytes()).collect();
+    let field = NumberArray { element: NumberType::Float32, shape: shown_shape(detector), bytes };
+    field.is_whole().then(|| TreeDataset::value(field))
 }
 
 /// The mask, or `None` if its size does not match the detector's frames.
 fn pixel_mask(detector: &DetectorDescription) -> Option<TreeDataset> {
-    let bytes = detector.pixel_mask.as_ref()?.iter().flat_map(|bits| bits.to_le_bytes()).collect();
-    let mask = NumberArray { element: NumberType::Uint32, shape: detector.shape.clone(), bytes };
+    let gaps = detector.image.as_ref().map(ModuleImage::mask);
+    let faults = detector.pixel_mask.as_ref().or(gaps.as_ref())?;
+    let bytes = faults.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+    let mask = NumberArray { element: NumberType::Uint32, shape: shown_shape(detector), bytes };
     mask.is_whole().then(|| TreeDataset::value(mask))
 }
 
@@ -144,13 +144,11 @@ fn mx_detector(detector: &DetectorDescription) -> TreeGroup {
     let group = detector_group(detector)
         .stated("sensor_material", Some(demanded_text(detector.sensor_material.as_ref())))
         .stated("sensor_thickness", Some(demanded_number(detector.sensor_thickness, "m")))
-        .value("depends_on", on_distance(detector).as_str())
-        .group("module", module(detector));
-    let distance = detector
-        .distance
-        .map(|distance| translation(measured(distance, "m"), WITH_THE_BEAM, &on_arm(detector)));
-    let transformations =
-        TreeGroup::nexus("NXtransformations").stated("distance", distance).stated("corner", corner(detector));
+        .value("depends_on", on_distance(detector).as_str());
+    let group = with_modules(group, detector);
+    let transformations = TreeGroup::nexus("NXtransformations")
+        .stated("distance", distance(detector))
+        .stated("corner", corner(detector));
     let transformations = with_arm(transformations, detector);
     let group = group.stated_group("detectorSpecific", specific(detector));
     group.stated_group("transformations", transformations)
@@ -169,43 +167,6 @@ fn specific(detector: &DetectorDescription) -> TreeGroup {
     group
 }
 
-/// The link that the distance depends on.
-fn on_arm(detector: &DetectorDescription) -> String {
-    arm(detector).map_or_else(|| NOTHING.into(), |_| GoniometerAxis::TwoTheta.path())
-}
-
-/// The link that the corner depends on.
-fn on_distance(detector: &DetectorDescription) -> String {
-    if detector.distance.is_some() { DISTANCE.into() } else { on_arm(detector) }
-}
-
-/// The whole frame as one module: gaps between the modules of a detector are pixels of its frames.
-fn module(detector: &DetectorDescription) -> TreeGroup {
-    let origin = vec![0; detector.shape.len()];
-    let size: Vec<i64> =
-        detector.shape.iter().map(|pixels| i64::try_from(*pixels).unwrap_or(i64::MAX)).collect();
-    let below = if corner(detector).is_some() { CORNER.into() } else { on_distance(detector) };
-    let fast = demanded_number(detector.pixel_size.map(|size| size.fast), "m");
-    let slow = demanded_number(detector.pixel_size.map(|size| size.slow), "m");
-    TreeGroup::nexus("NXdetector_module")
-        .value("data_origin", NumberArray::ints(&origin))
-        .value("data_size", NumberArray::ints(&size))
-        .stated("fast_pixel_direction", Some(translation(fast, TO_THE_RIGHT, &below)))
-        .stated("slow_pixel_direction", Some(translation(slow, DOWNWARDS, &below)))
-}
-
-/// The translation from the beam to the corner of the first pixel. It is not called `module_offset`: names ending
-/// in `_offset` mean the offset of a field, and validators would look for that field.
-fn corner(detector: &DetectorDescription) -> Option<TreeDataset> {
-    let PixelSize { fast, slow } = detector.pixel_size?;
-    let center = detector.beam_center?;
-    let x = center.x * fast;
-    let y = center.y * slow;
-    let length = x.hypot(y);
-    let vector = if length > 0.0 { [x / length, y / length, 0.0] } else { [1.0, 0.0, 0.0] };
-    Some(translation(measured(length, "m"), vector, &on_distance(detector)))
-}
-
 /// The paths of values that NXmx demands but nobody stated.
 fn not_stated(detector: &DetectorDescription) -> Vec<String> {
     let demanded = [
@@ -221,14 +182,4 @@ fn not_stated(detector: &DetectorDescription) -> Vec<String> {
         ("/entry/instrument/detector/module/slow_pixel_direction", detector.pixel_size.is_some()),
     ];
     demanded.into_iter().filter(|(_, stated)| !stated).map(|(path, _)| path.into()).collect()
-}
-
-/// A link of the chain.
-fn translation(length: TreeDataset, vector: [f64; 3], below: &str) -> TreeDataset {
-    length
-        .attribute("transformation_type", "translation")
-        .attribute("vector", NumberArray::floats(&vector))
-        .attribute("offset", NumberArray::floats(&[0.0; 3]))
-        .attribute("offset_units", "m")
-        .attribute("depends_on", below)
 }

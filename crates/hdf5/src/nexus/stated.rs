@@ -4,6 +4,8 @@ use crate::tree::{NumberArray, TreeDataset, TreeGroup, TreeNode, TreeValue};
 
 /// Replaces a demanded text that nobody stated.
 pub const NOT_STATED: &str = "not stated";
+/// The end of a chain of links.
+pub(super) const NOTHING: &str = ".";
 
 impl TreeGroup {
     /// Adds a dataset, if there is one.

@@ -1,7 +1,9 @@
 //! The values in the trees, whether stated or not.
 
 use super::*;
-use crate::tree::{DatasetContent, NumberArray, NumberType, TreeGroup, TreeNode, TreeValue, WriteTime};
+use crate::tree::{
+    DatasetContent, MovedPart, NumberArray, NumberType, TreeGroup, TreeNode, TreeValue, WriteTime,
+};
 
 const START: &str = "2026-06-30T23:59:59Z";
 
@@ -48,6 +50,56 @@ fn below(tree: &TreeGroup, path: &str) -> String {
         dataset.attributes.iter().find(|attribute| attribute.name == "depends_on").expect("a link");
     let TreeValue::Text(text) = &attribute.value else { panic!("{attribute:?}") };
     text.clone()
+}
+
+/// A detector of two modules of 2 x 4 pixels, each of two chips, one row apart.
+fn of_modules() -> DetectorDescription {
+    let part = |module: u64, column: u64| MovedPart {
+        from: vec![module..module + 1, 0..2, column..column + 2],
+        to: vec![module * 3..module * 3 + 2, column / 2 * 3..column / 2 * 3 + 2],
+    };
+    let parts = vec![part(0, 0), part(0, 2), part(1, 0), part(1, 2)];
+    let image = ModuleImage { size: [5, 5], origins: vec![[0, 0], [3, 0]], module: [2, 5], parts };
+    DetectorDescription { shape: vec![2, 2, 4], image: Some(image), ..least() }
+}
+
+fn array<'a>(tree: &'a TreeGroup, path: &str) -> &'a NumberArray {
+    let Some(TreeNode::Dataset(dataset)) = tree.find(path) else { panic!("no {path}") };
+    let DatasetContent::Value(TreeValue::Numbers(array), _) = &dataset.content else { panic!("{path}") };
+    array
+}
+
+#[test]
+fn modules_are_shown_as_an_image_with_a_mask_of_its_gaps() {
+    let tree = nxmx(&of_modules());
+    let frames = tree.frames();
+    assert_eq!(frames.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), [MODULES_PATH]);
+    assert_eq!(tree.shown_frames(MODULES_PATH), Some((FRAMES_PATH.into(), vec![5, 5])));
+    let mask = array(&tree, "/entry/instrument/detector/pixel_mask");
+    assert_eq!(mask.shape, [5, 5]);
+    let gaps: Vec<u32> = mask.bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+    let row = [0, 0, 1, 0, 0];
+    assert_eq!(gaps, [row, row, [1; 5], row, row].concat());
+    let module = "/entry/instrument/detector/modules/module_1";
+    assert_eq!(array(&tree, &format!("{module}/data_origin")), &NumberArray::ints(&[3, 0]));
+    assert_eq!(array(&tree, &format!("{module}/data_size")), &NumberArray::ints(&[2, 5]));
+    let whole = array(&tree, "/entry/instrument/detector/module/data_size");
+    assert_eq!(whole, &NumberArray::ints(&[5, 5]));
+}
+
+#[test]
+fn corrections_are_said_only_if_the_detector_says_them() {
+    let corrections = vec![(FrameCorrection::Flatfield, true), (FrameCorrection::PixelMask, false)];
+    let tree = nxmx(&DetectorDescription { corrections, flatfield: Some(vec![1.0; 3]), ..least() });
+    let said = |name: &str| match tree.find(&format!("/entry/instrument/detector/{name}")) {
+        Some(TreeNode::Dataset(dataset)) => Some(dataset.content.clone()),
+        _ => None,
+    };
+    let truth = |truth| Some(DatasetContent::Value(TreeValue::Truth(truth), WriteTime::Opening));
+    assert_eq!(said("flatfield_applied"), truth(true));
+    assert_eq!(said("pixel_mask_applied"), truth(false));
+    assert_eq!(said("countrate_correction_applied"), None);
+    assert_eq!(said("flatfield"), None, "it has another size than a frame");
 }
 
 #[test]

@@ -8,7 +8,7 @@
 
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
-    nexus::{AxisRotation, BeamCenter, DetectorDescription, GoniometerAxis, PixelSize},
+    nexus::{AxisRotation, BeamCenter, DetectorDescription, FrameCorrection, GoniometerAxis, PixelSize},
     tree::{NumberArray, NumberType, TreeValue},
 };
 use nilometer_model::{FrameCompression, Moment};
@@ -55,6 +55,7 @@ impl DescribedSeries {
         let stated = said.values();
         said.describe(&mut description);
         description.pixel_mask = said.pixel_mask(start);
+        description.flatfield = said.flatfield(start);
         description.metadata = said.rest();
         let names = start.channels.clone();
         description.metadata.push(("channels".into(), TreeValue::Texts(names)));
@@ -121,6 +122,31 @@ impl Said<'_> {
         let center = x.zip(y).filter(|(x, y)| *x != 0.0 || *y != 0.0);
         description.beam_center = center.map(|(x, y)| BeamCenter { x, y });
         description.distance = self.distance();
+        description.corrections = self.corrections();
+    }
+
+    /// The corrections of which the sender says whether the detector applies them. The fields stay, for
+    /// `/entry/metadata`.
+    fn corrections(&self) -> Vec<(FrameCorrection, bool)> {
+        let stated = |correction| Some((correction, self.is_applied(correction)?));
+        FrameCorrection::ALL.into_iter().filter_map(stated).collect()
+    }
+
+    /// The switch of a correction: true if the detector applies it. Version 2 says `enabled`, version 1 `applied`.
+    fn is_applied(&self, correction: FrameCorrection) -> Option<bool> {
+        let names = match correction {
+            FrameCorrection::CountRate => ["countrate_correction_enabled", "countrate_correction_applied"],
+            FrameCorrection::Flatfield => ["flatfield_enabled", "flatfield_correction_applied"],
+            FrameCorrection::PixelMask => ["pixel_mask_enabled", "pixel_mask_applied"],
+            FrameCorrection::VirtualPixels => {
+                ["virtual_pixel_interpolation_enabled", "virtual_pixel_correction_applied"]
+            }
+        };
+        match names.into_iter().find_map(|name| find(&self.fields, name))? {
+            MetadataValue::Bool(applied) => Some(*applied),
+            MetadataValue::Integer(number @ (0 | 1)) => Some(*number == 1),
+            _ => None,
+        }
     }
 
     /// The detector's serial number, which version 1 calls `detector_number`. The field stays, for `/entry/metadata`.
@@ -178,7 +204,23 @@ impl Said<'_> {
 
     /// The mask of the first channel, if it has the shape of the images. In version 1 it has no channel name.
     fn pixel_mask(&mut self, start: &SeriesStart) -> Option<Vec<u32>> {
-        let array = match self.take(&["pixel_mask"])? {
+        let bytes = self.of_pixels("pixel_mask", start, ElementType::Uint32)?;
+        Some(bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect())
+    }
+
+    /// The flat field, likewise. Each channel has its own, so a detector with several has no single one.
+    fn flatfield(&mut self, start: &SeriesStart) -> Option<Vec<f32>> {
+        if start.channels.len() > 1 {
+            return None;
+        }
+        let bytes = self.of_pixels("flatfield", start, ElementType::Float32)?;
+        Some(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    }
+
+    /// Takes the array of the first channel with a number for each pixel, little-endian. `None` if the sender has none
+    /// of this type.
+    fn of_pixels(&mut self, name: &str, start: &SeriesStart, element: ElementType) -> Option<Vec<u8>> {
+        let array = match self.take(&[name])? {
             MetadataValue::Map(fields) => match fields.into_iter().next()?.value {
                 MetadataValue::Array(array) => array,
                 _ => return None,
@@ -186,11 +228,10 @@ impl Said<'_> {
             MetadataValue::Array(array) => array,
             _ => return None,
         };
-        if array.shape != start.shape || array.element != ElementType::Uint32 {
+        if array.shape != start.shape || array.element != element {
             return None;
         }
-        let bytes = self.unpacked(&array)?;
-        Some(bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect())
+        self.unpacked(&array)
     }
 
     /// The elements of an array, little-endian. `None` if they are missing.
@@ -399,6 +440,25 @@ mod tests {
         assert_eq!((older.serial_number, older.threshold_energy), (serial, Some(4020.5)));
         let kept: Vec<_> = older.metadata.iter().map(|(name, _)| name.as_str()).collect();
         assert!(kept.contains(&"detector_number") && kept.contains(&"threshold_energy"), "{kept:?}");
+    }
+
+    #[test]
+    fn corrections_come_from_both_versions() {
+        let said = |fields: &[(&str, MetadataValue)]| {
+            let fields = fields.iter().map(|(name, value)| MetadataField::new(name, value.clone()));
+            described(fields.collect()).description.corrections
+        };
+        let newer = said(&[
+            ("flatfield_enabled", MetadataValue::Bool(true)),
+            ("virtual_pixel_interpolation_enabled", MetadataValue::Bool(false)),
+        ]);
+        assert_eq!(newer, [(FrameCorrection::Flatfield, true), (FrameCorrection::VirtualPixels, false)]);
+        let older = said(&[
+            ("countrate_correction_applied", MetadataValue::Integer(1)),
+            ("pixel_mask_applied", MetadataValue::Bool(true)),
+            ("flatfield_correction_applied", MetadataValue::Text("yes".into())),
+        ]);
+        assert_eq!(older, [(FrameCorrection::CountRate, true), (FrameCorrection::PixelMask, true)]);
     }
 
     #[test]

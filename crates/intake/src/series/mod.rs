@@ -68,6 +68,8 @@ pub struct SeriesFrame {
     pub element: ElementType,
     /// When the image was taken.
     pub times: ImageTimes,
+    /// MD5 of its bytes as the sender sent them, if it states one.
+    pub hash: Option<[u8; 16]>,
 }
 
 /// A frame that an intake does not take.

@@ -20,7 +20,10 @@ use nilometer_model::{FrameCompression, Nanos};
 use nilometer_recording::{chunk, journal::Encoding};
 use nilometer_ring::{Frame, FrameMessage, Ring, StoredAs};
 use nilometer_storage::Buffer;
-use nilometer_wire::series::{Packing, SeriesImage, SeriesStart, TimeRatio};
+use nilometer_wire::{
+    series::{Packing, SeriesImage, SeriesStart, TimeRatio},
+    stream1::digest_of,
+};
 
 use super::{FrameIntake, RefusedFrame, SeriesFrame, SlotAnswer};
 use crate::{
@@ -124,8 +127,13 @@ impl RingIntake {
         }
     }
 
-    /// Converts the bytes in the slot to the recording's encoding, or to plain ones. `None` means plain.
-    fn suited(&mut self, frame: &mut SeriesFrame) -> Result<Option<StoredAs>, String> {
+    /// Converts the bytes in the slot to the recording's encoding, or to plain ones. `None` means plain. Bytes that are
+    /// converted are first compared with their hash.
+    fn suited(
+        &mut self,
+        frame: &mut SeriesFrame,
+        message: &mut FrameMessage,
+    ) -> Result<Option<StoredAs>, String> {
         let Some(came_as) = came_as(frame)? else { return Ok(None) };
         if came_as.encoding == self.storage.encoding {
             return Ok(Some(came_as));
@@ -133,6 +141,8 @@ impl RingIntake {
         let Encoding::Chunk(compression, element) = came_as.encoding else { return Ok(None) };
         self.unpacked.resize(self.storage.frame_size as usize, 0);
         let packed = &frame.data[..came_as.length as usize];
+        let sent = &packed[packed.len() - frame.length..];
+        message.compare(|| digest_of(sent));
         chunk::decode(compression, element, packed, &mut self.unpacked).map_err(|error| error.to_string())?;
         frame.data[..self.unpacked.len()].copy_from_slice(&self.unpacked);
         Ok(None)
@@ -199,13 +209,13 @@ impl FrameIntake for RingIntake {
     }
 
     fn take(&mut self, now: Nanos, mut frame: SeriesFrame) -> Result<(), RefusedFrame> {
-        let came_as = match self.suited(&mut frame) {
+        let mut message = FrameMessage::new(frame.length as u64, frame.hash);
+        let came_as = match self.suited(&mut frame, &mut message) {
             Ok(came_as) => came_as,
             Err(fault) => return Err(RefusedFrame { slot: frame.data, fault }),
         };
-        let SeriesFrame { number, arrived, data, length, .. } = frame;
-        let message = Some(FrameMessage { bytes: length as u64, is_damaged: false });
-        let frame = Frame { came_as, message, ..Frame::new(number, arrived, arrived, data) };
+        let SeriesFrame { number, arrived, data, .. } = frame;
+        let frame = Frame { came_as, message: Some(message), ..Frame::new(number, arrived, arrived, data) };
         match &mut self.order {
             None => self.full.push(frame),
             Some(order) => drop(order.waiting.insert(number, frame)),

@@ -64,6 +64,11 @@ impl SenderNetwork {
             && masked(address, self.prefix) == masked(self.address, self.prefix)
     }
 
+    /// Returns true if the network contains all addresses of `other`.
+    pub fn includes(&self, other: &SenderNetwork) -> bool {
+        self.prefix <= other.prefix && self.contains(other.address)
+    }
+
     /// The lowest address of the network.
     fn begin(&self) -> IpAddr {
         let bits = masked(self.address, self.prefix);
@@ -123,6 +128,14 @@ mod tests {
 
     fn network(text: &str) -> SenderNetwork {
         text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn a_network_includes_its_parts_and_nothing_larger() {
+        let includes = |one: &str, other: &str| network(one).includes(&network(other));
+        assert!(includes("10.0.0.0/8", "10.0.2.21") && includes("10.0.2.21", "10.0.2.21"));
+        assert!(includes("10.0.0.0/8", "10.0.2.0/24") && !includes("10.0.2.0/24", "10.0.0.0/8"));
+        assert!(!includes("10.0.0.0/8", "11.0.2.21") && !includes("0.0.0.0/0", "::1"));
     }
 
     fn address(text: &str) -> IpAddr {

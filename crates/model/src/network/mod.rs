@@ -244,6 +244,23 @@ pub struct NetworkMachine {
     /// The speed of the link that has the address; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_speed: Option<ByteRate>,
+    /// The congestion controls that its processes may use; empty if unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub congestion: Vec<CongestionControl>,
+}
+
+impl NetworkMachine {
+    /// The setting of flows that this machine lacks, in words.
+    fn lacking(&self, settings: &FlowSettings) -> Option<String> {
+        let NetworkMachine { name, ranks, congestion: known, .. } = self;
+        let asked = settings.processes.map_or(0, |count| count as usize);
+        if asked > ranks.len() {
+            return Some(format!("{name} has {} of {asked} processes", ranks.len()));
+        }
+        let control = settings.congestion.filter(|control| !known.is_empty() && !known.contains(control))?;
+        let known: Vec<&str> = known.iter().map(CongestionControl::name).collect();
+        Some(format!("{name} has no congestion control {control}, but {}", known.join(", ")))
+    }
 }
 
 /// All results of the network.
@@ -261,6 +278,17 @@ impl NetworkResults {
     /// The names of the machines.
     pub fn names(&self) -> Vec<String> {
         self.machines.iter().map(|machine| machine.name.clone()).collect()
+    }
+
+    /// The reason why these machines can't make a cell's trials, with the first machine that lacks something. `None`
+    /// if they can, or if the record does not tell.
+    pub fn lacking(&self, cell: usize) -> Option<String> {
+        let NetworkCell { pattern, settings, .. } = self.cells.get(cell)?;
+        let ends = pattern.pairs(self.machines.len());
+        let machines = ends.into_iter().flat_map(|(from, to)| [from, to]);
+        machines
+            .filter_map(|machine| self.machines.get(machine))
+            .find_map(|machine| machine.lacking(settings))
     }
 
     /// The samples of a cell.
@@ -293,6 +321,40 @@ pub struct CampaignMachine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cell_whose_settings_a_machine_lacks_is_named_with_the_machine() {
+        let machine = |name: &str, ranks: &[u32]| NetworkMachine {
+            name: name.into(),
+            ranks: ranks.into(),
+            congestion: vec!["cubic".parse().expect("a name")],
+            ..NetworkMachine::default()
+        };
+        let cell = |processes: u32, congestion: &str| NetworkCell {
+            pattern: TrafficPattern::Pair { from: 0, to: 1 },
+            protocol: NetworkProtocol::Tcp,
+            flows: 6,
+            settings: FlowSettings {
+                processes: Some(processes),
+                congestion: Some(congestion.parse().expect("a name")),
+                buffer: None,
+            },
+        };
+        let results = NetworkResults {
+            machines: vec![machine("a", &[0, 1]), machine("b", &[2])],
+            cells: vec![cell(1, "cubic"), cell(2, "cubic"), cell(1, "htcp")],
+            samples: Vec::new(),
+        };
+        let lacking = [0, 1, 2, 3].map(|cell| results.lacking(cell));
+        let why = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            lacking,
+            [None, why("b has 1 of 2 processes"), why("a has no congestion control htcp, but cubic"), None]
+        );
+        let mut silent = results;
+        silent.machines.iter_mut().for_each(|machine| machine.congestion.clear());
+        assert_eq!(silent.lacking(2), None, "a record without the names does not tell");
+    }
 
     #[test]
     fn a_rate_is_what_came_until_the_last_byte_had_come_and_those_of_flows_add_up() {

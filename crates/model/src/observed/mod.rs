@@ -6,6 +6,7 @@
 //! Counters are those of the kernel, since the start of the machine. Readers of the file compute rates from
 //! two looks, and detect missing looks and counters that went back.
 
+mod clock_reading;
 mod clock_state;
 mod counters;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, LinkBond, Moment, Nanos};
 
+pub use clock_reading::ClockReading;
 pub use clock_state::{ClockState, ClockStateError};
 pub use counters::{
     DiskCounters, LinkCounters, MemoryLevels, NfsServerCounters, PressureCounters, ProcessorCounters,

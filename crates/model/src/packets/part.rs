@@ -99,6 +99,9 @@ impl Instrument {
         let count = all / of;
         instrument.packets.as_mut()?.format.take_modules(count);
         let first = count * number;
+        let rows = instrument.shape[0] as usize;
+        let own = rows * usize::from(number)..rows * usize::from(number + 1);
+        instrument.modules = instrument.modules.map(|places| places.of_modules(own));
         let kind = PacketPartKind::Modules { first, count };
         Some(PacketPart { instrument, ports_before: first, kind }.moved())
     }

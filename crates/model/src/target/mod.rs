@@ -271,12 +271,12 @@ pub enum DirectIo {
 
 impl TargetDescription {
     /// The fact with the reason why the path is not writable.
-    pub const WRITTEN: &str = "written to";
+    pub const UNWRITABLE: &str = "not writable";
 
     /// The reason why the path is not writable, in brackets with a leading space; empty if there is no such
     /// fact.
     pub fn why_not_written(&self) -> String {
-        let said = self.facts.iter().find(|(name, _)| name == Self::WRITTEN);
+        let said = self.facts.iter().find(|(name, _)| name == Self::UNWRITABLE);
         said.map(|(_, why)| format!(" ({why})")).unwrap_or_default()
     }
 

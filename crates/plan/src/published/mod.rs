@@ -100,7 +100,18 @@ pub enum FigureKind {
     Processor,
     /// Processor time of the whole machine above its idle level, in percent of the wall time.
     MachineProcessor,
+    /// Bytes a second over a network, the sum of several measurements that one after the other made.
+    Sum,
+    /// The gain of several processes over one, in percent of the rate.
+    Gain,
+    /// Segments of TCP sent again, or packets of UDP lost. The study has it as a remark.
+    SentAgain,
+    /// A rate as a share of the links of all servers. The study has it as a remark.
+    LinkShare,
 }
+
+/// The phase of lines that a stage of the network measures again. The CSV of a record has the same word.
+const NETWORK_PHASE: &str = "network";
 
 /// A line of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -116,7 +127,7 @@ pub struct MappedLine {
     pub plan: String,
     /// The stage of that plan.
     pub stage: String,
-    /// The name of the phase.
+    /// The name of the phase, or `network` for trials of the network.
     pub phase: String,
     /// The parameters of the cell, as the plan has them. With several values each is a line of its own.
     #[serde(default)]
@@ -175,24 +186,31 @@ impl FigureKind {
             FigureKind::BackgroundIo => return "background I/O ± SEM".into(),
             FigureKind::Processor => return "CPU [%]".into(),
             FigureKind::MachineProcessor => return "CPU of the machine [%]".into(),
+            FigureKind::Sum => "sum",
+            FigureKind::Gain => return "gain [%]".into(),
+            FigureKind::SentAgain => return "sent again or lost".into(),
+            FigureKind::LinkShare => return "share of the servers' links".into(),
         };
         format!("{name} [{unit}]")
     }
 
-    /// The metric of its published rows, or `None` if the studies publish no such figure.
-    const fn metric(self) -> Option<&'static str> {
-        Some(match self {
-            FigureKind::Rate => "throughput",
-            FigureKind::Max => "max",
-            FigureKind::Min => "min",
-            FigureKind::Mean => "mean",
-            FigureKind::Real => "real",
-            FigureKind::User => "user",
-            FigureKind::Sys => "sys",
-            FigureKind::Wait => "wait",
-            FigureKind::Time | FigureKind::Load | FigureKind::BackgroundIo => "time",
-            FigureKind::Processor | FigureKind::MachineProcessor => return None,
-        })
+    /// The metrics of its published rows; empty if the studies publish no such figure.
+    const fn metrics(self) -> &'static [&'static str] {
+        match self {
+            FigureKind::Rate | FigureKind::LinkShare => &["throughput"],
+            FigureKind::Max => &["max"],
+            FigureKind::Min => &["min"],
+            FigureKind::Mean => &["mean"],
+            FigureKind::Real => &["real"],
+            FigureKind::User => &["user"],
+            FigureKind::Sys => &["sys"],
+            FigureKind::Wait => &["wait"],
+            FigureKind::Time | FigureKind::Load | FigureKind::BackgroundIo => &["time"],
+            FigureKind::Sum => &["sum"],
+            FigureKind::Gain => &["gain"],
+            FigureKind::SentAgain => &["throughput", "sum"],
+            FigureKind::Processor | FigureKind::MachineProcessor => &[],
+        }
     }
 }
 
@@ -227,11 +245,24 @@ impl PublishedStudy {
         self.figures
             .iter()
             .filter(of_line)
-            .filter(move |figure| kind.metric() == Some(&figure.metric) && !figure.is_printed_twice())
+            .filter(move |figure| kind.metrics().contains(&figure.metric.as_str()))
+            .filter(|figure| !figure.is_printed_twice())
+    }
+}
+
+impl PublishedTable {
+    /// Returns true if stages of the network measure its lines again. Such a table has no other lines.
+    pub fn is_of_network(&self) -> bool {
+        self.line.iter().all(MappedLine::is_of_network)
     }
 }
 
 impl MappedLine {
+    /// Returns true if a stage of the network measures it again.
+    pub fn is_of_network(&self) -> bool {
+        self.phase == NETWORK_PHASE
+    }
+
     /// Returns true if a published figure belongs to this line of a table.
     fn has(&self, table: &PublishedTable, figure: &PublishedFigure) -> bool {
         figure.table == table.name
@@ -296,6 +327,10 @@ mod tests {
         for line in PublishedStudy::all().iter().flat_map(|study| &study.tables).flat_map(|table| &table.line)
         {
             let plan = plan(&line.plan);
+            if line.is_of_network() {
+                assert!(plan.network.iter().any(|run| run.stage == line.stage), "{line:?}");
+                continue;
+            }
             let phase = Phase::from_name(&line.phase).expect(&line.phase);
             let mut cells = plan.cells.iter().filter(|cell| cell.stage == line.stage);
             assert!(cells.any(|cell| cell.measured_phases().contains(&phase)), "{line:?}");

@@ -295,11 +295,11 @@ fn a_record_of_schema_9_is_read_and_gets_the_missing_table_when_its_campaign_goe
         results.samples.into_iter().map(|measured| measured.sample.node_starts.len()).collect()
     };
     assert_eq!(starts(read(&path).expect("it stays readable")), [0]);
-    assert_eq!(version(&connection), Ok(9), "reading changes nothing");
+    assert_eq!(schema::version(&connection), Ok(9), "reading changes nothing");
     let (mut record, _) = Record::resume(&path).expect("it goes on");
     record.add(Key { repeat: 2, ..key }, &full_sample()).expect("the table is there");
     drop(record);
-    assert_eq!(version(&connection), Ok(SCHEMA_VERSION));
+    assert_eq!(schema::version(&connection), Ok(SCHEMA_VERSION));
     assert_eq!(starts(read(&path).expect("readable")), [0, 2]);
 }
 

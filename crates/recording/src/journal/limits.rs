@@ -109,7 +109,7 @@ impl Head {
             | Entry::Stream(_)
             | Entry::Contents(_)
             | Entry::Plugin(_)
-            | Entry::Boot(_) => Ok(()),
+            | Entry::Boot { .. } => Ok(()),
         }
     }
 

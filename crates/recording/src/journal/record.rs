@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nilometer_model::{FileNames, Format, Storing};
+use nilometer_model::{FileNames, Format, Storing, observed::ClockReading};
 use nilometer_storage::process::BootId;
 
 use super::{DatasetPlace, Encoding, Entry, FrameExtent, Head, TEXT};
@@ -101,10 +101,11 @@ impl Entry {
                 (9, [file, number.map_or(0, |number| u64::from(number) + 1), 0, 0, 0, 0])
             }
             Entry::Checkpoint { records } => (10, [records, 0, 0, 0, 0, 0]),
-            Entry::Boot(BootId(id)) => {
+            Entry::Boot { id: BootId(id), clock } => {
                 let low = id as u64;
                 let high = (id >> 64) as u64;
-                (11, [low, high, 0, 0, 0, 0])
+                let [state, error, offset, estimate] = clock.map_or([0; 4], ClockReading::numbers);
+                (11, [low, high, state, error, offset, estimate])
             }
         }
     }
@@ -141,7 +142,10 @@ impl Entry {
                 Some(Entry::Chunk { file: a, number })
             }
             10 => Some(Entry::Checkpoint { records: a }),
-            11 => Some(Entry::Boot(BootId(u128::from(a) | u128::from(b) << 64))),
+            11 => {
+                let id = BootId(u128::from(a) | u128::from(b) << 64);
+                Some(Entry::Boot { id, clock: ClockReading::of_numbers([c, d, e, f]) })
+            }
             12 => {
                 let file = b & FILE_MASK;
                 let length = f as u32;

@@ -19,7 +19,7 @@
 
 use std::{collections::BTreeMap, io};
 
-use nilometer_model::{Nanos, PluginFilter};
+use nilometer_model::{Nanos, PluginFilter, observed::ClockReading};
 use nilometer_storage::process::BootId;
 
 use super::{labels::Numbers, placements::Placements, recent::Recent};
@@ -87,6 +87,8 @@ pub struct Index {
     pub ended: usize,
     /// Boot id of the recording machine, if the journal states it.
     pub boot: Option<BootId>,
+    /// Clock of the recording machine at the start, if the journal states it.
+    pub clock: Option<ClockReading>,
 }
 
 /// Possible names of a chunk, as the number in the name, if any.
@@ -277,7 +279,10 @@ impl Index {
                     self.due = self.due.max(due.map(|due| due.frames));
                     self.last = self.last.or(due.and_then(|due| due.last));
                 }
-                Entry::Boot(boot) => self.boot = self.boot.or(Some(boot)),
+                Entry::Boot { id, clock } => {
+                    self.boot = self.boot.or(Some(id));
+                    self.clock = self.clock.or(clock);
+                }
                 Entry::Origin(_) | Entry::Stream(_) | Entry::Contents(_) | Entry::Plugin(_)
                     if self.lanes[lane].texts.len() < TEXTS_MAX =>
                 {

@@ -2,6 +2,7 @@
 //! frames that the recorder overwrote from frames that never arrived.
 
 use super::RecordingView;
+use crate::reader::Checksums;
 
 /// The origin of the bytes that a read of a block returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,21 @@ impl RecordingView {
         let (block, within, rest) = self.piece(offset);
         let length = rest.min(left).min(into.len() as u64) as usize;
         (length, self.read_block(block, within, &mut into[..length]))
+    }
+
+    /// Compares a stored block with its checksum in the journal, and returns true if they differ. `read` are the bytes
+    /// that [`RecordingView::read_in_block`] returned for `offset`. If they are a part of the block, this reads all of
+    /// it again. `None` if there is no checksum, or the block can't be read again. Ask in the order of the blocks.
+    pub fn is_damaged(&self, offset: u64, read: &[u8], checksums: &mut Checksums) -> Option<bool> {
+        let (block, within, _) = self.piece(offset);
+        let place = self.places(block).into_iter().next()?;
+        let checksum = checksums.of(block, place).ok()??;
+        if within == 0 && read.len() == place.extent.size as usize {
+            return Some(crc32fast::hash(read) != checksum);
+        }
+        let mut whole = vec![0; place.extent.size as usize];
+        self.read_place(place, 0, &mut whole).ok()?;
+        Some(crc32fast::hash(&whole) != checksum)
     }
 }
 

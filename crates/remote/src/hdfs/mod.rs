@@ -144,7 +144,7 @@ impl RemoteSystem for Hdfs {
             options: String::new(),
             device: None,
             space: space_left,
-            writable: !facts.iter().any(|(name, _)| name == TargetDescription::WRITTEN),
+            writable: !facts.iter().any(|(name, _)| name == TargetDescription::UNWRITABLE),
             direct: DirectIo::Refused("data nodes have page caches, and no client goes past them".into()),
             striping: Some(StripeControl::Hdfs),
             stripe_size: self.configured("dfs.blocksize").map(Bytes),
@@ -208,7 +208,7 @@ impl Hdfs {
             // Keep the first sentence; the rest explains who can leave safe mode, and how.
             let safe = text("Safemode").map(|text| text.split(". ").next().unwrap_or_default().to_owned());
             facts.extend(safe.map(|text| {
-                (TargetDescription::WRITTEN.to_owned(), format!("nothing: the name node says: {text}"))
+                (TargetDescription::UNWRITABLE.to_owned(), format!("the name node says: {text}"))
             }));
         }
         let number = |key: &str| state.and_then(|state| state[key].as_u64());

@@ -6,5 +6,5 @@ mod terminal;
 
 pub(crate) use html::{STYLE, html_text};
 pub(crate) use markdown::markdown_text;
-pub(crate) use terminal::{Page, YELLOW, printable, terminal_text};
 pub use terminal::{Palette, TextLayout};
+pub(crate) use terminal::{printable, terminal_text};

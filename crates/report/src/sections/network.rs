@@ -46,7 +46,11 @@ pub(crate) fn between_machines(
         blocks.push(Block::Table(table(&of_flows)));
     }
     let sentences = sentences(results, &outcomes).into_iter().map(|sentence| {
-        let tone = if sentence.starts_with("FAILED") { Tone::Bad } else { Tone::Plain };
+        let tone = match () {
+            () if sentence.starts_with("FAILED") => Tone::Bad,
+            () if sentence.starts_with("LEFT OUT") => Tone::Doubtful,
+            () => Tone::Plain,
+        };
         Sentence::toned(tone, sentence)
     });
     blocks.push(Block::List(sentences.collect()));

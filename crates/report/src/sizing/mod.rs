@@ -2,12 +2,15 @@
 
 mod basis;
 mod json;
+mod rooms;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub use json::sizing_json;
-pub use text::sizing_text;
+pub(crate) use rooms::rooms_document;
+pub use rooms::{InstrumentRooms, rooms_json};
+pub(crate) use text::sizing_document;
 
 use nilometer_model::{Bytes, Nanos};
 use nilometer_plan::sizing::{

@@ -7,8 +7,8 @@ use nilometer_plan::sizing::{
     size,
 };
 
-use super::{Checked, Sized, sizing_json, sizing_text};
-use crate::TextLayout;
+use super::{Checked, Sized, sizing_json};
+use crate::{TextLayout, sizing_html, sizing_markdown, sizing_text};
 
 const WICKED: &str =
     "a facility \u{1b}[31m\nwith a name that goes on and on and on and on and on and on and on and on and on";
@@ -79,8 +79,8 @@ fn the_text_is_narrow_and_has_the_answer_and_every_assumption() {
         "and 1 of each to spare.",
         "A buffer of 207 TB for data that comes in 2 days: 259 TB with 20 % free.",
         "The existing 100 TB may be full after",
-        "longest stall        310 ms (measured: evaluation.sqlite: /data, pilatus-6m",
-        "links of a recorder  1 (assumed: one for the instruments)",
+        "longest stall          310 ms (measured: evaluation.sqlite: /data, pilatus-6m",
+        "links of a recorder    1 (assumed: one for the instruments)",
         "one kind of instrument; shared by all, at least",
         "With one recorder fewer, and nothing kept free, the streams are too much: the network loses",
         "8 s of 28 streams at random phases, with a stall of 310 ms: nothing was lost.",
@@ -90,10 +90,25 @@ fn the_text_is_narrow_and_has_the_answer_and_every_assumption() {
     assert_eq!(text.matches("<- limits").count(), 1, "{text}");
     for place in Place::ALL {
         assert!(
-            text.contains(&format!("\n{:<16} ", place.what())),
+            text.contains(&format!("\n  {:<16} ", place.what())),
             "{} is missing in:\n{text}",
             place.what()
         );
+    }
+}
+
+#[test]
+fn markdown_and_a_page_have_the_answer_the_stages_and_every_assumption() {
+    for text in [written(sizing_markdown), written(sizing_html)] {
+        for part in [
+            "A buffer of 207 TB for data that comes in 2 days: 259 TB with 20 % free.",
+            "This rests on",
+            "given: ",
+            "Checked in a simulation",
+        ] {
+            assert!(text.contains(part), "{part} is missing in:\n{text}");
+        }
+        assert!(Place::ALL.iter().all(|place| text.contains(place.what())), "{text}");
     }
 }
 

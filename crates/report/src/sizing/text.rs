@@ -1,50 +1,39 @@
-//! A sizing for a terminal: the answer first, then the stages, then its basis.
+//! A sizing as a document: the answer first, then the stages, then its basis.
 
 use nilometer_model::Nanos;
 use nilometer_plan::sizing::{BufferCapacity, Kind, Place, SizingStage};
 
 use super::{
     Checked, Sized,
-    basis::{basis, counted, decimal, detail, is_assumed, origin, word},
+    basis::{Basis, basis, counted, decimal, detail, is_assumed, origin, word},
 };
 use crate::{
-    render::{Page, TextLayout, YELLOW},
+    document::{Block, Cell, Column, Detail, Document, Heading, Role, Row, Section, Sentence, Table, Tone},
     words::percent,
 };
 
-const BOLD: &str = "1";
-const DIM: &str = "2";
-
-/// Writes the sizing as text.
-pub fn sizing_text(sized: &Sized<'_>, layout: TextLayout) -> String {
-    let mut page = Page::new(layout);
-    page.paragraph(BOLD, "", &format!("SIZING for {}", sized.title));
-    page.paragraph("", "  ", &comes(sized));
-    page.line("", "");
-    for sentence in answer(sized) {
-        page.paragraph(BOLD, "  ", &sentence);
+/// The document of a sizing. A page has room for a column with the origin of each assumption.
+pub(crate) fn sizing_document(sized: &Sized<'_>, medium: Detail) -> Document {
+    let remarks = sized.remarks.iter().map(|remark| Sentence::toned(Tone::Doubtful, remark));
+    let answers = answer(sized).into_iter().map(Sentence::new).chain(remarks).collect();
+    let mut sections = vec![
+        Section::new(Heading::of("You need"), vec![Block::List(answers)]),
+        Section::new(Heading::of("Stages"), vec![Block::Table(stages(sized)), Block::soft(LEGEND)]),
+        Section::new(Heading::of("This rests on"), vec![Block::Table(assumptions(sized, medium))]),
+    ];
+    sections.extend(sized.checked.as_ref().map(|checked| {
+        Section::new(Heading::of("Checked in a simulation"), vec![Block::list(told(sized, checked))])
+    }));
+    Document {
+        title: format!("Sizing for {}", sized.title),
+        origin: comes(sized),
+        sections,
+        ..Document::default()
     }
-    for remark in sized.remarks {
-        page.paragraph(YELLOW, "  ", remark);
-    }
-    page.line("", "");
-    stages(&mut page, sized);
-    page.line("", "");
-    page.line(BOLD, "THIS RESTS ON");
-    for row in basis(sized) {
-        let first = format!("  {:<21}", row.what);
-        let from = format!("{}: {}", word(&row.from), detail(&row.from));
-        page.paragraph("", &first, &format!("{} ({from})", row.value));
-    }
-    if let Some(checked) = &sized.checked {
-        page.line("", "");
-        page.line(BOLD, "CHECKED IN A SIMULATION");
-        for sentence in told(sized, checked) {
-            page.paragraph("", "  ", &sentence);
-        }
-    }
-    page.text()
 }
+
+const LEGEND: &str = "needed: elements for this stage alone. left: on the fullest element, with the numbers above. ~ \
+                      depends on assumed values, see below.";
 
 /// Describes the demand in a sentence.
 fn comes(sized: &Sized<'_>) -> String {
@@ -109,45 +98,56 @@ fn space(sized: &Sized<'_>, buffer: &BufferCapacity) -> Vec<String> {
     sentences
 }
 
-/// Width of the table that includes the source of each limit.
-const STAGES_WIDTH: usize = 97;
+/// Terminals without room drop the columns of the lowest rank.
+const ORIGIN_RANK: u8 = 1;
+/// Letters of the longest name of an assumption.
+const BASIS_NAME: usize = 21;
 
-fn stages(page: &mut Page, sized: &Sized<'_>) {
-    let wide = page.width() >= STAGES_WIDTH;
-    let origin_heading = if wide { "  limit is" } else { "" };
-    let head = format!(
-        "{:<16} {:>13}  {:<26} {:>8} {:>8}{origin_heading}",
-        "STAGE", "asked for", "one element gives", "needed", "left"
-    );
-    page.line(BOLD, &head);
-    let limiting = sized.sizing.limiting().place;
-    for stage in &sized.sizing.stages {
-        let gives = format!("{} a {}", stage.limit, stage.place.element());
-        let left = percent(1.0 - stage.used);
-        let mark = match (stage.place == limiting, wide) {
-            (false, _) => "",
-            (true, true) => "  <- limits",
-            (true, false) => " <",
-        };
-        let code = if stage.place == limiting { BOLD } else { "" };
-        let from = origin(stage.place, sized.limits);
-        let from = if wide { format!("  {from:<8}") } else { String::new() };
-        page.line(
-            code,
-            &format!(
-                "{:<16} {:>13}  {gives:<26} {:>8} {left:>8}{from}{mark}",
-                stage.place.what(),
-                asked(stage, sized),
-                stage.needed
-            ),
-        );
+fn stages(sized: &Sized<'_>) -> Table {
+    let columns = vec![
+        Column::new(Role::Name, "stage"),
+        Column::figure("asked for"),
+        Column::new(Role::Name, "one element gives"),
+        Column::figure("needed"),
+        Column::figure("left"),
+        Column::new(Role::Name, "limit is").ranked(ORIGIN_RANK),
+        Column::new(Role::Name, ""),
+    ];
+    Table { columns, rows: sized.sizing.stages.iter().map(|stage| stage_row(stage, sized)).collect() }
+}
+
+fn stage_row(stage: &SizingStage, sized: &Sized<'_>) -> Row {
+    let is_limiting = stage.place == sized.sizing.limiting().place;
+    let cells = [
+        stage.place.what().to_owned(),
+        asked(stage, sized),
+        format!("{} a {}", stage.limit, stage.place.element()),
+        stage.needed.to_string(),
+        percent(1.0 - stage.used),
+        origin(stage.place, sized.limits).to_owned(),
+        if is_limiting { "<- limits".to_owned() } else { String::new() },
+    ];
+    Row::of(cells.map(Cell::new))
+}
+
+fn assumptions(sized: &Sized<'_>, medium: Detail) -> Table {
+    let rows = basis(sized);
+    if medium == Detail::Page {
+        let headings = ["assumption", "value", "from"];
+        let row = |row: &Basis| Row::of([row.what.to_owned(), row.value.clone(), source(row)].map(Cell::new));
+        let columns = headings.map(|heading| Column::new(Role::Sentence, heading)).into();
+        return Table { columns, rows: rows.iter().map(row).collect() };
     }
-    page.paragraph(
-        DIM,
-        "",
-        "needed: elements for this stage alone. left: on the fullest element, with the numbers above. ~ \
-         depends on assumed values, see below.",
-    );
+    let columns = vec![Column::new(Role::Name, "").at_least(BASIS_NAME), Column::new(Role::Sentence, "")];
+    let row = |row: &Basis| {
+        Row::of([row.what.to_owned(), format!("{} ({})", row.value, source(row))].map(Cell::new))
+    };
+    Table { columns, rows: rows.iter().map(row).collect() }
+}
+
+/// `given: --headroom`.
+fn source(row: &Basis) -> String {
+    format!("{}: {}", word(&row.from), detail(&row.from))
 }
 
 /// Formats the demand, with a mark if it depends on an assumption.

@@ -36,8 +36,34 @@ pub struct Frame {
 pub struct FrameMessage {
     /// Bytes received, compressed if it came compressed.
     pub bytes: u64,
-    /// The bytes can't be unpacked. They are stored anyway, and the frame is not whole.
-    pub is_damaged: bool,
+    /// MD5 of the bytes as the sender sent them, if it states one and nobody has compared it yet.
+    pub hash: Option<[u8; 16]>,
+    /// The damage of the bytes, if there is any. They are stored anyway, and the frame is not whole.
+    pub damage: Option<MessageDamage>,
+}
+
+/// The damage of a frame that came as a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageDamage {
+    /// The bytes can't be unpacked.
+    Packing,
+    /// The bytes are not those whose hash the sender states.
+    Hash,
+}
+
+impl FrameMessage {
+    /// A message with this number of bytes, and the hash of these.
+    pub fn new(bytes: u64, hash: Option<[u8; 16]>) -> Self {
+        FrameMessage { bytes, hash, damage: None }
+    }
+
+    /// Compares the hash, if there is one, with that of the bytes received.
+    pub fn compare(&mut self, hash_of_bytes: impl FnOnce() -> [u8; 16]) {
+        let differs = self.hash.take().is_some_and(|hash| hash != hash_of_bytes());
+        if differs {
+            self.damage.get_or_insert(MessageDamage::Hash);
+        }
+    }
 }
 
 /// One of several frames that are stored as one.
@@ -73,9 +99,14 @@ impl Frame {
         self.packed.iter().flat_map(|packed| &packed.gaps).map(|gap| gap.count).sum()
     }
 
-    /// Returns true if it came with bytes that can't be unpacked.
+    /// Returns the damage of the bytes that it came with.
+    pub fn damage(&self) -> Option<MessageDamage> {
+        self.message.and_then(|message| message.damage)
+    }
+
+    /// Returns true if it came with bytes that are damaged.
     pub fn is_damaged(&self) -> bool {
-        self.message.is_some_and(|message| message.is_damaged)
+        self.damage().is_some()
     }
 
     /// Returns the encoding of the stored bytes, if they are not the frame's own.

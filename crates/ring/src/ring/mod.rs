@@ -45,7 +45,7 @@ use nilometer_storage::{Buffer, Wake};
 use crate::{Chronicle, FrameTurn, Watermark, watermark::Settled};
 use chunk_leases::{Asked, ChunkLeases};
 pub use counters::{RingCounters, RingSnapshot};
-pub use frame::{Frame, FrameMessage, StackedFrame};
+pub use frame::{Frame, FrameMessage, MessageDamage, StackedFrame};
 use seat::{Seat, WriterSeats};
 
 /// The number of frames of this size, in bytes, that move at once: 256 KiB of them, 1 to 16.

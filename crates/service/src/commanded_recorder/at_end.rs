@@ -4,15 +4,13 @@
 use std::path::PathBuf;
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
-use nilometer_model::packets::VlbiMode;
 
 use crate::{
     background::CurrentRecording,
     error::OperatorLog,
     recording::{
         account::{BeforeRecording, RecordingAccount},
-        ended::fault_of,
-        recorded_file::{CompleteFiles, RecordedFile},
+        recorded_file::CompleteFiles,
     },
     state::EndedScan,
 };
@@ -25,14 +23,6 @@ pub(super) struct KeptRecording {
     /// The file that shows the frames of all files.
     pub(super) master: Option<PathBuf>,
     pub(super) files: CompleteFiles,
-}
-
-/// Returns true if anything failed other than that packets are missing.
-pub(super) fn is_broken(outcome: &Recorded) -> bool {
-    let lost = outcome.due.saturating_sub(outcome.stored()) > 0;
-    let network = outcome.traffic.as_ref().is_some_and(|traffic| traffic.fault.is_some());
-    let network = network || outcome.series.as_ref().is_some_and(|series| series.fault.is_some());
-    outcome.hung || lost || network || !outcome.faults.is_empty()
 }
 
 impl CurrentRecording {
@@ -65,22 +55,7 @@ impl CurrentRecording {
     }
 
     pub(super) fn scan(&self, outcome: &Recorded, status: &Status) -> EndedScan {
-        EndedScan {
-            name: self.prepared.name.clone(),
-            paths: self.prepared.targets.iter().map(|target| target.path().to_owned()).collect(),
-            begun: self.before.as_ref().map(BeforeRecording::begun).unwrap_or_default(),
-            seconds: outcome.wall.seconds(),
-            counted_in: status.counted_in,
-            packets: status.acknowledged_packets,
-            bytes: status.acknowledged_bytes,
-            missing_packets: outcome
-                .series
-                .as_ref()
-                .map_or(status.lost.all(), |series| series.lost(outcome.due)),
-            joined: None,
-            fault: fault_of(outcome),
-            file: RecordedFile::default(),
-            mode: VlbiMode::of(&self.prepared.instrument),
-        }
+        let begun = self.before.as_ref().map(BeforeRecording::begun).unwrap_or_default();
+        EndedScan::of(&self.prepared, begun, outcome, status)
     }
 }

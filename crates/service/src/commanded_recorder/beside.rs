@@ -4,9 +4,15 @@
 use std::convert::Infallible;
 
 use nilometer_acquisition::{RecordingError, Status};
-use nilometer_model::Nanos;
+use nilometer_model::{Bytes, Nanos};
 
-use crate::{background::CurrentRecording, recording::account::BeforeRecording};
+use crate::{
+    background::CurrentRecording,
+    recording::{
+        account::BeforeRecording,
+        fewer_packets::{StreamVolume, with_fewer_packets},
+    },
+};
 
 impl CurrentRecording {
     /// Begins all recordings. They discard packets received since arming.
@@ -33,7 +39,22 @@ impl CurrentRecording {
     /// The status of all recordings together.
     pub(super) fn status(&mut self) -> Status {
         let first = self.prepared.recorder.status();
-        self.beside.iter_mut().fold(first, |all, one| all.and(one.prepared.recorder.status()))
+        let shares_sockets = self.settings.shares_sockets();
+        self.beside.iter_mut().fold(first, |all, one| {
+            let status = one.prepared.recorder.status();
+            if shares_sockets { all.and_at_same_sockets(status) } else { all.and(status) }
+        })
+    }
+
+    /// The names of data streams that brought less than another one, each with the reason to look at it.
+    pub(super) fn with_fewer_packets(&self) -> Vec<(String, String)> {
+        let volume = |one: &CurrentRecording| {
+            let tally = &one.outcome.as_ref()?.traffic.as_ref()?.tally;
+            Some(StreamVolume { name: one.prepared.name.clone(), bytes: Bytes(tally.bytes) })
+        };
+        let all = std::iter::once(self).chain(&self.beside);
+        let volumes: Vec<StreamVolume> = all.filter_map(volume).collect();
+        with_fewer_packets(&volumes, self.prepared.instrument.received().rate())
     }
 
     /// The recordings one by one, in the order of the data streams.

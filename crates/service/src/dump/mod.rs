@@ -13,7 +13,9 @@
 //! A dump reads storage, like any reader. It waits until frames that are only in memory have been written. It never
 //! asks the recorder for anything: a dump that hangs does not hold up the recording.
 
+mod blocks;
 mod pace;
+mod progress;
 mod report;
 mod request;
 mod run;
@@ -21,4 +23,4 @@ mod table;
 
 pub(crate) use report::{DumpList, DumpReport};
 pub(crate) use request::DumpRequest;
-pub(crate) use table::{DumpRefusal, Dumps, check_roots};
+pub(crate) use table::{DumpCounts, DumpRefusal, Dumps, check_roots};

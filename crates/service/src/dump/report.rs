@@ -31,6 +31,17 @@ pub(crate) enum DumpWait {
     Buffer,
 }
 
+/// The result of comparing a block with its checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BlockCheck {
+    /// There was nothing to compare.
+    None,
+    /// They agree.
+    Right,
+    /// They differ.
+    Damaged,
+}
+
 /// Frames one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct DumpedRange {
@@ -74,6 +85,13 @@ pub(crate) struct DumpReport {
     pub(crate) missing_frames: u64,
     /// The number of frames that the storage failed to give back.
     pub(crate) unreadable_frames: u64,
+    /// The number of frames in blocks that agree with the checksums of the journal. A recording has checksums with
+    /// `checksums`.
+    pub(crate) verified_frames: u64,
+    /// The number of frames in blocks that differ from their checksums. The file has them as the storage returned them.
+    pub(crate) damaged_frames: u64,
+    /// The first 100 ranges of those frames.
+    pub(crate) damaged: Vec<DumpedRange>,
     /// The mean rate since the dump began to copy, with its pauses.
     pub(crate) bytes_per_second: f64,
     /// The share of full speed that the fill of the recorder's buffer allows at the moment, from 0 to 1.
@@ -104,14 +122,31 @@ impl DumpReport {
         }
     }
 
+    /// Counts the result of comparing the block of these frames with its checksum.
+    pub(super) fn count_check(&mut self, check: BlockCheck, range: DumpedRange) {
+        match check {
+            BlockCheck::None => {}
+            BlockCheck::Right => self.verified_frames += range.frames,
+            BlockCheck::Damaged => {
+                self.damaged_frames += range.frames;
+                add_range(&mut self.damaged, range);
+            }
+        }
+    }
+
     fn overtake(&mut self, range: DumpedRange) {
         self.overtaken_frames += range.frames;
-        let has_room = self.overtaken.len() < RANGES_MAX;
-        match self.overtaken.last_mut() {
-            Some(last) if last.first + last.frames == range.first => last.frames += range.frames,
-            _ if has_room => self.overtaken.push(range),
-            _ => {}
-        }
+        add_range(&mut self.overtaken, range);
+    }
+}
+
+/// Adds a range to a list with a limit, and joins it with the last one if it follows that.
+fn add_range(ranges: &mut Vec<DumpedRange>, range: DumpedRange) {
+    let has_room = ranges.len() < RANGES_MAX;
+    match ranges.last_mut() {
+        Some(last) if last.first + last.frames == range.first => last.frames += range.frames,
+        _ if has_room => ranges.push(range),
+        _ => {}
     }
 }
 
@@ -132,6 +167,22 @@ mod tests {
         assert_eq!((report.frames, report.bytes), (60, 600));
         assert_eq!((report.overtaken_frames, report.missing_frames, report.unreadable_frames), (30, 10, 10));
         assert_eq!(report.overtaken, [DumpedRange { first: 10, frames: 20 }, range(50)]);
+    }
+
+    #[test]
+    fn frames_with_and_without_a_right_checksum_are_counted() {
+        let mut report = DumpReport::default();
+        let range = |first| DumpedRange { first, frames: 10 };
+        for (check, first) in [
+            (BlockCheck::Right, 0),
+            (BlockCheck::Damaged, 10),
+            (BlockCheck::Damaged, 20),
+            (BlockCheck::None, 30),
+        ] {
+            report.count_check(check, range(first));
+        }
+        assert_eq!((report.verified_frames, report.damaged_frames), (10, 20));
+        assert_eq!(report.damaged, [DumpedRange { first: 10, frames: 20 }]);
     }
 
     #[test]

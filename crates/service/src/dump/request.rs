@@ -61,7 +61,22 @@ impl DumpRequest {
         }
         let begin = limit("begin", self.begin.as_deref())?;
         let end = limit("end", self.end.as_deref())?;
+        if begin.zip(end).is_some_and(|(begin, end)| is_empty(begin, end)) {
+            return Err("end: no frame lies between it and begin; write a later end".into());
+        }
         Ok(DumpLimits { begin, end })
+    }
+}
+
+/// Returns true if two limits of one kind have no frame between them.
+fn is_empty(begin: PartLimit, end: PartLimit) -> bool {
+    match (begin, end) {
+        (PartLimit::Time(begin), PartLimit::Time(end)) => end <= begin,
+        (PartLimit::After(begin), PartLimit::After(end)) => end <= begin,
+        (PartLimit::BeforeEnd(begin), PartLimit::BeforeEnd(end)) => end >= begin,
+        (PartLimit::Frame(begin), PartLimit::Frame(end))
+        | (PartLimit::Packet(begin), PartLimit::Packet(end)) => end <= begin,
+        _ => false,
     }
 }
 
@@ -97,6 +112,9 @@ mod tests {
             (r#"{"to": "/d", "name": ".x"}"#, "name: "),
             (r#"{"to": "/d", "name": ""}"#, "name: "),
             (r#"{"to": "/d", "rate": "0 B/s"}"#, "rate: "),
+            (r#"{"to": "/d", "begin": "200", "end": "100"}"#, "end: "),
+            (r#"{"to": "/d", "begin": "-1s", "end": "-2s"}"#, "end: "),
+            (r#"{"to": "/d", "begin": "+2s", "end": "+2s"}"#, "end: "),
             (r#"{"to": "/d", "begn": "1"}"#, "`begin`"),
             ("{}", "`to`"),
         ] {

@@ -4,27 +4,25 @@
 use std::{
     fs::File,
     io::{self, Write},
-    ops::Range,
     os::fd::OwnedFd,
     os::unix::fs::MetadataExt,
     path::PathBuf,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::Ordering,
 };
 
 use nilometer_model::{ByteRate, Bytes, Nanos};
 use nilometer_recording::{
     reader::{Recording, Trust},
-    view::{BlockReading, Extent, LimitPosition, PartLimit, RecordingView},
+    view::{Extent, LimitPosition, PartLimit, RecordingView},
 };
 use nilometer_storage::{Clock, new_file::NewFile};
 use rustix::fs::{Advice, AtFlags};
 
 use super::{
+    blocks::DumpReader,
     pace::{buffer_fill, due_at, pause_after, speed_share},
-    report::{DumpReport, DumpState, DumpWait, DumpedRange},
+    progress::DumpProgress,
+    report::{DumpReport, DumpState, DumpWait},
     request::DumpLimits,
 };
 use crate::{latest_frame::step_back, publisher::Publisher, state::ServiceState};
@@ -37,14 +35,6 @@ pub(super) struct DumpSource {
     pub(super) directories: Vec<PathBuf>,
     /// The figures of the recorder.
     pub(super) published: Publisher,
-}
-
-/// The parts of a dump that its thread and the service share.
-#[derive(Debug, Clone, Default)]
-pub(super) struct DumpProgress {
-    report: Arc<Mutex<DumpReport>>,
-    /// True if the dump is to end.
-    pub(super) stop: Arc<AtomicBool>,
 }
 
 /// A dump to make.
@@ -83,7 +73,8 @@ impl DumpSource {
     fn is_running(&self) -> bool {
         self.published.read(|published| {
             let active = matches!(published.report.state, ServiceState::Armed | ServiceState::Recording);
-            active && published.report.name.as_deref() == Some(&self.name)
+            // The report has the name of the scan, and a data stream's recording has one of its own.
+            active && published.pictured.as_ref().is_some_and(|pictured| pictured.name() == self.name)
         })
     }
 
@@ -97,24 +88,6 @@ impl DumpSource {
             Some(buffer_fill(recording.status.ring.in_use, recording.status.ring.slots))
         };
         self.published.read(ring).map_or(1.0, speed_share)
-    }
-}
-
-impl DumpProgress {
-    pub(super) fn new(report: DumpReport) -> Self {
-        DumpProgress { report: Arc::new(Mutex::new(report)), stop: Arc::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, DumpReport> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn report(&self) -> DumpReport {
-        self.lock().clone()
-    }
-
-    pub(super) fn change(&self, change: impl FnOnce(&mut DumpReport)) {
-        change(&mut self.lock());
     }
 }
 
@@ -156,13 +129,19 @@ impl DumpJob {
             begin,
             end: DumpEnd { limit: limits.end, frame: None, below: 0, look_at: Nanos(0) },
             at: begin * view.frame_size(),
+            blocks: DumpReader::new(&view, self.progress.clone()),
             buffer: vec![0; PIECE.max(block as usize)],
             clock: Clock::start(),
             unsynced: 0,
             looked: Nanos(0),
         };
         copy.run()?;
-        self.finish(&view, new)
+        let DumpCopy { clock, at, .. } = copy;
+        self.finish(&view, new)?;
+        // The file is durable by now, and the time includes that.
+        let done = (at - begin * view.frame_size()) as f64;
+        self.progress.change(|report| report.bytes_per_second = done / clock.now().seconds().max(1e-9));
+        Ok(())
     }
 
     /// Opens the recording. It has no journal before its first block is written.
@@ -257,9 +236,17 @@ impl DumpJob {
     /// Waits, and reports the reason.
     fn wait(&self, reason: DumpWait, time: Nanos) -> Result<(), DumpFailure> {
         self.check_stop()?;
+        self.see_buffer();
         self.progress.change(|report| report.waits_for = Some(reason));
         std::thread::sleep(time.duration());
         self.check_stop()
+    }
+
+    /// Returns the share of full speed that the recorder's buffer allows, and reports it.
+    fn see_buffer(&self) -> f64 {
+        let share = self.source.speed_share();
+        self.progress.change(|report| report.speed_share = share);
+        share
     }
 
     /// Gives the file its name, and writes the summary beside it.
@@ -315,6 +302,7 @@ struct DumpCopy<'a> {
     end: DumpEnd,
     /// The offset in the view of the next byte.
     at: u64,
+    blocks: DumpReader<'a>,
     buffer: Vec<u8>,
     clock: Clock,
     /// Bytes in the file that it has not synced.
@@ -400,7 +388,7 @@ impl DumpCopy<'_> {
     fn piece(&mut self, until: u64) -> Result<(), DumpFailure> {
         let share = self.give_way()?;
         let begun = self.clock.now();
-        let length = self.read(self.at..until);
+        let length = self.blocks.read(self.at..until, &mut self.buffer);
         let path = self.job.progress.report().path;
         let written = self.write(length);
         written.map_err(|error| {
@@ -418,12 +406,9 @@ impl DumpCopy<'_> {
     /// Waits while the recorder's buffer is too full. Returns the share of full speed.
     fn give_way(&self) -> Result<f64, DumpFailure> {
         loop {
-            let share = self.job.source.speed_share();
-            self.job.progress.change(|report| {
-                report.speed_share = share;
-                report.waits_for = None;
-            });
+            let share = self.job.see_buffer();
             if share > 0.0 {
+                self.job.progress.change(|report| report.waits_for = None);
                 return Ok(share);
             }
             self.job.wait(DumpWait::Buffer, LOOK)?;
@@ -437,29 +422,6 @@ impl DumpCopy<'_> {
             self.clock.sleep_until(time.min(self.clock.now() + LOOK));
         }
         self.job.check_stop()
-    }
-
-    /// Reads whole blocks into the buffer, as far as they fit and lie in the range. Returns the bytes read.
-    fn read(&mut self, range: Range<u64>) -> usize {
-        let block = (self.view.frames_of_block() * self.view.frame_size()) as usize;
-        let mut filled = 0;
-        let mut at = range.start;
-        while at < range.end && filled + block <= self.buffer.len() {
-            let room = block.min((range.end - at).try_into().unwrap_or(block));
-            let (length, reading) = self.view.read_in_block(at, &mut self.buffer[filled..filled + room]);
-            self.count(at..at + length as u64, reading);
-            filled += length;
-            at += length as u64;
-        }
-        filled
-    }
-
-    fn count(&self, range: Range<u64>, reading: BlockReading) {
-        let size = self.view.frame_size();
-        let first = range.start / size;
-        let counted =
-            DumpedRange { first: self.view.shown_frames().start + first, frames: range.end / size - first };
-        self.job.progress.change(|report| report.count(reading, counted, range.end - range.start));
     }
 
     fn write(&mut self, length: usize) -> io::Result<()> {

@@ -14,9 +14,10 @@ use rustix::{
 };
 
 use super::{
+    progress::DumpProgress,
     report::{DumpList, DumpReport, DumpState},
     request::DumpRequest,
-    run::{DumpJob, DumpProgress, DumpSource, run},
+    run::{DumpJob, DumpSource, run},
 };
 use crate::{
     error::{OperatorLog, ServiceError, require},
@@ -29,8 +30,10 @@ const RUNNING_MAX: usize = 4;
 const LISTED_MAX: usize = 64;
 /// The time that the storage of the destination has for an answer to a request.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
-/// The longest wait for dumps at the end of the service.
+/// The longest wait at the end of the service for a dump that does not progress.
 const LEAVE: Nanos = Nanos::from_millis(5_000);
+/// The longest wait at the end of the service for dumps that progress.
+const COMPLETE: Nanos = Nanos::from_millis(60_000);
 /// The interval between two looks at dumps that end.
 const LOOK: Nanos = Nanos::from_millis(20);
 
@@ -51,6 +54,21 @@ struct DumpTable {
     /// The number of dumps so far.
     begun: u64,
     dumps: Vec<RunningDump>,
+    /// The counts of the dumps that the list forgot.
+    forgotten: DumpCounts,
+}
+
+/// Sums over all dumps of this program, for metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DumpCounts {
+    pub(crate) running: u64,
+    pub(crate) complete: u64,
+    pub(crate) failed: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    pub(crate) overtaken_frames: u64,
+    pub(crate) damaged_frames: u64,
 }
 
 /// A dump with its thread.
@@ -137,6 +155,17 @@ impl Dumps {
         DumpList { dumps: table.dumps.iter().map(|dump| dump.progress.report()).collect() }
     }
 
+    /// The sums over all dumps; `None` if the recorder has no directory for dumps.
+    pub(crate) fn counts(&self) -> Option<DumpCounts> {
+        if self.0.roots.is_empty() {
+            return None;
+        }
+        let table = &mut *self.lock();
+        table.settle();
+        let reports = table.dumps.iter().map(|dump| dump.progress.report());
+        Some(reports.fold(table.forgotten, |counts, report| counts.with(&report)))
+    }
+
     /// Ends a dump, if it still runs. Returns its report, or `None` if there is no dump of this number.
     pub(crate) fn end(&self, id: u64) -> Option<DumpReport> {
         let progress = {
@@ -148,9 +177,28 @@ impl Dumps {
         Some(progress.report())
     }
 
-    /// Ends all dumps and waits a little, so that no partial files stay. It does not wait for storage that does not
-    /// answer. The log gets a line for each.
+    /// Waits for dumps as long as they progress, at most a minute: without an end of its own, a dump ends with its
+    /// recording.
+    fn await_complete(&self) {
+        let clock = Clock::start();
+        let mut last = (0, Nanos(0));
+        while self.lock().dumps.iter().any(RunningDump::runs) {
+            let bytes: u64 = self.lock().dumps.iter().map(|dump| dump.progress.report().bytes).sum();
+            let now = clock.now();
+            if bytes != last.0 {
+                last = (bytes, now);
+            }
+            if now >= COMPLETE || now.since(last.1) >= LEAVE {
+                return;
+            }
+            std::thread::sleep(LOOK.duration());
+        }
+    }
+
+    /// Waits for dumps that progress, and then ends all and waits a little, so that no partial files stay. It does not
+    /// wait for storage that does not answer. The log gets a line for each dump that it ends.
     pub(crate) fn leave(&self, log: OperatorLog) {
+        self.await_complete();
         for dump in self.lock().dumps.iter().filter(|dump| dump.runs()) {
             dump.progress.stop.store(true, Ordering::Relaxed);
             let DumpReport { id, path, recording, .. } = dump.progress.report();
@@ -206,8 +254,29 @@ impl DumpTable {
         self.dumps.retain(|dump| {
             let goes = excess > 0 && !dump.runs();
             excess -= usize::from(goes);
+            if goes {
+                self.forgotten = self.forgotten.with(&dump.progress.report());
+            }
             !goes
         });
+    }
+}
+
+impl DumpCounts {
+    /// The sums with another dump.
+    fn with(mut self, report: &DumpReport) -> Self {
+        let number = match report.state {
+            DumpState::Running => &mut self.running,
+            DumpState::Complete => &mut self.complete,
+            DumpState::Failed => &mut self.failed,
+            DumpState::Cancelled => &mut self.cancelled,
+        };
+        *number += 1;
+        self.frames += report.frames;
+        self.bytes += report.bytes;
+        self.overtaken_frames += report.overtaken_frames;
+        self.damaged_frames += report.damaged_frames;
+        self
     }
 }
 

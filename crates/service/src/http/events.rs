@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     console::Console,
-    publisher::{NewsPace, SeenChanges},
+    publisher::{NewsFollower, NewsPace, SeenChanges},
 };
 
 /// The event with the whole state.
@@ -42,6 +42,10 @@ pub(super) struct StreamPlace(Arc<AtomicUsize>);
 pub(super) struct EventQueue<'a> {
     console: &'a Console,
     seen: Option<SeenChanges>,
+    /// True if the client has the last change.
+    is_over: bool,
+    /// The end of the recorder waits until this client has the last events.
+    _follower: NewsFollower,
 }
 
 impl EventStreams {
@@ -63,15 +67,20 @@ impl Drop for StreamPlace {
 impl<'a> EventQueue<'a> {
     /// The events of this recorder from now on.
     pub(super) fn new(console: &'a Console) -> Self {
-        EventQueue { console, seen: None }
+        EventQueue { console, seen: None, is_over: false, _follower: console.follow() }
     }
 
-    /// The text of the next events. It waits for a change, at most five seconds.
-    pub(super) fn next(&mut self) -> String {
-        let Some(news) = self.console.await_news(self.seen, PACE) else { return KEEP_ALIVE.into() };
+    /// The text of the next events, or `None` if the recorder ends and the client has all. It waits for a change, at
+    /// most five seconds.
+    pub(super) fn next(&mut self) -> Option<String> {
+        if self.is_over {
+            return None;
+        }
+        let Some(news) = self.console.await_news(self.seen, PACE) else { return Some(KEEP_ALIVE.into()) };
         self.seen = Some(news.seen);
+        self.is_over = news.are_last;
         let ended = news.ended.iter().map(|scan| event(ENDED_EVENT, scan));
-        ended.chain([event(STATUS_EVENT, &news.report)]).collect()
+        Some(ended.chain([event(STATUS_EVENT, &news.report)]).collect())
     }
 }
 
@@ -89,11 +98,11 @@ mod tests {
     fn a_client_gets_the_status_at_once_and_each_end_before_the_new_status() {
         let (console, publisher) = Console::without_orders(Vec::new());
         let mut events = EventQueue::new(&console);
-        let first = events.next();
+        let first = events.next().expect("the state");
         assert!(first.starts_with("event: status\ndata: {") && first.ends_with("}\n\n"), "{first}");
         publisher.changing().end(EndedScan { name: "scan\n1".into(), ..EndedScan::default() });
         publisher.changing().enter(ServiceState::Configured);
-        let text = events.next();
+        let text = events.next().expect("a change");
         let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
         assert_eq!(names, [ENDED_EVENT, STATUS_EVENT]);
         assert_eq!(text.lines().count(), 6, "two events of two lines, and a blank line behind each: {text}");
@@ -101,6 +110,9 @@ mod tests {
             text.contains("\"name\":\"scan\\n1\"") && text.contains("\"state\":\"configured\""),
             "{text}"
         );
+        publisher.end_news(Duration::ZERO);
+        assert!(events.next().expect("the last state").starts_with("event: status"));
+        assert_eq!(events.next(), None);
     }
 
     #[test]

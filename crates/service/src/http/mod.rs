@@ -102,7 +102,7 @@ fn head(status: u16, content: &str, length: Option<usize>, nonce: &str) -> Strin
     )
 }
 
-/// Sends events until the client leaves, or its token is no longer valid.
+/// Sends events until the client leaves, its token is no longer valid, or the recorder ends.
 fn send_events(
     connection: &mut Connection,
     request: &HttpRequest,
@@ -113,9 +113,8 @@ fn send_events(
     let mut events = EventQueue::new(&parts.console);
     loop {
         let text = events.next();
-        if refuse_without_token(connection, request, &parts.secrets).is_some() {
-            return connection.stream.finish();
-        }
+        let is_refused = refuse_without_token(connection, request, &parts.secrets).is_some();
+        let Some(text) = text.filter(|_| !is_refused) else { return connection.stream.finish() };
         connection.stream.write_all(text.as_bytes())?;
         connection.stream.flush()?;
         // A client that reads events is not silent.

@@ -75,7 +75,13 @@ pub(super) static ROUTES: [ServiceRoute; 14] = [
         name: "metrics",
         summary: "The figures in the text format of Prometheus",
         contents: &[AnswerContent { media: TEXT, schema: ContentSchema::Text }],
-        ..get("/metrics", |asked| HttpResponse(200, TEXT, metrics(&asked.console.report()).into()))
+        ..get("/metrics", |asked| {
+            HttpResponse(
+                200,
+                TEXT,
+                metrics(&asked.console.report(), asked.console.dumps().counts().as_ref()).into(),
+            )
+        })
     },
     ServiceRoute {
         name: "openapi",
@@ -126,7 +132,7 @@ pub(super) static ROUTES: [ServiceRoute; 14] = [
     ServiceRoute {
         method: RouteMethod::Delete,
         name: "end_dump",
-        summary: "End a dump. No file of it stays",
+        summary: "Ask a running dump to end without a file. A complete one stays",
         contents: &[DUMP],
         errors: &[404],
         ..get("/dumps/{id}", |asked| end_dump(asked.console.dumps(), asked.id))

@@ -143,8 +143,8 @@ impl Mark5Session {
         match field(0).to_ascii_lowercase().as_str() {
             "on" => match label([field(2), field(3), field(1)]) {
                 Some(name) => {
-                    let streams = self.shared.streams().senders();
-                    self.order(command, RecorderOrder::Record(name, Some(streams)))
+                    let streams = self.shared.streams().chosen();
+                    self.order(command, RecorderOrder::Record(name, streams))
                 }
                 None => Mark5Reply::to(command, ReturnCode::Parameter)
                     .field("write a label of letters, digits and _ + - ."),

@@ -14,7 +14,7 @@ use super::{
     syntax::{Mark5Command, Mark5Reply, ReturnCode},
 };
 use crate::{
-    recording::addresses::{LabelledSender, is_stream_label},
+    recording::addresses::{HiddenSender, LabelledSender, is_stream_label},
     state::ServiceState,
 };
 
@@ -23,7 +23,11 @@ const MOST: usize = 16;
 
 /// The data streams that stations defined, in their order.
 #[derive(Debug, Default)]
-pub(super) struct StationStreams(Vec<StationStream>);
+pub(super) struct StationStreams {
+    all: Vec<StationStream>,
+    /// True if a station changed them. Before that, the service's own options decide.
+    is_changed: bool,
+}
 
 /// A data stream, by the specifications in a station's words.
 #[derive(Debug)]
@@ -42,12 +46,12 @@ impl StationStreams {
         let mut streams = StationStreams::default();
         for LabelledSender { label, senders } in configured {
             let specification = format!("{senders}/*");
-            match streams.0.iter_mut().find(|stream| stream.name == *label) {
+            match streams.all.iter_mut().find(|stream| stream.name == *label) {
                 Some(known) => {
                     known.specifications.push(specification);
                     known.senders.push(*senders);
                 }
-                None => streams.0.push(StationStream {
+                None => streams.all.push(StationStream {
                     name: label.clone(),
                     specifications: vec![specification],
                     senders: vec![*senders],
@@ -64,11 +68,16 @@ impl StationStreams {
             let senders = stream.senders.clone().into_iter();
             senders.map(move |senders| LabelledSender { label: label.clone(), senders })
         };
-        self.0.iter().flat_map(of).collect()
+        self.all.iter().flat_map(of).collect()
+    }
+
+    /// The senders for a recording, or `None` if no station changed the data streams.
+    pub(super) fn chosen(&self) -> Option<Vec<LabelledSender>> {
+        self.is_changed.then(|| self.senders())
     }
 
     fn add(&mut self, name: &str, specifications: Vec<String>) -> Result<(), Refusal> {
-        if self.0.iter().any(|stream| stream.name == name) {
+        if self.all.iter().any(|stream| stream.name == name) {
             return Err((ReturnCode::Failed, format!("the data stream {name} already has a definition")));
         }
         if name.contains('{') {
@@ -78,18 +87,25 @@ impl StationStreams {
         if !is_stream_label(name) {
             return Err((ReturnCode::Parameter, "write a name of letters, digits, - and +".into()));
         }
-        if self.0.len() >= MOST || specifications.len() > MOST {
+        if self.all.len() >= MOST || specifications.len() > MOST {
             return Err((ReturnCode::Parameter, format!("{MOST} is the most")));
         }
         let senders = specifications.iter().map(|one| sender_of(one)).collect::<Result<_, _>>()?;
-        self.0.push(StationStream { name: name.to_owned(), specifications, senders });
+        self.all.push(StationStream { name: name.to_owned(), specifications, senders });
+        let all = self.senders();
+        if let Some(hidden) = HiddenSender::find(&all) {
+            self.all.pop();
+            return Err((ReturnCode::Parameter, hidden.to_string()));
+        }
+        self.is_changed = true;
         Ok(())
     }
 
     fn remove(&mut self, name: &str) -> Result<(), Refusal> {
-        let before = self.0.len();
-        self.0.retain(|stream| stream.name != name);
-        if self.0.len() < before {
+        let before = self.all.len();
+        self.all.retain(|stream| stream.name != name);
+        if self.all.len() < before {
+            self.is_changed = true;
             return Ok(());
         }
         Err((ReturnCode::Failed, format!("the data stream {name} is not defined")))
@@ -114,7 +130,8 @@ fn sender_of(specification: &str) -> Result<SenderNetwork, Refusal> {
 impl Mark5Session {
     /// `datastream?`: the number of data streams and their names. `datastream? <name>`: its specifications.
     pub(super) fn streams(&self, command: &Mark5Command) -> Mark5Reply {
-        let StationStreams(streams) = &*self.shared.streams();
+        let shared = self.shared.streams();
+        let streams = &shared.all;
         let reply = Mark5Reply::to(command, ReturnCode::Done);
         let name = command.fields.first().map_or("", String::as_str);
         if name.is_empty() {
@@ -147,7 +164,8 @@ fn changed(streams: &mut StationStreams, fields: &[String]) -> Result<(), Refusa
         // Names are fixed, so there are no expanded ones to forget.
         ("reset", _) => Ok(()),
         ("clear", _) => {
-            streams.0.clear();
+            streams.all.clear();
+            streams.is_changed = true;
             Ok(())
         }
         ("", _) => wrong("write add, remove, reset or clear"),
@@ -169,6 +187,20 @@ mod tests {
     }
 
     #[test]
+    fn the_options_decide_until_a_station_changes_the_data_streams() {
+        let configured = ["A=10.0.2.20".parse().expect("a data stream")];
+        let mut streams = StationStreams::of(&configured);
+        assert_eq!(code(&mut streams, "reset"), 0);
+        assert_eq!(code(&mut streams, "remove:C"), 4);
+        assert_eq!(streams.chosen(), None);
+        assert_eq!(code(&mut streams, "add:B:10.0.2.21/*"), 0);
+        assert_eq!(streams.chosen().map(|senders| senders.len()), Some(2));
+        let mut streams = StationStreams::of(&configured);
+        assert_eq!(code(&mut streams, "clear"), 0);
+        assert_eq!(streams.chosen(), Some(Vec::new()), "a station wants one recording");
+    }
+
+    #[test]
     fn data_streams_are_defined_by_their_senders() {
         let mut streams = StationStreams::default();
         for (text, expected) in [
@@ -180,6 +212,8 @@ mod tests {
             ("add:C:10.0.2.20/0-3", 2),
             ("add:C:Hh.*", 2),
             ("add:C:10.0.2.20@4000/*", 2),
+            ("add:C:10.0.3.7/*", 8),
+            ("add:C:10.0.2.21/*", 8),
             ("add:C:host/*", 8),
             ("add:c_d:10.0.2.20/*", 8),
             ("add:C", 8),
@@ -197,7 +231,7 @@ mod tests {
         assert_eq!(told, ["A=10.0.2.20", "B=10.0.2.21", "B=10.0.3.0/24"]);
         let again = StationStreams::of(&senders);
         assert_eq!(again.senders(), senders);
-        assert_eq!(again.0[1].specifications, ["10.0.2.21/*", "10.0.3.0/24/*"]);
+        assert_eq!(again.all[1].specifications, ["10.0.2.21/*", "10.0.3.0/24/*"]);
         assert_eq!(code(&mut streams, "remove:A"), 0);
         assert_eq!(streams.senders().len(), 2);
         assert_eq!((code(&mut streams, "clear"), streams.senders().len()), (0, 0));

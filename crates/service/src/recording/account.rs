@@ -5,8 +5,10 @@ use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
 use nilometer_intake::joined::{DatasetTally, JoinedTally};
-use nilometer_model::{Moment, Nanos, packets::VlbiMode};
-use nilometer_storage::{Calendar, DetachedTask, network::counters::NetworkCounters, target::KeptDirectory};
+use nilometer_model::{Moment, Nanos, observed::ClockReading, packets::VlbiMode};
+use nilometer_storage::{
+    Calendar, DetachedTask, clock::clock_reading, network::counters::NetworkCounters, target::KeptDirectory,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -22,6 +24,7 @@ pub type RecordingMetadata = BTreeMap<String, Value>;
 #[derive(Debug)]
 pub struct BeforeRecording {
     begun: Moment,
+    clock: Option<ClockReading>,
     counters: NetworkCounters,
 }
 
@@ -43,6 +46,7 @@ pub struct RecordingAccount {
     /// one.
     #[serde(skip_serializing_if = "Option::is_none")]
     datasets: Option<DatasetTally>,
+    clock: ClockMeanwhile,
     /// Counted by the kernel, on all sockets and interfaces.
     network: NetworkMeanwhile,
     metadata: RecordingMetadata,
@@ -57,6 +61,13 @@ struct NetworkMeanwhile {
     meanwhile: NetworkCounters,
 }
 
+/// The kernel's estimate of the machine's clock, or `None` if the kernel refuses to give it.
+#[derive(Debug, Serialize)]
+struct ClockMeanwhile {
+    before: Option<ClockReading>,
+    after: Option<ClockReading>,
+}
+
 #[derive(Debug, Serialize)]
 struct EndedDirectory {
     path: PathBuf,
@@ -66,7 +77,11 @@ struct EndedDirectory {
 impl BeforeRecording {
     /// Takes the time and the network counters at the beginning of a recording.
     pub fn now() -> Self {
-        BeforeRecording { begun: Moment(Calendar::now().time), counters: NetworkCounters::now() }
+        BeforeRecording {
+            begun: Moment(Calendar::now().time),
+            clock: clock_reading(),
+            counters: NetworkCounters::now(),
+        }
     }
 
     /// The time at which the recording began.
@@ -106,6 +121,7 @@ impl RecordingAccount {
                 .collect(),
             recording,
             datasets: None,
+            clock: ClockMeanwhile { before: before.clock, after: clock_reading() },
             network: NetworkMeanwhile::since(&before.counters),
             metadata: RecordingMetadata::new(),
             version: env!("CARGO_PKG_VERSION"),

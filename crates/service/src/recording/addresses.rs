@@ -154,6 +154,46 @@ pub struct LabelledSender {
     pub(crate) senders: SenderNetwork,
 }
 
+/// Senders that never reach their data stream, because an earlier data stream has them all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HiddenSender<'a> {
+    /// The senders.
+    pub(crate) hidden: &'a LabelledSender,
+    /// The senders of the earlier data stream.
+    pub(crate) by: &'a LabelledSender,
+}
+
+impl<'a> HiddenSender<'a> {
+    /// The first such senders, if there are any. A packet goes to the first data stream that has its sender, in the
+    /// order in which `all` names the labels.
+    pub(crate) fn find(all: &'a [LabelledSender]) -> Option<Self> {
+        let place = |sender: &LabelledSender| all.iter().position(|other| other.label == sender.label);
+        all.iter().find_map(|hidden| {
+            let is_before = |by: &&LabelledSender| place(by) < place(hidden);
+            let by = all.iter().filter(is_before).find(|by| by.senders.includes(&hidden.senders))?;
+            Some(HiddenSender { hidden, by })
+        })
+    }
+}
+
+impl fmt::Display for HiddenSender<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HiddenSender { hidden, by } = self;
+        write!(
+            formatter,
+            "{hidden}: all packets of these senders go to {by}; give each data stream senders of its own, or write {} \
+             before {}",
+            hidden.label, by.label
+        )
+    }
+}
+
+impl fmt::Display for LabelledSender {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}={}", self.label, self.senders)
+    }
+}
+
 impl FromStr for LabelledSender {
     type Err = String;
 

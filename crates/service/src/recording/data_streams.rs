@@ -19,7 +19,10 @@ use nilometer_model::{Bytes, packets::Packets};
 use nilometer_storage::target::run_id;
 
 use super::{
-    addresses::ListenAddress, options::RecordOptions, routes::StreamRoute, settings::RecordingSettings,
+    addresses::{HiddenSender, ListenAddress},
+    options::RecordOptions,
+    routes::StreamRoute,
+    settings::RecordingSettings,
     source::RecordedSource,
 };
 use crate::error::{ServiceError, require};
@@ -70,6 +73,9 @@ impl RecordOptions {
         require(labelled.is_none(), || {
             "--data-stream: the addresses of --listen have labels already; leave one of the two out".into()
         })?;
+        if let Some(hidden) = HiddenSender::find(&self.data_stream) {
+            return Err(ServiceError::AskedWrongly(format!("--data-stream {hidden}")));
+        }
         require(self.allow.is_empty(), || {
             "--allow: --data-stream names the senders already; leave one of the two out".into()
         })?;
@@ -129,6 +135,7 @@ impl RecordingSettings {
             let settings = RecordingSettings::of(of(suffix))?.sharing_memory(self.sharing_with(count));
             let mut settings = settings.with_preview(self.has_preview);
             settings.route = route;
+            settings.of_scan = count;
             streams.push(StreamSettings { scan: scan.clone(), settings });
         }
         Ok(streams)
@@ -213,6 +220,23 @@ mod tests {
         assert!(refused(RecordOptions { receive_threads: Some(2), ..wishes.clone() }).contains("one thread"));
         let listen = "udp://127.0.0.1:5=A".parse().into_iter().collect();
         assert!(refused(RecordOptions { listen, ..wishes }).contains("have labels already"));
+    }
+
+    #[test]
+    fn senders_that_never_reach_their_data_stream_are_refused() {
+        let of = |streams: &[&str]| {
+            let data_stream = streams.iter().map(|text| text.parse().expect("a data stream")).collect();
+            RecordingSettings::of(RecordOptions { data_stream, ..wishes(&["udp://127.0.0.1:5"]) })
+        };
+        let told = of(&["A=10.0.0.0/8", "B=10.0.2.21"]).expect_err("B stays empty").to_string();
+        assert!(
+            told.starts_with("--data-stream B=10.0.2.21: ") && told.contains("go to A=10.0.0.0/8"),
+            "{told}"
+        );
+        assert!(of(&["A=10.0.2.21", "B=10.0.2.21"]).is_err(), "the same sender");
+        assert!(of(&["A=10.0.2.20", "B=10.0.2.21", "A=10.0.0.0/8"]).is_err(), "the label A comes first");
+        of(&["B=10.0.2.21", "A=10.0.0.0/8"]).expect("the rest is for A");
+        of(&["A=10.0.0.0/8", "A=10.0.2.21"]).expect("one data stream");
     }
 
     #[test]

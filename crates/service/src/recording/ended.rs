@@ -46,7 +46,14 @@ fn fault_of_series(outcome: &Recorded, series: &SeriesTraffic) -> Option<String>
         faults.push(format!("{lost} of {} frames that came were not stored", series.tally.frames));
     }
     faults.extend(thrown_away::causes_of_frames(series));
-    let damaged = outcome.damaged();
+    let altered = outcome.altered();
+    if altered > 0 {
+        faults.push(format!(
+            "{altered} frames differ from the MD5 that the detector sent; they are stored as received, with flag 2: \
+             check the network"
+        ));
+    }
+    let damaged = outcome.damaged() - altered;
     if damaged > 0 {
         faults.push(format!(
             "{damaged} frames have damaged blocks that can't be unpacked; they are stored as received, with flag 2: \

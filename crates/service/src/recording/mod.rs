@@ -6,6 +6,7 @@ mod awaited_peers;
 mod common_engine;
 pub(crate) mod data_streams;
 pub mod ended;
+pub(crate) mod fewer_packets;
 mod inlets;
 mod joining;
 pub(crate) mod kept_connections;

@@ -328,6 +328,7 @@ fn unknown(name: &str) -> Instrument {
         burst: None,
         recording: RecordingLayout::default(),
         cbf: CbfHeader::default(),
+        modules: None,
         data: DataKind::Incompressible.into(),
         readers: Readers::default(),
         compressed: false,

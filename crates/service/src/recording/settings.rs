@@ -6,7 +6,7 @@ use nilometer_acquisition::{LayoutOptions, PART, RecordingPlan, Retention, Store
 use nilometer_hdf5_recording::UserLayout;
 use nilometer_intake::assembly::ReorderWindow;
 use nilometer_model::{
-    Bytes, Capability, Format, Instrument, Nanos, StorageRoom, TargetDescription,
+    ByteRate, Bytes, Capability, Format, Instrument, Nanos, StorageRoom, TargetDescription,
     packets::{PacketPartKind, PacketShare},
 };
 use nilometer_recording::Missing;
@@ -37,6 +37,8 @@ pub struct RecordingSettings {
     pub(super) has_preview: bool,
     /// Its share of sockets, or `None` if it has sockets of its own.
     pub(super) route: Option<StreamRoute>,
+    /// The recordings of its scan, which fill the storage together: one for each data stream.
+    pub(super) of_scan: u64,
 }
 
 const RESERVE: Bytes = Bytes(1 << 30);
@@ -65,7 +67,8 @@ impl RecordingSettings {
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
         let layout = source.layout(&wishes.metadata)?;
         let route = None;
-        let settings = RecordingSettings { source, wishes, layout, sharing: 1, has_preview: false, route };
+        let settings =
+            RecordingSettings { source, wishes, layout, sharing: 1, has_preview: false, route, of_scan: 1 };
         settings.check_limits()?;
         settings.check_layout()?;
         Ok(settings)
@@ -196,7 +199,19 @@ impl RecordingSettings {
     /// fills up, and for a series, whose rate nobody announces.
     pub fn room<'a>(&self, on: impl IntoIterator<Item = &'a TargetDescription>) -> Option<StorageRoom> {
         let instrument = self.instrument().filter(|_| self.wishes.keep.is_none())?;
-        Some(StorageRoom::on(on, self.reserve(), instrument.written_rate()))
+        let recordings = self.of_scan.max(self.wishes.stream_suffixes().len() as u64);
+        let rate = ByteRate(instrument.written_rate().0 * recordings as f64);
+        Some(StorageRoom::on(on, self.reserve(), rate))
+    }
+
+    /// Returns true if its packets come by sockets that the scan's other recordings have too.
+    pub fn shares_sockets(&self) -> bool {
+        self.route.is_some()
+    }
+
+    /// Returns true if its scan has other recordings beside it: one for each data stream.
+    pub fn is_of_several(&self) -> bool {
+        self.of_scan > 1
     }
 
     pub(super) fn reorder_window(&self) -> ReorderWindow {

@@ -255,6 +255,8 @@ pub struct SeriesImage {
     pub channels: Vec<ChannelData>,
     /// Times of the image.
     pub times: ImageTimes,
+    /// MD5 of the pixels as the sender sent them, if it states one.
+    pub hash: Option<[u8; 16]>,
     /// All other fields.
     pub fields: Vec<MetadataField>,
     /// Fields and parts that can't be read. The pixels do not need them.
@@ -265,6 +267,10 @@ pub struct SeriesImage {
 
 /// A message of a series.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most messages are images, which then need no memory of their own"
+)]
 pub enum SeriesMessage {
     /// The start of the series.
     Start(Box<SeriesAnnouncement>),

@@ -24,9 +24,14 @@ pub fn encode_header(start: &SeriesStart) -> Result<Vec<Vec<u8>>, SeriesError> {
     Ok(vec![written(&first), written(&configuration(start, rows, columns))])
 }
 
+/// Returns the MD5 of pixels as sent.
+pub fn digest_of(pixels: &[u8]) -> [u8; 16] {
+    Md5::digest(pixels).into()
+}
+
 /// Returns the MD5 of pixels as sent, in hexadecimal digits. Receivers may compare pixels with it.
 pub fn hash_of(pixels: &[u8]) -> String {
-    Md5::digest(pixels).iter().fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
+    digest_of(pixels).iter().fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
 }
 
 /// Encodes an image of one channel as the parts of a message. `hash` is that of its pixels.

@@ -15,7 +15,7 @@ mod json;
 #[cfg(test)]
 mod tests;
 
-pub use encode::{encode_end, encode_header, encode_image, hash_of};
+pub use encode::{digest_of, encode_end, encode_header, encode_image, hash_of};
 
 use crate::{
     cbor::{DataPlace, MessageBytes},
@@ -180,6 +180,7 @@ fn image(mut first: Fields, parts: &[MessageBytes<'_>]) -> Result<SeriesMessage,
         image: first.unsigned("frame")?,
         channels: vec![ChannelData { channel: CHANNEL.to_owned(), array }],
         times,
+        hash: first.optional("hash", hash).flatten(),
         fields: appendix.into_iter().collect(),
         unread: first.unread,
         unread_channels: Vec::new(),
@@ -209,6 +210,18 @@ fn packing(encoding: &str) -> Result<Packing, SeriesError> {
             Err(SeriesError::field("encoding", format!("{shown:?} is none of {PLAIN}, {LZ4}, {names}")))
         }
     }
+}
+
+/// Returns the MD5 in 32 hexadecimal digits. `None` if the text is empty: the sender states none.
+fn hash(field: &str, value: &MetadataValue) -> Result<Option<[u8; 16]>, SeriesError> {
+    let wanted = || SeriesError::field(field, "must be the MD5 of the pixels in 32 hexadecimal digits");
+    let MetadataValue::Text(text) = value else { return Err(wanted()) };
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let is_hash = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hash).ok_or_else(wanted)?;
+    Ok(Some(number.to_be_bytes()))
 }
 
 fn nanoseconds(field: &str, value: &MetadataValue) -> Result<TimeRatio, SeriesError> {

@@ -118,6 +118,7 @@ fn image(mut fields: Fields) -> Result<SeriesMessage, SeriesError> {
         image: fields.unsigned("image_id")?,
         channels,
         times,
+        hash: None,
         fields: fields.fields,
         unread: fields.unread,
         unread_channels,

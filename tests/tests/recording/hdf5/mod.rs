@@ -15,6 +15,7 @@ mod followed;
 mod hostile;
 mod killed;
 pub(crate) mod lab;
+mod module_image;
 mod placed;
 mod plugins;
 mod repaired;

@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::SocketAddr,
-    os::unix::fs::symlink,
+    os::unix::fs::{FileExt, symlink},
     path::{Path, PathBuf},
 };
 
@@ -12,55 +12,58 @@ use serde_json::{Value, json};
 
 use super::lab::{FRAME, FRAMES_OF_BLOCK, LIMIT, Lab, Parts};
 
-/// A recorder that keeps the latest few megabytes, with a directory for dumps.
-struct DumpLab {
-    lab: Lab,
-    running: Running,
+/// A recorder with a directory for dumps.
+pub(super) struct DumpLab {
+    pub(super) lab: Lab,
+    pub(super) running: Running,
     http: SocketAddr,
-    dumps: PathBuf,
-    parts: Parts,
+    pub(super) dumps: PathBuf,
+    pub(super) parts: Parts,
 }
 
 impl DumpLab {
     /// Records this number of frames and keeps `keep` of them.
     fn new(frames: u64, keep: &str, dumps: Option<PathBuf>) -> Self {
-        let lab = Lab::new(2000, 1);
+        let frames = frames.to_string();
+        DumpLab::over(Lab::new(2000, 1), &["--packets", &frames, "--keep", keep], dumps)
+    }
+
+    /// Records with these options.
+    pub(super) fn over(lab: Lab, options: &[&str], dumps: Option<PathBuf>) -> Self {
         let dumps = dumps.unwrap_or_else(|| lab.path().join("dumps"));
         fs::create_dir_all(&dumps).expect("space");
         let root = dumps.to_str().expect("plain names");
-        let frames = frames.to_string();
-        let options = ["--packets", &frames, "--keep", keep, "--http", "127.0.0.1:0", "--dumps", root];
-        let running = lab.record(&options);
+        let running = lab.record(&[options, &["--http", "127.0.0.1:0", "--dumps", root]].concat());
         let http = address(&running, "http");
         let parts = lab.in_parts();
         DumpLab { lab, running, http, dumps, parts }
     }
 
-    fn json(&self, status: u16, method: &str, path: &str, body: &Value) -> Value {
+    pub(super) fn json(&self, status: u16, method: &str, path: &str, body: &Value) -> Value {
         let (found, text) = ask(self.http, method, path, &body.to_string());
         assert_eq!(found, status, "{method} {path} {body}: {text}");
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
     /// Begins a dump with these keys and `to`, and returns its number.
-    fn begin(&self, mut keys: Value) -> u64 {
+    pub(super) fn begin(&self, mut keys: Value) -> u64 {
         keys["to"] = json!(self.dumps);
         self.json(202, "POST", "/dump", &keys)["id"].as_u64().expect("a number")
     }
 
-    fn report(&self, id: u64) -> Value {
+    pub(super) fn report(&self, id: u64) -> Value {
         let dumps = self.json(200, "GET", "/dumps", &json!(null));
         let all = dumps["dumps"].as_array().expect("a list");
         all.iter().find(|dump| dump["id"] == id).expect("the service remembers it").clone()
     }
 
     /// Waits for a report that fits.
-    fn await_report(&self, id: u64, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(super) fn await_report(&self, id: u64, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         await_some(what, || Some(self.report(id)).filter(|report| fits(report)))
     }
 
     /// Waits until a dump is complete, and returns its report and its bytes.
-    fn complete(&self, id: u64) -> (Value, Vec<u8>) {
+    pub(super) fn complete(&self, id: u64) -> (Value, Vec<u8>) {
         let report = self.await_report(id, "a complete dump", |report| report["state"] != "running");
         assert_eq!((&report["state"], &report["error"]), (&"complete".into(), &Value::Null), "{report}");
         let path = Path::new(report["path"].as_str().expect("a path"));
@@ -72,10 +75,14 @@ impl DumpLab {
         (report, bytes)
     }
 
+    pub(super) fn status(&self) -> Value {
+        self.json(200, "GET", "/status", &json!(null))
+    }
+
     /// Waits until this number of packets is on storage.
-    fn await_stored(&self, packets: u64) {
+    pub(super) fn await_stored(&self, packets: u64) {
         await_some("stored packets", || {
-            let status = self.json(200, "GET", "/status", &json!(null));
+            let status = self.status();
             (status["recording"]["acknowledged_packets"].as_u64() >= Some(packets)).then_some(())
         });
     }
@@ -157,6 +164,46 @@ fn frames_that_were_overwritten_before_a_dump_read_them_are_named() {
     let report = lab.await_report(gone, "the end", |report| report["state"] == "failed");
     assert!(report["error"].as_str().expect("a reason").contains("no frame before frame 1"), "{report}");
     lab.parts.send_up_to(frames as u64);
+    assert_eq!(lab.running.end(LIMIT).code, Some(0));
+}
+
+#[test]
+fn blocks_that_differ_from_their_checksums_are_named() {
+    let options = ["--packets", "2000", "--keep", "32 MB", "--checksums"];
+    let mut lab = DumpLab::over(Lab::new(2000, 1), &options, None);
+    lab.parts.send_up_to(1000);
+    lab.await_stored(7 * FRAMES_OF_BLOCK as u64);
+    let part = json!({"begin": "100", "end": "700"});
+    let (report, _) = lab.complete(lab.begin(part.clone()));
+    assert_eq!((&report["verified_frames"], &report["damaged_frames"]), (&600.into(), &0.into()), "{report}");
+    // Two bytes on the disk become others: in the block in which the part begins, and in the third one behind it.
+    let file =
+        fs::OpenOptions::new().write(true).open(lab.lab.lanes()[0].join("scan.0.vdif")).expect("a file");
+    for frame in [5, 3 * FRAMES_OF_BLOCK + 7] {
+        file.write_all_at(&[1, 2], (frame * FRAME + 4000) as u64).expect("space");
+    }
+    let (report, bytes) = lab.complete(lab.begin(part));
+    assert_eq!(
+        report["damaged"],
+        json!([{"first": 100, "frames": 28}, {"first": 3 * FRAMES_OF_BLOCK, "frames": FRAMES_OF_BLOCK}]),
+        "{report}"
+    );
+    assert_eq!(
+        (&report["verified_frames"], &report["damaged_frames"]),
+        (&444.into(), &156.into()),
+        "{report}"
+    );
+    assert!(bytes != lab.lab.sent(700)[100 * FRAME..], "the file has the bytes of the disk");
+    let (_, metrics) = ask(lab.http, "GET", "/metrics", "");
+    for line in [
+        "dumps_running 0",
+        "dumps_ended_total{state=\"complete\"} 2",
+        "dump_frames_total 1200",
+        "dump_damaged_frames_total 156",
+    ] {
+        assert!(metrics.contains(&format!("nilometer_{line}\n")), "{line}: {metrics}");
+    }
+    lab.parts.send_up_to(2000);
     assert_eq!(lab.running.end(LIMIT).code, Some(0));
 }
 

@@ -204,6 +204,11 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// The number of packets sent so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
     /// Sends all packets up to this one, slowly enough for any recorder.
     pub(crate) fn send_up_to(&mut self, end: u64) {
         for number in self.sent..end {

@@ -3,6 +3,8 @@
 mod described;
 mod disks;
 mod dumped;
+mod dumped_beside;
+mod dumped_killed;
 mod exported;
 mod kept;
 mod lab;

@@ -24,12 +24,13 @@ use nilometer_intake::transport::{
 };
 use nilometer_model::{Frequency, Instrument, Seed};
 use nilometer_recording::instrument::Content;
-use nilometer_storage::Clock;
+use nilometer_storage::{Clock, clock::clock_reading};
 use nilometer_tests::{
     Ended, FileSystem, Running, address, await_packets, await_some, may_mount, run, start,
 };
 use nilometer_wire::{Known, WireFormat, vdif::VdifHeader};
 use rustix::process::Signal;
+use serde_json::Value;
 use tempfile::TempDir;
 
 const SEED: Seed = Seed(5);
@@ -212,7 +213,7 @@ fn the_rate_of_a_recording_is_that_of_its_packets_and_not_of_the_silence_behind_
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let summary = fs::read_to_string(lab.to.join("scan/scan.summary.json")).expect("a summary");
-    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
     let (recording, bytes) = (&summary["recording"], 2000.0 * (FRAME + 8) as f64);
     let mean = recording["came"]["mean_bytes_per_second"].as_f64().expect("a rate");
     let seconds = recording["seconds"].as_f64().expect("a time");
@@ -419,4 +420,25 @@ fn bad_input_is_one_message_and_nothing_is_made() {
     }
     let made: Vec<_> = fs::read_dir(&lab.to).expect("readable").collect();
     assert_eq!(made.len(), 1, "only the instrument's file: {made:?}");
+}
+
+#[test]
+fn a_recording_states_the_clock_of_its_machine() {
+    let Some(kernel) = clock_reading() else { return };
+    let lab = Lab::new();
+    let running = lab.record(&[]);
+    lab.send(1000, 20_000.0, Faults::default(), StreamCourse::default());
+    assert_eq!(ended_after(running, 1000).code, Some(0));
+    let scan = run(&[Path::new("scan"), Path::new("--json"), &lab.to.join("scan")]);
+    let scan: Value = serde_json::from_str(&scan.stdout).expect("JSON");
+    let summary = fs::read_to_string(lab.to.join("scan/scan.summary.json")).expect("a summary");
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    for clock in [&scan[0]["clock"], &summary["clock"]["before"], &summary["clock"]["after"]] {
+        assert_eq!(clock["synchronised"], kernel.synchronised, "{clock}");
+        assert!(clock["offset_ns"].is_i64() && clock["error_max_ns"].is_u64(), "{clock}");
+    }
+    let verified = lab.verify();
+    let line = verified.stdout.lines().find(|line| line.starts_with("clock       "));
+    let line = line.expect("the line of the clock");
+    assert_eq!(line.contains("not synchronised"), !kernel.synchronised, "{line}");
 }

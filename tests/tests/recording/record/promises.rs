@@ -134,8 +134,8 @@ fn as_of_another_start(journal: &Path) {
     let mut bytes = fs::read(journal).expect("a journal");
     let entries = prefix(&bytes).into_iter();
     for ((sequence, record), entry) in (0..).zip(bytes.chunks_exact_mut(RECORD)).zip(entries) {
-        if let Entry::Boot(BootId(id)) = entry {
-            Entry::Boot(BootId(id ^ 1)).put(sequence, record);
+        if let Entry::Boot { id: BootId(id), clock } = entry {
+            Entry::Boot { id: BootId(id ^ 1), clock }.put(sequence, record);
         }
     }
     fs::write(journal, bytes).expect("space");

@@ -168,6 +168,32 @@ fn the_command_records_each_label_for_itself() {
     }
 }
 
+/// Each recorder has one sender, and can't compare it with others.
+#[test]
+fn a_data_stream_that_brought_less_than_another_is_named_at_the_end() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let below = directory.path();
+    let boards = senders();
+    let raw = instrument(below, boards[0].port());
+    let [first, second] = boards.each_ref().map(Sender::port);
+    let [first, second] =
+        [(first, "A"), (second, "B")].map(|(port, label)| format!("udp://127.0.0.1:{port}={label}"));
+    let words = ["record", &raw, "--to", ".", "--name", "scan", "--listen", &first, "--listen", &second];
+    let limits = ["--buffer", "64 MiB", "--reserve", "0 B", "--packets", "2500", "--silence", "2s"];
+    let running = start(below, &[&words[..], &limits].concat());
+    await_some("two recorders", || (running.stderr().matches(": listening").count() == 2).then_some(()));
+    boards[0].send(0..200);
+    boards[1].send(0..2500);
+    let ended = running.end(Duration::from_mins(1));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let named = "scan_dsA: 200 kB came, and 2.5 MB of scan_dsB: its sender was silent for a part of the time";
+    assert!(
+        ended.stderr.contains(named) && ended.stderr.contains("1 of 2 data streams are not whole"),
+        "{ended:?}"
+    );
+    assert_eq!(recorded(below, "scan_dsA"), (0..200).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_recording_that_is_stopped_while_it_is_prepared_does_not_begin() {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::Stdio,
@@ -11,10 +11,11 @@ use std::{
 };
 
 use nilometer_hdf5::ReadFile;
-use nilometer_tests::{ask, await_some, python, start};
+use nilometer_tests::{address, ask, await_packets, await_some, python, start};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::service::{commanded::Service, sender::Sender};
+use crate::service::{commanded::Service, instrument, sender::Sender};
 
 const LIMIT: Duration = Duration::from_mins(1);
 const DETECTOR: &str = "name = \"detector\"\ntitle = \"for tests\"\nsource = \"none\"\nshape = [64, 80]\n\
@@ -41,6 +42,13 @@ impl Events {
         self.0.read_line(&mut line).expect("a line in time");
         assert!(line.ends_with('\n'), "it ended: {line:?}");
         line.trim_end().to_owned()
+    }
+
+    /// Reads to the end of the events, and returns the names of those that were left.
+    fn read_to_end(mut self) -> Vec<String> {
+        let mut text = String::new();
+        self.0.read_to_string(&mut text).expect("an end in time");
+        text.lines().filter_map(|line| line.strip_prefix("event: ")).map(str::to_owned).collect()
     }
 
     /// The next event with its data, after any comments.
@@ -143,6 +151,41 @@ fn several_files_have_a_pattern_and_then_a_list_and_a_master_file() {
     assert_eq!(dimensions(&file["master"], &file["dataset"]), [40, 64, 80]);
     assert_eq!(dimensions(&file["files"][2], &file["dataset"]), [8, 64, 80]);
     assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn a_recorder_that_takes_no_commands_sends_the_end_of_its_recording_before_it_goes() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (below, sender) = (directory.path(), Sender::new());
+    let raw = instrument(below, sender.port());
+    let to = below.to_str().expect("plain");
+    let options = ["--name", "scan", "--buffer", "64 MiB", "--reserve", "0 B", "--http", "127.0.0.1:0"];
+    let mut running = start(below, &[&["record", &raw, "--to", to][..], &options].concat());
+    running.await_said("recording scan");
+    let http = address(&running, "http");
+    let mut events = Events::follow(http);
+    events.until(|name, data| name == "status" && data["state"] == "recording");
+    sender.send(0..90);
+    sender.send(100..300);
+    await_packets(http, 290);
+    running.signal(Signal::TERM);
+    let ended = events.until(|name, _| name == "recording_ended");
+    assert_eq!(
+        (&ended["name"], &ended["packets"], &ended["missing_packets"]),
+        (&"scan".into(), &290.into(), &10.into())
+    );
+    assert_eq!(ended["fault"], "10 packets are missing");
+    let file = below.join("scan/scan.raw");
+    assert_eq!(
+        (&ended["file"]["files"], &ended["file"]["file_count"]),
+        (&json!([file]), &1.into()),
+        "{ended}"
+    );
+    assert_eq!(fs::metadata(file).expect("it is complete").len(), 300_000);
+    let last = events.until(|name, data| name == "status" && data["state"] == "configured");
+    assert_eq!((&last["last"], &last["recordings"], &last["name"]), (&ended, &1.into(), &Value::Null));
+    assert!(events.read_to_end().iter().all(|name| name == "status"));
+    assert_eq!(running.end(LIMIT).code, Some(1), "ten packets are missing");
 }
 
 /// Sends frames of two packets each.

@@ -7,6 +7,7 @@ mod data_streams;
 mod described;
 mod doctor;
 mod every_series;
+mod killed;
 mod page;
 mod prometheus;
 mod scheduled;

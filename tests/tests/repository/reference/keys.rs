@@ -42,6 +42,9 @@ struct KeyWalk {
     words: BTreeMap<String, KeyWords>,
 }
 
+/// The words for an array: the keys have none but those of two whole numbers.
+const PAIR: &str = "two whole numbers";
+
 /// Structs that a file may also write as a word.
 const ALSO_WORDS: [(&str, &str); 1] = [("Data", "a table, or a word of its `kind`")];
 /// The lists of units, with the quantity of each.
@@ -104,6 +107,9 @@ impl KeyWalk {
         if let Some(inner) = inner_of(of, "Vec") {
             return self.list(inner, path, reader);
         }
+        if matches!(of, Type::Array(_)) {
+            return PAIR.to_owned();
+        }
         let name = type_name(of).unwrap_or_else(|| panic!("{path}: a type without a name"));
         if let Some(text) = leaf_text(&name) {
             return text.to_owned();
@@ -117,6 +123,9 @@ impl KeyWalk {
     }
 
     fn list(&mut self, element: &Type, path: &str, reader: &str) -> String {
+        if matches!(element, Type::Array(_)) {
+            return format!("a list of lists, each of {PAIR}");
+        }
         let name = type_name(element).unwrap_or_default();
         let Some(list) = leaf_list(&name) else {
             self.add_struct(&name, path, true);

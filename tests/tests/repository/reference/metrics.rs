@@ -24,9 +24,9 @@ collect them.
 `GET /metrics` of `nilometer serve` and of `nilometer record --http` has these metrics in Prometheus' text format 0.0.4. \
 [The recorder as a service](../service.md) explains the counters.
 
-- Counters begin at zero with each recording, except `nilometer_recordings_total` and those of the preview.
+- Counters begin at zero with each recording, except `nilometer_recordings_total` and those of the preview and of dumps.
 - Without a recording the page has only `nilometer_state`, `nilometer_recordings_total`, `nilometer_info`, \
-`nilometer_state_since_seconds` and `nilometer_stopping`. With `--preview` it also has the metrics of the preview.
+`nilometer_state_since_seconds` and `nilometer_stopping`. With `--preview` it also has the metrics of the preview, and with `--dumps` those of dumps.
 - For a series of frames over TCP, `packets` in a name is `frames`, as in `nilometer_lost_frames_total`.
 - Only such a series has `nilometer_refused_connections_total`.
 - If the recorder does not know a value, its line is missing.

@@ -1,7 +1,7 @@
 //! Layout of a lane's files: their names, the position of frames, and syncing.
 
 use nilometer_hdf5_recording::{FrameBoundaries, Hdf5Contents, IndexSlots, IndexedFiles, IndexedLayout};
-use nilometer_model::{Format, Nanos, Picture, Storing, TargetDescription};
+use nilometer_model::{Format, Nanos, Picture, Storing, TargetDescription, observed::ClockReading};
 use nilometer_recording::{
     Packed, Stream,
     instrument::Origin,
@@ -129,6 +129,8 @@ pub struct RawLayout {
     pub checkpoint: Nanos,
     /// The machine's boot in which this is recorded, for the journal.
     pub boot: Option<BootId>,
+    /// The machine's clock at the start, for the journal. It needs `boot`.
+    pub clock: Option<ClockReading>,
     /// Most written frames that may wait until their dataset is known, in HDF5 files with several datasets.
     pub waiting: u64,
     /// A write may complete before its bytes arrive: only a sync or close confirms them, for the whole file.
@@ -218,6 +220,7 @@ impl RawLayout {
             streamer: None,
             checkpoint: CHECKPOINT,
             boot: None,
+            clock: None,
             waiting: 0,
             whole_files: false,
         }

@@ -176,7 +176,8 @@ impl LaneFiles {
             gauge,
         };
         sink.program.add([FileStep::CreateJournal, FileStep::Note(Entry::Head(sink.layout.head))]);
-        sink.program.add(sink.layout.boot.map(|boot| FileStep::Note(Entry::Boot(boot))));
+        let clock = sink.layout.clock;
+        sink.program.add(sink.layout.boot.map(|id| FileStep::Note(Entry::Boot { id, clock })));
         let origin = sink.layout.origin.iter().flat_map(origin_entries);
         sink.program.add(origin.map(FileStep::Note));
         let stream = sink.layout.stream.iter().flat_map(|stream| stream_entries(&stream.text()));

@@ -88,6 +88,7 @@ impl SeriesReception {
             packing: array.packing,
             element: array.element,
             times: image.times.clone(),
+            hash: image.hash,
         };
         match intake.take(now, frame) {
             Ok(()) => {

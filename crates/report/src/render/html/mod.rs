@@ -19,6 +19,10 @@ pub(crate) fn html_text(document: &Document) -> String {
     page
 }
 
+/// The end of a page on paper, if only the screen shows some of its sections.
+const SHORTENED: &str =
+    " Each stage, all numbers and the measured systems are on the web page, not on this paper.";
+
 fn write_page(page: &mut String, document: &Document) -> fmt::Result {
     write_head(page, &document.title)?;
     page.push_str("<a class=\"skip\" href=\"#main\">Skip to the answer</a>");
@@ -29,10 +33,9 @@ fn write_page(page: &mut String, document: &Document) -> fmt::Result {
     write_sections(page, &document.sections[..first])?;
     write_contents(page, document)?;
     write_sections(page, &document.sections[first..])?;
-    write_foot(
-        page,
-        " Each stage, all numbers and the measured systems are on the web page, not on this paper.",
-    )
+    let is_screen_only = |section: &Section| section.medium == Medium::Screen;
+    let is_shortened = document.sections.iter().any(is_screen_only);
+    write_foot(page, if is_shortened { SHORTENED } else { "" })
 }
 
 /// Everything before the page's own text.

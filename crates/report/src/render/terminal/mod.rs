@@ -3,10 +3,10 @@
 mod page;
 mod table;
 
-pub(crate) use page::{Page, YELLOW, printable};
+pub(crate) use page::printable;
 pub use page::{Palette, TextLayout};
 
-use page::{BOLD, DIM, GREEN, RED};
+use page::{BOLD, DIM, GREEN, Page, RED, YELLOW};
 
 use crate::document::{Block, Document, Level, Section, Sentence, Tone};
 

@@ -2,8 +2,8 @@
 //! campaign made hold this lock together. The first lock is the marker's, held only by the maker. If it were
 //! shared, nobody could tell who may remove the directory.
 //!
-//! The maker creates the lock file, so a directory that is not shared can't be joined. To remove the
-//! directory, a process takes the marker's lock, then all of this one, and keeps both to the end. To join, a
+//! The maker creates the lock file, so a directory that is not shared can't be joined. To remove the directory,
+//! a process takes the marker's lock, then all of this one. It keeps both until the marker is gone. To join, a
 //! process first takes its share of this lock and then checks that the marker is there.
 
 use std::{os::fd::OwnedFd, time::Duration};

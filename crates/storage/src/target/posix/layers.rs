@@ -323,7 +323,8 @@ mod tests {
         assert_eq!(kind("virtual/block/zram0", &[]), BlockLayerKind::Memory);
     }
 
-    /// As in `/sys` of a server: a disk of NVM Express behind a root port, and an HBA. AHCI of the chip set has no link.
+    /// As in `/sys` of a server: a disk of NVM Express behind a root port, and an HBA. AHCI of the chip set has
+    /// no link.
     #[test]
     fn the_links_between_a_disk_and_the_processor_are_found() {
         let sys = SysTree::new();

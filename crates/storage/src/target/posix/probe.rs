@@ -43,10 +43,10 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let striping = stripe_control(found.profile.kind);
     let tried = try_mount(&real, found.profile.kind, striping);
     // A full disk still counts as writable; resolving the plan reports the missing space.
-    let refused = tried.as_ref().err().filter(|error| !is_full(error)).map(ToString::to_string);
+    let refused = tried.as_ref().err().filter(|error| !is_full(error)).map(without_path);
     let tried = tried.unwrap_or_default();
     let mut findings = findings(&found, &real, striping, tried.layout);
-    findings.facts.extend(refused.clone().map(|why| (TargetDescription::WRITTEN.into(), why)));
+    findings.facts.extend(refused.clone().map(|why| (TargetDescription::UNWRITABLE.into(), why)));
     let Recognised { mount, profile, device } = found;
     let mut profile = with_findings(profile, &findings);
     profile.features = features(profile.kind, tried.features);
@@ -67,6 +67,14 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
         profile,
         facts: findings.facts,
     })
+}
+
+/// The error without the name of the run directory, which differs each time.
+fn without_path(error: &TargetError) -> String {
+    match error {
+        TargetError::Io { action, source, .. } => format!("can't {action}: {source}"),
+        other => other.to_string(),
+    }
 }
 
 /// The results of trying a mount.
