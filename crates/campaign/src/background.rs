@@ -118,11 +118,11 @@ impl Loads {
         targets: &[usize],
         shared: SharedLoad<'_>,
     ) -> Vec<Option<Invalid>> {
-        let mut prepare = |&number: &usize| {
+        let prepare = |&number: &usize| {
             let place = places.get(number)?.as_ref()?;
             self.prepare(run, number, place, shared).err().map(|why| on_machine(why, shared.cluster))
         };
-        targets.iter().map(|number| prepare(number)).collect()
+        targets.iter().map(prepare).collect()
     }
 
     /// Lays out again any files that were half done when the loads last ended. Returns the reasons of those

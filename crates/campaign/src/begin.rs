@@ -73,6 +73,9 @@ pub fn make_archive(
     Ok(Some(open(archive, id, None)?))
 }
 
+/// Places on the targets, in their order; `None` for a target without one.
+pub type TargetPlaces = Vec<Option<Arc<dyn Target>>>;
+
 /// Makes a separate place for the loads of each rank on each target in use, by rank and target; `None` for a target
 /// without a load.
 ///
@@ -82,7 +85,7 @@ pub fn make_load_places(
     resolved: &PlannedCampaign,
     in_use: &[bool],
     record: &mut Record,
-) -> Result<Vec<Vec<Option<Arc<dyn Target>>>>, BeginError> {
+) -> Result<Vec<TargetPlaces>, BeginError> {
     let id = run_id().named("background");
     let ranks = 0..u64::from(resolved.plan.ranks.max(1));
     ranks.map(|rank| places_of_rank(resolved, in_use, record, id.part(rank))).collect()
@@ -94,8 +97,8 @@ fn places_of_rank(
     in_use: &[bool],
     record: &mut Record,
     id: Seed,
-) -> Result<Vec<Option<Arc<dyn Target>>>, BeginError> {
-    let mut places: Vec<Option<Arc<dyn Target>>> = vec![None; resolved.targets.len()];
+) -> Result<TargetPlaces, BeginError> {
+    let mut places: TargetPlaces = vec![None; resolved.targets.len()];
     for (index, description) in resolved.targets.iter().enumerate() {
         let has_load = |cell: usize| {
             let load = resolved.plan.cells[cell].background();

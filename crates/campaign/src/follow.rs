@@ -115,13 +115,15 @@ fn follow_joined(
             }
             ClusterDecision::Apply { setting, target } => {
                 let at = follower.address(target);
-                settled(cluster, ranks, |node| follower.settings.apply(node, &setting, &at));
+                settled(cluster, ranks, |node| follower.settings.apply(node, &setting, &at).into());
             }
             ClusterDecision::Undo { setting, target } => {
                 let at = follower.address(target);
-                settled(cluster, ranks, |_| follower.settings.undo(&setting, &at));
+                settled(cluster, ranks, |_| follower.settings.undo(&setting, &at).into());
             }
-            ClusterDecision::Restore => drop(settled(cluster, ranks, restore)),
+            ClusterDecision::Restore => {
+                settled(cluster, ranks, restore);
+            }
             ClusterDecision::Unload => std::mem::take(&mut follower.loads).clear(hang_after),
             ClusterDecision::Phase { phase, targets, left } => {
                 follower.run.ends = clock.now() + left;

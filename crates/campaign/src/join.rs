@@ -129,7 +129,7 @@ fn shared_run(
     }
     let places = loads.iter().filter_map(|of_rank| of_rank.get(number)?.as_deref());
     let loads = places.map(|place| place.share().map_err(|error| error.to_string()));
-    let loads = loads.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let loads = loads.collect::<Result<_, _>>()?;
     let source = target.source().map(|source| source.description().address.clone());
     Ok(JoinedRun { description, run, loads, source })
 }
@@ -150,22 +150,19 @@ pub(crate) fn joined(
     }
     let mut places = JoinedPlaces::default();
     for run in runs {
-        let (target, load) = match run {
-            Some(run) => joined_run(run, rank, describe)?,
-            None => (None, None),
-        };
+        let joined = run.as_ref().map(|run| joined_run(run, rank, describe)).transpose()?;
+        let (target, load) = joined.unzip();
         places.targets.push(target);
-        places.loads.push(load);
+        places.loads.push(load.flatten());
     }
     Ok(places)
 }
 
-/// Joins the run on a target, and the place there for the loads of this rank, if there is one.
-fn joined_run(
-    run: &JoinedRun,
-    rank: u32,
-    describe: Describe<'_>,
-) -> Result<(Option<Arc<dyn Target>>, Option<Arc<dyn Target>>), String> {
+/// A target, with the place there for the loads of a process, if there is one.
+type TargetWithLoad = (Arc<dyn Target>, Option<Arc<dyn Target>>);
+
+/// Joins the run on a target, and the place there for the loads of this rank.
+fn joined_run(run: &JoinedRun, rank: u32, describe: Describe<'_>) -> Result<TargetWithLoad, String> {
     let there = &run.description;
     let here = describe(&there.address).map_err(|error| error.to_string())?;
     if here.file_system != there.file_system {
@@ -174,13 +171,13 @@ fn joined_run(
             there.address, here.file_system, there.file_system
         ));
     }
-    let load = run.loads.get(rank as usize).map(|load| join_own(here.clone(), load)).transpose();
+    let load = run.loads.get(rank as usize).map(|load| join_own(here.clone(), load.as_ref())).transpose();
     let source = run.source.as_ref().map(|source| own_source(source, rank, describe)).transpose()?;
     let joined = match (&run.run, source) {
         (Some(run), Some(source)) => join_with_source(here, run, source),
         (run, _) => join(here, run.as_ref()),
     };
-    let joined = joined.and_then(|target| Ok((Some(target), load?)));
+    let joined = joined.and_then(|target| Ok((target, load?)));
     joined.map_err(|error| {
         format!(
             "files of rank 0 on {} are missing here: is it the same file system? ({error})",

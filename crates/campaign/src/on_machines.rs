@@ -1,29 +1,26 @@
 //! Work that the first process on each machine does for all others there.
 
-use nilometer_cluster::{CampaignRanks, Cluster, RankReport};
+use nilometer_cluster::{CampaignRanks, Cluster, RankReport, SettingsReport};
 
-use crate::machine_settings::take_back_left_here;
+use crate::setting_notes::take_back_left_here;
 
 /// Does the work if this process is the first on its machine, and gathers the reports. `work` gets the name of the
-/// machine. Returns the reasons of all failures, at rank 0 only.
+/// machine. Returns the reports of all machines as one, at rank 0 only.
 pub(crate) fn settled(
     cluster: &dyn Cluster,
     ranks: &CampaignRanks,
-    work: impl FnOnce(&str) -> Result<(), String>,
-) -> Vec<String> {
+    work: impl FnOnce(&str) -> SettingsReport,
+) -> SettingsReport {
     let node = cluster.node();
     let is_first = ranks.nodes.is_first_on_node(cluster.rank());
-    let done = if is_first { work(&node) } else { Ok(()) };
-    let reports = cluster.gather(RankReport::Settled(done.map_err(|why| format!("{node}: {why}"))));
-    let failed = |report| match report {
-        RankReport::Settled(done) => done.err(),
-        other => unreachable!("every rank reports on its machine, but one sent {other:?}"),
-    };
-    reports.into_iter().filter_map(failed).collect()
+    let own = if is_first { work(&node).on(&node) } else { SettingsReport::default() };
+    SettingsReport::of_all(cluster.gather(RankReport::Settled(own)))
 }
 
 /// Takes back the settings that killed campaigns left on this machine.
-pub(crate) fn restore(node: &str) -> Result<(), String> {
-    let all = take_back_left_here(node).map_err(|error| error.to_string())?;
-    all.into_iter().try_for_each(|one| one.map(drop))
+pub(crate) fn restore(node: &str) -> SettingsReport {
+    match take_back_left_here(node) {
+        Ok(left) => SettingsReport { notes: left.undone, failed: left.stuck },
+        Err(error) => Err(error.to_string()).into(),
+    }
 }

@@ -19,8 +19,8 @@ use crate::{
 };
 
 /// Remove the remains of killed runs and exports: recordings stay. Also frees the space that killed
-/// recordings reserved behind their ends. With --record, undoes the settings and conditions of a killed
-/// campaign. Touches nothing else
+/// recordings reserved behind their ends. With --record or --settings, undoes the settings and conditions of
+/// killed campaigns. Touches nothing else
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
     /// Directories or URLs that were evaluated or recorded to, or run directories and recordings themselves
@@ -30,7 +30,7 @@ pub(crate) struct Clean {
     /// commands of its plan
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// First undo the settings that a killed campaign of several machines left in force on this machine
+    /// First undo the settings that killed campaigns of several processes left in force on this machine
     #[arg(long)]
     settings: bool,
     /// Allow the commands of this plan, which must be the campaign's
@@ -114,17 +114,21 @@ impl Clean {
     }
 }
 
-/// Undoes the settings that campaigns of several machines left in force on this machine, and returns their number.
+/// Undoes the settings that killed campaigns of several processes left in force on this machine, and returns their
+/// number.
 fn take_back_here() -> Result<usize, Failure> {
-    let all = take_back_left_here(&node_name()).context("the notes of settings can't be read").run()?;
-    let mut failed = None;
-    for one in &all {
-        match one {
-            Ok(undone) => tell::result_line(tell::visible(undone)),
-            Err(why) => failed = failed.or(Some(why)),
-        }
+    let left = take_back_left_here(&node_name()).context("the notes of settings can't be read").run()?;
+    for undone in &left.undone {
+        tell::result_line(tell::visible(undone));
     }
-    failed.map_or(Ok(all.len()), |why| Err(Failure::Run(anyhow!("{why}"))))
+    for held in &left.held {
+        let held = tell::visible(held);
+        tell::note(format_args!("nilometer: left {held}: a running campaign or its guard undoes it"));
+    }
+    if left.stuck.is_empty() {
+        return Ok(left.undone.len());
+    }
+    Err(Failure::Run(anyhow!("{}", left.stuck.join("\n"))))
 }
 
 /// Removes the partial files of killed exports and reports at a path, and returns their number. Servers have

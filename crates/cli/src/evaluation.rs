@@ -12,8 +12,8 @@ use std::{
 use anyhow::{anyhow, ensure};
 use nilometer_analysis::{Study, conclusions};
 use nilometer_campaign::{
-    Campaign, MeasuredRates, Ran, SharedPlaces, Trials, dismiss, make_archive, make_load_places,
-    make_targets, record_head, resolve, with_ceiling,
+    Campaign, MeasuredRates, Ran, SharedPlaces, TargetPlaces, Trials, dismiss, make_archive,
+    make_load_places, make_targets, record_head, resolve, with_ceiling,
 };
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::catalogue;
@@ -49,7 +49,7 @@ struct Prepared {
     ready: ReadyCampaign,
     targets: Vec<Option<Arc<dyn Target>>>,
     archive: Option<Arc<dyn Target>>,
-    load_places: Vec<Vec<Option<Arc<dyn Target>>>>,
+    load_places: Vec<TargetPlaces>,
     stop: Arc<AtomicBool>,
 }
 

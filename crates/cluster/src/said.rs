@@ -68,11 +68,52 @@ pub enum RankReport {
     Connected(Result<(), String>),
     /// The results of its flows.
     Carried(Vec<FlowEnd>),
-    /// The process has applied or taken back settings on its machine, or is not the first there; or the reason why it
-    /// could not, which names the machine.
-    Settled(Result<(), String>),
+    /// The work of the process on the settings of its machine: none, unless it is the first process there.
+    Settled(SettingsReport),
     /// Facts about the machine; `None` unless the process is the first on it.
     Machine(Option<CampaignMachine>),
+}
+
+/// The work of a process on the settings of its machine. Its lines name the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsReport {
+    /// Notes for the record.
+    pub notes: Vec<String>,
+    /// The reasons why a setting can't be applied or taken back.
+    pub failed: Vec<String>,
+}
+
+impl SettingsReport {
+    /// The same report with the name of the machine before each line.
+    #[must_use]
+    pub fn on(self, node: &str) -> Self {
+        let named = |lines: Vec<String>| lines.into_iter().map(|line| format!("{node}: {line}")).collect();
+        SettingsReport { notes: named(self.notes), failed: named(self.failed) }
+    }
+
+    /// The reports of all processes as one.
+    pub fn of_all(reports: Vec<RankReport>) -> Self {
+        let mut all = SettingsReport::default();
+        for report in reports {
+            let RankReport::Settled(mut one) = report else {
+                unreachable!("every rank reports on its machine, but one sent {report:?}")
+            };
+            all.notes.append(&mut one.notes);
+            all.failed.append(&mut one.failed);
+        }
+        all
+    }
+
+    /// All reasons of failures as one; none is success.
+    pub fn outcome(&self) -> Result<(), String> {
+        if self.failed.is_empty() { Ok(()) } else { Err(self.failed.join("; ")) }
+    }
+}
+
+impl From<Result<(), String>> for SettingsReport {
+    fn from(done: Result<(), String>) -> Self {
+        SettingsReport { failed: done.err().into_iter().collect(), ..SettingsReport::default() }
+    }
 }
 
 /// The share of a process in the load beside a phase, on one target.
@@ -282,8 +323,8 @@ pub struct JoinedRun {
     pub description: TargetDescription,
     /// The run on the target, or `None` if the target keeps nothing.
     pub run: Option<SharedRun>,
-    /// The place of each rank's share of a load; empty without a load there.
-    pub loads: Vec<SharedRun>,
+    /// The place of each rank's share of a load, or `None` if the target keeps nothing; empty without a load there.
+    pub loads: Vec<Option<SharedRun>>,
     /// The directory that each rank copies from, on its own machine; `None` if nothing is copied.
     pub source: Option<TargetAddress>,
 }
@@ -375,6 +416,17 @@ mod tests {
         all[0].clone().put(&mut sample);
         assert_eq!(sample.background.map(|done| done.bytes), Some(120));
         assert_eq!(sample.invalid, Some(Invalid::NoBackground("it hangs".into())));
+    }
+
+    #[test]
+    fn a_setting_that_fails_on_one_machine_fails_and_the_machine_is_named() {
+        let settled =
+            |node: &str, done: Result<(), String>| RankReport::Settled(SettingsReport::from(done).on(node));
+        let all = SettingsReport::of_all(vec![settled("a", Ok(())), settled("b", Ok(()))]);
+        assert_eq!(all.outcome(), Ok(()));
+        let failed =
+            vec![settled("a", Err("no".into())), settled("b", Ok(())), settled("c", Err("n".into()))];
+        assert_eq!(SettingsReport::of_all(failed).outcome(), Err("a: no; c: n".into()));
     }
 
     #[test]

@@ -188,12 +188,18 @@ pub fn join_with_source(
 }
 
 /// Joins a run that another process made for this one alone, in a mounted directory. This process clears it, and the
-/// other removes it.
+/// other removes it. `None` stands for a run on a target that keeps nothing.
 ///
 /// # Errors
 /// If the run is missing, or is not that of this campaign.
-pub fn join_own(description: TargetDescription, run: &SharedRun) -> Result<Arc<dyn Target>, TargetError> {
-    Ok(Arc::new(Posix::join(description, run)?.for_itself()))
+pub fn join_own(
+    description: TargetDescription,
+    run: Option<&SharedRun>,
+) -> Result<Arc<dyn Target>, TargetError> {
+    match run {
+        Some(run) => Ok(Arc::new(Posix::join(description, run)?.for_itself())),
+        None => join(description, None),
+    }
 }
 
 /// Makes the directory of this name in the described one, for files that stay.

@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use nilometer_model::{Goal, Phase};
-use nilometer_tests::{Mpi, MpiKind, Running, camera, nilometer, run_directories};
+use nilometer_tests::{Mpi, MpiKind, Running, camera, may_mount, nilometer, run_directories};
 
 use super::ranks::{EVALUATE, RankLab};
 
@@ -56,24 +56,34 @@ fn each_process_copies_from_a_source_of_its_own_and_leaves_nothing_there() {
     }
 }
 
+/// A program that hides the disk with the source from one process: as a machine on which it is not mounted.
+fn without_the_disk(mpi: &Mpi) -> String {
+    let variable = mpi.kind().rank_variable();
+    let program = nilometer().display();
+    format!(
+        "if [ \"${variable}\" = 1 ]; then exec unshare --mount --uts sh -c 'hostname lost; mount -t tmpfs none disk; \
+         exec \"$0\" \"$@\"' {program} \"$@\"; fi; exec {program} \"$@\""
+    )
+}
+
 #[test]
 fn a_machine_without_the_source_is_named_and_nothing_begins() {
-    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
-    let lab = RankLab::new(&COPIES.replace("\"source\"\n[[", "\"/proc/self/cwd/from-NODE\"\n[["));
-    // The first process finds a directory of this name below its own, and the others do not.
-    let script = format!(
-        "d=dir$OMPI_COMM_WORLD_RANK; mkdir $d; if [ $d = dir0 ]; then mkdir $d/from-NODE; fi; cd $d; exec {} \"$@\"",
-        nilometer().display()
-    );
-    let target = lab.at().join("target");
-    let [target, plan, record] = [target, lab.at().join("plan.toml"), lab.record()];
-    let path = |path: &std::path::Path| path.to_str().expect("a plain name").to_owned();
-    let options = ["evaluate", &path(&target), "--plan", &path(&plan), "--record", &path(&record)];
-    let command = mpi.command(2, lab.at(), &[&["sh", "-c", &script, "sh"], &options[..]].concat());
-    let ended = Running::of(command).end(Duration::from_mins(1));
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("from-NODE"), "{ended:?}");
-    lab.assert_nothing_made(&ended);
+    if !may_mount() {
+        return;
+    }
+    for mpi in Mpi::all() {
+        let lab = RankLab::new(&COPIES.replace("source = \"source\"", "source = \"disk/source\""));
+        let source = lab.at().join("disk/source");
+        fs::create_dir_all(&source).expect("space");
+        let script = without_the_disk(&mpi);
+        let command = mpi.command(RANKS, lab.at(), &[&["sh", "-c", &script, "sh"], &EVALUATE[..]].concat());
+        let ended = Running::of(command).end(Duration::from_mins(1));
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let said = "lost: the source of copies: ";
+        assert!(ended.stderr.contains(said) && ended.stderr.contains("disk/source"), "{ended:?}");
+        lab.assert_nothing_made(&ended);
+        assert!(run_directories(&source).is_empty(), "{ended:?}");
+    }
 }
 
 #[test]

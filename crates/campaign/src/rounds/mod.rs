@@ -24,6 +24,7 @@ use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::Targe
 use crate::{
     background::Loads,
     baseline::Baseline,
+    begin::TargetPlaces,
     calendar::Watched,
     machine_settings::MachineSettings,
     parallel_files::is_stuck,
@@ -50,7 +51,7 @@ pub struct Campaign {
     pub archive: Option<Arc<dyn Target>>,
     /// The places in which loads work beside the measurements: of each rank, in the order of targets; `None` for
     /// a target without a load.
-    pub load_places: Vec<Vec<Option<Arc<dyn Target>>>>,
+    pub load_places: Vec<TargetPlaces>,
     /// The record that samples go into.
     pub record: Record,
     /// The keys of the samples in the record, each with the reason why it must not be used, if there is one.
@@ -107,7 +108,7 @@ struct State<'a> {
     noted: Vec<String>,
     /// The number of repeats that several processes began.
     attempts: u32,
-    /// The settings in force on this machine, if there are several machines.
+    /// The settings in force on this machine, if there are several processes.
     settings: MachineSettings,
     tell: Tell<'a>,
 }

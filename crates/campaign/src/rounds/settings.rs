@@ -135,10 +135,10 @@ impl Campaign {
 
     /// The note before a setting is applied.
     fn before_applied(&self, setting: &AppliedSetting, at: &TargetAddress) -> String {
-        match self.machines() {
-            1 => setting::applied(setting, at),
-            machines => setting::applied_on_all(setting, at, machines),
+        if self.is_alone() {
+            return setting::applied(setting, at);
         }
+        setting::applied_on_all(setting, at, self.ranks.nodes.counts().len() as u32)
     }
 
     /// Applies a setting on each machine.
@@ -149,14 +149,14 @@ impl Campaign {
         setting: &AppliedSetting,
     ) -> Result<(), String> {
         let at = self.address(number);
-        if self.machines() == 1 {
-            return setting::apply(setting, &at);
+        if self.is_alone() {
+            return setting::apply(setting, &at, None);
         }
         let cluster = self.cluster.as_ref();
         let decision = ClusterDecision::Apply { setting: Box::new(setting.clone()), target: number };
         cluster.broadcast(Some(decision));
         let settings = &mut state.settings;
-        all_of(settled(cluster, &self.ranks, |node| settings.apply(node, setting, &at)))
+        settled(cluster, &self.ranks, |node| settings.apply(node, setting, &at).into()).outcome()
     }
 
     /// Takes back a setting on each machine.
@@ -167,42 +167,39 @@ impl Campaign {
         setting: &AppliedSetting,
     ) -> Result<(), String> {
         let at = self.address(number);
-        if self.machines() == 1 {
+        if self.is_alone() {
             return setting::undo(setting, &at);
         }
         let cluster = self.cluster.as_ref();
         let decision = ClusterDecision::Undo { setting: Box::new(setting.clone()), target: number };
         cluster.broadcast(Some(decision));
         let settings = &mut state.settings;
-        all_of(settled(cluster, &self.ranks, |_| settings.undo(setting, &at)))
+        settled(cluster, &self.ranks, |_| settings.undo(setting, &at).into()).outcome()
     }
 
-    /// Takes back the settings that killed campaigns left on each of several machines, if the plan has settings. If
-    /// that fails all targets are left out: none is in its normal state for certain.
+    /// Takes back the settings that killed campaigns of several processes left on each machine, if the plan has
+    /// settings. If that fails all targets are left out: none is in its normal state for certain.
     pub(super) fn restore_machines(&mut self, state: &mut State<'_>) -> Result<(), CampaignError> {
         let has_settings = self.resolved.plan.cells.iter().any(|cell| !cell.settings().is_empty());
-        if !has_settings || self.machines() == 1 {
+        if !has_settings || self.is_alone() {
             return Ok(());
         }
         let cluster = self.cluster.clone();
         cluster.broadcast(Some(ClusterDecision::Restore));
-        let Err(why) = all_of(settled(cluster.as_ref(), &self.ranks, restore)) else { return Ok(()) };
+        let restored = settled(cluster.as_ref(), &self.ranks, restore);
+        restored.notes.iter().try_for_each(|note| self.note(state, note))?;
+        let Err(why) = restored.outcome() else { return Ok(()) };
         let targets: Vec<usize> = (0..self.targets.len()).collect();
         let in_use = state.in_use(&targets);
         in_use.into_iter().try_for_each(|target| self.leave_out(state, target, &why))
     }
 
-    /// The number of machines.
-    fn machines(&self) -> u32 {
-        self.ranks.nodes.counts().len() as u32
+    /// Returns true if the campaign has one process. Its record then shows which settings are in force.
+    fn is_alone(&self) -> bool {
+        self.cluster.size() == 1
     }
 
     fn address(&self, number: usize) -> TargetAddress {
         self.resolved.targets[number].address.clone()
     }
-}
-
-/// The reasons of all failures as one; none is success.
-fn all_of(failed: Vec<String>) -> Result<(), String> {
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
