@@ -9,6 +9,7 @@ use nilometer_campaign::take_back_left_here;
 use nilometer_cluster::node_name;
 use nilometer_hdf5_recording::free_reserved;
 use nilometer_model::{Bytes, TargetAddress};
+use nilometer_plan::ResolvedPlan;
 use nilometer_record::Record;
 use nilometer_recording::reader::with_below;
 use nilometer_remote::clean;
@@ -101,6 +102,12 @@ impl Clean {
         let (mut record, begun) = Record::resume(path).input()?;
         let results = nilometer_record::read(path).run()?;
         refuse_to_act_for_others(&asked, &begun.campaign, &results, path).input()?;
+        if has_notes(&begun.campaign.plan) {
+            tell::note(
+                "nilometer: a campaign of several processes notes its settings on each machine: run `nilometer clean \
+                 --settings` there",
+            );
+        }
         let left = leave_all(&mut record, &begun.campaign, &results).run()?;
         let stuck = left.stuck.iter().flatten().next().cloned();
         stuck.map_or(Ok(left.tried), |why| Err(Failure::Run(anyhow!("{why}"))))
@@ -112,6 +119,11 @@ impl Clean {
         line.extend(self.trust_record.then(|| "--trust-record".to_owned()));
         Ok(NamedAgain::try_parse_from(line)?.asked)
     }
+}
+
+/// Returns true if the campaign of a plan noted its settings on each machine, and not in its record.
+fn has_notes(plan: &ResolvedPlan) -> bool {
+    plan.ranks > 1 && plan.cells.iter().any(|cell| !cell.settings().is_empty())
 }
 
 /// Undoes the settings that killed campaigns of several processes left in force on this machine, and returns their

@@ -11,7 +11,7 @@ use std::{
 
 use nilometer_model::{Nanos, TargetAddress};
 use nilometer_plan::AppliedSetting;
-use nilometer_tests::{Ended, Mpi, Running, await_some, may_mount, nilometer};
+use nilometer_tests::{Ended, Mpi, Running, await_some, may_mount, nilometer, start};
 use rustix::process::{Signal, kill_process};
 
 use super::ranks::{EVALUATE, RankLab, on_two_nodes};
@@ -213,6 +213,11 @@ fn several_processes_of_one_machine_have_a_guard_too() {
         assert!(!is_in_force(lab.at(), &here), "{ended:?}");
         let events = lab.results().events;
         assert!(events.iter().any(|event| event.what.ends_with("on 1 machine")), "{events:?}");
+        let options = ["clean", "--record", "r.sqlite", "--trust-record"];
+        let cleaned = start(lab.at(), &options).end(Duration::from_mins(1));
+        assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
+        let said = cleaned.stderr.contains("run `nilometer clean --settings` there");
+        assert!(said && cleaned.stdout.contains("nothing to take back"), "{cleaned:?}");
     }
 }
 
