@@ -76,8 +76,8 @@ pub fn make_archive(
 /// Places on the targets, in their order; `None` for a target without one.
 pub type TargetPlaces = Vec<Option<Arc<dyn Target>>>;
 
-/// Makes a separate place for the loads of each rank on each target in use, by rank and target; `None` for a target
-/// without a load.
+/// Makes a separate place for the loads of each rank on each target in use. Returns them by rank and target. A target
+/// without a load has none.
 ///
 /// # Errors
 /// If one can't be made, or the record not be written.

@@ -193,7 +193,7 @@ struct Repeat {
 impl Follower<'_> {
     fn begin(&mut self, cell: WorkloadRun, seed: Seed, attempt: u32, targets: &[usize]) {
         let reached = Reached::new(targets, cell.workers);
-        // Rank 0 clears what is on the targets. The sources of copies are of this process alone.
+        // Rank 0 clears the targets. The sources of copies are of this process alone.
         for target in self.places.targets.iter().flatten() {
             if let Some(source) = target.source() {
                 // A source that can't be cleared holds old files only: those of this repeat have other names.

@@ -186,8 +186,8 @@ fn joined_run(run: &JoinedRun, rank: u32, describe: Describe<'_>) -> Result<Targ
     })
 }
 
-/// The source of this process's copies: a run of its own in the directory of that name on its machine, which may be a
-/// disk of this machine.
+/// The source of this process's copies: a run of its own in the directory of that name. It may be on a disk of this
+/// machine.
 fn own_source(address: &TargetAddress, rank: u32, describe: Describe<'_>) -> Result<CopySource, String> {
     let description = describe(address).map_err(|error| format!("the source of copies: {error}"))?;
     if !description.writable || !description.keeps() {

@@ -11,7 +11,7 @@
 //!
 //! A guard waits until nobody can write to its input any more. Three hold that end of the pipe: the process, the
 //! command that applies the setting, and the guard of the next setting. The guards of a dead process therefore take
-//! its settings back one after the other, the last one first, and none while a command still applies one.
+//! its settings back one after the other, the last one first. None does so while a command still applies one.
 
 use std::{
     io::{self, Write},

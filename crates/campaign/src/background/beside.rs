@@ -1,5 +1,5 @@
-//! The loads of this process beside one phase: begun before all processes agree on a start, and ended after all of
-//! them have come to the end of the phase. A process that ended early would leave the storage to the others.
+//! The loads of this process beside one phase. They begin before all processes agree on a start, and end after all
+//! of them have come to the end of the phase. A process that ended early would leave the storage to the others.
 
 use std::collections::BTreeMap;
 

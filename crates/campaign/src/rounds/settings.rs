@@ -1,6 +1,6 @@
 //! Repeats under settings: each repeat applies them before and takes them back afterwards.
 
-use nilometer_cluster::ClusterDecision;
+use nilometer_cluster::{ClusterDecision, SettingsReport};
 use nilometer_model::{Invalid, Phase, Sample, TargetAddress};
 use nilometer_plan::{AppliedSetting, WorkloadRun};
 
@@ -152,11 +152,8 @@ impl Campaign {
         if self.is_alone() {
             return setting::apply(setting, &at, None);
         }
-        let cluster = self.cluster.as_ref();
         let decision = ClusterDecision::Apply { setting: Box::new(setting.clone()), target: number };
-        cluster.broadcast(Some(decision));
-        let settings = &mut state.settings;
-        settled(cluster, &self.ranks, |node| settings.apply(node, setting, &at).into()).outcome()
+        self.on_machines(decision, |node| state.settings.apply(node, setting, &at).into()).outcome()
     }
 
     /// Takes back a setting on each machine.
@@ -170,11 +167,18 @@ impl Campaign {
         if self.is_alone() {
             return setting::undo(setting, &at);
         }
-        let cluster = self.cluster.as_ref();
         let decision = ClusterDecision::Undo { setting: Box::new(setting.clone()), target: number };
-        cluster.broadcast(Some(decision));
-        let settings = &mut state.settings;
-        settled(cluster, &self.ranks, |_| settings.undo(setting, &at).into()).outcome()
+        self.on_machines(decision, |_| state.settings.undo(setting, &at).into()).outcome()
+    }
+
+    /// Has the first process on each machine carry out a decision. `work` is that of this process.
+    fn on_machines(
+        &self,
+        decision: ClusterDecision,
+        work: impl FnOnce(&str) -> SettingsReport,
+    ) -> SettingsReport {
+        self.cluster.broadcast(Some(decision));
+        settled(self.cluster.as_ref(), &self.ranks, work)
     }
 
     /// Takes back the settings that killed campaigns of several processes left on each machine, if the plan has
@@ -184,9 +188,7 @@ impl Campaign {
         if !has_settings || self.is_alone() {
             return Ok(());
         }
-        let cluster = self.cluster.clone();
-        cluster.broadcast(Some(ClusterDecision::Restore));
-        let restored = settled(cluster.as_ref(), &self.ranks, restore);
+        let restored = self.on_machines(ClusterDecision::Restore, restore);
         restored.notes.iter().try_for_each(|note| self.note(state, note))?;
         let Err(why) = restored.outcome() else { return Ok(()) };
         let targets: Vec<usize> = (0..self.targets.len()).collect();
