@@ -103,13 +103,20 @@ impl Mpi {
     /// The worker process of a rank, among those started in a directory.
     pub fn worker_of(&self, rank: u32, at: &Path) -> Option<Pid> {
         let wanted = format!("{}={rank}\0", self.kind.rank_variable());
+        let program = nilometer().canonicalize().expect("it is there");
         let processes = std::fs::read_dir("/proc").expect("it is there").flatten();
         let mut numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
         let found = numbers.find(|number| {
             let environment = std::fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
             let said = String::from_utf8_lossy(&environment);
-            let is_here = std::fs::read_link(format!("/proc/{number}/cwd")).is_ok_and(|path| path == at);
-            is_here && said.contains("NILOMETER_WATCHED=1\0") && said.contains(&wanted)
+            let is = |link: &str, wanted: &Path| {
+                std::fs::read_link(format!("/proc/{number}/{link}")).is_ok_and(|path| path == wanted)
+            };
+            // Commands that it started have its environment.
+            is("cwd", at)
+                && is("exe", &program)
+                && said.contains("NILOMETER_WATCHED=1\0")
+                && said.contains(&wanted)
         });
         found.and_then(Pid::from_raw)
     }

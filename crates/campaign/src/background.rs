@@ -2,6 +2,7 @@
 //! instrument. It works in a directory of its own, from before a measured phase begins until it has ended. Its
 //! files are laid out once for each cell, before.
 
+mod beside;
 mod recorders;
 
 use std::{
@@ -14,17 +15,19 @@ use std::{
     thread,
 };
 
-use nilometer_cluster::{Alone, CampaignRanks};
+use nilometer_cluster::{Alone, CampaignRanks, Cluster};
 use nilometer_model::{BackgroundDone, EngineKind, Invalid, Nanos, Phase, Seed};
 use nilometer_plan::{BackgroundLoad, BufferData, OfferedRate, Volumes, WorkloadCell, WorkloadRun};
 use nilometer_storage::{Target, within};
 
 use crate::{
     cold::chilled,
+    load_share::LoadShare,
     supervise::{Crew, DoneSinceBeat, GLANCE, Heartbeat, Watch},
     task::{Reached, Run, Task},
     worker::muster,
 };
+pub(crate) use beside::LoadsBeside;
 use recorders::RecorderLoad;
 
 /// Workers publish their counts this often, which bounds the error of the work done within a phase.
@@ -65,25 +68,37 @@ struct LoadWorker {
     prepared: Vec<Phase>,
     measured: Vec<Phase>,
     seed: Seed,
+    share: LoadShare,
     pulse: Arc<Heartbeat>,
 }
 
+/// The load that this process lays out, and its share of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SharedLoad<'a> {
+    pub(crate) load: &'a BackgroundLoad,
+    pub(crate) share: &'a LoadShare,
+    pub(crate) seed: Seed,
+    /// The processes of the campaign.
+    pub(crate) cluster: &'a dyn Cluster,
+}
+
 impl Loads {
-    /// Lays out the files of a load on a target.
-    pub(crate) fn prepare(
+    /// Lays out the files of this process's share of a load on a target.
+    fn prepare(
         &mut self,
         run: &Run,
         number: usize,
         target: &Arc<dyn Target>,
-        load: &BackgroundLoad,
-        seed: Seed,
+        shared: SharedLoad<'_>,
     ) -> Result<(), Invalid> {
+        let SharedLoad { load, share, .. } = shared;
         let prepared = match (load.recording(), load.workload()) {
+            (Some(_), _) if share.instruments.is_empty() => return Ok(()),
             (Some(instruments), _) => {
-                Load::Recorders(Box::new(RecorderLoad::new(run, target, instruments, seed)))
+                Load::Recorders(Box::new(RecorderLoad::new(run, target, instruments, shared)))
             }
             (None, Some(workload)) if !load.is_none() => {
-                let worker = LoadWorker::new(run, number, target, load, workload, seed);
+                let worker = LoadWorker::new(run, number, target, workload, shared);
                 worker.prepare(run)?;
                 let before = DoneSinceBeat::default();
                 Load::Workers(Box::new(WorkerLoad { worker, ending: None, before, is_used: false }))
@@ -92,6 +107,22 @@ impl Loads {
         };
         self.0.insert(number, prepared);
         Ok(())
+    }
+
+    /// Lays out the files of this process's share on each of these targets that has a place for it. Returns, for
+    /// each target, why that failed, with the machine; `None` if it did not.
+    pub(crate) fn prepare_all(
+        &mut self,
+        run: &Run,
+        places: &[Option<Arc<dyn Target>>],
+        targets: &[usize],
+        shared: SharedLoad<'_>,
+    ) -> Vec<Option<Invalid>> {
+        let prepare = |&number: &usize| {
+            let place = places.get(number)?.as_ref()?;
+            self.prepare(run, number, place, shared).err().map(|why| on_machine(why, shared.cluster))
+        };
+        targets.iter().map(prepare).collect()
     }
 
     /// Lays out again any files that were half done when the loads last ended. Returns the reasons of those
@@ -116,6 +147,11 @@ impl Loads {
             Load::Workers(load) => load.done(),
             Load::Recorders(load) => load.done(),
         })
+    }
+
+    /// The work of all loads so far, by the numbers of their targets.
+    fn all_done(&self) -> BTreeMap<usize, BackgroundDone> {
+        self.0.keys().filter_map(|number| Some((*number, self.done(*number)?))).collect()
     }
 
     /// Ends all loads. Returns the reasons of those that had ended before, or don't end.
@@ -244,6 +280,24 @@ impl WorkerLoad {
     }
 }
 
+impl SharedLoad<'_> {
+    /// The seed of this process's share.
+    fn own_seed(&self) -> Seed {
+        let seed = self.seed.named("background");
+        if self.share.rank() == 0 { seed } else { seed.named("rank").part(self.share.rank().into()) }
+    }
+}
+
+/// The reason why a load does not work, with the machine if there are several processes.
+fn on_machine(why: Invalid, cluster: &dyn Cluster) -> Invalid {
+    match why {
+        Invalid::NoBackground(why) if cluster.size() > 1 => {
+            not_lasting(&format!("{}: {why}", cluster.node()))
+        }
+        why => why,
+    }
+}
+
 fn not_lasting(why: &str) -> Invalid {
     Invalid::NoBackground(why.to_owned())
 }
@@ -260,17 +314,18 @@ impl LoadWorker {
         run: &Run,
         number: usize,
         target: &Arc<dyn Target>,
-        load: &BackgroundLoad,
         workload: &WorkloadCell,
-        seed: Seed,
+        shared: SharedLoad<'_>,
     ) -> Self {
+        let SharedLoad { load, share, .. } = shared;
         LoadWorker {
             run: Run { stop: Arc::new(AtomicBool::new(false)), ..run.clone() },
             target: [(number, target.clone())],
             cell: cell(load, workload),
             prepared: load.prepared(),
             measured: load.measured(),
-            seed: seed.named("background"),
+            seed: shared.own_seed(),
+            share: share.clone(),
             pulse: Arc::new(Heartbeat::every(BEAT)),
         }
     }
@@ -330,7 +385,9 @@ impl LoadWorker {
         let [(number, target)] = &self.target;
         let ranks = CampaignRanks::alone();
         let (targets, seed, attempt) = (&self.target, self.seed, 0);
-        let task = Task { targets, cell, phase, seed, attempt, reached, cluster: &Alone, ranks: &ranks };
+        let cluster = &Alone;
+        let share = Some(&self.share);
+        let task = Task { targets, cell, phase, seed, attempt, reached, cluster, ranks: &ranks, share };
         // The caches of the whole machine are also those of the measurement.
         if !task.drops_caches() {
             chilled(run, *number, target, &task)?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nilometer_model::Seed;
 use nilometer_plan::{PlannedCampaign, ResolvedPlan, Results, ShownScale, TargetEntry};
 use nilometer_record::{Record, RecordError};
 use nilometer_remote::{CopySource, open, run_handle};
@@ -72,7 +73,11 @@ pub fn make_archive(
     Ok(Some(open(archive, id, None)?))
 }
 
-/// Makes a separate place for loads on each target in use; `None` for a target without a load.
+/// Places on the targets, in their order; `None` for a target without one.
+pub type TargetPlaces = Vec<Option<Arc<dyn Target>>>;
+
+/// Makes a separate place for the loads of each rank on each target in use. Returns them by rank and target. A target
+/// without a load has none.
 ///
 /// # Errors
 /// If one can't be made, or the record not be written.
@@ -80,9 +85,20 @@ pub fn make_load_places(
     resolved: &PlannedCampaign,
     in_use: &[bool],
     record: &mut Record,
-) -> Result<Vec<Option<Arc<dyn Target>>>, BeginError> {
+) -> Result<Vec<TargetPlaces>, BeginError> {
     let id = run_id().named("background");
-    let mut places: Vec<Option<Arc<dyn Target>>> = vec![None; resolved.targets.len()];
+    let ranks = 0..u64::from(resolved.plan.ranks.max(1));
+    ranks.map(|rank| places_of_rank(resolved, in_use, record, id.part(rank))).collect()
+}
+
+/// Makes the places for the loads of one rank, from this seed of their names.
+fn places_of_rank(
+    resolved: &PlannedCampaign,
+    in_use: &[bool],
+    record: &mut Record,
+    id: Seed,
+) -> Result<TargetPlaces, BeginError> {
+    let mut places: TargetPlaces = vec![None; resolved.targets.len()];
     for (index, description) in resolved.targets.iter().enumerate() {
         let has_load = |cell: usize| {
             let load = resolved.plan.cells[cell].background();

@@ -67,7 +67,8 @@ pub fn leave_conditions(
 }
 
 fn shell(command: &str, target: &TargetAddress, time_limit: Nanos) -> Result<(), String> {
-    output_of(UserCommand { command, target, time_limit, variable: None, is_read: false }).map(drop)
+    output_of(UserCommand { command, target, time_limit, variable: None, is_read: false, holds: None })
+        .map(drop)
 }
 
 #[cfg(test)]

@@ -28,11 +28,11 @@ pub(crate) fn converse(run: &Run, surroundings: &mut Surroundings, task: &Task<'
     for number in 0..task.targets.len() {
         match on_target(run, surroundings, task, number) {
             Some(sample) => samples.push(task.of_rank(sample, began)),
-            None => return RankReport::Measured { whole: false, samples: Vec::new() },
+            None => return RankReport::Measured { whole: false, samples: Vec::new(), loads: Vec::new() },
         }
     }
     let samples: Vec<RankSample> = if task.is_idle() { Vec::new() } else { samples };
-    RankReport::Measured { whole: true, samples }
+    RankReport::Measured { whole: true, samples, loads: Vec::new() }
 }
 
 /// Runs the phase on one target. Targets come one after the other, because the phase measures how long a

@@ -6,17 +6,20 @@ use std::{
 };
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport};
-use nilometer_model::{Nanos, Phase, Seed};
+use nilometer_model::{Nanos, Phase, Seed, TargetAddress};
 use nilometer_network::{say_reachable, take_part};
-use nilometer_plan::{RecordingRun, WorkloadRun};
-use nilometer_storage::{Clock, Target, process::daemons};
+use nilometer_plan::{BackgroundLoad, RecordingRun, WorkloadRun};
+use nilometer_storage::{Clock, Target, process::daemons, within};
 
 use crate::{
-    background::Loads,
+    background::{Loads, SharedLoad},
     baseline::Baseline,
     ingest::{Job, Pass, RecordingRanks, run_ingest},
-    join::{Describe, joined, own_clients},
+    join::{Describe, JoinedPlaces, joined, own_clients},
+    load_share::LoadShare,
+    machine_settings::MachineSettings,
     machines::describe_machine,
+    on_machines::{restore, settled},
     parallel_files::{is_stuck, own_mpi_io, stuck},
     phase::run_phase,
     surroundings::{Surroundings, first_look},
@@ -43,9 +46,10 @@ pub fn follow(
     cluster.gather(RankReport::Present(cluster.node()));
     match begun(cluster) {
         ClusterDecision::Join { version: theirs, targets, hang_after } => {
-            let all = joined(&theirs, version, &targets, describe);
+            let all = joined(&theirs, version, cluster.rank(), &targets, describe);
             let all = all.map_err(|why| format!("{}: {why}", cluster.node()));
-            let report = all.as_ref().map(|all| own_clients(cluster, all)).map_err(Clone::clone);
+            let report = all.as_ref().map(|all| own_clients(cluster, &all.targets));
+            let report = report.map_err(Clone::clone);
             cluster.gather(RankReport::Joined(report));
             let all = all.unwrap_or_default();
             match cluster.broadcast(None) {
@@ -76,7 +80,7 @@ fn begun(cluster: &dyn Cluster) -> ClusterDecision {
 /// Takes part with all targets, in the order of the plan. Rank 0 measures none that this rank has not joined.
 fn follow_joined(
     cluster: &dyn Cluster,
-    targets: Vec<Option<Arc<dyn Target>>>,
+    places: JoinedPlaces,
     ranks: &CampaignRanks,
     hang_after: Nanos,
     stop: Arc<AtomicBool>,
@@ -89,13 +93,38 @@ fn follow_joined(
     // In a long campaign rank 0 looks for longer. This rank waits for it meanwhile, and counts the wait as a
     // gap too.
     let surroundings =
-        Surroundings::look(&clock, targets.iter().map(served_by).collect(), first_look(Nanos(0)));
-    let mut follower = Follower { cluster, targets, ranks, run, surroundings, repeat: None };
+        Surroundings::look(&clock, places.targets.iter().map(served_by).collect(), first_look(Nanos(0)));
+    let mut follower = Follower {
+        cluster,
+        places,
+        ranks,
+        run,
+        surroundings,
+        loads: Loads::default(),
+        settings: MachineSettings::default(),
+        repeat: None,
+    };
     loop {
         match cluster.broadcast(None) {
             ClusterDecision::Repeat { run, seed, attempt, targets } => {
                 follower.begin(*run, seed, attempt, &targets);
             }
+            ClusterDecision::Load { load, seed, targets, left } => {
+                follower.run.ends = clock.now() + left;
+                follower.prepare_load(&load, seed, &targets);
+            }
+            ClusterDecision::Apply { setting, target } => {
+                let at = follower.address(target);
+                settled(cluster, ranks, |node| follower.settings.apply(node, &setting, &at).into());
+            }
+            ClusterDecision::Undo { setting, target } => {
+                let at = follower.address(target);
+                settled(cluster, ranks, |_| follower.settings.undo(&setting, &at).into());
+            }
+            ClusterDecision::Restore => {
+                settled(cluster, ranks, restore);
+            }
+            ClusterDecision::Unload => std::mem::take(&mut follower.loads).clear(hang_after),
             ClusterDecision::Phase { phase, targets, left } => {
                 follower.run.ends = clock.now() + left;
                 follower.take(phase, &targets)?;
@@ -125,15 +154,16 @@ fn follow_joined(
             ClusterDecision::End => break,
         }
     }
-    leave(follower.targets, hang_after);
+    drop(follower.loads);
+    leave(follower.places, hang_after);
     Ok(())
 }
 
 /// Leaves the targets. Waits at most `hang_after` for one that hangs.
-fn leave(targets: Vec<Option<Arc<dyn Target>>>, hang_after: Nanos) {
+fn leave(places: JoinedPlaces, hang_after: Nanos) {
     let (left, is_left) = sync_channel(1);
     let leaves = move || {
-        drop(targets);
+        drop(places);
         left.send(()).ok();
     };
     // If no thread can be started, the end of this process leaves them.
@@ -144,10 +174,14 @@ fn leave(targets: Vec<Option<Arc<dyn Target>>>, hang_after: Nanos) {
 
 struct Follower<'a> {
     cluster: &'a dyn Cluster,
-    targets: Vec<Option<Arc<dyn Target>>>,
+    places: JoinedPlaces,
     ranks: &'a CampaignRanks,
     run: Run,
     surroundings: Surroundings,
+    /// The shares of the current repeat's load.
+    loads: Loads,
+    /// The settings that are in force on this machine.
+    settings: MachineSettings,
     repeat: Option<Repeat>,
 }
 
@@ -162,29 +196,54 @@ struct Repeat {
 impl Follower<'_> {
     fn begin(&mut self, cell: WorkloadRun, seed: Seed, attempt: u32, targets: &[usize]) {
         let reached = Reached::new(targets, cell.workers);
+        // Rank 0 clears the targets. The sources of copies are of this process alone.
+        for target in self.places.targets.iter().flatten() {
+            if let Some(source) = target.source() {
+                // A source that can't be cleared holds old files only: those of this repeat have other names.
+                drop(within(self.run.hang_after, source, |source| source.clear()));
+            }
+        }
         self.repeat = Some(Repeat { cell, seed, attempt, reached });
+    }
+
+    /// The address of a target in the plan.
+    fn address(&self, number: usize) -> TargetAddress {
+        let target = self.places.targets[number].as_ref().expect("this rank joined the targets of rank 0");
+        target.description().address.clone()
+    }
+
+    /// Lays out this rank's share of a load, and agrees with the others if that worked.
+    fn prepare_load(&mut self, load: &BackgroundLoad, seed: Seed, targets: &[usize]) {
+        let cluster = self.cluster;
+        let share = LoadShare::of(cluster.rank(), self.ranks, load);
+        let shared = SharedLoad { load, share: &share, seed, cluster };
+        let failed = self.loads.prepare_all(&self.run, &self.places.loads, targets, shared);
+        cluster.gather(RankReport::Ready(failed));
     }
 
     /// Records this rank's part of these cells.
     fn record(&mut self, cells: &[(RecordingRun, Seed)], attempt: u32, number: usize) {
-        let target = self.targets[number].clone().expect("this rank joined the targets of rank 0");
+        let target = self.places.targets[number].clone().expect("this rank joined the targets of rank 0");
         let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks, attempt };
         let pass = Pass::Whole;
         let job = Job { number, target: &target, archive: None, cells, pass, turns: &[], together };
-        run_ingest(&self.run, &mut self.surroundings, &job, &mut Loads::default(), &mut |_| {});
+        run_ingest(&self.run, &mut self.surroundings, &job, &mut self.loads, &mut |_| {});
     }
 
     /// Runs a phase. Returns an error if this process can't continue after it.
     fn take(&mut self, phase: Phase, targets: &[usize]) -> Result<(), String> {
         let repeat = self.repeat.as_ref().expect("a repeat comes before its phases");
         let Repeat { cell, reached, .. } = repeat;
-        let joined =
-            |number: usize| self.targets[number].clone().expect("this rank joined the targets of rank 0");
+        let known = &self.places.targets;
+        let joined = |number: usize| known[number].clone().expect("this rank joined the targets of rank 0");
         let targets: Vec<_> = targets.iter().map(|&number| (number, joined(number))).collect();
         let Repeat { seed, attempt, .. } = *repeat;
         let Follower { cluster, ranks, .. } = *self;
-        let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster, ranks };
-        run_phase(&self.run, &mut self.surroundings, &task, &mut Loads::default(), &mut |_| {});
+        let share = None;
+        let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster, ranks, share };
+        let mut none = Loads::default();
+        let loads = if phase.is_setup() { &mut none } else { &mut self.loads };
+        run_phase(&self.run, &mut self.surroundings, &task, loads, &mut |_| {});
         if !is_stuck(&task) {
             return Ok(());
         }

@@ -6,8 +6,8 @@ use std::{os::unix::fs::MetadataExt, sync::Arc};
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, JoinedRun, RankReport};
 use nilometer_model::{Nanos, TargetAddress, TargetDescription};
 use nilometer_plan::RankNodes;
-use nilometer_remote::join;
-use nilometer_storage::{Target, TargetError};
+use nilometer_remote::{CopySource, join, join_own, join_with_source};
+use nilometer_storage::{Target, TargetError, target::run_id};
 
 /// Describes a target. If it hangs, the function never returns, or a child process does the work and is given
 /// up.
@@ -23,7 +23,25 @@ pub fn all_present(cluster: &dyn Cluster) -> RankNodes {
     RankNodes::of(&reports.into_iter().map(name).collect::<Vec<_>>())
 }
 
-/// At rank 0, has all processes join the run on these targets, in the order of the plan. `nodes` is the result
+/// The places that rank 0 made, for all processes.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedPlaces<'a> {
+    /// The run on each target, in the order of the plan; `None` for one that is left out.
+    pub targets: &'a [Option<Arc<dyn Target>>],
+    /// The places for the loads of each rank, in the order of targets; `None` for a target without a load.
+    pub loads: &'a [Vec<Option<Arc<dyn Target>>>],
+}
+
+/// The places of a process that joined.
+#[derive(Debug, Default)]
+pub(crate) struct JoinedPlaces {
+    /// The run on each target, in the order of the plan; `None` for one that is left out.
+    pub(crate) targets: Vec<Option<Arc<dyn Target>>>,
+    /// The place for the loads of this process on each target; `None` for a target without a load.
+    pub(crate) loads: Vec<Option<Arc<dyn Target>>>,
+}
+
+/// At rank 0, has all processes join the run in these places. `nodes` is the result
 /// of [`all_present`].
 ///
 /// # Errors
@@ -32,17 +50,17 @@ pub fn all_present(cluster: &dyn Cluster) -> RankNodes {
 pub fn joined_by_all(
     cluster: &dyn Cluster,
     version: &str,
-    targets: &[Option<Arc<dyn Target>>],
+    places: SharedPlaces<'_>,
     hang_after: Nanos,
     nodes: RankNodes,
 ) -> Result<CampaignRanks, String> {
     if cluster.size() == 1 {
         return Ok(CampaignRanks::alone());
     }
-    let joined = shared_runs(targets).and_then(|runs| {
+    let joined = shared_runs(places).and_then(|runs| {
         let version = version.into();
         cluster.broadcast(Some(ClusterDecision::Join { version, targets: runs, hang_after }));
-        clients(cluster.gather(RankReport::Joined(Ok(own_clients(cluster, targets)))))
+        clients(cluster.gather(RankReport::Joined(Ok(own_clients(cluster, places.targets)))))
     });
     let clients = joined.inspect_err(|_| dismiss(cluster))?;
     let ranks = CampaignRanks::of(nodes, &clients);
@@ -90,23 +108,30 @@ fn clients(reports: Vec<RankReport>) -> Result<Vec<Vec<Option<String>>>, String>
 }
 
 /// The data that other processes need to join.
-fn shared_runs(targets: &[Option<Arc<dyn Target>>]) -> Result<Vec<Option<JoinedRun>>, String> {
-    targets.iter().map(|target| target.as_deref().map(shared_run).transpose()).collect()
+fn shared_runs(places: SharedPlaces<'_>) -> Result<Vec<Option<JoinedRun>>, String> {
+    let shared = |(number, target): (usize, &Option<Arc<dyn Target>>)| {
+        target.as_deref().map(|target| shared_run(target, number, places.loads)).transpose()
+    };
+    places.targets.iter().enumerate().map(shared).collect()
 }
 
-fn shared_run(target: &dyn Target) -> Result<JoinedRun, String> {
+/// The run on the target of this number, with the places of each rank's loads there.
+fn shared_run(
+    target: &dyn Target,
+    number: usize,
+    loads: &[Vec<Option<Arc<dyn Target>>>],
+) -> Result<JoinedRun, String> {
     let description = target.description().clone();
     let address = &description.address;
-    if target.source().is_some() {
-        return Err(format!(
-            "{address}: copies are made by one process, and there are several: leave them out"
-        ));
-    }
     let run = target.share().map_err(|error| error.to_string())?;
     if run.is_none() && description.keeps() {
         return Err(format!("{address}: several processes can't work in the same run there: start one"));
     }
-    Ok(JoinedRun { description, run })
+    let places = loads.iter().filter_map(|of_rank| of_rank.get(number)?.as_deref());
+    let loads = places.map(|place| place.share().map_err(|error| error.to_string()));
+    let loads = loads.collect::<Result<_, _>>()?;
+    let source = target.source().map(|source| source.description().address.clone());
+    Ok(JoinedRun { description, run, loads, source })
 }
 
 /// Compares this process's view with the run that rank 0 made. Returns the joined targets, or the reason why it
@@ -114,18 +139,30 @@ fn shared_run(target: &dyn Target) -> Result<JoinedRun, String> {
 pub(crate) fn joined(
     theirs: &str,
     ours: &str,
-    targets: &[Option<JoinedRun>],
+    rank: u32,
+    runs: &[Option<JoinedRun>],
     describe: Describe<'_>,
-) -> Result<Vec<Option<Arc<dyn Target>>>, String> {
+) -> Result<JoinedPlaces, String> {
     if theirs != ours {
         return Err(format!(
             "its program is {ours}, and that of rank 0 is {theirs}: run the same on all nodes"
         ));
     }
-    targets.iter().map(|run| run.as_ref().map(|run| joined_run(run, describe)).transpose()).collect()
+    let mut places = JoinedPlaces::default();
+    for run in runs {
+        let joined = run.as_ref().map(|run| joined_run(run, rank, describe)).transpose()?;
+        let (target, load) = joined.unzip();
+        places.targets.push(target);
+        places.loads.push(load.flatten());
+    }
+    Ok(places)
 }
 
-fn joined_run(run: &JoinedRun, describe: Describe<'_>) -> Result<Arc<dyn Target>, String> {
+/// A target, with the place there for the loads of a process, if there is one.
+type TargetWithLoad = (Arc<dyn Target>, Option<Arc<dyn Target>>);
+
+/// Joins the run on a target, and the place there for the loads of this rank.
+fn joined_run(run: &JoinedRun, rank: u32, describe: Describe<'_>) -> Result<TargetWithLoad, String> {
     let there = &run.description;
     let here = describe(&there.address).map_err(|error| error.to_string())?;
     if here.file_system != there.file_system {
@@ -134,13 +171,30 @@ fn joined_run(run: &JoinedRun, describe: Describe<'_>) -> Result<Arc<dyn Target>
             there.address, here.file_system, there.file_system
         ));
     }
-    let joined = join(here, run.run.as_ref());
+    let load = run.loads.get(rank as usize).map(|load| join_own(here.clone(), load.as_ref())).transpose();
+    let source = run.source.as_ref().map(|source| own_source(source, rank, describe)).transpose()?;
+    let joined = match (&run.run, source) {
+        (Some(run), Some(source)) => join_with_source(here, run, source),
+        (run, _) => join(here, run.as_ref()),
+    };
+    let joined = joined.and_then(|target| Ok((target, load?)));
     joined.map_err(|error| {
         format!(
             "files of rank 0 on {} are missing here: is it the same file system? ({error})",
             there.address
         )
     })
+}
+
+/// The source of this process's copies: a run of its own in the directory of that name. It may be on a disk of this
+/// machine.
+fn own_source(address: &TargetAddress, rank: u32, describe: Describe<'_>) -> Result<CopySource, String> {
+    let description = describe(address).map_err(|error| format!("the source of copies: {error}"))?;
+    if !description.writable || !description.keeps() {
+        return Err(format!("{address}, the source of copies, can't be written here"));
+    }
+    let run = run_id().named("source").part(rank.into()).0;
+    Ok(CopySource { description, run })
 }
 
 #[cfg(test)]
@@ -156,10 +210,12 @@ mod tests {
         let target = Posix::create(probe(place.path()).expect("a directory"), 1).expect("writable");
         let target: Option<Arc<dyn Target>> = Some(Arc::new(target));
         let targets = [target, None];
-        let runs = shared_runs(&targets).expect("it can be shared");
-        assert!(joined("1", "1", &runs, &describe).is_ok_and(|all| all[0].is_some() && all[1].is_none()));
+        let places = SharedPlaces { targets: &targets, loads: &[] };
+        let runs = shared_runs(places).expect("it can be shared");
+        let all = joined("1", "1", 1, &runs, &describe).expect("it is the same");
+        assert!(all.targets[0].is_some() && all.targets[1].is_none() && all.loads[0].is_none());
         let refused = |theirs: &str, runs: &[Option<JoinedRun>]| {
-            joined(theirs, "1", runs, &describe).expect_err("it is refused")
+            joined(theirs, "1", 1, runs, &describe).expect_err("it is refused")
         };
         assert!(refused("2", &runs).contains("that of rank 0 is 2"));
         let mut foreign = runs.clone();

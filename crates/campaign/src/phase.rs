@@ -5,7 +5,7 @@ use std::sync::mpsc::sync_channel;
 
 use nilometer_cluster::{ClusterDecision, RankReport};
 use nilometer_model::{
-    Activity, BackgroundDone, Coldness, DeviceTraffic, DirectIo, EngineKind, Invalid, Nanos, Phase, Sample,
+    Activity, Coldness, DeviceTraffic, DirectIo, EngineKind, Invalid, Nanos, Phase, Sample,
 };
 use nilometer_plan::Access;
 use nilometer_storage::{
@@ -14,7 +14,7 @@ use nilometer_storage::{
 };
 
 use crate::{
-    background::Loads,
+    background::{Loads, LoadsBeside},
     cold::{chilled, delivered},
     conversation::{converse, is_conversation},
     parallel_files::{is_silenced, is_stuck},
@@ -53,12 +53,12 @@ fn run_own_part(
     tell: &mut dyn FnMut(SoFar),
 ) -> Option<Vec<Sample>> {
     if is_conversation(task) {
-        return run_conversation(run, surroundings, task);
+        return run_conversation(run, surroundings, task, loads);
     }
     if task.is_idle() {
-        return sleep_through(run, task);
+        return sleep_through(run, task, loads);
     }
-    let mut without_load = loads.renew(run);
+    let mut beside = LoadsBeside::renewed(loads, task.cluster, task.load(), run);
     let chilled: Vec<_> =
         task.targets.iter().map(|(number, target)| chilled(run, *number, target, task)).collect();
     let settling = settle(run);
@@ -82,12 +82,13 @@ fn run_own_part(
         watch.crews.iter().for_each(|crew| crew.gate.cancel());
         return None;
     }
-    without_load.append(&mut loads.begin());
-    let whole = measure(&mut watch, surroundings, task, loads) && watch.await_rest();
-    without_load.append(&mut loads.end());
+    beside.begin();
+    let whole = measure(&mut watch, surroundings, task, &mut beside) && watch.await_rest();
     if is_silenced(task) {
+        beside.cut();
         return None;
     }
+    let loads = beside.ended(task.numbers());
     let crews = watch.crews.into_iter().zip(chilled).zip(task.targets);
     let samples = crews.map(|((crew, chilled), (number, target))| {
         let coldness = task.coldness(*number, chilled.unwrap_or(None));
@@ -96,20 +97,29 @@ fn run_own_part(
         sample.coldness = delivered(&sample, target.as_ref(), task);
         let judged = judge(&sample, target.as_ref(), task);
         let judged = judged.map(|why| why.throttled(crew.throttled));
-        sample.invalid = Invalid::gravest(judged, without_load.remove(number));
+        sample.invalid = judged;
         task.of_rank(sample, crew.began)
     });
-    let report = RankReport::Measured { whole, samples: samples.collect() };
+    let report = RankReport::Measured { whole, samples: samples.collect(), loads };
     united(task.cluster, task.cluster.gather(report))
 }
 
 /// Runs a phase in which processes exchange messages.
-fn run_conversation(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>) -> Option<Vec<Sample>> {
+fn run_conversation(
+    run: &Run,
+    surroundings: &mut Surroundings,
+    task: &Task<'_>,
+    loads: &mut Loads,
+) -> Option<Vec<Sample>> {
+    let mut beside = LoadsBeside::renewed(loads, task.cluster, task.load(), run);
     let settling = settle(run);
     let load = process::load_average();
+    beside.begin();
     task.cluster.barrier();
+    beside.count();
     let mut report = converse(run, surroundings, task);
-    if let RankReport::Measured { samples, .. } = &mut report {
+    if let RankReport::Measured { samples, loads, .. } = &mut report {
+        *loads = beside.ended(task.numbers());
         for of_rank in samples {
             (of_rank.sample.settling, of_rank.sample.load) = (settling, load);
         }
@@ -139,13 +149,16 @@ struct Begun {
     before: Activity,
     /// The traffic of each target's device.
     traffic: Vec<Option<DeviceTraffic>>,
-    /// The work that each target's load had done.
-    beside: Vec<Option<BackgroundDone>>,
 }
 
 /// Opens the gates for the agreed time and waits for all workers of this process. Returns true if all came to
 /// their end.
-fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'_>, loads: &Loads) -> bool {
+fn measure(
+    watch: &mut Watch<'_>,
+    surroundings: &mut Surroundings,
+    task: &Task<'_>,
+    beside: &mut LoadsBeside<'_>,
+) -> bool {
     let clock = watch.run.clock;
     let traffic = task.targets.iter().map(|(_, target)| task.at_work(target).traffic()).collect();
     // The processes agree on a start only when all listen, to make it near.
@@ -153,27 +166,21 @@ fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'
     let (moment, before) = surroundings.begin(&clock);
     let at = task.cluster.agree_start(&clock);
     let calendar = Calendar::now().time + at.since(clock.now());
-    let beside = task.targets.iter().map(|(number, _)| loads.done(*number)).collect();
-    let begun = Begun { calendar, moment, before, traffic, beside };
+    beside.count();
+    let begun = Begun { calendar, moment, before, traffic };
     // Workers sleep until the start by themselves: a worker that another thread wakes begins later.
     for crew in watch.crews.iter_mut().filter(|crew| crew.is_sound()) {
         crew.sample = Sample { filling: crew.sample.filling, ..Sample::new(at) };
         crew.gate.open(at);
     }
     let whole = watch.await_all(at, &mut |number, crew| {
-        crew.sample.background = done_beside(&begun, loads, number, task);
+        crew.sample.background = beside.measured(task.targets[number].0);
         settle_accounts(surroundings, &clock, crew, &begun, number, task);
     });
     for crew in &mut watch.crews {
         (crew.sample.started, crew.sample.before) = (begun.calendar, begun.before);
     }
     whole
-}
-
-/// The work of a target's load since the phase began.
-fn done_beside(begun: &Begun, loads: &Loads, number: usize, task: &Task<'_>) -> Option<BackgroundDone> {
-    let is = loads.done(task.targets[number].0)?;
-    Some(is.since(begun.beside[number]?))
 }
 
 /// Puts the resources that a crew used into its sample. Processor time is that of the workers' threads in the

@@ -39,7 +39,6 @@ fn check_named(campaign: &PlannedCampaign) -> Result<(), ResolveError> {
     processes::check_machines(plan)?;
     check_time(plan, targets.len())?;
     plan.cells.iter().try_for_each(|cell| processes::check_background(plan, cell))?;
-    plan.cells.iter().try_for_each(|cell| processes::check_settings(plan, cell))?;
     for (_, stage, run) in plan.workloads() {
         processes::check_mpi_io(plan, stage, run, &targets)?;
         processes::check_processes(plan, stage, run)?;
@@ -53,9 +52,9 @@ fn check_named(campaign: &PlannedCampaign) -> Result<(), ResolveError> {
         for target in targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty()) {
             check_writable(target)?;
             let sharing = sharing(run, &targets, target);
-            let LoadNeeds { memory, footprint } = of_recorders(run.background.as_deref(), target);
+            let LoadNeeds { memory, footprint } = of_load(plan, run.background.as_deref(), target);
             check_memory(stage, Bytes(own_memory.saturating_add(memory)))?;
-            let own = run.footprint(plan.processes_of(run));
+            let own = run.own_footprint(plan.processes_of(run));
             check_space(stage, own.and(footprint).times(sharing), target, plan)?;
             check_access(stage, run, target)?;
         }
@@ -206,17 +205,21 @@ fn sharing(run: &WorkloadRun, targets: &[TargetDescription], on: &TargetDescript
     }
 }
 
-/// The needs of recorders that are a load, on a target.
+/// The needs of a load of all processes, on a target.
 #[derive(Debug, Clone, Copy, Default)]
 struct LoadNeeds {
-    /// Memory in bytes.
+    /// Memory of instruments, in bytes. They may all be on one machine.
     memory: u64,
     footprint: Footprint,
 }
 
-/// The needs of the instruments beside a cell; zero if there are none.
-fn of_recorders(load: Option<&BackgroundLoad>, target: &TargetDescription) -> LoadNeeds {
-    let Some(run) = load.and_then(BackgroundLoad::recording) else { return LoadNeeds::default() };
+/// The needs of the load beside a cell; zero if there is none.
+fn of_load(plan: &ResolvedPlan, load: Option<&BackgroundLoad>, target: &TargetDescription) -> LoadNeeds {
+    let Some(load) = load else { return LoadNeeds::default() };
+    let Some(run) = load.recording() else {
+        let footprint = load.footprint().times(plan.ranks.max(1).into());
+        return LoadNeeds { footprint, ..LoadNeeds::default() };
+    };
     let shape = Shape::of(&run, target);
     let count = u64::from(run.count);
     let footprint = Footprint { bytes: Bytes(count * shape.footprint().0), entries: count * shape.files() };
@@ -254,8 +257,7 @@ fn check_recorded_onto(
     onto.iter().try_for_each(check_writable)?;
     let load = members.first().and_then(|run| run.background.as_deref());
     let LoadNeeds { mut memory, mut footprint } =
-        onto.first().map_or_else(LoadNeeds::default, |on| of_recorders(load, on));
-    footprint = load.map_or(footprint, |load| footprint.and(load.footprint()));
+        onto.first().map_or_else(LoadNeeds::default, |on| of_load(plan, load, on));
     for cell in members {
         let recorders = plan.recorders_of(cell);
         let most_on_one = plan.recorders_a_node(cell).into_iter().max().unwrap_or(1);
@@ -312,8 +314,10 @@ pub fn with_source(
     for (_, stage, run) in plan.workloads().filter(|(_, _, run)| run.copies()) {
         // Targets that are written at the same time have a source each.
         let sources = run.volumes.at_once(targets.len()).unwrap_or(0) as u64;
-        let Footprint { bytes, entries } = run.footprint(1);
-        let each = Footprint { bytes, entries: entries.max(u64::from(run.workers)) };
+        let processes = plan.processes_of(run);
+        let Footprint { bytes, entries } = run.footprint(processes);
+        let workers = u64::from(run.workers) * u64::from(processes);
+        let each = Footprint { bytes, entries: entries.max(workers) };
         let all = each.times(sources + sharing(run, &targets, &source));
         check_space(stage, all, &source, plan)?;
     }

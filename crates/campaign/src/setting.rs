@@ -2,13 +2,15 @@
 //! back in any case: after a failure, and after a kill when the campaign is resumed. The record's events show
 //! that they were applied.
 
+use std::os::fd::OwnedFd;
+
 use nilometer_model::TargetAddress;
 use nilometer_plan::{AppliedSetting, Event, PlannedCampaign};
 
 use crate::user_command::{UserCommand, output_of};
 
 /// The environment variable that passes the value to a command.
-const VALUE: &str = "NILOMETER_VALUE";
+pub(crate) const VALUE: &str = "NILOMETER_VALUE";
 
 /// The note before a setting is applied.
 pub(crate) fn applied(setting: &AppliedSetting, at: &TargetAddress) -> String {
@@ -20,16 +22,28 @@ pub(crate) fn undone(setting: &AppliedSetting, at: &TargetAddress) -> String {
     format!("{}: undone", of(setting, at))
 }
 
+/// The note before several processes apply a setting on their machines. A campaign that goes on does not take it for
+/// one that the record alone has: each machine has notes of its own.
+pub(crate) fn applied_on_all(setting: &AppliedSetting, at: &TargetAddress, machines: u32) -> String {
+    let plural = if machines == 1 { "" } else { "s" };
+    format!("{}: applied {} on {machines} machine{plural}", of(setting, at), setting.value)
+}
+
 /// A setting in words. Two stages may have settings of one name that are taken back in different ways.
-fn of(setting: &AppliedSetting, at: &TargetAddress) -> String {
+pub(crate) fn of(setting: &AppliedSetting, at: &TargetAddress) -> String {
     format!("setting `{}` on {at}, undone by `{}`", setting.name, setting.undo.escape_debug())
 }
 
-/// Applies a setting, and compares the value in force with the requested one.
-pub(crate) fn apply(setting: &AppliedSetting, at: &TargetAddress) -> Result<(), String> {
-    run(setting, &setting.apply, at, false)?;
+/// Applies a setting, and compares the value in force with the requested one. The command holds the descriptor until
+/// it has ended.
+pub(crate) fn apply(
+    setting: &AppliedSetting,
+    at: &TargetAddress,
+    holds: Option<OwnedFd>,
+) -> Result<(), String> {
+    output_of(UserCommand { holds, ..command(setting, &setting.apply, at) })?;
     let Some(read_back) = &setting.read_back else { return Ok(()) };
-    let found = run(setting, read_back, at, true)?;
+    let found = output_of(UserCommand { is_read: true, ..command(setting, read_back, at) })?;
     if found.trim() == setting.value {
         return Ok(());
     }
@@ -43,18 +57,20 @@ const FOUND_MOST: usize = 80;
 
 /// Takes a setting back.
 pub(crate) fn undo(setting: &AppliedSetting, at: &TargetAddress) -> Result<(), String> {
-    run(setting, &setting.undo, at, false).map(drop)
+    output_of(command(setting, &setting.undo, at)).map(drop)
 }
 
-fn run(setting: &AppliedSetting, command: &str, at: &TargetAddress, is_read: bool) -> Result<String, String> {
+/// One of a setting's commands. Its output is discarded.
+fn command<'a>(setting: &'a AppliedSetting, command: &'a str, at: &'a TargetAddress) -> UserCommand<'a> {
     let AppliedSetting { value, time_limit, .. } = setting;
-    output_of(UserCommand {
+    UserCommand {
         command,
         target: at,
         time_limit: *time_limit,
         variable: Some((VALUE, value)),
-        is_read,
-    })
+        is_read: false,
+        holds: None,
+    }
 }
 
 /// Takes back every setting that a killed campaign left on a target. Returns the targets with the notes to
@@ -104,18 +120,18 @@ mod tests {
         let at = TargetAddress::from(directory.path());
         let write = "echo $NILOMETER_VALUE > \"$NILOMETER_TARGET/mode\"";
         let read = Some("cat \"$NILOMETER_TARGET/mode\"");
-        assert_eq!(apply(&setting(write, read), &at), Ok(()));
+        assert_eq!(apply(&setting(write, read), &at, None), Ok(()));
         assert_eq!(undo(&setting(write, read), &at), Ok(()));
         assert!(!directory.path().join("mode").exists());
         let wrong = setting("echo slow > \"$NILOMETER_TARGET/mode\"", read);
-        let why = apply(&wrong, &at).expect_err("another value");
+        let why = apply(&wrong, &at, None).expect_err("another value");
         assert!(why.contains("says \"slow\", not \"fast\""), "{why}");
         let binary = setting(write, Some("printf '\\377\\000\\033[31m'"));
-        let why = apply(&binary, &at).expect_err("no text");
+        let why = apply(&binary, &at, None).expect_err("no text");
         assert!(why.contains("not \"fast\"") && !why.contains('\u{1b}'), "{why:?}");
         let fails = setting("echo no such mode >&2; exit 2", None);
-        assert!(apply(&fails, &at).expect_err("it fails").contains("no such mode"));
+        assert!(apply(&fails, &at, None).expect_err("it fails").contains("no such mode"));
         let hangs = AppliedSetting { time_limit: Nanos::from_millis(300), ..setting("sleep 3600", None) };
-        assert!(apply(&hangs, &at).expect_err("it hangs").contains("took longer than 300 ms"));
+        assert!(apply(&hangs, &at, None).expect_err("it hangs").contains("took longer than 300 ms"));
     }
 }

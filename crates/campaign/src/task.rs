@@ -10,10 +10,14 @@ use std::{
 
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::{DeviceTraffic, Nanos, Phase, Seed};
-use nilometer_plan::WorkloadRun;
+use nilometer_plan::{BackgroundLoad, WorkloadRun};
 use nilometer_storage::{Clock, Target};
 
-use crate::{baseline::Baseline, workload};
+use crate::{
+    baseline::Baseline,
+    load_share::LoadShare,
+    workload::{self, WorkerPlace},
+};
 
 /// State that stays the same throughout a campaign.
 #[derive(Debug, Clone)]
@@ -71,6 +75,8 @@ pub(crate) struct Task<'a> {
     pub(crate) cluster: &'a dyn Cluster,
     /// The nodes that the processes run on.
     pub(crate) ranks: &'a CampaignRanks,
+    /// The share of this process in a load, if the cell is one; `None` in a measurement.
+    pub(crate) share: Option<&'a LoadShare>,
 }
 
 impl Task<'_> {
@@ -82,6 +88,21 @@ impl Task<'_> {
     /// True if the phase must get names and inodes from the storage too, and not from a cache.
     pub(crate) fn drops_caches(&self) -> bool {
         self.cell.workload.parameters().drops_caches(self.phase)
+    }
+
+    /// The numbers of its targets in the plan.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.targets.iter().map(|(number, _)| *number)
+    }
+
+    /// The load beside this phase, over all processes; `None` without one.
+    pub(crate) fn load(&self) -> Option<&BackgroundLoad> {
+        self.cell.background.as_deref().filter(|_| !self.phase.is_setup())
+    }
+
+    /// The place of a worker among all that have the cell's rate together.
+    pub(crate) fn paced(&self, place: WorkerPlace) -> WorkerPlace {
+        self.share.map_or(place, |share| share.paced(place))
     }
 
     /// The target that the phase works on. The phases that lay out or read the source of a copy work on the

@@ -1,10 +1,11 @@
 //! Selects the processes and workers that take part in a phase, and derives how cold their reads are.
 
-use nilometer_cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all};
+use nilometer_cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, loads_of_all, measured_by_all};
 use nilometer_model::{Coldness, Nanos, RankSample, Sample};
 use nilometer_plan::WorkloadRun;
 
 use crate::{
+    background::{Loads, LoadsBeside},
     task::{Run, Task},
     workload::WorkerPlace,
 };
@@ -81,20 +82,30 @@ pub(crate) fn decided(run: &Run, cluster: &dyn Cluster, reports: Vec<RankReport>
 /// Merges the samples of all ranks, at rank 0, into one for each target. `None` elsewhere, and if the phase was
 /// interrupted.
 pub(crate) fn united(cluster: &dyn Cluster, reports: Vec<RankReport>) -> Option<Vec<Sample>> {
+    let loads = loads_of_all(&reports);
     let by_target = measured_by_all(reports).filter(|_| cluster.rank() == 0)?;
-    Some(by_target.into_iter().map(Sample::united).collect())
+    let mut samples: Vec<Sample> = by_target.into_iter().map(Sample::united).collect();
+    for (sample, load) in samples.iter_mut().zip(loads) {
+        load.put(sample);
+    }
+    Some(samples)
 }
 
-/// The part of a process without workers in a phase. It sends only the messages it must. It touches neither the
-/// targets nor, while others measure, the processor. Returns the result of [`united`].
-pub(crate) fn sleep_through(run: &Run, task: &Task<'_>) -> Option<Vec<Sample>> {
+/// The part of a process without workers in a phase. It sends only the messages it must. Except for its share of a
+/// load it touches neither the targets nor, while others measure, the processor. Returns the result of
+/// [`united`].
+pub(crate) fn sleep_through(run: &Run, task: &Task<'_>, loads: &mut Loads) -> Option<Vec<Sample>> {
+    let mut beside = LoadsBeside::renewed(loads, task.cluster, task.load(), run);
     let Task { cluster, targets, .. } = task;
     let ready = cluster.gather(RankReport::Ready(vec![None; targets.len()]));
     let decided = decided(run, *cluster, ready);
     if !matches!(cluster.broadcast(decided), ClusterDecision::Begin(_)) {
         return None;
     }
+    beside.begin();
     cluster.barrier();
     cluster.agree_start(&run.clock);
-    united(*cluster, cluster.gather(RankReport::Measured { whole: true, samples: Vec::new() }))
+    beside.count();
+    let loads = beside.ended(task.numbers());
+    united(*cluster, cluster.gather(RankReport::Measured { whole: true, samples: Vec::new(), loads }))
 }

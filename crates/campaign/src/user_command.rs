@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     fs::File,
     io::{self, Read, Seek},
-    os::unix::process::CommandExt,
+    os::{fd::OwnedFd, unix::process::CommandExt},
     process::{Child, Command, ExitStatus, Stdio},
 };
 
@@ -16,7 +16,7 @@ use rustix::{
 };
 
 /// A command of the user.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct UserCommand<'a> {
     /// The command line for a shell.
     pub(crate) command: &'a str,
@@ -29,7 +29,13 @@ pub(crate) struct UserCommand<'a> {
     /// True if the caller reads the output. Other output is discarded: processes that the command leaves in the
     /// background may print for ever.
     pub(crate) is_read: bool,
+    /// A descriptor that stays open until the command has ended, even if this process dies before.
+    pub(crate) holds: Option<OwnedFd>,
 }
+
+/// Runs a command, and holds the descriptor that comes as input. Processes that the command leaves in the background
+/// do not hold it. A shell may replace itself by its last command, so that must not be the user's.
+const RUN_AND_HOLD: &str = "trap '' INT\nexec 3>&0 </dev/null\nsh -c \"$1\" 3>&-\nexit $?";
 
 /// The most bytes of a command's output that are kept.
 const OUTPUT_MOST: u64 = 64 << 10;
@@ -40,18 +46,18 @@ const OUTPUT_MOST: u64 = 64 << 10;
 /// has begun. Processes left in the background are not waited for. A command that takes too long is ended with
 /// all of them.
 pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
-    let UserCommand { command, target, time_limit, variable, is_read } = asked;
+    let UserCommand { command, target, time_limit, variable, is_read, holds } = asked;
     let failed = |error: io::Error| format!("`{command}` can't be started: {error}");
     // A pipe would stay open for as long as a background process holds it.
     let said = memfd_create("condition", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
     let mut said = File::from(said);
     let printed = memfd_create("printed", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
     let mut printed = File::from(printed);
+    let script = if holds.is_some() { RUN_AND_HOLD.into() } else { format!("trap '' INT\n{command}") };
     let mut run = Command::new("sh")
-        .arg("-c")
-        .arg(format!("trap '' INT\n{command}"))
-        .env("NILOMETER_TARGET", target.directory().map_or_else(|| target.to_string().into(), OsString::from))
-        .stdin(Stdio::null())
+        .args(["-c", &script, "sh", command])
+        .env("NILOMETER_TARGET", named_target(target))
+        .stdin(holds.map_or_else(Stdio::null, Stdio::from))
         .envs(variable)
         .stdout(if is_read { printed.try_clone().map_err(failed)?.into() } else { Stdio::null() })
         .stderr(said.try_clone().map_err(failed)?)
@@ -66,6 +72,11 @@ pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
     }
     let text = text_of(&mut said).map_err(failed)?;
     Err(format!("`{command}` failed ({status}): {}", text.trim()))
+}
+
+/// The value of `NILOMETER_TARGET`: the path of a directory, or a URL.
+pub(crate) fn named_target(target: &TargetAddress) -> OsString {
+    target.directory().map_or_else(|| target.to_string().into(), OsString::from)
 }
 
 /// The beginning of a file's text.

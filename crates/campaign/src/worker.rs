@@ -48,6 +48,7 @@ pub(crate) fn muster(
             phase: task.phase,
             seed: task.seed,
             place,
+            paced: task.paced(place),
             pulse: crew.pulse.clone(),
             gate: crew.gate.clone(),
             clock: run.clock,
@@ -76,6 +77,8 @@ struct Job {
     phase: Phase,
     seed: Seed,
     place: WorkerPlace,
+    /// Its place among the workers that share the rate.
+    paced: WorkerPlace,
     pulse: Arc<Heartbeat>,
     gate: Arc<Barrier>,
     clock: Clock,
@@ -132,7 +135,7 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     if is_paced {
         let limits = WorkerPace {
             offered: cell.offered,
-            place: job.place,
+            place: job.paced,
             counted,
             block: cell.block_size(),
             start,

@@ -3,12 +3,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, thread};
 
-use nilometer_campaign::{Campaign, MeasuredRates, Trials, all_present, follow, joined_by_all};
+use nilometer_campaign::{
+    Campaign, MeasuredRates, SharedPlaces, Trials, all_present, follow, joined_by_all, make_load_places,
+};
 use nilometer_cluster::{
     Cluster, MessageCluster,
     testing::{ThreadMessages, thread_ranks},
 };
-use nilometer_model::{Coldness, Nanos, Phase};
+use nilometer_model::{Coldness, Invalid, Nanos, Phase};
 use nilometer_plan::{PlannedCampaign, ResolvedPlan, Results, TargetEntry, parse};
 use nilometer_record::Record;
 use nilometer_remote::describe;
@@ -44,12 +46,16 @@ fn campaign(place: &TempDir, plan: &str, cluster: Arc<dyn Cluster>) -> Result<Ca
     let record = Record::create(&place.path().join("r.sqlite"), &head, 0).expect("a new record");
     let target: Arc<dyn Target> = Arc::new(Posix::create(description.clone(), 1).expect("writable"));
     let targets = vec![Some(target)];
-    let ranks = joined_by_all(cluster.as_ref(), "1", &targets, PATIENCE, nodes)?;
+    let resolved = PlannedCampaign::new(plan, vec![description]);
+    let mut record = record;
+    let load_places = make_load_places(&resolved, &[true], &mut record).expect("writable");
+    let places = SharedPlaces { targets: &targets, loads: &load_places };
+    let ranks = joined_by_all(cluster.as_ref(), "1", places, PATIENCE, nodes)?;
     Ok(Campaign {
-        resolved: PlannedCampaign::new(plan, vec![description]),
+        resolved,
         targets,
         archive: None,
-        load_places: Vec::new(),
+        load_places,
         record,
         done: BTreeMap::new(),
         trials: Trials::default(),
@@ -69,12 +75,18 @@ fn ranks(nodes: &[&str]) -> Vec<MessageCluster<ThreadMessages>> {
 
 /// A whole campaign of a plan on these nodes; what is in its record.
 fn ran(plan: &str, nodes: &[&str]) -> Results {
+    ran_after(plan, nodes, |_| {})
+}
+
+/// The same, and something happens before its first phase.
+fn ran_after(plan: &str, nodes: &[&str], happens: impl FnOnce(&Campaign)) -> Results {
     let place = tempfile::tempdir().expect("a directory");
     let mut ranks = ranks(nodes);
     let first = ranks.remove(0);
     let follow = |rank| thread::spawn(move || follow(&rank, "1", &describe, &Arc::default()));
     let followers: Vec<_> = ranks.into_iter().map(follow).collect();
     let campaign = campaign(&place, plan, Arc::new(first)).expect("all join");
+    happens(&campaign);
     assert_eq!(campaign.run(&mut |_| {}).expect("space").missing, 0);
     for follower in followers {
         let ended = follower.join().expect("it was told that the campaign is over");
@@ -313,4 +325,58 @@ fn a_lock_that_excludes_nobody_is_found_out() {
     // In each of six turns two others try at the beginning and at the end.
     assert_eq!((locks.tries, locks.broken, locks.passed), (24, 24, 6), "{locks:?}");
     assert_eq!(sample.operations, 6);
+}
+
+/// A load of all ranks, whether a cell uses them or not.
+const LOADED: &str = r#"
+title = "a test"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "files"
+nodes = [1, 2]
+[stage.workload.stream]
+file_size = "256 KiB"
+block_size = "64 KiB"
+access = "buffered"
+[stage.background]
+workers = [0, 2]
+[stage.background.workload.walk]
+levels = 1
+branching = 2
+files = 3
+"#;
+
+#[test]
+fn a_load_works_at_all_ranks_and_also_at_those_that_a_cell_does_not_use() {
+    let results = ran(LOADED, &["a", "b"]);
+    let mut beside = 0;
+    for measured in &results.samples {
+        let cell = &results.cells[measured.key.cell];
+        let has_load = cell.background().is_some_and(|load| !load.is_none());
+        let done = measured.sample.background;
+        assert_eq!(done.is_some(), has_load, "{cell}: {:?}", measured.sample.invalid);
+        assert!(measured.sample.errors.is_empty(), "{cell}: {:?}", measured.sample.errors);
+        let no_load = matches!(measured.sample.invalid, Some(Invalid::NoBackground(_) | Invalid::Refused(_)));
+        assert!(!no_load, "{cell}: {:?}", measured.sample.invalid);
+        beside +=
+            usize::from(done.is_some_and(|done| done.operations > 0 && done.wall >= measured.sample.wall));
+    }
+    assert_eq!((results.samples.len(), beside), (2 * 2 * 2, 2 * 2), "{results:?}");
+}
+
+#[test]
+fn a_load_that_one_rank_can_not_lay_out_is_the_load_of_none_and_the_machine_is_named() {
+    // More files than a directory has room for, on the second machine alone: its place is taken by a file.
+    let results = ran_after(LOADED, &["a", "b"], |campaign| {
+        let place = campaign.load_places[1][0].as_ref().expect("rank 1 has a place");
+        let directory = place.directory().expect("a directory").to_path_buf();
+        std::fs::write(directory.join("n_w0"), "in the way").expect("space");
+    });
+    for measured in &results.samples {
+        let cell = &results.cells[measured.key.cell];
+        let has_load = cell.background().is_some_and(|load| !load.is_none());
+        let why = measured.sample.invalid.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert_eq!(why.contains("b: "), has_load, "{cell}: {why}");
+    }
 }

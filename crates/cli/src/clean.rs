@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Parser};
+use nilometer_campaign::take_back_left_here;
+use nilometer_cluster::node_name;
 use nilometer_hdf5_recording::free_reserved;
 use nilometer_model::{Bytes, TargetAddress};
+use nilometer_plan::ResolvedPlan;
 use nilometer_record::Record;
 use nilometer_recording::reader::with_below;
 use nilometer_remote::clean;
@@ -17,17 +20,20 @@ use crate::{
 };
 
 /// Remove the remains of killed runs and exports: recordings stay. Also frees the space that killed
-/// recordings reserved behind their ends. With --record, undoes the settings and conditions of a killed
-/// campaign. Touches nothing else
+/// recordings reserved behind their ends. With --record or --settings, undoes the settings and conditions of
+/// killed campaigns. Touches nothing else
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
     /// Directories or URLs that were evaluated or recorded to, or run directories and recordings themselves
-    #[arg(required_unless_present = "record")]
+    #[arg(required_unless_present_any = ["record", "settings"])]
     paths: Vec<PathBuf>,
     /// First undo the settings and conditions that this record's killed campaign left in force, by the
     /// commands of its plan
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// First undo the settings that killed campaigns of several processes left in force on this machine
+    #[arg(long)]
+    settings: bool,
     /// Allow the commands of this plan, which must be the campaign's
     #[arg(long = "plan", value_name = "NAME|FILE", requires = "record")]
     plans: Vec<String>,
@@ -46,6 +52,7 @@ struct NamedAgain {
 impl Clean {
     pub(crate) fn execute(&self) -> Outcome {
         let taken_back = self.record.as_ref().map_or(Ok(0), |record| self.take_back(record))?;
+        let taken_back = taken_back + if self.settings { take_back_here()? } else { 0 };
         if self.paths.is_empty() {
             if taken_back == 0 {
                 tell::result_line("nothing to take back");
@@ -95,6 +102,12 @@ impl Clean {
         let (mut record, begun) = Record::resume(path).input()?;
         let results = nilometer_record::read(path).run()?;
         refuse_to_act_for_others(&asked, &begun.campaign, &results, path).input()?;
+        if has_notes(&begun.campaign.plan) {
+            tell::note(
+                "nilometer: a campaign of several processes notes its settings on each machine: run `nilometer clean \
+                 --settings` there",
+            );
+        }
         let left = leave_all(&mut record, &begun.campaign, &results).run()?;
         let stuck = left.stuck.iter().flatten().next().cloned();
         stuck.map_or(Ok(left.tried), |why| Err(Failure::Run(anyhow!("{why}"))))
@@ -106,6 +119,28 @@ impl Clean {
         line.extend(self.trust_record.then(|| "--trust-record".to_owned()));
         Ok(NamedAgain::try_parse_from(line)?.asked)
     }
+}
+
+/// Returns true if the campaign of a plan noted its settings on each machine, and not in its record.
+fn has_notes(plan: &ResolvedPlan) -> bool {
+    plan.ranks > 1 && plan.cells.iter().any(|cell| !cell.settings().is_empty())
+}
+
+/// Undoes the settings that killed campaigns of several processes left in force on this machine, and returns their
+/// number.
+fn take_back_here() -> Result<usize, Failure> {
+    let left = take_back_left_here(&node_name()).context("the notes of settings can't be read").run()?;
+    for undone in &left.undone {
+        tell::result_line(tell::visible(undone));
+    }
+    for held in &left.held {
+        let held = tell::visible(held);
+        tell::note(format_args!("nilometer: left {held}: a running campaign or its guard undoes it"));
+    }
+    if left.stuck.is_empty() {
+        return Ok(left.undone.len());
+    }
+    Err(Failure::Run(anyhow!("{}", left.stuck.join("\n"))))
 }
 
 /// Removes the partial files of killed exports and reports at a path, and returns their number. Servers have

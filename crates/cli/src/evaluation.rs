@@ -12,8 +12,8 @@ use std::{
 use anyhow::{anyhow, ensure};
 use nilometer_analysis::{Study, conclusions};
 use nilometer_campaign::{
-    Campaign, MeasuredRates, Ran, Trials, dismiss, make_archive, make_load_places, make_targets, record_head,
-    resolve, with_ceiling,
+    Campaign, MeasuredRates, Ran, SharedPlaces, TargetPlaces, Trials, dismiss, make_archive,
+    make_load_places, make_targets, record_head, resolve, with_ceiling,
 };
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::catalogue;
@@ -49,7 +49,7 @@ struct Prepared {
     ready: ReadyCampaign,
     targets: Vec<Option<Arc<dyn Target>>>,
     archive: Option<Arc<dyn Target>>,
-    load_places: Vec<Option<Arc<dyn Target>>>,
+    load_places: Vec<TargetPlaces>,
     stop: Arc<AtomicBool>,
 }
 
@@ -63,12 +63,14 @@ impl Prepared {
     /// Brings all processes into the campaign. If one can't take part, removes every directory that was made.
     fn joined(&self, cluster: &dyn Cluster, nodes: RankNodes, resumed: bool) -> Result<Joined, Failure> {
         let plan = &self.ready.resolved.plan;
-        let joined = ranks::join_all(cluster, &self.targets, plan.hang_after, nodes).and_then(|ranks| {
+        let places = SharedPlaces { targets: &self.targets, loads: &self.load_places };
+        let joined = ranks::join_all(cluster, places, plan.hang_after, nodes).and_then(|ranks| {
             let network = ranks::network_stages(cluster, plan, &self.ready.network)?;
             Ok(Joined { ranks, network })
         });
         joined.inspect_err(|_| {
-            let all = self.targets.iter().chain(&self.load_places).chain([&self.archive]).flatten();
+            let all =
+                self.targets.iter().chain(self.load_places.iter().flatten()).chain([&self.archive]).flatten();
             for target in all {
                 // `clean` finds directories that stay, and the message says why nothing started.
                 drop(removed(plan.hang_after, target));
@@ -115,7 +117,7 @@ impl Prepared {
         ending.store(true, Ordering::Relaxed);
         let answer = ran.run().and_then(|ran| answered(ran, &path, key));
         let tidied = remove_targets(targets, show.left_out(), patience);
-        let beside = load_places.into_iter().flatten().map(|place| removed(patience, &place));
+        let beside = load_places.into_iter().flatten().flatten().map(|place| removed(patience, &place));
         let tidied = beside.fold(tidied, Result::and);
         let tidied = tidied.and(archive.map_or(Ok(()), |archive| removed(patience, &archive)));
         match (answer, tidied) {

@@ -3,13 +3,12 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use anyhow::{Context, anyhow};
-use nilometer_campaign::{all_present, dismiss, follow, joined_by_all, with_mpi_io};
+use nilometer_campaign::{SharedPlaces, all_present, dismiss, follow, joined_by_all, with_mpi_io};
 use nilometer_cluster::{Alone, CampaignRanks, Cluster, MessageCluster, MpiMessages, launched};
 use nilometer_model::{Nanos, NetworkStage};
 use nilometer_network::NetworkLead;
 use nilometer_plan::{RankNodes, ResolvedPlan};
 use nilometer_remote::describe_in_child;
-use nilometer_storage::Target;
 
 use crate::{Blame, Failure, evaluate::Evaluate, version};
 
@@ -46,14 +45,14 @@ fn uses_mpi_io(asked: &Evaluate) -> bool {
     recorded.is_some_and(|campaign| campaign.plan.uses_mpi_io())
 }
 
-/// Lets all other processes join the directories on these targets.
+/// Lets all other processes join these directories.
 pub(crate) fn join_all(
     cluster: &dyn Cluster,
-    targets: &[Option<Arc<dyn Target>>],
+    places: SharedPlaces<'_>,
     hang_after: Nanos,
     nodes: RankNodes,
 ) -> Result<CampaignRanks, Failure> {
-    joined_by_all(cluster, version::SHORT, targets, hang_after, nodes).map_err(|why| anyhow!(why)).input()
+    joined_by_all(cluster, version::SHORT, places, hang_after, nodes).map_err(|why| anyhow!(why)).input()
 }
 
 /// Checks that the machines can make a plan's network measurements, before anything exists on the targets.

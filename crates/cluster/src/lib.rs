@@ -30,8 +30,9 @@ pub use launcher::{Launcher, launched, launched_here};
 pub use messages::{MessageCluster, RankMessages};
 pub use mpi::{ADAPTER_SOURCE, MpiError, MpiFiles, MpiIoSetup, MpiMessages, adapter_path, let_go_of_output};
 pub use said::{
-    AwaitedStream, CampaignRanks, CloseTime, ClusterDecision, JoinedRun, LinkAddress, MeasuredTogether,
-    RankReport, SocketLimits, failed_on_any, measured_by_all, recorded_by_all,
+    AwaitedStream, CampaignRanks, CloseTime, ClusterDecision, JoinedRun, LinkAddress, LoadReport,
+    MeasuredTogether, RankReport, SettingsReport, SocketLimits, failed_on_any, loads_of_all, measured_by_all,
+    recorded_by_all,
 };
 pub use shared_recording::{SharedRecording, SharingDecision, SharingReport, StoredPart, UnpreparedPart};
 

@@ -3,10 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::{
-    ByteRate, Bytes, CampaignMachine, CongestionControl, FlowEnd, Invalid, MpiIoImplementation, Nanos,
-    NetworkTraffic, Phase, RankSample, Seed, SentPackets, TargetDescription,
+    BackgroundDone, ByteRate, Bytes, CampaignMachine, CongestionControl, FlowEnd, Invalid,
+    MpiIoImplementation, Nanos, NetworkTraffic, Phase, RankSample, Sample, Seed, SentPackets, TargetAddress,
+    TargetDescription,
 };
-use nilometer_plan::{RankNodes, RecordingRun, WorkloadRun};
+use nilometer_plan::{AppliedSetting, BackgroundLoad, RankNodes, RecordingRun, WorkloadRun};
 use nilometer_storage::target::SharedRun;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,8 @@ pub enum RankReport {
         whole: bool,
         /// Samples in the order of the phase's targets.
         samples: Vec<RankSample>,
+        /// The share of the process in the loads, in the order of the phase's targets; empty without a load.
+        loads: Vec<LoadReport>,
     },
     /// The streams of packets that the process awaits, in the order of its recordings.
     Awaits(Vec<AwaitedStream>),
@@ -45,6 +48,8 @@ pub enum RankReport {
         whole: bool,
         /// Samples of the process's parts; `None` for a cell that it does not record.
         samples: Vec<Option<RankSample>>,
+        /// The share of the process in the load.
+        load: LoadReport,
     },
     /// A report about a recording that stays.
     Shared(Box<SharingReport>),
@@ -63,8 +68,79 @@ pub enum RankReport {
     Connected(Result<(), String>),
     /// The results of its flows.
     Carried(Vec<FlowEnd>),
+    /// The work of the process on the settings of its machine: none, unless it is the first process there.
+    Settled(SettingsReport),
     /// Facts about the machine; `None` unless the process is the first on it.
     Machine(Option<CampaignMachine>),
+}
+
+/// The work of a process on the settings of its machine. Its lines name the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsReport {
+    /// Notes for the record.
+    pub notes: Vec<String>,
+    /// The reasons why a setting can't be applied or taken back.
+    pub failed: Vec<String>,
+}
+
+impl SettingsReport {
+    /// The same report with the name of the machine before each line.
+    #[must_use]
+    pub fn on(self, node: &str) -> Self {
+        let named = |lines: Vec<String>| lines.into_iter().map(|line| format!("{node}: {line}")).collect();
+        SettingsReport { notes: named(self.notes), failed: named(self.failed) }
+    }
+
+    /// The reports of all processes as one.
+    pub fn of_all(reports: Vec<RankReport>) -> Self {
+        let mut all = SettingsReport::default();
+        for report in reports {
+            let RankReport::Settled(mut one) = report else {
+                unreachable!("every rank reports on its machine, but one sent {report:?}")
+            };
+            all.notes.append(&mut one.notes);
+            all.failed.append(&mut one.failed);
+        }
+        all
+    }
+
+    /// All reasons of failures as one; none is success.
+    pub fn outcome(&self) -> Result<(), String> {
+        if self.failed.is_empty() { Ok(()) } else { Err(self.failed.join("; ")) }
+    }
+}
+
+impl From<Result<(), String>> for SettingsReport {
+    fn from(done: Result<(), String>) -> Self {
+        SettingsReport { failed: done.err().into_iter().collect(), ..SettingsReport::default() }
+    }
+}
+
+/// The share of a process in the load beside a phase, on one target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// Its work during the phase; `None` if the process has no share there.
+    pub done: Option<BackgroundDone>,
+    /// Why it did not last, if so.
+    pub failed: Option<Invalid>,
+}
+
+impl LoadReport {
+    /// Joins the shares of two processes: work adds up, and the graver failure holds for both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let done = match (self.done, other.done) {
+            (Some(one), Some(another)) => Some(one.beside(another)),
+            (one, another) => one.or(another),
+        };
+        LoadReport { done, failed: Invalid::gravest(self.failed, other.failed) }
+    }
+
+    /// Puts the load into a sample that was measured beside it.
+    pub fn put(self, sample: &mut Sample) {
+        sample.background = self.done;
+        sample.invalid = Invalid::gravest(sample.invalid.take(), self.failed);
+    }
 }
 
 /// An address of a process, with the link that has it.
@@ -112,6 +188,19 @@ pub enum ClusterDecision {
         /// Numbers of the targets in the plan.
         targets: Vec<usize>,
     },
+    /// Each rank lays out its share of a load, in its own place on each target, and reports success or failure.
+    Load {
+        /// The load of all ranks together.
+        load: Box<BackgroundLoad>,
+        /// The seed, from which each rank derives its own.
+        seed: Seed,
+        /// Numbers of the targets in the plan.
+        targets: Vec<usize>,
+        /// Time left until the campaign ends.
+        left: Nanos,
+    },
+    /// Each rank removes its share of the load.
+    Unload,
     /// The next phase of the repeat.
     Phase {
         /// The phase.
@@ -144,6 +233,22 @@ pub enum ClusterDecision {
     Cancel,
     /// A decision about a recording that stays.
     Share(Box<SharingDecision>),
+    /// The first rank on each machine applies a setting there.
+    Apply {
+        /// The setting.
+        setting: Box<AppliedSetting>,
+        /// The number of the target in the plan.
+        target: usize,
+    },
+    /// The first rank on each machine takes a setting back, if it has applied it.
+    Undo {
+        /// The setting.
+        setting: Box<AppliedSetting>,
+        /// The number of the target in the plan.
+        target: usize,
+    },
+    /// The first rank on each machine takes back the settings that killed campaigns left there.
+    Restore,
     /// Each rank must describe its machine.
     Describe,
     /// Each rank must report its addresses.
@@ -218,6 +323,10 @@ pub struct JoinedRun {
     pub description: TargetDescription,
     /// The run on the target, or `None` if the target keeps nothing.
     pub run: Option<SharedRun>,
+    /// The place of each rank's share of a load, or `None` if the target keeps nothing; empty without a load there.
+    pub loads: Vec<Option<SharedRun>>,
+    /// The directory that each rank copies from, on its own machine; `None` if nothing is copied.
+    pub source: Option<TargetAddress>,
 }
 
 /// Returns the gravest failure on any rank for each target, which then must not be measured.
@@ -240,7 +349,7 @@ pub type MeasuredTogether = Vec<Vec<RankSample>>;
 pub fn measured_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
     let mut by_target: Vec<Vec<RankSample>> = Vec::new();
     for report in reports {
-        let RankReport::Measured { whole: true, samples } = report else { return None };
+        let RankReport::Measured { whole: true, samples, .. } = report else { return None };
         if samples.is_empty() {
             continue;
         }
@@ -255,11 +364,28 @@ pub fn measured_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
     Some(by_target)
 }
 
+/// Returns the load on each target, or on the one of a recording, of all ranks together. Empty without a load.
+pub fn loads_of_all(reports: &[RankReport]) -> Vec<LoadReport> {
+    let mut all: Vec<LoadReport> = Vec::new();
+    for report in reports {
+        let loads = match report {
+            RankReport::Measured { loads, .. } => loads.as_slice(),
+            RankReport::Recorded { load, .. } => std::slice::from_ref(load),
+            _ => &[],
+        };
+        all.resize_with(all.len().max(loads.len()), LoadReport::default);
+        for (of_all, load) in all.iter_mut().zip(loads) {
+            *of_all = std::mem::take(of_all).and(load.clone());
+        }
+    }
+    all
+}
+
 /// Returns the samples of each cell's ranks in order, or `None` if any rank's recording was cut short.
 pub fn recorded_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
     let mut by_cell: Vec<Vec<RankSample>> = Vec::new();
     for report in reports {
-        let RankReport::Recorded { whole: true, samples } = report else { return None };
+        let RankReport::Recorded { whole: true, samples, .. } = report else { return None };
         by_cell.resize_with(by_cell.len().max(samples.len()), Vec::new);
         for (of_cell, sample) in by_cell.iter_mut().zip(samples) {
             of_cell.extend(sample);
@@ -270,9 +396,38 @@ pub fn recorded_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::Sample;
-
     use super::*;
+
+    #[test]
+    fn a_load_is_the_sum_of_all_ranks_and_fails_with_any() {
+        let share = |wall, bytes, failed: Option<&str>| LoadReport {
+            done: Some(BackgroundDone { wall: Nanos(wall), bytes, ..BackgroundDone::default() }),
+            failed: failed.map(|why| Invalid::NoBackground(why.into())),
+        };
+        let measured =
+            |loads: Vec<LoadReport>| RankReport::Measured { whole: true, samples: Vec::new(), loads };
+        let reports = [
+            measured(vec![share(9, 100, None), share(9, 1, None)]),
+            measured(vec![share(8, 20, Some("it hangs")), LoadReport::default()]),
+        ];
+        let all = loads_of_all(&reports);
+        assert_eq!(all, [share(9, 120, Some("it hangs")), share(9, 1, None)]);
+        let mut sample = Sample::new(Nanos(0));
+        all[0].clone().put(&mut sample);
+        assert_eq!(sample.background.map(|done| done.bytes), Some(120));
+        assert_eq!(sample.invalid, Some(Invalid::NoBackground("it hangs".into())));
+    }
+
+    #[test]
+    fn a_setting_that_fails_on_one_machine_fails_and_the_machine_is_named() {
+        let settled =
+            |node: &str, done: Result<(), String>| RankReport::Settled(SettingsReport::from(done).on(node));
+        let all = SettingsReport::of_all(vec![settled("a", Ok(())), settled("b", Ok(()))]);
+        assert_eq!(all.outcome(), Ok(()));
+        let failed =
+            vec![settled("a", Err("no".into())), settled("b", Ok(())), settled("c", Err("n".into()))];
+        assert_eq!(SettingsReport::of_all(failed).outcome(), Err("a: no; c: n".into()));
+    }
 
     #[test]
     fn a_target_that_fails_on_one_rank_is_measured_by_none() {
@@ -290,14 +445,14 @@ mod tests {
             let sample = Sample { bytes: u64::from(rank), ..Sample::new(Nanos(0)) };
             let (clock_offset, clock_uncertainty, began) = (0, 0, Nanos(0));
             let of_rank = RankSample { rank, node, clock_offset, clock_uncertainty, began, sample };
-            RankReport::Measured { whole, samples: vec![of_rank.clone(), of_rank] }
+            RankReport::Measured { whole, samples: vec![of_rank.clone(), of_rank], loads: Vec::new() }
         };
         assert!(measured_by_all(vec![report(0, true), report(1, false)]).is_none());
         let by_target = measured_by_all(vec![report(0, true), report(1, true)]).expect("both are whole");
         let ranks: Vec<Vec<u32>> =
             by_target.iter().map(|of| of.iter().map(|one| one.rank).collect()).collect();
         assert_eq!(ranks, [[0, 1], [0, 1]]);
-        let asleep = RankReport::Measured { whole: true, samples: Vec::new() };
+        let asleep = RankReport::Measured { whole: true, samples: Vec::new(), loads: Vec::new() };
         let by_target = measured_by_all(vec![report(0, true), asleep]).expect("the one that worked");
         assert!(by_target.iter().all(|of_target| of_target.len() == 1));
     }
@@ -312,8 +467,11 @@ mod tests {
             began: Nanos(0),
             sample: Sample::new(Nanos(0)),
         };
-        let recorded =
-            |whole, samples: [Option<RankSample>; 2]| RankReport::Recorded { whole, samples: samples.into() };
+        let recorded = |whole, samples: [Option<RankSample>; 2]| RankReport::Recorded {
+            whole,
+            samples: samples.into(),
+            load: LoadReport::default(),
+        };
         let both = vec![
             recorded(true, [Some(of_rank(0)), None]),
             recorded(true, [Some(of_rank(1)), Some(of_rank(1))]),

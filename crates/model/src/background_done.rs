@@ -92,6 +92,12 @@ impl BackgroundDone {
         }
     }
 
+    /// The sum over several processes that worked at the same time, each for about the same time.
+    #[must_use]
+    pub fn beside(self, other: Self) -> Self {
+        BackgroundDone { wall: self.wall.max(other.wall), ..self.and(other) }
+    }
+
     /// Bytes a second.
     pub fn rate(&self) -> ByteRate {
         ByteRate::of(self.bytes, self.wall)

@@ -17,10 +17,11 @@ plan_table! {
     /// A load in the plan: its levels, and its work.
     #[derive(Debug, Clone)]
     BackgroundSweep {
-        /// Threads of the load on each target. Default: 1. With 0 there is no load, as reference for the
-        /// others.
+        /// Threads of the load on each target, in each process. Default: 1. With 0 there is no load, as
+        /// reference for the others.
         workers: Option<Sweep<u32>>,
-        /// Instruments at once, each with a recorder of its own. Default: 1. With 0 there is no load.
+        /// Instruments at once, each with a recorder of its own, over all processes. Default: 1. With 0 there
+        /// is no load.
         count: Option<Sweep<u32>>,
         /// Move at most this much, over all of them; "0 MB/s" is no load.
         rate: Option<Sweep<ByteRate>>,
@@ -331,6 +332,17 @@ impl BackgroundLoad {
         self.offered.check(parameters.block_size(), workers).or_else(wrong)?;
         self.offered.check_moved(parameters, &self.measured()).or_else(wrong)?;
         parameters.check(workers).or_else(wrong)
+    }
+
+    /// Checks that the load's rate is enough for the workers of this many processes.
+    ///
+    /// # Errors
+    /// If a worker would wait too long for its next operation, with the reason in words.
+    pub fn check_processes(&self, processes: u32) -> Result<(), String> {
+        let Some(workload) = self.workload().filter(|_| !self.is_none()) else { return Ok(()) };
+        let workers = self.workers.saturating_mul(processes);
+        let checked = self.offered.check(workload.parameters().block_size(), workers);
+        checked.map_err(|why| format!("background: {why}"))
     }
 
     /// The size of the load, for comparison with others of its kind: first the count, then the rate of each.

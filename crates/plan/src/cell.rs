@@ -306,8 +306,13 @@ impl WorkloadRun {
 
     /// The space that this many processes leave on a target until the cell is cleared.
     pub fn footprint(&self, processes: u32) -> Footprint {
-        let own = self.workload.parameters().footprint(self.parts(processes));
+        let own = self.own_footprint(processes);
         self.background.as_ref().map_or(own, |load| own.and(load.footprint()))
+    }
+
+    /// The same without the load beside it, which has processes of its own.
+    pub fn own_footprint(&self, processes: u32) -> Footprint {
+        self.workload.parameters().footprint(self.parts(processes))
     }
 
     /// Workers of each process that work.

@@ -92,6 +92,16 @@ impl RankNodes {
         self.nodes.iter().position(|of| Some(of) == node) == Some(rank as usize)
     }
 
+    /// The ranks of `count` pieces of work, one after the other: spread over the nodes, and in turn if there are more
+    /// pieces than ranks.
+    pub fn spread(&self, count: u32) -> Vec<u32> {
+        let nodes = 0..self.counts().len() as u32;
+        let all: Vec<u32> = nodes.flat_map(|node| self.on(node).collect::<Vec<_>>()).collect();
+        let (ranks, count) = (all.len(), count as usize);
+        let place = |number: usize| if count > ranks { number % ranks } else { number * ranks / count };
+        (0..count).map(|number| all[place(number)]).collect()
+    }
+
     /// Returns true if no two ranks on different nodes have equal values.
     pub fn share_nothing<T: PartialEq>(&self, of_rank: impl Fn(u32) -> T) -> bool {
         let all: Vec<T> = (0..self.nodes.len() as u32).map(of_rank).collect();

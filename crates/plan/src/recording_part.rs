@@ -72,7 +72,11 @@ impl RecordingRun {
                 let share = streams as f64 / self.instrument.streams as f64;
                 self.with_share(share, Instrument { streams, ..self.instrument.clone() })
             }
-            RecordingSplit::Frames => self.with_share(1.0 / f64::from(of), every_nth(&self.instrument, of)),
+            RecordingSplit::Frames => {
+                let part = self.with_share(1.0 / f64::from(of), every_nth(&self.instrument, of));
+                // In whole bytes, so that parts of a whole number of slots have whole numbers.
+                RecordingRun { buffer: Bytes(self.buffer.0 / u64::from(of)), ..part }
+            }
         }
     }
 

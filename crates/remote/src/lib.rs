@@ -43,6 +43,6 @@ mod xrootd;
 
 pub use open::{
     CopySource, clean, clean_run, create_directory, describe, describe_in_child, in_use, is_run_at, is_taken,
-    join, open, recording_at, run_handle,
+    join, join_own, join_with_source, open, recording_at, run_handle,
 };
 pub use system::RemoteSystem;

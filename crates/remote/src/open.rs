@@ -174,6 +174,34 @@ pub fn join(description: TargetDescription, run: Option<&SharedRun>) -> Result<A
     }
 }
 
+/// The same with a run of this process's own at the source that it copies from.
+///
+/// # Errors
+/// If one can't be joined, or the other not be made.
+pub fn join_with_source(
+    description: TargetDescription,
+    run: &SharedRun,
+    origin: CopySource,
+) -> Result<Arc<dyn Target>, TargetError> {
+    let source = Posix::create(origin.description, origin.run)?;
+    Ok(Arc::new(Posix::join(description, run)?.with_source(source)?))
+}
+
+/// Joins a run that another process made for this one alone, in a mounted directory. This process clears it, and the
+/// other removes it. `None` stands for a run on a target that keeps nothing.
+///
+/// # Errors
+/// If the run is missing, or is not that of this campaign.
+pub fn join_own(
+    description: TargetDescription,
+    run: Option<&SharedRun>,
+) -> Result<Arc<dyn Target>, TargetError> {
+    match run {
+        Some(run) => Ok(Arc::new(Posix::join(description, run)?.for_itself())),
+        None => join(description, None),
+    }
+}
+
 /// Makes the directory of this name in the described one, for files that stay.
 pub fn create_directory(
     description: TargetDescription,

@@ -40,45 +40,45 @@ branching = 2
 "#;
 
 /// A directory that is a target, a plan beside it, and where the record goes.
-struct RankLab {
+pub(super) struct RankLab {
     home: TempDir,
 }
 
 impl RankLab {
-    fn new(plan: &str) -> Self {
+    pub(super) fn new(plan: &str) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         fs::create_dir(home.path().join("target")).expect("space");
         fs::write(home.path().join("plan.toml"), plan).expect("space");
         RankLab { home }
     }
 
-    fn at(&self) -> &Path {
+    pub(super) fn at(&self) -> &Path {
         self.home.path()
     }
 
-    fn record(&self) -> PathBuf {
+    pub(super) fn record(&self) -> PathBuf {
         self.at().join("r.sqlite")
     }
 
     /// Everything that was measured.
-    fn results(&self) -> Results {
+    pub(super) fn results(&self) -> Results {
         nilometer_record::read(&self.record()).expect("a record")
     }
 
     /// Nothing stays on the target.
-    fn assert_target_is_empty(&self) {
+    pub(super) fn assert_target_is_empty(&self) {
         let left = fs::read_dir(self.at().join("target")).expect("it is there").count();
         assert_eq!(left, 0, "what stays on the target");
     }
 
     /// No record, and nothing on the target.
-    fn assert_nothing_made(&self, ended: &Ended) {
+    pub(super) fn assert_nothing_made(&self, ended: &Ended) {
         self.assert_target_is_empty();
         assert!(!self.record().exists(), "{ended:?}");
     }
 }
 
-const EVALUATE: [&str; 6] = ["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite"];
+pub(super) const EVALUATE: [&str; 6] = ["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite"];
 
 /// Every figure is that of all ranks together: their parts are all of it.
 fn assert_of_all_ranks(measured: &Measured, ranks: u32) {
@@ -181,7 +181,7 @@ access = "buffered"
 "#;
 
 /// A program that gives ranks 2 and 3 the name of another machine.
-fn on_two_nodes(mpi: &Mpi) -> String {
+pub(super) fn on_two_nodes(mpi: &Mpi) -> String {
     let variable = mpi.kind().rank_variable();
     let program = nilometer().display();
     format!(
@@ -191,7 +191,7 @@ fn on_two_nodes(mpi: &Mpi) -> String {
 }
 
 /// What is printed, whatever the width of its lines and their colours.
-fn as_it_reads(ended: &Ended) -> String {
+pub(super) fn as_it_reads(ended: &Ended) -> String {
     let plain = ended.stdout.replace("\u{1b}[0m", "").replace("\u{1b}[2m", "");
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }

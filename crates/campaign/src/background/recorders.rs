@@ -8,7 +8,7 @@ use nilometer_model::{BackgroundDone, FramesBeside, Invalid, Nanos, Sample, Seed
 use nilometer_plan::RecordingRun;
 use nilometer_storage::{Target, within};
 
-use super::{LOOK_EVERY, not_lasting};
+use super::{LOOK_EVERY, SharedLoad, not_lasting};
 use crate::{
     ingest::{ready_recorder, sample_of_all},
     supervise::GLANCE,
@@ -21,6 +21,8 @@ pub(super) struct RecorderLoad {
     run: Run,
     target: Arc<dyn Target>,
     instruments: RecordingRun,
+    /// The numbers of those that this process records.
+    numbers: Vec<u32>,
     seed: Seed,
     /// The number of times they were made ready; each time their files have other names.
     times: u64,
@@ -28,12 +30,20 @@ pub(super) struct RecorderLoad {
 }
 
 impl RecorderLoad {
-    pub(super) fn new(run: &Run, target: &Arc<dyn Target>, instruments: RecordingRun, seed: Seed) -> Self {
+    pub(super) fn new(
+        run: &Run,
+        target: &Arc<dyn Target>,
+        instruments: RecordingRun,
+        shared: SharedLoad<'_>,
+    ) -> Self {
+        let numbers = shared.share.instruments.clone();
         RecorderLoad {
             run: run.clone(),
             target: target.clone(),
-            instruments,
-            seed: seed.named("background"),
+            instruments: RecordingRun { count: numbers.len() as u32, ..instruments },
+            numbers,
+            // Each instrument has a number of its own among those of all processes.
+            seed: shared.seed.named("background"),
             times: 0,
             recorders: Vec::new(),
         }
@@ -49,9 +59,9 @@ impl RecorderLoad {
         let cleared = within(self.run.hang_after, &self.target, |target| target.clear());
         cleared.and_then(|cleared| cleared).map_err(|error| not_lasting(&error.to_string()))?;
         self.times += 1;
-        for number in 0..self.instruments.count {
+        for number in &self.numbers {
             let name = format!("n_b{}.{number}", self.times);
-            let seed = self.seed.part(u64::from(number));
+            let seed = self.seed.part(u64::from(*number));
             let ready = ready_recorder(&self.run, &self.target, &self.instruments, seed, &name);
             self.recorders.push(ready.map_err(|why| not_lasting(&why.to_string()))?);
         }

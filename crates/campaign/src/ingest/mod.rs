@@ -14,11 +14,12 @@ mod together;
 use std::sync::Arc;
 
 use nilometer_acquisition::{Outcome, Recorder, RecordingError};
+use nilometer_cluster::LoadReport;
 use nilometer_model::{
     Bytes, Goal, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed, SentPackets, Series,
     sustained::is_precise,
 };
-use nilometer_plan::{Onto, RecordingRun};
+use nilometer_plan::{BackgroundLoad, Onto, RecordingRun};
 use nilometer_storage::{
     Calendar, Target,
     process::{self, Usage},
@@ -26,7 +27,7 @@ use nilometer_storage::{
 };
 
 use crate::{
-    background::Loads,
+    background::{Loads, LoadsBeside},
     settle::settle,
     supervise::{BufferLevel, CampaignStep, GLANCE, SoFar},
     surroundings::Surroundings,
@@ -70,6 +71,13 @@ pub(crate) struct Job<'a> {
     pub(crate) together: RecordingRanks<'a>,
 }
 
+impl Job<'_> {
+    /// The load beside the recordings, over all processes; `None` without one.
+    fn load(&self) -> Option<&BackgroundLoad> {
+        self.cells.iter().find_map(|(cell, _)| cell.background.as_deref())
+    }
+}
+
 /// A recorder of the job.
 #[derive(Debug)]
 struct Member {
@@ -103,13 +111,13 @@ pub(crate) fn run_ingest(
     let parts = together.own_parts(job.cells);
     let own: Vec<(RecordingRun, Seed)> = parts.iter().flatten().cloned().collect();
     let samples = if own.is_empty() {
-        together.assist(run, job.cells);
+        together.assist(run, job, loads);
         None
     } else {
         let turns = together.own_turns(job.cells);
         let part = Job { cells: &own, turns: &turns, ..*job };
-        let PartRecorded { samples, began } = record_part(run, surroundings, &part, job, loads, tell);
-        together.united(job.cells, &parts, samples, began)
+        let recorded = record_part(run, surroundings, &part, job, loads, tell);
+        together.united(job.cells, &parts, recorded)
     };
     surroundings.pass_together(together.cluster, &run.clock);
     samples
@@ -122,6 +130,8 @@ struct PartRecorded {
     samples: Option<Vec<Sample>>,
     /// The time from the agreed start until the last of its recorders began.
     began: Nanos,
+    /// This process's share of the load.
+    load: LoadReport,
 }
 
 /// Records the part of the job that belongs to this process.
@@ -133,7 +143,8 @@ fn record_part(
     loads: &mut Loads,
     tell: &mut dyn FnMut(SoFar),
 ) -> PartRecorded {
-    let mut without_load = loads.renew(run);
+    let together = job.together;
+    let mut beside = LoadsBeside::renewed(loads, together.cluster, job.load(), run);
     let step = |step| SoFar { step, ..SoFar::default() };
     tell(step(CampaignStep::Settling));
     let settling = settle(run);
@@ -143,20 +154,20 @@ fn record_part(
     let members = prepared(run, job);
     let Some(ready) = all_ready(run, whole, members) else { return PartRecorded::default() };
     // A load takes some time to begin, and frames are due from the agreed start on.
-    without_load.append(&mut loads.begin());
-    let at = ready.is_ok().then(|| job.together.agreed_start(&run.clock));
+    beside.begin();
+    let at = ready.is_ok().then(|| together.agreed_start(&run.clock));
     let (moment, before) = surroundings.begin(&run.clock);
-    let beside = loads.done(job.number);
+    beside.count();
     let mut begun = Begun { at: at.unwrap_or_default(), calendar: Calendar::now().time, late: Nanos(0) };
     let recorded = ready.and_then(|Prepared { members, mut streams }| {
         let recorded = recorded(run, job, members, &mut streams, &mut begun, tell);
-        let (sent, sending) = job.together.sent(run, streams);
+        let (sent, sending) = together.sent(run, streams);
         with_sent(Recorded { sending, ..recorded? }, sent)
     });
     let spent = surroundings.end(&run.clock, &moment);
     let device = traffic_since(traffic, job.target.as_ref());
-    let beside = loads.done(job.number).zip(beside).map(|(is, was)| is.since(was));
-    let without_load: Vec<Invalid> = loads.end().into_values().chain(without_load.into_values()).collect();
+    beside.measured(job.number);
+    let share = beside.ended([job.number]).pop().unwrap_or_default();
     let recorded = recorded.and_then(|recorded| {
         tell(step(CampaignStep::ReadingBack(kept(job, &recorded))));
         read_back(run, job, recorded)
@@ -170,11 +181,10 @@ fn record_part(
         spent.put(sample, job.number, job.cells.len() as u64, surroundings.idle_cores());
         (sample.settling, sample.load, sample.started, sample.before) =
             (settling, load, begun.calendar, before);
-        (sample.device, sample.background) = (device, beside);
-        let judged = sample.invalid.take().map(|why| why.throttled(spent.throttled));
-        sample.invalid = Invalid::gravest(judged, without_load.first().cloned());
+        sample.device = device;
+        sample.invalid = sample.invalid.take().map(|why| why.throttled(spent.throttled));
     }
-    PartRecorded { samples, began: begun.late }
+    PartRecorded { samples, began: begun.late, load: share }
 }
 
 /// The recorders and the streams, ready to begin.

@@ -8,14 +8,19 @@
 //! ```
 
 use nilometer_cluster::{
-    CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, recorded_by_all,
+    CampaignRanks, Cluster, ClusterDecision, LoadReport, RankReport, failed_on_any, loads_of_all,
+    recorded_by_all,
 };
 use nilometer_model::{Goal, Invalid, Nanos, RankSample, Sample, Seed};
 use nilometer_plan::{RecordingRun, RecordingSplit, recorded_together};
 use nilometer_storage::Clock;
 
-use super::sample::company;
-use crate::{task::Run, together::of_rank};
+use super::{Job, PartRecorded, sample::company};
+use crate::{
+    background::{Loads, LoadsBeside},
+    task::Run,
+    together::of_rank,
+};
 
 /// The processes of a campaign that record together.
 #[derive(Debug, Clone, Copy)]
@@ -78,25 +83,29 @@ impl RecordingRanks<'_> {
     }
 
     /// At rank 0 returns a sample for each cell, of all processes together. Returns `None` elsewhere, or if the
-    /// recording was interrupted anywhere. `samples` are this process's; `None` if they were interrupted.
+    /// recording was interrupted anywhere. `recorded` is this process's part.
     pub(super) fn united(
         &self,
         cells: &[(RecordingRun, Seed)],
         parts: &OwnParts,
-        samples: Option<Vec<Sample>>,
-        began: Nanos,
+        recorded: PartRecorded,
     ) -> Option<Vec<Sample>> {
+        let PartRecorded { samples, began, load } = recorded;
         let whole = samples.is_some();
         let mut samples = samples.into_iter().flatten();
         let own = parts.iter().map(|part| part.as_ref().and_then(|_| samples.next())).collect::<Vec<_>>();
         let samples =
             own.into_iter().map(|sample| sample.map(|sample| of_rank(self.cluster, sample, began))).collect();
-        let reports = self.cluster.gather(RankReport::Recorded { whole, samples });
+        let reports = self.cluster.gather(RankReport::Recorded { whole, samples, load });
+        let load = loads_of_all(&reports).pop().unwrap_or_default();
         let by_cell = recorded_by_all(reports).filter(|_| self.cluster.rank() == 0)?;
         let mut samples: Vec<Sample> =
             cells.iter().zip(by_cell).map(|((cell, _), parts)| joined(cell, parts)).collect();
         for ingest in samples.iter_mut().filter_map(|sample| sample.ingest.as_mut()) {
             ingest.company = company(cells);
+        }
+        for sample in &mut samples {
+            load.clone().put(sample);
         }
         Some(samples)
     }
@@ -108,19 +117,33 @@ impl RecordingRanks<'_> {
         cells.iter().enumerate().filter(has_part).map(|(number, _)| number).collect()
     }
 
-    /// Serves a job of which this process records nothing. It sends the streams that others await of it, and
-    /// otherwise leaves the processor to them.
-    pub(super) fn assist(&self, run: &Run, cells: &[(RecordingRun, Seed)]) {
-        if let Some(Ok(())) = self.all_ready(None, &|| run.is_over())
-            && let Some(Ok(mut streams)) = self.streams(run, cells, Vec::new())
-        {
+    /// Serves a job of which this process records nothing. It sends the streams that others await of it, works at
+    /// its share of a load, and otherwise leaves the processor to them.
+    pub(super) fn assist(&self, run: &Run, job: &Job<'_>, loads: &mut Loads) {
+        let beside = LoadsBeside::renewed(loads, self.cluster, job.load(), run);
+        let load = self.assisted(run, job, beside);
+        let samples = vec![None; job.cells.len()];
+        self.cluster.gather(RankReport::Recorded { whole: true, samples, load });
+    }
+
+    /// Assists from the agreed start to the end of the recordings, if they begin. Returns this process's share of
+    /// the load.
+    fn assisted(&self, run: &Run, job: &Job<'_>, mut beside: LoadsBeside<'_>) -> LoadReport {
+        let streams = match self.all_ready(None, &|| run.is_over()) {
+            Some(Ok(())) => self.streams(run, job.cells, Vec::new()),
+            Some(Err(why)) => Some(Err(why)),
+            None => None,
+        };
+        let Some(streams) = streams else { return LoadReport::default() };
+        beside.begin();
+        if let Ok(mut streams) = streams {
             let at = self.agreed_start(&run.clock);
             run.clock.sleep_until(at);
+            beside.count();
             streams.begin();
             self.sent(run, streams);
         }
-        let samples = vec![None; cells.len()];
-        self.cluster.gather(RankReport::Recorded { whole: true, samples });
+        beside.ended([job.number]).pop().unwrap_or_default()
     }
 }
 

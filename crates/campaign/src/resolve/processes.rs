@@ -76,9 +76,10 @@ pub(super) fn check_recorders(
         return Err(ResolveError::Recorders { instrument, asked, why: why.into() });
     }
     let recorders = plan.recorders_of(run);
-    if recorders > 1 && run.goal == Goal::Buffer {
+    if run.goal == Goal::Buffer && run.split(recorders) == RecordingSplit::Streams {
         let asked = format!("the smallest buffer, and {recorders} processes");
-        let why = "one process searches for it: write --nodes 1 --processes 1, or leave --find-limit out";
+        let why = "they share its streams, each with a buffer of its own size: write --nodes 1 --processes 1, or leave \
+                   --find-limit out";
         return Err(ResolveError::Recorders { instrument, asked, why: why.into() });
     }
     let burst = run.instrument.burst.filter(|_| run.split(recorders) == RecordingSplit::Frames);
@@ -151,18 +152,11 @@ fn has(which: MpiIoImplementation, counts: &[u32]) -> String {
     format!("{which} in {all} process{}", if all == 1 { "" } else { "es" })
 }
 
-/// Checks that a campaign with a load has a single process: the load works within it, beside the cells.
+/// Checks that a load's rate is enough for the workers of all processes.
 pub(super) fn check_background(plan: &ResolvedPlan, cell: &Cell) -> Result<(), ResolveError> {
-    let has_load = cell.background().is_some_and(|load| !load.is_none());
-    if !has_load || plan.ranks < 2 {
-        return Ok(());
-    }
-    let asked = "a background, which works beside one process alone".into();
-    Err(ResolveError::Processes {
-        stage: cell.stage.clone(),
-        asked,
-        there: format!("are {} processes", plan.ranks),
-    })
+    let Some(load) = cell.background() else { return Ok(()) };
+    let lacking = |why| ResolveError::Lacking { stage: cell.stage.clone(), why };
+    load.check_processes(plan.ranks.max(1)).map_err(lacking)
 }
 
 /// Checks that there are several machines: between the processes of one there is no network.
@@ -199,15 +193,4 @@ pub(super) fn check_siblings(stage: &str, run: &WorkloadRun, targets: usize) -> 
     }
     let why = "siblings = \"targets\": name two targets or more, three to find an odd one";
     Err(ResolveError::Lacking { stage: stage.to_owned(), why: why.into() })
-}
-
-/// Checks that a plan with settings runs on one machine. Their commands run on the first machine only, and
-/// would not be in force elsewhere.
-pub(super) fn check_settings(plan: &ResolvedPlan, cell: &Cell) -> Result<(), ResolveError> {
-    if cell.settings().is_empty() || plan.node_ranks.len() < 2 {
-        return Ok(());
-    }
-    let asked = "settings, which are applied on the first machine alone".into();
-    let there = format!("are {} machines", plan.node_ranks.len());
-    Err(ResolveError::Processes { stage: cell.stage.clone(), asked, there })
 }

@@ -24,7 +24,9 @@ use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::Targe
 use crate::{
     background::Loads,
     baseline::Baseline,
+    begin::TargetPlaces,
     calendar::Watched,
+    machine_settings::MachineSettings,
     parallel_files::is_stuck,
     phase::run_phase,
     precision::MeasuredRates,
@@ -47,9 +49,9 @@ pub struct Campaign {
     pub targets: Vec<Option<Arc<dyn Target>>>,
     /// The archive to which recordings are copied while they are made, if the plan asks for it.
     pub archive: Option<Arc<dyn Target>>,
-    /// The places in which loads work beside the measurements, in the order of targets; `None` for a target
-    /// without a load.
-    pub load_places: Vec<Option<Arc<dyn Target>>>,
+    /// The places in which loads work beside the measurements: of each rank, in the order of targets; `None` for
+    /// a target without a load.
+    pub load_places: Vec<TargetPlaces>,
     /// The record that samples go into.
     pub record: Record,
     /// The keys of the samples in the record, each with the reason why it must not be used, if there is one.
@@ -106,6 +108,8 @@ struct State<'a> {
     noted: Vec<String>,
     /// The number of repeats that several processes began.
     attempts: u32,
+    /// The settings in force on this machine, if there are several processes.
+    settings: MachineSettings,
     tell: Tell<'a>,
 }
 
@@ -129,6 +133,7 @@ impl Campaign {
         let mut state = self.begin(&turns, tell);
         let plan = self.resolved.plan.clone();
         self.note_machines()?;
+        self.restore_machines(&mut state)?;
         for round in spoilt::rounds(&plan, &turns) {
             let number = round.first().map_or(0, |turn| turn.repeat.min(self.last_round()));
             self.take_network(&mut state, number)?;
@@ -219,6 +224,7 @@ impl Campaign {
             place: (0, turns.len()),
             noted: Vec::new(),
             attempts: 0,
+            settings: MachineSettings::default(),
             tell,
         }
     }
@@ -305,7 +311,8 @@ impl Campaign {
             self.cluster.broadcast(Some(ClusterDecision::Phase { phase, targets: numbers, left }));
             let cluster = self.cluster.as_ref();
             let (reached, ranks) = (&reached, &self.ranks);
-            let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster, ranks };
+            let share = None;
+            let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster, ranks, share };
             let mut none = Loads::default();
             let beside = if phase.is_setup() { &mut none } else { &mut loads };
             let Some(samples) = state.measure(turn, &task, beside) else { break };
@@ -323,7 +330,7 @@ impl Campaign {
                 }
             }
         }
-        loads.clear(state.run.hang_after);
+        self.clear_loads(state, turn, loads);
         Ok(())
     }
 

@@ -57,13 +57,14 @@ impl Campaign {
         let mut going = vec![number];
         let mut loads = self.prepare_loads(state, turn, &mut going)?;
         if going.is_empty() {
+            self.clear_loads(state, turn, loads);
             return Ok(true);
         }
         let recorded = match cells[0].0.condition.clone() {
             Some(condition) => self.record_in(state, turn, &job, &condition, &mut loads)?,
             None => state.record(turn, &job, &mut loads),
         };
-        loads.clear(state.run.hang_after);
+        self.clear_loads(state, turn, loads);
         let Some(samples) = recorded else { return Ok(false) };
         let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
         for ((turn, sample), (cell, _)) in turns.iter().zip(samples).zip(cells) {

@@ -1,10 +1,15 @@
 //! Repeats under settings: each repeat applies them before and takes them back afterwards.
 
+use nilometer_cluster::{ClusterDecision, SettingsReport};
 use nilometer_model::{Invalid, Phase, Sample, TargetAddress};
 use nilometer_plan::{AppliedSetting, WorkloadRun};
 
 use super::{Campaign, CampaignError, State};
-use crate::{setting, turns::ScheduledRepeat};
+use crate::{
+    on_machines::{restore, settled},
+    setting,
+    turns::ScheduledRepeat,
+};
 
 impl Campaign {
     /// Runs all phases of a cell under its settings, and takes these back in any case, the last one first.
@@ -94,10 +99,10 @@ impl Campaign {
     ) -> (usize, Result<(), Result<String, CampaignError>>) {
         let at = self.address(number);
         for (count, setting) in (0..).zip(settings) {
-            if let Err(error) = self.note(state, &setting::applied(setting, &at)) {
+            if let Err(error) = self.note(state, &self.before_applied(setting, &at)) {
                 return (count, Err(Err(error)));
             }
-            if let Err(why) = setting::apply(setting, &at) {
+            if let Err(why) = self.apply_everywhere(state, number, setting) {
                 return (count + 1, Err(Ok(format!("setting `{}` on {at}: {why}", setting.name))));
             }
         }
@@ -115,7 +120,7 @@ impl Campaign {
         let mut noted = Ok(());
         for setting in applied.iter().rev() {
             let undone = setting::undone(setting, &at);
-            let now = match setting::undo(setting, &at) {
+            let now = match self.undo_everywhere(state, number, setting) {
                 Ok(()) => self.note(state, &undone),
                 Err(why) => {
                     let why = format!("{undone} not: {why}");
@@ -126,6 +131,74 @@ impl Campaign {
             noted = noted.and(now);
         }
         noted
+    }
+
+    /// The note before a setting is applied.
+    fn before_applied(&self, setting: &AppliedSetting, at: &TargetAddress) -> String {
+        if self.is_alone() {
+            return setting::applied(setting, at);
+        }
+        setting::applied_on_all(setting, at, self.ranks.nodes.counts().len() as u32)
+    }
+
+    /// Applies a setting on each machine.
+    fn apply_everywhere(
+        &self,
+        state: &mut State<'_>,
+        number: usize,
+        setting: &AppliedSetting,
+    ) -> Result<(), String> {
+        let at = self.address(number);
+        if self.is_alone() {
+            return setting::apply(setting, &at, None);
+        }
+        let decision = ClusterDecision::Apply { setting: Box::new(setting.clone()), target: number };
+        self.on_machines(decision, |node| state.settings.apply(node, setting, &at).into()).outcome()
+    }
+
+    /// Takes back a setting on each machine.
+    fn undo_everywhere(
+        &self,
+        state: &mut State<'_>,
+        number: usize,
+        setting: &AppliedSetting,
+    ) -> Result<(), String> {
+        let at = self.address(number);
+        if self.is_alone() {
+            return setting::undo(setting, &at);
+        }
+        let decision = ClusterDecision::Undo { setting: Box::new(setting.clone()), target: number };
+        self.on_machines(decision, |_| state.settings.undo(setting, &at).into()).outcome()
+    }
+
+    /// Has the first process on each machine carry out a decision. `work` is that of this process.
+    fn on_machines(
+        &self,
+        decision: ClusterDecision,
+        work: impl FnOnce(&str) -> SettingsReport,
+    ) -> SettingsReport {
+        self.cluster.broadcast(Some(decision));
+        settled(self.cluster.as_ref(), &self.ranks, work)
+    }
+
+    /// Takes back the settings that killed campaigns of several processes left on each machine, if the plan has
+    /// settings. If that fails all targets are left out: none is in its normal state for certain.
+    pub(super) fn restore_machines(&mut self, state: &mut State<'_>) -> Result<(), CampaignError> {
+        let has_settings = self.resolved.plan.cells.iter().any(|cell| !cell.settings().is_empty());
+        if !has_settings || self.is_alone() {
+            return Ok(());
+        }
+        let restored = self.on_machines(ClusterDecision::Restore, restore);
+        restored.notes.iter().try_for_each(|note| self.note(state, note))?;
+        let Err(why) = restored.outcome() else { return Ok(()) };
+        let targets: Vec<usize> = (0..self.targets.len()).collect();
+        let in_use = state.in_use(&targets);
+        in_use.into_iter().try_for_each(|target| self.leave_out(state, target, &why))
+    }
+
+    /// Returns true if the campaign has one process. Its record then shows which settings are in force.
+    fn is_alone(&self) -> bool {
+        self.cluster.size() == 1
     }
 
     fn address(&self, number: usize) -> TargetAddress {

@@ -15,6 +15,9 @@ use super::{Advice, CLEAN, SearchEnd, Votes};
 pub struct BufferSearch {
     /// The largest buffer, in slots. At least 1.
     pub most: u64,
+    /// The number of processes that take frames in turn, each into a buffer of its own with an equal share of the
+    /// slots. At least 1.
+    pub parts: u64,
 }
 
 /// A trial with a buffer from the search.
@@ -41,6 +44,9 @@ pub struct BufferLimit {
     pub trials: u32,
 }
 
+/// No buffer of a part has fewer slots.
+const SLOTS_LEAST: u64 = 2;
+
 type Poll = BTreeMap<u64, Votes>;
 
 impl BufferSearch {
@@ -65,11 +71,21 @@ impl BufferSearch {
     /// The first guess that may still be confirmed, or is. The largest buffer is.
     fn guess(self, trials: &[BufferTrial], votes: impl Fn(u64) -> Votes) -> u64 {
         let ample = carried(trials).filter(|trial| trial.slots == self.most);
-        let mut slots = ample.map(|trial| trial.high).max().unwrap_or(self.most).clamp(1, self.most);
+        let high = ample.map(|trial| trial.high).max().unwrap_or(self.most).max(1);
+        let mut slots = self.shared_out(high);
         while !votes(slots).is_clean() && !votes(slots).is_open() {
-            slots = (slots + slots.div_ceil(4)).min(self.most);
+            slots = self.shared_out(slots + slots.div_ceil(4));
         }
         slots
+    }
+}
+
+impl BufferSearch {
+    /// The least number of slots from this one on that all parts share alike, two of each at least; at most the
+    /// largest buffer.
+    fn shared_out(self, slots: u64) -> u64 {
+        let least = if self.parts > 1 { SLOTS_LEAST * self.parts } else { 1 };
+        slots.max(least).next_multiple_of(self.parts).min(self.most)
     }
 }
 
@@ -118,7 +134,7 @@ mod tests {
 
     /// Searches a storage that needs `needs(number)` slots in trial `number`.
     fn search(most: u64, needs: impl Fn(usize) -> u64) -> (BufferLimit, Vec<BufferTrial>) {
-        let (search, mut trials) = (BufferSearch { most }, Vec::new());
+        let (search, mut trials) = (BufferSearch { most, parts: 1 }, Vec::new());
         loop {
             let slots = match search.advise(&trials) {
                 Advice::Next(slots) => slots,
@@ -172,7 +188,7 @@ mod tests {
     #[test]
     fn a_search_that_was_cut_short_says_what_was_confirmed() {
         let trial = |slots, ended| BufferTrial { slots, high: slots.min(40), ended };
-        let search = BufferSearch { most: 100 };
+        let search = BufferSearch { most: 100, parts: 1 };
         let mut trials = vec![trial(100, SearchEnd::Carried); 3];
         trials.extend([trial(40, SearchEnd::Carried), trial(40, SearchEnd::Lost)]);
         assert_eq!(search.advise(&trials), Advice::Next(50));
@@ -184,7 +200,7 @@ mod tests {
     #[test]
     fn invalid_trials_are_repeated_and_then_given_up() {
         let invalid = BufferTrial { slots: 10, high: 0, ended: SearchEnd::Invalid };
-        let search = BufferSearch { most: 10 };
+        let search = BufferSearch { most: 10, parts: 1 };
         assert_eq!(search.advise(&[invalid; 3]), Advice::Next(10));
         let limit = BufferLimit { enough: None, lost: None, high: 0, trials: 4 };
         assert_eq!(search.advise(&[invalid; 4]), Advice::Found(limit));

@@ -7,7 +7,7 @@ use nilometer_model::{ByteRate, Bytes, Frequency, Goal, Nanos, Sample};
 use super::{
     Advice, BufferLimit, BufferSearch, BufferTrial, GRID, RateLimit, RateSearch, RateTrial, SearchEnd, TRIALS,
 };
-use crate::RecordingRun;
+use crate::{RecordingRun, RecordingSplit};
 
 /// The data of a trial that a search uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Trial {
     pub ended: SearchEnd,
     /// The time at which frames began to arrive, by the calendar.
     pub begun: Nanos,
+    /// The number of processes that recorded it together.
+    pub processes: u32,
 }
 
 /// The bound of a search. A search that reaches either end gives its result so far.
@@ -106,7 +108,8 @@ impl Trial {
             None => SearchEnd::Carried,
         };
         let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
-        Some(Trial { rate, high: ingest.slots_high, ended, begun: sample.started })
+        let processes = (sample.parts.len() as u32).max(1);
+        Some(Trial { rate, high: ingest.slots_high, ended, begun: sample.started, processes })
     }
 }
 
@@ -142,7 +145,7 @@ fn advise_rate(cell: &RecordingRun, hint: ByteRate, trials: &[Trial]) -> Advice<
 
 fn advise_buffer(cell: &RecordingRun, trials: &[Trial]) -> Advice<RecordingRun, Found> {
     let slot = cell.recorded().frame_size().0.next_multiple_of(PAGE);
-    let search = BufferSearch { most: (cell.buffer.0 / slot).max(LEAST) };
+    let search = BufferSearch { most: (cell.buffer.0 / slot).max(LEAST), parts: parts(cell, trials) };
     let mut made = Vec::new();
     // A ring may have a slot more than requested: the request counts.
     let is_over = SearchBound::of(cell).is_reached(cell, trials);
@@ -157,6 +160,13 @@ fn advise_buffer(cell: &RecordingRun, trials: &[Trial]) -> Advice<RecordingRun, 
         Advice::Next(_) if is_over => Advice::Found(Found::Buffer(search.so_far(&made))),
         Advice::Next(slots) => Advice::Next(RecordingRun { buffer: Bytes(slots * slot), ..cell.clone() }),
     }
+}
+
+/// The number of processes that share the buffer of a recording: those that take its frames in turn. The first trial
+/// has the largest buffer, whatever their number.
+fn parts(cell: &RecordingRun, trials: &[Trial]) -> u64 {
+    let processes = trials.iter().map(|trial| trial.processes).max().unwrap_or(1);
+    if cell.split(processes) == RecordingSplit::Frames { processes.into() } else { 1 }
 }
 
 #[cfg(test)]
@@ -188,7 +198,13 @@ mod tests {
             let slots = next.buffer.0 / 1_003_520;
             let lost = next.rate().0 > takes || slots < needs;
             let ended = if lost { SearchEnd::Lost } else { SearchEnd::Carried };
-            trials.push(Trial { rate: next.rate(), high: needs.min(slots), ended, begun: Nanos(0) });
+            trials.push(Trial {
+                rate: next.rate(),
+                high: needs.min(slots),
+                ended,
+                begun: Nanos(0),
+                processes: 1,
+            });
         }
     }
 
@@ -213,7 +229,7 @@ mod tests {
             let number = trials.len() as u64;
             let ended = if number.is_multiple_of(2) { SearchEnd::Invalid } else { SearchEnd::Carried };
             let begun = Nanos(number * each.0);
-            trials.push(Trial { rate: next.rate(), high: 1 + number, ended, begun });
+            trials.push(Trial { rate: next.rate(), high: 1 + number, ended, begun, processes: 1 });
             assert!(trials.len() < 500, "no end");
         }
     }
@@ -270,7 +286,7 @@ mod tests {
                 Advice::Next(next) => {
                     assert_eq!(next.instrument.check(), Ok(()), "{}", next.rate());
                     let ended = if next.rate().0 > 650e6 { SearchEnd::Lost } else { SearchEnd::Carried };
-                    trials.push(Trial { rate: next.rate(), high: 3, ended, begun: Nanos(0) });
+                    trials.push(Trial { rate: next.rate(), high: 3, ended, begun: Nanos(0), processes: 1 });
                 }
             }
         };
@@ -326,5 +342,33 @@ mod tests {
         assert_eq!(trial(0, 1, None), SearchEnd::Lost);
         assert_eq!(trial(20, 1, Some(Invalid::Starved(None))), SearchEnd::Invalid);
         assert_eq!(Trial::of(&Sample::new(Nanos(0))), None);
+    }
+
+    #[test]
+    fn processes_that_take_frames_in_turn_have_equal_buffers() {
+        let mut trials: Vec<Trial> = Vec::new();
+        let mut asked = Vec::new();
+        let found = loop {
+            let next = match advise(&cell(Goal::Buffer), ByteRate(1.0), &trials) {
+                Advice::Found(found) => break found,
+                Advice::Next(next) => next,
+            };
+            let slots = next.buffer.0 / 1_003_520;
+            asked.push(slots);
+            // Each of three processes needs three slots, and two of them never at the same time.
+            let ended = if slots / 3 < 3 { SearchEnd::Lost } else { SearchEnd::Carried };
+            trials.push(Trial {
+                rate: next.rate(),
+                high: 7.min(slots),
+                ended,
+                begun: Nanos(0),
+                processes: 3,
+            });
+        };
+        let Found::Buffer(limit) = found else { panic!("{found:?}") };
+        assert_eq!(limit.enough, Some(9), "{asked:?}");
+        assert!(asked.iter().skip(3).all(|slots| slots.is_multiple_of(3)), "{asked:?}");
+        let part = RecordingRun { buffer: Bytes(9 * 1_003_520), ..cell(Goal::Buffer) }.part(1, 3);
+        assert_eq!(part.buffer, Bytes(3 * 1_003_520));
     }
 }

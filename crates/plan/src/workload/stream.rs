@@ -194,7 +194,7 @@ impl Parameters for StreamCell {
         } else if self.preallocate {
             "preallocate = true: MPI-IO reserves space by writing all of it: leave it out"
         } else if self.source == DataSource::Disk {
-            "source = \"disk\": copies are made by one process: leave it out"
+            "source = \"disk\": copies are made without MPI-IO: leave one of them out"
         } else if calls == MpiIoCalls::Collective && self.layout == FileLayout::Own {
             "calls = \"collective\": a process with files of its own has no partner to exchange data with: \
              write calls = \"independent\", or layout = \"segmented\" or \"strided\""

@@ -78,6 +78,12 @@ impl Posix {
         Ok(Posix { description, run, source: None, default_layout: OnceLock::new() })
     }
 
+    /// The same for a run that another process made for this one alone: this process may clear it.
+    #[must_use]
+    pub fn for_itself(self) -> Self {
+        Posix { run: self.run.for_itself(), ..self }
+    }
+
     /// Lets engines also read the files in the run directory of `source`, by [`crate::SOURCE`]. Clearing or
     /// removing this target also clears or removes `source`.
     pub fn with_source(self, source: Posix) -> Result<Self, TargetError> {

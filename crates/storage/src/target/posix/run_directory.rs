@@ -58,8 +58,10 @@ pub(super) struct RunDirectory {
     /// Holds the lock: the marker's, or in a joined directory the lock of those who joined. `None` once the
     /// directory was removed or given up.
     marker: Mutex<Option<OwnedFd>>,
-    /// Another process made the directory and removes its content.
+    /// Another process made the directory, and removes it.
     is_joined: bool,
+    /// This process may remove the content.
+    clears: bool,
 }
 
 /// The data by which another process of the campaign finds a run's directory and recognises it.
@@ -109,7 +111,7 @@ impl RunDirectory {
     }
 
     fn held(path: PathBuf, parent: OwnedFd, root: OwnedFd, marker: OwnedFd) -> Self {
-        RunDirectory { path, parent, root, marker: Mutex::new(Some(marker)), is_joined: false }
+        RunDirectory { path, parent, root, marker: Mutex::new(Some(marker)), is_joined: false, clears: true }
     }
 
     /// Lets other processes of the campaign join, and returns the data they need.
@@ -144,6 +146,7 @@ impl RunDirectory {
         }
         let mut run = RunDirectory::held(path, parent_fd, root, lock);
         run.is_joined = true;
+        run.clears = false;
         Ok(run)
     }
 
@@ -160,10 +163,16 @@ impl RunDirectory {
         self.root.try_clone()
     }
 
+    /// The directory as a place for this process alone, although another one made it.
+    pub(super) fn for_itself(mut self) -> Self {
+        self.clears = true;
+        self
+    }
+
     /// Removes all entries that are ours. Foreign entries stay, and the first is returned as an error. Does
-    /// nothing if another process made the directory: clearing is up to that process.
+    /// nothing if another process made the directory for several: clearing is up to that process.
     pub(super) fn clear(&self) -> Result<(), TargetError> {
-        if self.is_joined {
+        if !self.clears {
             return Ok(());
         }
         let kept = remove_closed(&self.root).map_err(TargetError::io(&self.path, "clear"))?;

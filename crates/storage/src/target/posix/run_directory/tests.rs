@@ -75,6 +75,20 @@ fn who_joins_keeps_the_directory_from_being_removed_and_removes_nothing() {
 }
 
 #[test]
+fn a_directory_that_was_made_for_another_process_alone_is_cleared_by_it_and_removed_by_the_maker() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let (run, shared) = shared(parent.path());
+    let own = RunDirectory::join(parent.path(), &shared).expect("it is ours").for_itself();
+    std::fs::write(run.path().join("n_w0"), "data").expect("space");
+    own.clear().expect("its content is of this process");
+    assert!(!run.path().join("n_w0").exists() && run.path().join(MARKER).exists());
+    own.remove().expect("it is left");
+    drop(own);
+    run.remove().expect("nobody has it any more");
+    assert_eq!(std::fs::read_dir(parent.path()).expect("listed").count(), 0);
+}
+
+#[test]
 fn only_what_the_maker_shares_is_joined_and_only_by_its_marker() {
     let parent = tempfile::tempdir().expect("a temporary directory");
     let refused = |shared: &SharedRun| {
