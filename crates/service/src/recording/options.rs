@@ -65,6 +65,7 @@ pub struct RecordOptions {
     pub expect: Vec<FileSystemKind>,
     /// The format of frames, instead of the instrument's: their bytes, or HDF5 (detectors only)
     #[arg(long, value_name = "FORMAT", value_parser = format(), help_heading = "Storage")]
+    #[serde(deserialize_with = "recorded_format")]
     #[schemars(with = "Option<String>")]
     pub format: Option<Format>,
     /// The compression of frames in HDF5, instead of the instrument's
@@ -322,6 +323,16 @@ fn format() -> impl TypedValueParser<Value = Format> {
         .map(|name| FORMATS.into_iter().find(|format| format.name() == name).unwrap_or_default())
 }
 
+/// A format that a recorder writes. Simulations also write CBF.
+fn recorded_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Format>, D::Error> {
+    let format = Option::<Format>::deserialize(deserializer)?;
+    let other = format.filter(|format| !FORMATS.contains(format));
+    other.map_or(Ok(format), |other| {
+        let [one, two] = FORMATS.map(Format::name);
+        Err(de::Error::custom(format!("a recorder writes no {}: write {one:?} or {two:?}", other.name())))
+    })
+}
+
 /// The parser of frame compression, for every command that takes it. It lists the built-in methods, and also
 /// accepts filters of plug-ins.
 pub fn compression_parser() -> impl TypedValueParser<Value = FrameCompression> {
@@ -471,6 +482,14 @@ mod tests {
     fn line(words: &[&str]) -> RecordOptions {
         let words = std::iter::once("record").chain(words.iter().copied());
         Line::try_parse_from(words).expect("valid").wishes
+    }
+
+    #[test]
+    fn a_file_names_a_format_that_the_recorder_writes() {
+        let read = |text: &str| toml::from_str::<RecordOptions>(text).map_err(|error| error.to_string());
+        assert_eq!(read("format = \"raw\"").expect("valid").format, Some(Format::Raw));
+        let refused = read("format = \"cbf\"").expect_err("simulations only");
+        assert!(refused.contains("writes no cbf: write \"raw\" or \"hdf5\""), "{refused}");
     }
 
     const FILE: &str = r#"
