@@ -331,6 +331,7 @@ fn setup(inlet: UdpInlet, place: &Place, load: Load) -> anyhow::Result<Setup> {
         missing: Missing::Filled,
         until: Until { packets: load.packets, silence: SILENCE, ..Until::default() },
         cpu: None,
+        beside: None,
     };
     Ok(Setup {
         engine: suited_engine(target.as_ref(), EngineWish::usual(direct), Clock::start())?,

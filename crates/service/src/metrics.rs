@@ -237,11 +237,6 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         causes,
     );
     page.counter(
-        "packets_after_end",
-        "Packets that came to a data stream after its end, while others went on. Nobody recorded them.",
-        status.packets_after_end,
-    );
-    page.counter(
         "blocks_not_stored",
         "Blocks of packets that no directory could store.",
         lost.blocks_not_stored,
@@ -286,6 +281,11 @@ fn losses(page: &mut MetricsPage, status: &Status) {
 
 /// The state of each data stream, if the scan has several.
 fn data_streams(page: &mut MetricsPage, status: &Status) {
+    page.counter(
+        "packets_after_end",
+        "Packets that came to a data stream after its end, while others went on. Nobody recorded them.",
+        status.packets_after_end,
+    );
     if status.data_streams.is_empty() {
         return;
     }

@@ -181,7 +181,6 @@ impl Recorder {
         let mut job = feed.onto(ring.clone(), stop.clone(), clock);
         job.count_stored(&counts);
         job.discard()?;
-        let listens = job.listens_on();
         let mut recorder = Recorder {
             ring,
             reports,
@@ -191,11 +190,11 @@ impl Recorder {
             over: Nanos::MAX,
             heard: Nanos(0),
             mark: 0,
-            open: count + 1 + usize::from(listens),
+            open: count + 1 + usize::from(job.listens_on()),
             before: Usage::default(),
             source: SourceTotals::default(),
             fed: false,
-            listens,
+            listens: job.listens_on(),
             lanes: (0..count).map(|_| None).collect(),
             duration: job.duration(),
             live: job.live(),

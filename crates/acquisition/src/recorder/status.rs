@@ -343,19 +343,7 @@ fn of(
         durable_bytes: stored.durable.1,
         acknowledged_block_bytes: stored.acknowledged_block_bytes,
         durable_block_bytes: stored.durable_block_bytes,
-        lost: Lost {
-            packets: tally.missing,
-            gaps: tally.losses,
-            longest_gap: tally.longest_loss,
-            unfilled: tally.unfilled,
-            kernel_dropped: traffic.kernel_dropped(),
-            bad_checksums: traffic.bad_checksums(),
-            incomplete: traffic.incomplete(),
-            queue_full: counted.queue_full,
-            ring_full: tally.refused,
-            late: tally.late,
-            blocks_not_stored: glance.books.lost(),
-        },
+        lost: lost(traffic, &glance),
         reordered_packets: tally.reordered,
         reordering_extent: tally.extents.max(),
         reordering_sum: tally.overtaken,
@@ -386,6 +374,24 @@ fn of(
         usable_bytes: None,
         room_seconds: None,
         fault: fault.clone(),
+    }
+}
+
+/// The missing packets, and the known causes.
+fn lost(traffic: &Traffic, glance: &RingSnapshot) -> Lost {
+    let Traffic { tally, counted, .. } = traffic;
+    Lost {
+        packets: tally.missing,
+        gaps: tally.losses,
+        longest_gap: tally.longest_loss,
+        unfilled: tally.unfilled,
+        kernel_dropped: traffic.kernel_dropped(),
+        bad_checksums: traffic.bad_checksums(),
+        incomplete: traffic.incomplete(),
+        queue_full: counted.queue_full,
+        ring_full: tally.refused,
+        late: tally.late,
+        blocks_not_stored: glance.books.lost(),
     }
 }
 

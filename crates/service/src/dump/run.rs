@@ -86,8 +86,8 @@ impl DumpSource {
         })
     }
 
-    /// The share of full speed that the fill of the recorder's buffer allows. Of several data streams the fullest
-    /// decides.
+    /// The share of full speed that the fill of the recorder's buffer allows. The fullest of several data
+    /// streams decides.
     fn speed_share(&self) -> f64 {
         if !self.is_running() {
             return 1.0;

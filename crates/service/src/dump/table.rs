@@ -341,7 +341,7 @@ impl RunningDump {
     }
 }
 
-/// The name of a dump's file without its suffix. Of `several` data streams each has its label in it.
+/// The name of a dump's file without its suffix. It has the label of the data stream if the request dumps `several`.
 fn file_name(
     request: &DumpRequest,
     source: &DumpSource,

@@ -298,7 +298,8 @@ mod tests {
         };
         for streams in [1, 2] {
             let all = MemoryWishes { available: Some(Bytes(30_000 * MIB)), ..of_streams(streams) };
-            let settle = |memory| MemoryWishes { memory: Some(memory), ..all }.settle(Bytes(8 * MIB), growing);
+            let settle =
+                |memory| MemoryWishes { memory: Some(memory), ..all }.settle(Bytes(8 * MIB), growing);
             let error = settle(Bytes(20 * MIB)).expect_err("it is too little").to_string();
             let advised = advised(&error, "--memory");
             // 59 MiB are seven eighths of it.

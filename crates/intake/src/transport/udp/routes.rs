@@ -45,8 +45,7 @@ const LOOK_BYTES: u64 =
     MESSAGES_AT_ONCE as u64 * (MESSAGE_BYTES as u64 + SEGMENTS_MAX * PACKET_LIST) + BATCH_HEAD;
 /// The most packets that the kernel joins into a message.
 const SEGMENTS_MAX: u64 = 64;
-/// The most memory of packets between the sockets and one recording: its queue, the batch that lies aside, and one on
-/// its way into the queue.
+/// The most memory of packets between the sockets and one recording: its queue, and two batches of a look.
 pub const ROUTE_BYTES: u64 = QUEUE_BYTES + 2 * LOOK_BYTES;
 
 /// The packets of one recording that one look brought.
@@ -68,6 +67,17 @@ impl RoutedBatch {
             from: Vec::with_capacity(packets),
             dropped: 0,
         }
+    }
+
+    /// The packets of the last look that go to this route. `routes` has the route of each.
+    fn of_route(together: &UdpTogether, routes: &[Option<usize>], route: usize) -> Self {
+        let own = || (0..routes.len()).filter(|number| routes[*number] == Some(route));
+        let bytes = own().map(|number| together.aside(number).len()).sum();
+        let mut batch = RoutedBatch::with_room(own().count(), bytes);
+        for number in own() {
+            batch.add(together.aside(number), together.senders()[number]);
+        }
+        batch
     }
 
     fn add(&mut self, packet: &[u8], sender: SenderId) {
@@ -201,14 +211,7 @@ impl RoutedSockets {
             self.rules.iter().position(|rule| rule.names(address.ip()))
         };
         let routes: Vec<Option<usize>> = senders.iter().map(route_of).collect();
-        let of_route = |route: usize| {
-            let own = || (0..routes.len()).filter(|number| routes[*number] == Some(route));
-            let bytes = own().map(|number| together.aside(number).len()).sum();
-            let mut batch = RoutedBatch::with_room(own().count(), bytes);
-            own().for_each(|number| batch.add(together.aside(number), senders[number]));
-            batch
-        };
-        (0..self.rules.len()).map(of_route).collect()
+        (0..self.rules.len()).map(|route| RoutedBatch::of_route(together, &routes, route)).collect()
     }
 
     /// Puts the packets of a look into the queues.
