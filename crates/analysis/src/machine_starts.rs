@@ -91,16 +91,18 @@ impl MachineStarts {
 /// keeps both, so that a change of one shows.
 pub fn contradictory_starts(results: &Results) -> Vec<String> {
     let wrong = results.samples.iter().filter(|measured| !adds_up(&measured.sample));
-    let words = |Measured { key, .. }: &Measured| {
-        format!(
-            "{}, {}, {}, repeat {}: the I/O of its machines just before (node_start) is not that of all of them (activity)",
-            letter(key.target),
-            results.cells[key.cell],
-            key.phase.name(),
-            key.repeat
-        )
-    };
-    wrong.map(words).collect()
+    wrong.map(|measured| contradiction(results, measured)).collect()
+}
+
+fn contradiction(results: &Results, measured: &Measured) -> String {
+    let key = measured.key;
+    format!(
+        "{}, {}, {}, repeat {}: the I/O of its machines just before (node_start) is not that of all of them (activity)",
+        letter(key.target),
+        results.cells[key.cell],
+        key.phase.name(),
+        key.repeat
+    )
 }
 
 /// Returns true if the counters of all machines are those of the sample, or if it has no machines.

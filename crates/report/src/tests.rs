@@ -9,6 +9,7 @@ use nilometer_plan::{Cell, Event, Key, Measured, Results, TargetEntry};
 mod accessible;
 mod colours;
 mod compared;
+mod compared_roles;
 mod documents;
 mod malformed;
 mod metrics;

@@ -167,14 +167,18 @@ fn of_network(stage: &NetworkStage) -> Vec<Conclusion> {
     let names = stage.results.names();
     let conclusion = |outcome: NetworkOutcome| Conclusion {
         subject: format!("{}, {}", stage.stage, outcome.cell.words(&names)),
-        words: match (outcome.rate, &outcome.failed, &outcome.left_out) {
-            (Some(rate), ..) => ByteRate(rate.mean).bits(),
-            (None, Some(_), _) => "failed".into(),
-            (None, None, Some(why)) => format!("left out: {why}"),
-            (None, None, None) => "not measured".into(),
-        },
+        words: pattern_words(&outcome),
     };
     network_outcomes(&stage.results).into_iter().map(conclusion).collect()
+}
+
+fn pattern_words(outcome: &NetworkOutcome) -> String {
+    match (outcome.rate, &outcome.failed, &outcome.left_out) {
+        (Some(rate), ..) => ByteRate(rate.mean).bits(),
+        (None, Some(_), _) => "failed".into(),
+        (None, None, Some(why)) => format!("left out: {why}"),
+        (None, None, None) => "not measured".into(),
+    }
 }
 
 /// The evidence for a criterion on a target.

@@ -89,8 +89,8 @@ pub(super) fn aligned(
     all
 }
 
-/// The names of a stage's machines in rows. These are their roles if records of the stage have other machines, and
-/// each of these plans tells clients from servers: a study and its repetition have no machine in common.
+/// The names of a stage's machines in rows. A study and its repetition have no machine in common. If records of a
+/// stage have other machines, rows name their roles, as far as each plan tells clients from servers.
 fn row_names(records: &[NamedRecord<'_>], index: usize, number: usize) -> Vec<String> {
     let stage = &records[index].results.network[number];
     let own = stage.results.names();

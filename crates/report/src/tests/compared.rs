@@ -2,15 +2,15 @@
 //! promised.
 
 use nilometer_model::{
-    Invalid, MachineGroups, Nanos, NetworkCell, NetworkProtocol, NetworkSample, PatternKind, Phase,
-    RandomStream, Sample, Seed, TrafficPattern, Waited,
+    Invalid, Nanos, NetworkCell, NetworkProtocol, NetworkSample, Phase, RandomStream, Sample, Seed,
+    TrafficPattern, Waited,
 };
-use nilometer_plan::{Key, Measured, NetworkRun, Results, TargetEntry};
+use nilometer_plan::{Key, Measured, Results, TargetEntry};
 
 use nilometer_analysis::{
     LeftFigure, NamedRecord, PairBasis, RecordsCompared, SubjectPair,
     effect::Answer,
-    made_up::{network_stage, planned, writes},
+    made_up::{network_stage, writes},
 };
 
 use crate::{Palette, TextLayout, against_text, compared_html, compared_json, compared_text};
@@ -87,7 +87,7 @@ fn measured(key: Key, rate: f64) -> Measured {
 
 const NAMES: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
 
-fn compared(results: &[Results]) -> RecordsCompared<'_> {
+pub(super) fn compared(results: &[Results]) -> RecordsCompared<'_> {
     let named = NAMES.iter().zip(results).map(|(name, results)| NamedRecord { name, results });
     RecordsCompared::of(&named.collect::<Vec<_>>())
 }
@@ -383,7 +383,7 @@ fn the_text_fits_every_terminal_and_the_page_escapes_names() {
 }
 
 /// Makes a campaign with a network that carries `carries` bytes a second each way, except for `back` one way.
-fn with_network(seed: u64, started: &'static str, carries: u64, back: u64) -> Results {
+pub(super) fn with_network(seed: u64, started: &'static str, carries: u64, back: u64) -> Results {
     let mut results = MadeUp { started, seed, ..MONDAY }.results(|_, _| 1e9);
     let mut stage = network_stage(carries);
     let mut stream = Seed(seed).stream();
@@ -483,56 +483,4 @@ fn machines_are_the_same_by_their_names_and_a_search_is_shown_and_decides_nothin
     let text = compared_text(&compared, TextLayout::plain());
     let row = text.lines().find(|line| line.contains("UDP without loss")).expect("a row");
     assert!(row.trim_end().ends_with("8 Gbit/s"), "{row}");
-}
-
-/// The same with a client and a server of these names.
-fn of_client_and_server(seed: u64, started: &'static str, names: [&str; 2]) -> Results {
-    let mut results = with_network(seed, started, 1_000_000_000, 500_000_000);
-    let groups = MachineGroups { clients: 1, servers: 1 };
-    let stage = &mut results.network[0].results;
-    for (machine, name) in stage.machines.iter_mut().zip(names) {
-        machine.name = name.into();
-    }
-    let both = [TrafficPattern::ClientsToServers(groups), TrafficPattern::AllToAll];
-    let traffic = NetworkCell { pattern: both[0], ..stage.cells[0] };
-    stage.cells.extend(both.map(|pattern| NetworkCell { pattern, ..traffic }));
-    for cell in [2, 3] {
-        let again = stage.samples.iter().filter(|sample| sample.cell == 0).cloned();
-        let again: Vec<NetworkSample> = again.map(|sample| NetworkSample { cell, ..sample }).collect();
-        stage.samples.extend(again);
-    }
-    let campaign = results.campaign.get_or_insert_with(|| planned(results.cells.clone(), 3));
-    let patterns = vec![PatternKind::ClientServerPairs];
-    campaign.plan.network = vec![NetworkRun { patterns, ..NetworkRun::usual("between") }];
-    results
-}
-
-#[test]
-fn clients_and_servers_of_other_names_are_compared_by_their_roles_and_numbers() {
-    let other = of_client_and_server(2, TUESDAY, ["of-a-study", "storage"]);
-    let all = [of_client_and_server(1, MONDAY.started, ["node1", "node2"]), other];
-    let with_others = compared(&all);
-    let network = &with_others.networks[0];
-    let words: Vec<&str> = network.rows.iter().map(|row| row.words.as_str()).collect();
-    assert_eq!(
-        words,
-        [
-            "client 1 to server 1, TCP, one flow",
-            "server 1 to client 1, TCP, one flow",
-            "1 client to 1 server, TCP, one flow",
-            "all to all, TCP, one flow"
-        ]
-    );
-    assert_eq!((network.pairs.len(), network.pairs[0].cells.len(), network.lone.len()), (1, 4, 0));
-    let all = [all[0].clone(), of_client_and_server(3, TUESDAY, ["node1", "node2"])];
-    let with_the_same = compared(&all);
-    assert_eq!(with_the_same.networks[0].rows[0].words, "node1 to node2, TCP, one flow");
-    let mut all = all;
-    all[1].network[0].results.machines[1].name = "node9".into();
-    if let Some(campaign) = &mut all[1].campaign {
-        campaign.plan.network.clear();
-    }
-    let without_roles = compared(&all);
-    let of_all: Vec<usize> = without_roles.networks[0].pairs[0].cells.iter().map(|cell| cell.row).collect();
-    assert_eq!(of_all, [2, 3], "the plan of one record does not tell clients from servers");
 }
