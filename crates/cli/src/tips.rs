@@ -31,7 +31,7 @@ const IN_A_PLAN: [(&[&str], &str); 8] = [
     ),
 ];
 
-/// Words for what one command does by another option, or by another command.
+/// Tips of some commands only: the commands, the options that users type, and the tip.
 const BY_COMMAND: [(&[&str], &[&str], &str); 8] = [
     (
         &["evaluate"],

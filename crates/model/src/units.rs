@@ -2,7 +2,7 @@
 //!
 //! Decimal and binary prefixes are both valid and never confused: `4 kB` is 4000 bytes, `4 KiB` is 4096. `4
 //! K` is an error, because it is ambiguous. Rates may be in Gbit/s. `10G` is valid only for a network link, and
-//! means 10 Gbit/s: links have such names. As the rate of data it may be bytes or bits, and is an error.
+//! means 10 Gbit/s: links have such names. A rate of data needs its whole unit, since `10G` may be bytes or bits.
 
 use std::{fmt, str::FromStr};
 

@@ -112,9 +112,7 @@ pub enum RecordError {
         holder: String,
     },
     /// The lock file next to a record could not be made.
-    #[error(
-        "{path}: can't lock the record: {source}; name a place that this user may write to: --record FILE"
-    )]
+    #[error("{path}: can't lock the record; --record FILE names another place: {source}")]
     Lock {
         /// The lock file.
         path: PathBuf,

@@ -282,7 +282,11 @@ fn a_verdict_replaces_the_prediction() {
     assert_eq!(of("single"), (Some(true), Some(4.0), true));
     assert_eq!(of("large"), (Some(false), None, true));
     assert_eq!(of("mine"), (Some(true), None, true));
-    assert_eq!(of("tenths"), (Some(true), Some(4.0), false), "as much as was recorded");
+    assert_eq!(
+        of("tenths"),
+        (None, Some(4.0), false),
+        "as much as was recorded, and a recording lost frames"
+    );
     assert_eq!(study.predictions.rows.len(), 5);
     assert!(study.predictions.predicts() && study.predictions.records());
 }

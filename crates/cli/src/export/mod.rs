@@ -316,7 +316,7 @@ fn unread(whole: &RecordingView) -> Outcome {
     let count = whole.faulted();
     let what = whole.recording(what);
     Err(Failure::Run(anyhow!(
-        "written, but {count} {what} can't be read and are marked as invalid, of which the first is {why}"
+        "written, but {count} {what} can't be read and are marked as invalid, such as {why}"
     )))
 }
 

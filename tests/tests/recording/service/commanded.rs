@@ -138,6 +138,25 @@ fn raw(below: &Path, sender: &Sender) -> String {
 }
 
 #[test]
+fn a_directory_that_cannot_be_written_is_refused_when_it_is_configured() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (below, sender) = (directory.path(), Sender::new());
+    let absent = below.join("disk9");
+    let service = Service::onto(std::slice::from_ref(&absent), below, &raw(below, &sender));
+    let why = format!("{}: can't write there: No such file or directory", absent.display());
+    let status = service.json(200, "GET", "/status", "");
+    let missing = status["configuration"]["missing"].as_str().unwrap_or_default();
+    assert!(status["state"] == "idle" && missing.starts_with(&why), "{status}");
+    let refused = service.json(400, "POST", "/configure", "{}");
+    assert!(refused["error"].as_str().is_some_and(|error| error.starts_with(&why)), "{refused}");
+    let refused = service.json(409, "POST", "/arm", "");
+    assert!(refused["error"].as_str().is_some_and(|error| error.contains(&why)), "{refused}");
+    fs::create_dir(&absent).expect("space");
+    assert_eq!(service.json(200, "POST", "/arm", "")["state"], "armed", "the disk is mounted now");
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
 fn a_recording_is_commanded_over_http() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (below, sender) = (directory.path(), Sender::new());
