@@ -8,7 +8,7 @@ use std::{
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport};
 use nilometer_model::{Nanos, Phase, Seed, TargetAddress};
 use nilometer_network::{say_reachable, take_part};
-use nilometer_plan::{BackgroundLoad, RecordingRun, WorkloadRun};
+use nilometer_plan::{AppliedSetting, BackgroundLoad, RecordingRun, WorkloadRun};
 use nilometer_storage::{Clock, Target, process::daemons, within};
 
 use crate::{
@@ -113,17 +113,9 @@ fn follow_joined(
                 follower.run.ends = clock.now() + left;
                 follower.prepare_load(&load, seed, &targets);
             }
-            ClusterDecision::Apply { setting, target } => {
-                let at = follower.address(target);
-                settled(cluster, ranks, |node| follower.settings.apply(node, &setting, &at).into());
-            }
-            ClusterDecision::Undo { setting, target } => {
-                let at = follower.address(target);
-                settled(cluster, ranks, |_| follower.settings.undo(&setting, &at).into());
-            }
-            ClusterDecision::Restore => {
-                settled(cluster, ranks, restore);
-            }
+            ClusterDecision::Apply { setting, target } => follower.apply(&setting, target),
+            ClusterDecision::Undo { setting, target } => follower.undo(&setting, target),
+            ClusterDecision::Restore => follower.restore(),
             ClusterDecision::Unload => std::mem::take(&mut follower.loads).clear(hang_after),
             ClusterDecision::Phase { phase, targets, left } => {
                 follower.run.ends = clock.now() + left;
@@ -210,6 +202,23 @@ impl Follower<'_> {
     fn address(&self, number: usize) -> TargetAddress {
         let target = self.places.targets[number].as_ref().expect("this rank joined the targets of rank 0");
         target.description().address.clone()
+    }
+
+    /// Applies a setting if this rank is the first on its machine, and reports the outcome.
+    fn apply(&mut self, setting: &AppliedSetting, target: usize) {
+        let at = self.address(target);
+        settled(self.cluster, self.ranks, |node| self.settings.apply(node, setting, &at).into());
+    }
+
+    /// Takes a setting back if this rank has applied it, and reports the outcome.
+    fn undo(&mut self, setting: &AppliedSetting, target: usize) {
+        let at = self.address(target);
+        settled(self.cluster, self.ranks, |_| self.settings.undo(setting, &at).into());
+    }
+
+    /// Takes back the settings that killed campaigns left on this machine, if this rank is the first there.
+    fn restore(&self) {
+        settled(self.cluster, self.ranks, restore);
     }
 
     /// Lays out this rank's share of a load, and agrees with the others if that worked.

@@ -77,7 +77,7 @@ impl MachineSettings {
         let Some(place) = self.0.iter().rposition(is_it) else { return Ok(()) };
         let GuardedSetting { note, mut guard } = self.0.remove(place);
         let undone = note.undo();
-        // The guard must not try again, whatever the result. One that is gone needs no message.
+        // The guard must not try again, even if that failed. One that is gone needs no message.
         if let Some(mut input) = guard.stdin.take() {
             input.write_all(b"undone\n").ok();
         }

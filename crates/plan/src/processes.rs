@@ -97,7 +97,8 @@ impl RankNodes {
     pub fn spread(&self, count: u32) -> Vec<u32> {
         let nodes = 0..self.counts().len() as u32;
         let all: Vec<u32> = nodes.flat_map(|node| self.on(node).collect::<Vec<_>>()).collect();
-        let (ranks, count) = (all.len(), count as usize);
+        let ranks = all.len();
+        let count = count as usize;
         let place = |number: usize| if count > ranks { number % ranks } else { number * ranks / count };
         (0..count).map(|number| all[place(number)]).collect()
     }

@@ -102,7 +102,7 @@ fn processes_that_take_frames_in_turn_find_the_smallest_buffer_together() {
         "500 ms",
         "--find-limit",
         "--trial",
-        "400 ms",
+        "500 ms",
         "--buffer",
         "32 MB",
         "--keep",

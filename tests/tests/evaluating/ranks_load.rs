@@ -52,7 +52,7 @@ keep = "16 MB"
 name = "images"
 [stage.ingest]
 instrument = "./camera.toml"
-duration = "500 ms"
+duration = "1 s"
 buffer = "64 MB"
 keep = "64 MB"
 [stage.background]
@@ -85,13 +85,15 @@ fn each_process_has_a_share_of_a_load_and_the_record_has_the_load_of_all() {
         fs::write(lab.at().join("camera.toml"), camera(20)).expect("space");
         let script = on_two_nodes(&mpi);
         let plan = ["evaluate", "target", "--plan", "./plan.toml", "--record", "r.sqlite"];
-        let running =
+        let mut running =
             Running::of(mpi.command(RANKS, lab.at(), &[&["sh", "-c", &script, "sh"], &plan[..]].concat()));
         let target = lab.at().join("target");
         // A load removes its file before it writes it again, so not all are there at the same time.
         let mut seen = BTreeSet::new();
         await_some("the files of all four shares", || {
             seen.extend(places_with_a_load(&target));
+            let is_all = seen.len() == RANKS as usize;
+            assert!(is_all || !running.is_over(), "it ended: {}", running.stderr());
             (seen.len() == RANKS as usize).then_some(())
         });
         let ended = running.end(Duration::from_mins(5));

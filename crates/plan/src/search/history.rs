@@ -163,7 +163,7 @@ fn advise_buffer(cell: &RecordingRun, trials: &[Trial]) -> Advice<RecordingRun, 
 }
 
 /// The number of processes that share the buffer of a recording: those that take its frames in turn. The first trial
-/// has the largest buffer, whatever their number.
+/// has the largest buffer, for any number of them.
 fn parts(cell: &RecordingRun, trials: &[Trial]) -> u64 {
     let processes = trials.iter().map(|trial| trial.processes).max().unwrap_or(1);
     if cell.split(processes) == RecordingSplit::Frames { processes.into() } else { 1 }

@@ -39,7 +39,7 @@ const OF_CARGO: [&str; 3] = ["CARGO_", "DEP_", "TARGET"];
 const MARKS: [&str; 2] = ["env::var", "variable: impl Fn"];
 
 /// Group, name and meaning of each variable.
-const MEANINGS: [(&str, &str, &str); 31] = [
+const MEANINGS: [(&str, &str, &str); 32] = [
     ("run", "AWS_ACCESS_KEY_ID", "The name of the key for `s3://` targets. They need it."),
     ("run", "AWS_SECRET_ACCESS_KEY", "The secret of that key. Nilometer neither prints nor records it."),
     ("run", "AWS_SESSION_TOKEN", "The token of a temporary key."),
@@ -63,6 +63,11 @@ const MEANINGS: [(&str, &str, &str); 31] = [
         "run",
         "NILOMETER_MPI",
         "The path of the MPI adapter, instead of the one beside the program. A program with extra rights ignores it.",
+    ),
+    (
+        "run",
+        "NILOMETER_STATE",
+        "The directory of the notes of settings in force on this machine, instead of `/var/tmp/nilometer-UID`.",
     ),
     ("run", "NO_COLOR", "Any value except an empty one: no colours in results."),
     ("run", "TERM", "The value `dumb`: no colours in results."),
