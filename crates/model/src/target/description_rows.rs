@@ -35,7 +35,7 @@ impl TargetDescription {
         rows
     }
 
-    /// The features of the file system, with what a trial found.
+    /// The features of the file system: as published, or as a trial found them.
     pub fn feature_rows(&self) -> Vec<DescriptionRow> {
         let features = self.profile.features.iter();
         features.map(|finding| DescriptionRow::new(finding.feature.name(), finding.to_string())).collect()
