@@ -103,7 +103,7 @@ fn report(rank: u32) -> RankReport {
     let node = format!("node-{:04}", rank / (RANKS / MACHINES));
     let of_rank =
         RankSample { rank, node, clock_offset: 1000, clock_uncertainty: 500, began: Nanos(20_000), sample };
-    RankReport::Measured { whole: true, samples: vec![of_rank] }
+    RankReport::Measured { whole: true, samples: vec![of_rank], loads: Vec::new() }
 }
 
 fn head() -> anyhow::Result<Results> {

@@ -94,7 +94,7 @@ fn search_rate(target: &Stalling, slots: u64) -> (ByteRate, ByteRate) {
 }
 
 fn search_buffer(target: &Stalling, period: u64) -> BufferLimit {
-    let (search, mut trials) = (BufferSearch { most: 2000 }, Vec::new());
+    let (search, mut trials) = (BufferSearch { most: 2000, parts: 1 }, Vec::new());
     loop {
         match search.advise(&trials) {
             Advice::Next(slots) => {

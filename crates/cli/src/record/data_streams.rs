@@ -141,7 +141,9 @@ fn follow(streams: &mut [BegunStream], mut live: Live) {
     loop {
         let left = stop.map_or(LOOK, Calendar::left_until);
         if left == Nanos(0) {
-            streams.iter().for_each(|one| one.ready.prepared.recorder.stop());
+            for one in streams.iter() {
+                one.ready.prepared.recorder.stop();
+            }
         }
         let ended = streams.iter_mut().map(BegunStream::has_ended).filter(|ended| *ended).count();
         let now = clock.now();
