@@ -114,6 +114,16 @@ mod tests {
     }
 
     #[test]
+    fn small_differences_have_the_same_shares_as_large_ones() {
+        let shares = |scale: f64| {
+            let cells = cells(&[0.0, 1.0, 1.0, 4.0, 2.0].map(|log| log * scale));
+            let added = added_squares(&cells, &[vec![0, 1, 1, 0, 2], vec![0, 0, 1, 1, 1]]);
+            added.iter().map(|added| added / squares_between(&cells)).collect::<Vec<_>>()
+        };
+        close(&shares(1e-4), &shares(1.0));
+    }
+
+    #[test]
     fn the_shares_of_ragged_matrices_never_add_up_to_more_than_there_is() {
         // Random numbers from a seed, with any cells missing.
         let mut state = 7_u64;

@@ -259,4 +259,12 @@ mod tests {
         // The only quoted commas are those of the stage, one, and the cell, two.
         assert_eq!(lines[0].split(',').count() + 3, lines[1].split(',').count());
     }
+
+    #[test]
+    fn processors_were_busy_on_average_over_the_observation() {
+        let activity =
+            Activity { over: Nanos(2_000_000_000), busy: Nanos(3_000_000_000), ..Activity::default() };
+        assert_eq!(cores(&activity), "1.5");
+        assert_eq!(cores(&Activity::default()), "", "nothing was observed");
+    }
 }

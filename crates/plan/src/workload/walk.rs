@@ -169,4 +169,16 @@ mod tests {
         assert!(!cell.cold && cell.phases() == [Phase::LayOut, Phase::Walk]);
         assert_eq!(cell.phrases(), ["91 files in 13 directories", "caches as they are"]);
     }
+
+    #[test]
+    fn a_cold_walk_drops_caches_before_the_walk_and_not_before_it_lays_out() {
+        let cell = |cold: bool| {
+            let text = format!(r#"{{"levels":2,"branching":3,"files":7,"cold":{cold}}}"#);
+            serde_json::from_str::<WalkCell>(&text).expect("a cell")
+        };
+        let dropped =
+            |cold| cell(cold).phases().into_iter().filter(move |&phase| cell(cold).drops_caches(phase));
+        assert_eq!(dropped(true).collect::<Vec<_>>(), [Phase::Walk]);
+        assert_eq!(dropped(false).next(), None);
+    }
 }

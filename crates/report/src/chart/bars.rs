@@ -122,4 +122,27 @@ mod tests {
         assert!(drawn.contains("cx=\"230\"") && drawn.contains("class=\"bad\""), "{drawn}");
         assert_eq!(drawn.matches("<circle").count(), 2);
     }
+
+    #[test]
+    fn each_name_and_each_repeat_stands_on_its_own_bar() {
+        let bar = |name: &str| Bar {
+            series: 0,
+            name: name.into(),
+            value: Some(5.0),
+            interval: None,
+            repeats: vec![4.0, 6.0],
+            text: "x".into(),
+        };
+        let groups = vec![(String::new(), vec![bar("A"), bar("B")])];
+        let drawn = bars(&Bars { title: "t".into(), description: "d".into(), groups });
+        for (row, name) in ["A", "B"].into_iter().enumerate() {
+            let top = ABOVE + ROW * row as f64 + 1.0;
+            let middle = top + BAR / 2.0;
+            assert!(
+                drawn.contains(&format!("y=\"{}\" text-anchor=\"end\">{name}<", middle + 4.0)),
+                "{drawn}"
+            );
+            assert_eq!(drawn.matches(&format!("cy=\"{middle}\"")).count(), 2, "{drawn}");
+        }
+    }
 }

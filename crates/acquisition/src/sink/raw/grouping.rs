@@ -210,6 +210,19 @@ mod tests {
     }
 
     #[test]
+    fn a_larger_frame_that_finds_no_room_is_written_later() {
+        let at = |number: u64| FileOffset { file: 0, offset: 30 * number };
+        let mut grouping = Grouping::new(100, 10);
+        for number in [0, 1] {
+            assert!(grouping.make_room(at(number), FILE, 30));
+            grouping.add(frame(number), 30);
+        }
+        assert!(!grouping.make_room(at(2), FILE, 50), "40 bytes are left");
+        assert_eq!(grouping.take(false).map(|group| group.length), Some(60));
+        assert!(grouping.make_room(at(2), FILE, 50));
+    }
+
+    #[test]
     fn no_more_is_collected_than_there_is_memory_for() {
         let mut grouping = Grouping::new(100, 100);
         let mut flying = Vec::new();
