@@ -87,23 +87,7 @@ fn follow_joined(
 ) -> Result<(), String> {
     let clock = Clock::start();
     let run = Run { clock, hang_after, stop, ends: Nanos::MAX, usual: Baseline::now() };
-    let served_by = |target: &Option<Arc<dyn Target>>| {
-        target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
-    };
-    // In a long campaign rank 0 looks for longer. This rank waits for it meanwhile, and counts the wait as a
-    // gap too.
-    let surroundings =
-        Surroundings::look(&clock, places.targets.iter().map(served_by).collect(), first_look(Nanos(0)));
-    let mut follower = Follower {
-        cluster,
-        places,
-        ranks,
-        run,
-        surroundings,
-        loads: Loads::default(),
-        settings: MachineSettings::default(),
-        repeat: None,
-    };
+    let mut follower = Follower::new(cluster, places, ranks, run);
     loop {
         match cluster.broadcast(None) {
             ClusterDecision::Repeat { run, seed, attempt, targets } => {
@@ -185,7 +169,30 @@ struct Repeat {
     reached: Reached,
 }
 
-impl Follower<'_> {
+impl<'a> Follower<'a> {
+    fn new(cluster: &'a dyn Cluster, places: JoinedPlaces, ranks: &'a CampaignRanks, run: Run) -> Self {
+        let served_by = |target: &Option<Arc<dyn Target>>| {
+            target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
+        };
+        // In a long campaign rank 0 looks for longer. This rank waits for it meanwhile, and counts the wait as a
+        // gap too.
+        let surroundings = Surroundings::look(
+            &run.clock,
+            places.targets.iter().map(served_by).collect(),
+            first_look(Nanos(0)),
+        );
+        Follower {
+            cluster,
+            places,
+            ranks,
+            run,
+            surroundings,
+            loads: Loads::default(),
+            settings: MachineSettings::default(),
+            repeat: None,
+        }
+    }
+
     fn begin(&mut self, cell: WorkloadRun, seed: Seed, attempt: u32, targets: &[usize]) {
         let reached = Reached::new(targets, cell.workers);
         // Rank 0 clears the targets. The sources of copies are of this process alone.

@@ -41,12 +41,18 @@ impl LoadShare {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_plan::{RankNodes, parse};
+    use nilometer_model::Instrument;
+    use nilometer_plan::{RankNodes, parse_with};
 
     fn load(text: &str) -> BackgroundLoad {
         let head = "title = \"t\"\n[[stage]]\nname = \"files\"\n[stage.workload.walk]\nlevels = 1\nbranching = 1\nfiles = 1\n";
-        let plan =
-            parse(&format!("{head}[stage.background]\n{text}"), "test.toml", 1.0).expect("a valid plan");
+        let named = |name: &str| {
+            let text =
+                std::fs::read_to_string(format!("../../instruments/{name}.toml")).expect("it is there");
+            Instrument::parse(&text, name).map_err(|error| error.to_string())
+        };
+        let text = format!("{head}[stage.background]\n{text}");
+        let plan = parse_with(&text, "test.toml", 1.0, &named).expect("a valid plan");
         plan.cells[0].background().expect("it has one").clone()
     }
 

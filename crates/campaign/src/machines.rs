@@ -76,8 +76,8 @@ fn reached_by(
 /// record.
 ///
 /// # Errors
-/// As [`check_network`], if machines have changed since. All others have then ended, and the campaign must not
-/// begin.
+/// The errors of [`check_network`], if machines have changed since. All others have then ended, and the campaign
+/// must not begin.
 pub fn network_stages(
     cluster: &dyn Cluster,
     plan: &ResolvedPlan,
@@ -108,7 +108,7 @@ fn reach_for_packets(cluster: &dyn Cluster, plan: &ResolvedPlan) -> Result<(), S
     Ok(())
 }
 
-/// Checks that these are the machines and the cells of the record: figures of other machines do not apply, and
+/// Checks that these are the machines and the cells of the record. Figures of other machines do not apply, and
 /// another version of the program may number the cells of a plan in another way.
 fn are_those_of(
     recorded: Option<&NetworkResults>,

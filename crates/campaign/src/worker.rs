@@ -61,7 +61,7 @@ pub(crate) fn muster(
         let sender = sender.clone();
         let report = move |report| drop(sender.send((number, report)));
         let name = format!("worker {worker}");
-        if let Err(error) = thread::Builder::new().name(name).spawn(move || work(&job, &report)) {
+        if let Err(error) = thread::Builder::new().name(name).spawn(move || work(job, &report)) {
             crew.fail(Invalid::Refused(format!("no thread for worker {worker}: {error}")));
             return;
         }
@@ -94,8 +94,11 @@ struct Job {
 }
 
 /// The thread of a worker. It drops a report that nobody waits for any more.
-fn work(job: &Job, report: &dyn Fn(Report)) {
-    report(run_worker(job, report).unwrap_or_else(Report::Refused));
+fn work(job: Job, report: &dyn Fn(Report)) {
+    let last = run_worker(&job, report).unwrap_or_else(Report::Refused);
+    // A target is cleared when nobody holds it any more. Behind the last report the program may end at any moment.
+    drop(job);
+    report(last);
 }
 
 fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {

@@ -307,7 +307,7 @@ mod tests {
         let columns = "missing     6 packets, 3 gaps";
         assert_eq!(wrapped(columns, 24), "missing     6 packets, 3\n            gaps");
         assert_eq!(
-            wrapped("name        a-long-path", 16),
+            wrapped("name        a-long-path", 20),
             "name        a-long-path",
             "no word is alone on a line"
         );

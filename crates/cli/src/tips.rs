@@ -346,7 +346,7 @@ mod tests {
         for (line, ours) in [
             ("nilometer simulate /data pco-4000", "`nilometer simulate pco-4000 --to /data`"),
             ("nilometer simulate pco-4000 --output /data", "`--to DIRECTORY|ADDRESS`"),
-            ("nilometer export a b --dir /data", "`--to DIRECTORY"),
+            ("nilometer export a b --dir /data", "`--to FILE|DIRECTORY`"),
             ("nilometer compare a --baseline b", "`--against RECORD`"),
             ("nilometer evaluate /data --baseline b", "`nilometer compare RECORD --against BASELINE`"),
             ("nilometer report a --baseline b", "`nilometer compare RECORD --against BASELINE`"),
@@ -403,7 +403,7 @@ mod tests {
         let far = shown("nilometer evaluate /data --colour");
         assert!(!far.contains("tip:"), "{far}");
         assert!(shown("nilometer size pco-4000 --formt json").contains("--format"));
-        assert!(!shown("nilometer census /data --for x").contains("--format"));
+        assert!(!shown("nilometer census /data --for x").contains("tip:"));
         assert!(shown("nilometer evaluat /data").contains("evaluate"));
     }
 }

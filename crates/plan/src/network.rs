@@ -407,8 +407,8 @@ impl ResolvedPlan {
         self.node_ranks.len().max(1)
     }
 
-    /// The number of machines between which a plan's stage measures the network: those of its processes, or as
-    /// many as the stage needs at the least, if nobody started them yet.
+    /// The number of machines between which a plan's stage measures the network. If nobody started them yet, it is
+    /// the least number that the stage needs.
     pub fn network_machines(&self, run: &NetworkRun) -> usize {
         self.machines().max(run.machines_least())
     }

@@ -47,8 +47,12 @@ mod tests {
         let text = all[0].to_string();
         assert!(text.starts_with("path          /a\nfile system   ") && !text.ends_with('\n'), "{text}");
         assert!(text.contains("\nservers       three <of> them"), "{text}");
+        let escaped = |text: &str| text.replace('_', r"\_");
         for row in all[1].rows().iter().filter(|row| row.name != "servers") {
-            assert!(markdown.contains(&format!("| {} | {} |", row.name, row.value)), "{row:?}: {markdown}");
+            assert!(
+                markdown.contains(&format!("| {} | {} |", escaped(row.name), escaped(&row.value))),
+                "{row:?}: {markdown}"
+            );
             assert!(page.contains(&row.name) && page.contains(&row.value), "{row:?}: {page}");
         }
         assert!(page.contains("three &lt;of&gt; them"), "{page}");

@@ -3,33 +3,8 @@
 
 use nilometer_intake::senders::SilenceWatch;
 use nilometer_model::Nanos;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use super::status::Status;
-
-/// The state of a data stream of a scan.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-pub struct DataStreamStatus {
-    /// The name of its recording.
-    pub name: String,
-    /// `listening` before its first packet, then `recording`, and `ended` if no more packets are recorded.
-    pub state: &'static str,
-    /// The reason of its end, as `ended_by` of the whole recording. `None` before.
-    pub ended_by: Option<&'static str>,
-    /// Packets that have their position in the recording.
-    pub received_packets: u64,
-    /// Bytes kept of them.
-    pub received_bytes: u64,
-    /// Missing packets.
-    pub missing_packets: u64,
-    /// Packets that came after its end, while others went on. Nobody recorded them.
-    pub packets_after_end: u64,
-    /// Seconds without a packet of this data stream while others came. `None` if it sends, and after its end.
-    pub silent_seconds: Option<f64>,
-    /// Share of its buffer that is in use now, from 0 to 1.
-    pub buffer_share: f64,
-}
+use super::{data_stream_status::DataStreamStatus, status::Status};
 
 /// The status of one data stream, with the name of its recording.
 #[derive(Debug, Clone)]
@@ -52,7 +27,7 @@ impl DataStreamWatch {
     pub fn together(&mut self, now: Nanos, streams: Vec<NamedStatus>, shares_sockets: bool) -> Status {
         let counts: Vec<u64> = streams.iter().map(|stream| stream.status.received_packets).collect();
         let silent = self.silence.look(now, &counts);
-        let states = streams.iter().zip(silent).map(|(stream, silent)| DataStreamStatus::of(stream, silent));
+        let states = streams.iter().zip(silent).map(|(stream, silent)| stream.state(silent));
         let data_streams = states.filter(|_| streams.len() > 1).collect();
         let add = if shares_sockets { Status::and_at_same_sockets } else { Status::and };
         let all = streams.into_iter().map(|stream| stream.status).reduce(add);
@@ -60,8 +35,9 @@ impl DataStreamWatch {
     }
 }
 
-impl DataStreamStatus {
-    fn of(NamedStatus { name, status }: &NamedStatus, silent: Option<Nanos>) -> Self {
+impl NamedStatus {
+    fn state(&self, silent: Option<Nanos>) -> DataStreamStatus {
+        let NamedStatus { name, status } = self;
         let has_ended = status.ended_by.is_some();
         let state = match (has_ended, status.received_packets) {
             (true, _) => "ended",
@@ -79,22 +55,6 @@ impl DataStreamStatus {
             silent_seconds: silent.filter(|_| !has_ended).map(Nanos::seconds),
             buffer_share: status.ring.in_use as f64 / status.ring.slots.max(1) as f64,
         }
-    }
-
-    /// The lines about this data stream that an operator has to see, without figures that change.
-    pub fn warnings(&self) -> Vec<String> {
-        let name = &self.name;
-        let mut warnings = Vec::new();
-        if self.silent_seconds.is_some() {
-            warnings.push(format!("{name} is SILENT"));
-        }
-        if let Some(reason) = self.ended_by {
-            warnings.push(format!("{name} has ENDED ({reason})"));
-        }
-        if self.packets_after_end > 0 {
-            warnings.push(format!("packets still come to {name}, which has ended, and are NOT RECORDED"));
-        }
-        warnings
     }
 }
 

@@ -2,6 +2,7 @@
 //! the workloads, which tests run on a virtual clock.
 
 mod chosen_engine;
+mod data_stream_status;
 mod data_streams;
 mod feed;
 mod memory_status;
@@ -34,7 +35,8 @@ use nilometer_storage::{
 };
 
 pub use chosen_engine::{ChosenEngine, EngineReason, EngineWish, suited_engine};
-pub use data_streams::{DataStreamStatus, DataStreamWatch, NamedStatus};
+pub use data_stream_status::DataStreamStatus;
+pub use data_streams::{DataStreamWatch, NamedStatus};
 use feed::{AwaitedValues, LiveTraffic};
 pub use feed::{Copied, Feed, Network, Port, SeriesFeed};
 pub use memory_status::{MemoryStatus, RingStatus};

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::{
     Ending, Recorder,
-    data_streams::DataStreamStatus,
+    data_stream_status::DataStreamStatus,
     memory_status::{MemoryStatus, RingStatus},
     recent::RecentRates,
     room::{LaneSpace, seconds_left, usable},

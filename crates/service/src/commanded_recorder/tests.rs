@@ -38,9 +38,17 @@ fn nowhere() -> RecordOptions {
     RecordOptions { mode, to: vec!["/no/such/directory".into()], ..RecordOptions::default() }
 }
 
+/// A recorder whose directory vanished after it was configured.
+fn without_directory() -> (CommandedRecorder, Publisher) {
+    let place = tempfile::tempdir().expect("a directory");
+    let both = commanded(RecordOptions { to: vec![place.path().into()], ..nowhere() });
+    place.close().expect("it is empty");
+    both
+}
+
 #[test]
 fn what_fails_when_nobody_waits_for_it_any_more_is_a_fault() {
-    let (mut recorder, published) = commanded(nowhere());
+    let (mut recorder, published) = without_directory();
     let report = || published.read(|published| published.report.clone());
     let Err(RefusedOrder::AskedWrongly(why)) =
         told(&mut recorder, RecorderOrder::Record("scan".into(), None))
@@ -80,7 +88,7 @@ fn no_more_than_so_many_wait_for_an_end() {
 
 #[test]
 fn a_stop_during_the_preparation_is_answered_at_its_end() {
-    let (mut recorder, published) = commanded(nowhere());
+    let (mut recorder, published) = without_directory();
     let (on, begun) = sync_channel(1);
     recorder.hear(QueuedOrder { order: RecorderOrder::Record("scan".into(), None), answer: on });
     let mut stops = Vec::new();
