@@ -1,6 +1,9 @@
 //! `nilometer scan`: summarizes recordings for their operator.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use nilometer_model::{ByteRate, Bytes, Format, Nanos, packets::Station};
@@ -40,6 +43,10 @@ pub(crate) struct Scan {
     json: bool,
 }
 
+fn is_journal(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "journal")
+}
+
 /// The advice for somebody who passes a file.
 const FOR_FILES: &str = "for an HDF5 file without a journal use `nilometer verify FILE`";
 
@@ -48,8 +55,8 @@ impl Scan {
         refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         let stored = StoredAt::named(&self.directories).input()?;
         let (recordings, mut unread) = stored.open_each(Trust::Acknowledged).input()?;
-        if recordings.is_empty() && unread.is_empty() {
-            // A missing directory gets its own message.
+        if recordings.is_empty() && unread.iter().all(|(path, _)| is_journal(path)) {
+            // A missing directory, or a journal of another version, gets its own message.
             stored.open(Trust::Acknowledged).input()?;
         }
         let mut listing = Listing { json: self.json.then(JsonList::new), is_empty: true };

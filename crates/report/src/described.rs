@@ -50,7 +50,7 @@ mod tests {
         let escaped = |text: &str| text.replace('_', r"\_");
         for row in all[1].rows().iter().filter(|row| row.name != "servers") {
             assert!(
-                markdown.contains(&format!("| {} | {} |", escaped(row.name), escaped(&row.value))),
+                markdown.contains(&format!("| {} | {} |", escaped(&row.name), escaped(&row.value))),
                 "{row:?}: {markdown}"
             );
             assert!(page.contains(&row.name) && page.contains(&row.value), "{row:?}: {page}");
