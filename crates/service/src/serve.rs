@@ -54,7 +54,9 @@ pub fn serve(setup: ServiceSetup, end: &AtomicBool) -> Result<(), ServiceError> 
         let console = console.clone();
         spawn("mark5", move || mark5::serve(&listener, &console, stations))?;
     }
-    log(&format!("ready: {}", console.report().state.name()));
+    let report = console.report();
+    let missing = report.configuration.missing.map_or_else(String::new, |why| format!(": {why}"));
+    log(&format!("ready: {}{missing}", report.state.name()));
     recorder.run(&orders, end);
     dumps.leave(log);
     log("ended");

@@ -157,7 +157,7 @@ fn what_can_not_be_recorded_together_is_refused_before_it_begins() {
         ("telescope.toml", &["--processes", "3"], "asks for processes = 3: there are 2 processes"),
         ("camera.toml", &["--buffer", "30 kB"], "a buffer of 30 kB is 15 kB for each of 2 processes"),
         ("camera.toml", &["--copy-to", copies], "write --nodes 1 --processes 1"),
-        ("telescope.toml", &["--find-limit", "--trial", "1 s"], "they share its streams"),
+        ("telescope.toml", &["--find-limit", "--trial", "2 s"], "they share its streams"),
         ("camera.toml", &["--over-network"], "the network format of camera is unknown"),
         ("camera.toml", &["--processes", "0"], "write a number from 1 to 65536"),
         ("camera.toml", &["--network", "10.0.0.0/8"], "--over-network"),
