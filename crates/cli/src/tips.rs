@@ -354,7 +354,6 @@ mod tests {
             ("nilometer size pco-4000 --rate 1G", "`--write-rate RATE`"),
             ("nilometer size --for pco-4000", "without an option"),
             ("nilometer size pco-4000 --json", "`--format json`"),
-            ("nilometer demo --json", "`--format json`"),
             ("nilometer evaluate -t 4 /data", "elbencho's -t is `workers`"),
             ("nilometer record fila10g-4g --to /data --scan n1", "`--name NAME`"),
         ] {
@@ -363,6 +362,7 @@ mod tests {
         }
         for line in [
             "nilometer instrument list --json",
+            "nilometer demo --json",
             "nilometer plan list --json",
             "nilometer simulate pco-4000 --to /data -t 4",
             "nilometer scan /data --output x",
