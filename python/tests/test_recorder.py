@@ -91,6 +91,8 @@ def test_a_part_of_a_recording_is_dumped(make_service: Callable[..., Service], s
         recorder.wait_for_dump(recorder.dump(tmp_path, name="part").id, PATIENCE)
     with pytest.raises(InvalidOrder, match="--dumps"):
         recorder.dump("/")
+    with pytest.raises(InvalidOrder, match="no data streams"):
+        recorder.dump(tmp_path, name="of-a-stream", data_stream="A")
     with pytest.raises(InvalidOrder, match="no dump of this number"):
         recorder.end_dump(9)
     with pytest.raises(ValueError, match="zone"):

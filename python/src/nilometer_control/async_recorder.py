@@ -161,13 +161,18 @@ class AsyncRecorder:
         *,
         name: str | None = None,
         rate: str | None = None,
+        data_stream: str | None = None,
     ) -> Dump:
         """Save a part of the running recording, or of the last one, in a directory of the recorder's machine.
 
         `begin` and `end` are as for `nilometer export`; `"-30s"` is half a minute before the newest frame. Returns
         at once: `wait_for_dump` waits for the file.
+
+        A recording with data streams has a dump for each. This returns the first, and `dumps` lists all.
+        `data_stream` is the label of the one that you want.
         """
-        return (await self._answer(Request.order("/dump", dump_keys(to, begin, end, name, rate)))).dump()
+        keys = dump_keys(to, begin, end, name, rate, data_stream)
+        return (await self._answer(Request.order("/dump", keys))).dump()
 
     async def dumps(self) -> list[Dump]:
         """Return the dumps that run or have ended, the oldest first."""

@@ -62,10 +62,22 @@ class Dump:
 
 
 def dump_keys(
-    to: Path | str, begin: Limit | None, end: Limit | None, name: str | None, rate: str | None
+    to: Path | str,
+    begin: Limit | None,
+    end: Limit | None,
+    name: str | None,
+    rate: str | None,
+    data_stream: str | None,
 ) -> dict[str, str]:
     """Return the keys of a request."""
-    keys = {"to": str(to), "begin": _text(begin), "end": _text(end), "name": name, "rate": rate}
+    keys = {
+        "to": str(to),
+        "begin": _text(begin),
+        "end": _text(end),
+        "name": name,
+        "rate": rate,
+        "data_stream": data_stream,
+    }
     return {key: value for key, value in keys.items() if value is not None}
 
 

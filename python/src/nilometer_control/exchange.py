@@ -113,8 +113,9 @@ class Answer:
         return Status.of(self.json())
 
     def dump(self) -> Dump:
-        """Return the dump, of an answer that is no error."""
-        return Dump.of(self.json())
+        """Return the dump, or the first of several, of an answer that is no error."""
+        answer = self.json()
+        return Dump.of(answer["dumps"][0] if "dumps" in answer else answer)
 
     def dumps(self) -> list[Dump]:
         """Return all dumps, of an answer that is no error."""
