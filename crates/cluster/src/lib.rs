@@ -21,6 +21,7 @@ mod messages;
 mod mpi;
 mod offset;
 mod said;
+mod settings_report;
 mod shared_recording;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod testing;
@@ -31,9 +32,10 @@ pub use messages::{MessageCluster, RankMessages};
 pub use mpi::{ADAPTER_SOURCE, MpiError, MpiFiles, MpiIoSetup, MpiMessages, adapter_path, let_go_of_output};
 pub use said::{
     AwaitedStream, CampaignRanks, CloseTime, ClusterDecision, JoinedRun, LinkAddress, LoadReport,
-    MeasuredTogether, RankReport, SettingsReport, SocketLimits, failed_on_any, loads_of_all, measured_by_all,
+    MeasuredTogether, RankReport, SocketLimits, failed_on_any, loads_of_all, measured_by_all,
     recorded_by_all,
 };
+pub use settings_report::SettingsReport;
 pub use shared_recording::{SharedRecording, SharingDecision, SharingReport, StoredPart, UnpreparedPart};
 
 use std::{fmt, sync::Arc};
