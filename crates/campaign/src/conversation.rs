@@ -56,7 +56,7 @@ fn on_target(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>, number
         _ => unreachable!("see `is_conversation`"),
     };
     let spent = surroundings.end(&run.clock, &moment);
-    let Usage { user, system, switches } = spent.ours;
+    let Usage { user, system, switches, .. } = spent.ours;
     let mut sample = Sample { started, before, user, system, switches, ..sample };
     spent.put(&mut sample, *index, 1, surroundings.idle_cores());
     Some(sample)

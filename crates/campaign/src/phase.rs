@@ -205,7 +205,7 @@ fn settle_accounts(
     // The threads of a load belong to the same process.
     let by_threads = crew.sample.background.is_some();
     let alone = by_threads || task.cell.engine == EngineKind::Sync && !by_library;
-    let Usage { user, system, switches } = if all == 1 && !alone { spent.ours } else { crew.usage };
+    let Usage { user, system, switches, .. } = if all == 1 && !alone { spent.ours } else { crew.usage };
     let sample = &mut crew.sample;
     crew.throttled = spent.throttled;
     (sample.user, sample.system, sample.switches) = (user, system, switches);

@@ -40,7 +40,7 @@ pub struct Sample {
     pub started: Nanos,
     /// Load average over a minute, just before.
     pub load: f64,
-    /// The activity of the whole machine just before.
+    /// The activity of the whole machine just before, without that of Nilometer itself.
     pub before: Activity,
     /// The activity of the whole machine during the phase.
     pub during: Activity,

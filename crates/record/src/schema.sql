@@ -118,7 +118,7 @@ CREATE TABLE sample (
     UNIQUE (target, cell, repeat, phase)
 );
 
--- Activity of the whole machine, just before a phase and during it.
+-- Activity of the whole machine during a phase, and just before it that of all but Nilometer.
 CREATE TABLE activity (
     sample          INTEGER NOT NULL REFERENCES sample (id),  -- the sample
     moment          TEXT NOT NULL,                            -- `before` or `during`

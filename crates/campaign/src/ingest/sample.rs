@@ -205,5 +205,5 @@ fn by_threads(made: &[Made]) -> Usage {
 
 /// The resources that sending used.
 pub(super) fn usage_of(sent: &SentPackets) -> Usage {
-    Usage { user: sent.user, system: sent.system, switches: sent.switches }
+    Usage { user: sent.user, system: sent.system, switches: sent.switches, ..Usage::default() }
 }

@@ -36,7 +36,7 @@ impl std::fmt::Display for BootId {
     }
 }
 
-/// Processor time and context switches.
+/// Processor time, context switches and input and output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Time in user space.
@@ -45,7 +45,14 @@ pub struct Usage {
     pub system: Nanos,
     /// Context switches.
     pub switches: Switches,
+    /// Bytes that the kernel fetched from storage for it.
+    pub fetched: u64,
+    /// Bytes that it wrote, or left in the page cache to be written.
+    pub stored: u64,
 }
+
+/// The unit of `ru_inblock` and `ru_oublock`, in bytes (the kernel's `task_io_accounting_ops.h`).
+const BLOCK: u64 = 512;
 
 impl Usage {
     /// Reads the usage of the calling thread since its start.
@@ -76,7 +83,13 @@ impl Usage {
             voluntary: usage.ru_nvcsw.cast_unsigned(),
             involuntary: usage.ru_nivcsw.cast_unsigned(),
         };
-        Usage { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime), switches }
+        Usage {
+            user: nanos(usage.ru_utime),
+            system: nanos(usage.ru_stime),
+            switches,
+            fetched: usage.ru_inblock.cast_unsigned() * BLOCK,
+            stored: usage.ru_oublock.cast_unsigned() * BLOCK,
+        }
     }
 
     /// Returns the usage since `earlier`.
@@ -86,7 +99,13 @@ impl Usage {
             voluntary: self.switches.voluntary.saturating_sub(earlier.switches.voluntary),
             involuntary: self.switches.involuntary.saturating_sub(earlier.switches.involuntary),
         };
-        Usage { user: self.user.since(earlier.user), system: self.system.since(earlier.system), switches }
+        Usage {
+            user: self.user.since(earlier.user),
+            system: self.system.since(earlier.system),
+            switches,
+            fetched: self.fetched.saturating_sub(earlier.fetched),
+            stored: self.stored.saturating_sub(earlier.stored),
+        }
     }
 
     /// Adds the usage of another thread.
@@ -96,7 +115,13 @@ impl Usage {
             voluntary: self.switches.voluntary + other.switches.voluntary,
             involuntary: self.switches.involuntary + other.switches.involuntary,
         };
-        Usage { user: self.user + other.user, system: self.system + other.system, switches }
+        Usage {
+            user: self.user + other.user,
+            system: self.system + other.system,
+            switches,
+            fetched: self.fetched + other.fetched,
+            stored: self.stored + other.stored,
+        }
     }
 
     /// Returns the time in user space and kernel together.
