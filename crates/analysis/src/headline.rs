@@ -98,16 +98,21 @@ fn is_usable_write(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> bool {
     is_write && outcome.valid >= REPEATS_LEAST
 }
 
-/// The rows ascend by rate, so that the last one carried is the largest.
+/// The largest instrument that is worth to be recorded next, or else the largest that is predicted to be carried. The
+/// rows ascend by rate.
 fn carried(study: &Study<'_>, target: usize) -> Result<CarriedInstrument, NoInstrument> {
-    let predictions = &study.predictions;
-    let found = predictions.rows.iter().rev().find_map(|row| {
-        let prospect = row.on.get(target)?.as_ref().ok().filter(|prospect| prospect.carried == Some(true))?;
-        let Basis::Predicted(limit) = prospect.basis else { return None };
-        let limit = predictions.limits.get(limit)?.clone();
-        Some(CarriedInstrument { row: row.clone(), margin: prospect.margin?, limit })
-    });
+    let rows = study.predictions.rows.iter().rev();
+    let mut promising = rows.clone().filter(|row| row.are_promising(target..target + 1));
+    let found = promising.find_map(|row| carried_instrument(study, target, row));
+    let found = found.or_else(|| rows.clone().find_map(|row| carried_instrument(study, target, row)));
     found.ok_or_else(|| without(study, target))
+}
+
+fn carried_instrument(study: &Study<'_>, target: usize, row: &Prospects) -> Option<CarriedInstrument> {
+    let prospect = row.on.get(target)?.as_ref().ok().filter(|prospect| prospect.carried == Some(true))?;
+    let Basis::Predicted(limit) = prospect.basis else { return None };
+    let limit = study.predictions.limits.get(limit)?.clone();
+    Some(CarriedInstrument { row: row.clone(), margin: prospect.margin?, limit })
 }
 
 fn without(study: &Study<'_>, target: usize) -> NoInstrument {

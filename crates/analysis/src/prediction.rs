@@ -39,6 +39,8 @@ pub struct Prospects {
     pub rate: ByteRate,
     /// Keys of its file that affect the rate and have no source.
     pub assumed: Vec<String>,
+    /// True if the storage alone decides: the instrument comes over no network, and nothing is compressed or packed.
+    pub by_storage_alone: bool,
     /// One for each target.
     pub on: Vec<Result<Prospect, Withheld>>,
 }
@@ -54,6 +56,27 @@ pub struct Prospect {
     pub basis: Basis,
     /// Possible limits that were not measured.
     pub without: Vec<Without>,
+}
+
+/// The least predicted margin to count on: a prediction does not include stalls.
+const MARGIN_LEAST: f64 = 1.2;
+
+impl Prospects {
+    /// Returns true if the instrument is a candidate to be recorded next: the storage alone decides, and each of these
+    /// targets is predicted to carry it with a margin.
+    pub fn are_promising(&self, mut targets: std::ops::Range<usize>) -> bool {
+        let is_sure =
+            |target: usize| self.on.get(target).is_some_and(|on| on.as_ref().is_ok_and(Prospect::is_sure));
+        self.by_storage_alone && targets.all(is_sure)
+    }
+}
+
+impl Prospect {
+    /// Returns true if the prediction is good enough to count on.
+    fn is_sure(&self) -> bool {
+        let margin = self.margin.unwrap_or(0.0);
+        self.carried == Some(true) && self.without.is_empty() && margin >= MARGIN_LEAST
+    }
 }
 
 /// The basis of a prospect.
@@ -171,6 +194,9 @@ impl Table<'_> {
             instrument: instrument.name.clone(),
             rate,
             assumed: instrument.assumed_of_rate().into_iter().map(str::to_owned).collect(),
+            by_storage_alone: instrument.packets.is_none()
+                && !instrument.compressed
+                && !instrument.recording.packs(),
             on: (0..self.targets.len()).map(|target| self.predicted(instrument, rate, target)).collect(),
         }
     }
@@ -181,6 +207,7 @@ impl Table<'_> {
             instrument: verdict.who(),
             rate: self.written(verdict),
             assumed: Vec::new(),
+            by_storage_alone: false,
             on: vec![Err(Withheld::NotRecorded); self.targets.len()],
         }
     }

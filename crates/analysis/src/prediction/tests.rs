@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Study, made_up};
-use nilometer_model::{Bytes, Goal, Ingest, Invalid, Nanos, PacketTotals, Phase, Sample, Series};
+use nilometer_model::{Bytes, Frequency, Goal, Ingest, Invalid, Nanos, PacketTotals, Phase, Sample, Series};
 use nilometer_plan::{Cell, Key, Measured, PlannedCampaign, RecordingRun, TargetEntry};
 
 const SECOND: Nanos = Nanos(1_000_000_000);
@@ -194,6 +194,7 @@ fn no_prediction_carries_beside_a_recording_that_lost_frames_at_its_rate() {
         instrument: instrument.into(),
         rate: ByteRate(rate),
         assumed: Vec::new(),
+        by_storage_alone: true,
         on: vec![on, prospect(Basis::Predicted(0), Some(true))],
     };
     let predicted = || prospect(Basis::Predicted(0), Some(true));
@@ -213,6 +214,30 @@ fn no_prediction_carries_beside_a_recording_that_lost_frames_at_its_rate() {
     let sure = (Some(true), 0);
     assert_eq!(on(0), [sure, (Some(false), 0), (None, 1), sure, (None, 1)]);
     assert_eq!(on(1), [sure; 5], "no frame was lost there");
+}
+
+/// An instrument of 164 MB/s that comes over a network.
+const PACKETS: &str = "name = \"packets\"\ntitle = \"t\"\nsource = \"s\"\nshape = [8192]\npixel = \"uint8\"\n\
+    frame_rate = \"20 kHz\"\npackets.port = 50000\n[packets.format.numbered]\nheader = \"8 B\"\npayload = \"8192 B\"\n\
+    keep = \"all\"\nnumber = { at = { offset = 0, bytes = 8, endian = \"big\" } }\n";
+
+#[test]
+fn the_headline_names_the_instrument_that_is_recorded_next() {
+    let packets = Instrument::parse(PACKETS, "packets").expect("valid");
+    let tight = Instrument { frame_rate: Frequency(230.0), ..camera("tight", "") };
+    let headline = |catalogue: &[&Instrument]| {
+        let catalogue: Vec<Instrument> = catalogue.iter().map(|&instrument| instrument.clone()).collect();
+        let results = measured();
+        let study = Study::of(&results).with_catalogue(&catalogue);
+        let carries = crate::headlines(&study).pop().expect("a headline").carries;
+        let promising: Vec<_> = study.predictions.rows.iter().filter(|row| row.are_promising(0..1)).collect();
+        (carries.expect("carried").row.instrument, promising.last().map(|row| row.instrument.clone()))
+    };
+    let large = camera("large", "");
+    assert_eq!(headline(&[&large, &packets, &tight]), ("large".into(), Some("large".into())));
+    // Without a better one it names what is only just carried, or what depends on more than storage.
+    assert_eq!(headline(&[&packets, &tight]), ("tight".into(), None));
+    assert_eq!(headline(&[&packets]), ("packets".into(), None));
 }
 
 #[test]

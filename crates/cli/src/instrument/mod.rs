@@ -5,7 +5,7 @@ mod packets;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use nilometer_analysis::{Prospect, Study, Withheld};
+use nilometer_analysis::Study;
 use nilometer_model::{
     Burst, ByteRate, Data, DataKind, Format, Instrument, Storing,
     catalogue::{BuiltIn, INSTRUMENTS, instruments},
@@ -57,28 +57,11 @@ impl Command {
 fn carried_by(record: &Path) -> anyhow::Result<String> {
     let results = nilometer_record::read(record)?;
     let study = Study::of(&results).with_catalogue(&instruments());
-    let carried = study.predictions.rows.iter().filter(|row| row.on.iter().all(is_carried));
-    let mut found = Vec::new();
-    for row in carried {
-        let Ok(instrument) = instrument(&row.instrument) else { continue };
-        if instrument.packets.is_none() && !instrument.compressed && !instrument.recording.packs() {
-            found.push(instrument);
-        }
-    }
-    found.sort_by(|a, b| b.rate().0.total_cmp(&a.rate().0));
-    Ok(found.iter().map(line).collect())
+    let targets = 0..results.targets.len();
+    // The rows ascend by rate.
+    let carried = study.predictions.rows.iter().rev().filter(|row| row.are_promising(targets.clone()));
+    Ok(carried.filter_map(|row| instrument(&row.instrument).ok()).map(|found| line(&found)).collect())
 }
-
-/// True if the prediction is good enough to count on.
-fn is_carried(on: &Result<Prospect, Withheld>) -> bool {
-    on.as_ref().is_ok_and(|prospect| {
-        let margin = prospect.margin.unwrap_or(0.0);
-        prospect.carried == Some(true) && prospect.without.is_empty() && margin >= MARGIN_LEAST
-    })
-}
-
-/// The least predicted margin to count on: a prediction does not include stalls.
-const MARGIN_LEAST: f64 = 1.2;
 
 /// A row of the list: mean rates of the bytes that reach the storage, and of all pixels.
 fn line(instrument: &Instrument) -> String {
