@@ -156,7 +156,7 @@ fn head(study: &Study<'_>, answers: Answers) -> (String, String) {
     }
 }
 
-fn targets(study: &Study<'_>) -> Vec<TargetLine> {
+pub(crate) fn targets(study: &Study<'_>) -> Vec<TargetLine> {
     let line = |(index, target): (usize, &nilometer_plan::TargetEntry)| {
         let text = words::target(study.results, index);
         TargetLine { letter: letter(index), text, left_out: target.left_out.clone().unwrap_or_default() }

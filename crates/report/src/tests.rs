@@ -6,6 +6,7 @@ use nilometer_model::{
 };
 use nilometer_plan::{Cell, Event, Key, Measured, Results, TargetEntry};
 
+mod accepted;
 mod accessible;
 mod colours;
 mod compared;

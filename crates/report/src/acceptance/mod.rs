@@ -2,6 +2,7 @@
 
 mod page;
 
+pub(super) use page::tone;
 pub use page::{AcceptanceProof, acceptance_page};
 
 use serde::Serialize;

@@ -4,7 +4,9 @@ mod html;
 mod markdown;
 mod terminal;
 
-pub(crate) use html::{STYLE, html_text};
+#[cfg(test)]
+pub(crate) use html::STYLE;
+pub(crate) use html::html_text;
 pub(crate) use markdown::markdown_text;
 pub use terminal::{Palette, TextLayout};
 pub(crate) use terminal::{printable, terminal_text};

@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use nilometer_analysis::{AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, Study, letter};
+use nilometer_analysis::{AcceptanceVerdict, CriterionAnswer, Study, letter};
 
 use crate::{
-    acceptance::offer,
+    acceptance::{offer, tone},
     document::{Block, Heading, Section, Sentence, Tone},
 };
 
@@ -14,11 +14,7 @@ pub(crate) fn acceptance(study: &Study<'_>) -> Vec<Section> {
 }
 
 fn of_target(study: &Study<'_>, verdict: &AcceptanceVerdict) -> Section {
-    let tone = match verdict.answer() {
-        AcceptanceAnswer::Pass => Tone::Good,
-        AcceptanceAnswer::Fail => Tone::Bad,
-        AcceptanceAnswer::NotDecided => Tone::Doubtful,
-    };
+    let tone = tone(verdict.answer());
     let mut criteria: Vec<_> = verdict.criteria.iter().collect();
     criteria.sort_by_key(|judged| Reverse(judged.answer));
     let more = criteria.into_iter().map(|judged| {
