@@ -268,6 +268,20 @@ mod tests {
     }
 
     #[test]
+    fn the_layout_of_a_recording_is_a_fact_of_each_target() {
+        let plan = "title = \"t\"\n[[stage]]\nname = \"one\"\n[stage.ingest]\ninstrument = \"pilatus-2m\"\nframes = 100\n";
+        let known =
+            |name: &str| nilometer_storage::user_file::instrument(name).map_err(|why| why.to_string());
+        let plan = nilometer_plan::parse_with(plan, "t.toml", 1.0, &known).expect("a plan");
+        let here = nilometer_storage::target::probe(Path::new(".")).expect("a directory");
+        let targets =
+            ["/a", "/b"].map(|path| TargetDescription { address: Path::new(path).into(), ..here.clone() });
+        let facts = layouts(&PlannedCampaign::new(plan, targets.to_vec()));
+        assert_eq!(facts.len(), 2, "{facts:?}");
+        assert!(facts.iter().all(|(key, value)| !key.is_empty() && !value.is_empty()), "{facts:?}");
+    }
+
+    #[test]
     fn words_of_the_kernel_that_only_it_understands_are_put_into_others() {
         let words = ["on", "off", "notsupported", ""].map(hyper_threading);
         assert_eq!(words, ["on", "off", "the processor has none", ""]);

@@ -1,17 +1,20 @@
 //! `walk` and `search`, and the trees that they go through.
 
-use std::{collections::BTreeSet, fs, os::unix::ffi::OsStrExt, path::Path};
+use std::{collections::BTreeSet, fs, os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
 use nilometer_campaign::workload::{FoundEntries, NEEDLE, Unpack, Walk, WalkTask, build};
 use nilometer_model::{Bytes, EngineKind, Nanos, Phase};
 use nilometer_plan::{SearchCell, Shift, TreeShape, WalkCell, WalkCommand, WorkloadCell};
 use nilometer_storage::{
-    Arena, Clock, Drive, Engine, Errno, OpKind, Target,
+    Arena, Clock, Drive, Engine, Errno, OpKind, Open, Target,
     clock::VirtualClock,
     engine::Options,
     target::{Posix, probe},
     testing::conformance::workload_suite,
-    testing::{Cost, Device, Simulated},
+    testing::{
+        Cost, Device, Simulated,
+        wrap::{Meter, Metered},
+    },
 };
 use tempfile::TempDir;
 
@@ -71,6 +74,22 @@ fn all_that_was_made_is_found_at_any_depth_by_each_command() {
             };
             assert_eq!(walk.found(), found, "{task:?} at depth {depth}");
         }
+    }
+}
+
+/// A directory that is done with gives its slot back, and the walk leaves no descriptor open.
+#[test]
+fn every_directory_and_file_that_was_opened_is_closed() {
+    for (task, depth) in TASKS.into_iter().flat_map(|task| [(task, 1), (task, 8)]) {
+        let device = Device { parallel: 4, ..Device::with_cost(Cost::fixed(Nanos(1000))) };
+        let target = Simulated::new(device, VirtualClock::default());
+        run_phase(&mut target.attach(1, 64), &WorkloadCell::Walk(TREE), Phase::LayOut);
+        let meter = Arc::new(Meter::default());
+        run(&mut walk(task, 64, depth), &mut Metered::new(Box::new(target.attach(depth, 64)), meter.clone()));
+        let count = |kind| meter.of(kind).operations;
+        let opened = count(OpKind::OpenDir) + count(OpKind::Open(Open::READ));
+        assert!(opened >= TREE.shape().directories(), "{task:?} at depth {depth}: {opened}");
+        assert_eq!(count(OpKind::Close), opened, "{task:?} at depth {depth}");
     }
 }
 

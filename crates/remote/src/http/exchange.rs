@@ -213,3 +213,50 @@ impl Handler for Exchange {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::Nanos;
+    use nilometer_storage::{Buffer, OpKind, Operation, Slot};
+
+    /// A write of these bytes.
+    fn flight(bytes: &[u8]) -> Flight {
+        let mut buffer = Buffer::alone(bytes.len());
+        buffer.copy_from_slice(bytes);
+        let operation =
+            Operation { length: bytes.len() as u32, ..Operation::on(OpKind::Write, Slot(1), buffer) };
+        Flight { operation, due: Nanos(0), issued: Nanos(0) }
+    }
+
+    #[test]
+    fn a_stream_sends_its_writes_in_order_whatever_a_call_takes() {
+        for room in 1..=11 {
+            let mut stream = HttpStream::default();
+            let writes: [&[u8]; 3] = [b"abcd", b"efg", b"hijk"];
+            stream.waiting.extend(writes.map(flight));
+            stream.is_last = true;
+            let mut body = Vec::new();
+            loop {
+                let mut into = vec![0; room];
+                let Ok(filled) = stream.read(&mut into) else { panic!("no pause behind the last write") };
+                if filled == 0 {
+                    break;
+                }
+                body.extend_from_slice(&into[..filled]);
+            }
+            assert_eq!(body, b"abcdefghijk", "{room} bytes at a time");
+            assert_eq!((stream.waiting.len(), stream.sent.len()), (0, 3));
+        }
+    }
+
+    #[test]
+    fn a_stream_pauses_until_another_write_comes() {
+        let mut stream = HttpStream::default();
+        assert!(matches!(stream.read(&mut [0; 4]), Err(ReadError::Pause)));
+        stream.waiting.push_back(flight(b"ab"));
+        let mut into = [0; 4];
+        assert!(matches!(stream.read(&mut into), Ok(2)) && into == *b"ab\0\0");
+        assert!(matches!(stream.read(&mut into), Err(ReadError::Pause)));
+    }
+}
