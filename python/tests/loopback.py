@@ -1,6 +1,7 @@
 """A real recorder on loopback."""
 
 import os
+import random
 import re
 import socket
 import subprocess
@@ -19,12 +20,20 @@ def program() -> Path:
     return Path(named)
 
 
+PORTS = range(10240, 32768)
+"""Ports below those that the kernel gives to connections: nothing but a listener takes one of them."""
+
+
 def free_port() -> int:
-    """Return a port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that is free now, and that no connection of another test gets a moment later."""
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port is free")
 
 
 def awaited(condition: Callable[[], object], what: str) -> None:

@@ -87,8 +87,13 @@ class Detector:
                 stderr=said,
                 text=True,
             )
-        awaited(lambda: "is connected" in self.log.read_text(), "the command is connected")
-        return self.process
+        process = self.process
+        awaited(
+            lambda: process.poll() is not None or "is connected" in self.log.read_text(),
+            "the command is connected",
+        )
+        assert process.poll() is None, self.log.read_text()
+        return process
 
     def close(self) -> None:
         """End both."""

@@ -71,19 +71,21 @@ impl Recording {
         run(&arguments)
     }
 
-    /// Waits until a lane has this file of frames.
+    /// Waits until a lane's journal has a frame in this file. The file itself is made before its frames come.
     pub(crate) fn await_file(&self, lane: usize, file: u64) {
-        let path = self.lanes()[lane].join(format!("scan.{lane}.{file:08}.raw"));
-        await_some("a file of frames", || path.exists().then_some(()));
+        self.await_entry(lane, |entry| matches!(entry, Entry::Frame { extent, .. } if extent.file >= file));
     }
 
     /// Waits until a lane's journal says that this file survives the loss of power.
     pub(crate) fn await_durable(&self, lane: usize, file: u64) {
+        self.await_entry(lane, |entry| matches!(entry, Entry::Durable { file: last } if *last >= file));
+    }
+
+    fn await_entry(&self, lane: usize, is_awaited: impl Fn(&Entry) -> bool) {
         let path = self.lanes()[lane].join(format!("scan.{lane}.journal"));
-        let is_durable = |entry: &Entry| matches!(entry, Entry::Durable { file: last } if *last >= file);
-        await_some("a durable file", || {
+        await_some("an entry of the journal", || {
             let journal = fs::read(&path).ok()?;
-            prefix(&journal).iter().any(is_durable).then_some(())
+            prefix(&journal).iter().any(&is_awaited).then_some(())
         });
     }
 }
