@@ -110,7 +110,8 @@ mod tests {
             |name: &str| NetworkMachine { name: name.into(), ranks: vec![0], ..NetworkMachine::default() };
         let there = [machine("a"), machine("b")];
         assert_eq!(are_those_of(None, &there), Ok(()));
-        let sample = NetworkSample { cell: 0, repeat: 0, asked: None, flows: Vec::new() };
+        let sample =
+            NetworkSample { cell: 0, repeat: 0, asked: None, flows: Vec::new(), intervals: Vec::new() };
         let mut recorded =
             NetworkResults { machines: vec![machine("a"), machine("c")], ..NetworkResults::default() };
         assert_eq!(are_those_of(Some(&recorded), &there), Ok(()), "nothing was measured yet");

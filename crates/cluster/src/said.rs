@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::{
     ByteRate, Bytes, CampaignMachine, CongestionControl, FlowEnd, Invalid, MpiIoImplementation, Nanos,
-    NetworkTraffic, Phase, RankSample, Seed, SentPackets, TargetDescription,
+    NetworkTraffic, Phase, RankSample, Seed, SentPackets, TargetDescription, TrafficInterval,
 };
 use nilometer_plan::{RankNodes, RecordingRun, WorkloadRun};
 use nilometer_storage::target::SharedRun;
@@ -62,7 +62,12 @@ pub enum RankReport {
     /// The process has connected its flows, or failed to.
     Connected(Result<(), String>),
     /// The results of its flows.
-    Carried(Vec<FlowEnd>),
+    Carried {
+        /// The ends of flows at the process.
+        ends: Vec<FlowEnd>,
+        /// The traffic of its machine, if the process observed it.
+        intervals: Vec<TrafficInterval>,
+    },
     /// Facts about the machine; `None` unless the process is the first on it.
     Machine(Option<CampaignMachine>),
 }

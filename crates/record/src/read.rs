@@ -18,7 +18,7 @@ use super::{
     node_start::node_start,
     numbered::{Numbered, Places, each},
     place::Place,
-    row::{from_json, nanos, number, rows, unreadable},
+    row::{from_json, nanos, number, rows, unreadable, version},
     schema, write,
 };
 
@@ -57,11 +57,6 @@ pub(super) fn open(
         None => Ok(connection),
         Some(what) => Err(RecordError::Changed { path: path.into(), what }),
     }
-}
-
-/// Reads the version of a record's schema.
-pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// Opens a record to read it.

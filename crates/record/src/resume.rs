@@ -12,7 +12,7 @@ use super::{
     network,
     place::Place,
     read::{self, invalid, key, open},
-    schema, write,
+    row, schema, write,
 };
 
 /// The facts that a campaign needs from its own record in order to resume.
@@ -67,7 +67,7 @@ impl Record {
 
 /// Brings the record to the schema that this program writes, all of it or nothing.
 fn upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
-    let found = read::version(connection)?;
+    let found = row::version(connection)?;
     if found == SCHEMA_VERSION {
         return Ok(());
     }

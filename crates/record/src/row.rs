@@ -8,6 +8,11 @@ use serde::{Serialize, de::DeserializeOwned};
 /// A column's name and its value.
 pub(super) type Column<'a> = (&'static str, &'a dyn ToSql);
 
+/// Reads the version of a record's schema.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
 /// Adds a row to a table.
 pub(super) fn insert_row(
     transaction: &Transaction<'_>,

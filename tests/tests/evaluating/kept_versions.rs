@@ -26,6 +26,11 @@ const KNOWN_FIGURES: [&str; 3] =
 const KNOWN_STARTS: &str = "load average 1.82 (standard error 1.00) and disks at 3 MB/s (standard error 1 MB/s) a machine just before";
 /// The first schema with it.
 const STARTS_SINCE: i64 = 10;
+/// The traffic over time of a trial of the network, which records have from schema 11 on.
+const KNOWN_TRAFFIC: &str = "Over time, node1 to node2, TCP, one flow, intervals of 1 s: least even node1 eth0, 4 Gbit/s to 8 \
+                             Gbit/s sent; 7 segments sent again, at most 7 in an interval (node1)";
+/// The first schema with it.
+const TRAFFIC_SINCE: i64 = 11;
 /// Frames of each recording in `tests/data`.
 const KNOWN_FRAMES: &str =
     "right       4 frames, 512 B, compared with the frames of the simulated instrument";
@@ -124,6 +129,8 @@ fn a_record_of_every_kept_schema_is_reported() {
         }
         let has_starts = spaced.contains(KNOWN_STARTS);
         assert_eq!(has_starts, kept.version >= STARTS_SINCE, "schema {}: {reported:?}", kept.version);
+        let has_traffic = spaced.contains(KNOWN_TRAFFIC);
+        assert_eq!(has_traffic, kept.version >= TRAFFIC_SINCE, "schema {}: {reported:?}", kept.version);
     }
 }
 
