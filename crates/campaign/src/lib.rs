@@ -59,6 +59,6 @@ pub use precision::{MeasuredRates, recorded_rates};
 pub use resolve::{ResolveError, resolve, with_archive, with_ceiling, with_source};
 pub use resume::{go_on, recorded_trials, remove_left_runs};
 pub use rounds::{Campaign, CampaignError, Now, Progress, Ran};
-pub use setting_notes::{LeftSettings, take_back_left_here};
+pub use setting_notes::{LeftSettings, notes_place, take_back_left_here};
 pub use supervise::{BufferLevel, CampaignStep, SoFar};
 pub use turns::Trials;

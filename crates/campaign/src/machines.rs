@@ -146,7 +146,8 @@ mod tests {
         let run = NetworkRun::usual("network");
         let check = |recorded: &NetworkResults| are_those_of(Some(recorded), &there, &run);
         assert_eq!(are_those_of(None, &there, &run), Ok(()));
-        let sample = NetworkSample { cell: 0, repeat: 0, asked: None, flows: Vec::new() };
+        let sample =
+            NetworkSample { cell: 0, repeat: 0, asked: None, flows: Vec::new(), intervals: Vec::new() };
         let machines = vec![machine("a"), machine("c")];
         let mut recorded = NetworkResults { machines, cells: run.cells(2), samples: Vec::new() };
         assert_eq!(check(&recorded), Ok(()), "nothing was measured yet");

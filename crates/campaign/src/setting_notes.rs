@@ -103,7 +103,7 @@ pub struct LeftSettings {
 /// If the notes can't be listed.
 pub fn take_back_left_here(machine: &str) -> io::Result<LeftSettings> {
     let mut left = LeftSettings::default();
-    if fs::symlink_metadata(place()).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+    if fs::symlink_metadata(notes_place()).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(left);
     }
     for path in notes_of(machine, &own_directory()?)? {
@@ -188,7 +188,7 @@ fn written(path: &Path) -> i128 {
 }
 
 /// The directory of the notes: of this user, and on this machine.
-fn place() -> PathBuf {
+pub fn notes_place() -> PathBuf {
     let user = rustix::process::geteuid().as_raw();
     env::var_os(STATE).map_or_else(|| format!("/var/tmp/nilometer-{user}").into(), PathBuf::from)
 }
@@ -196,7 +196,7 @@ fn place() -> PathBuf {
 /// The directory of the notes, made if it is missing. Returns an error if others may write to it: they could have
 /// commands run.
 fn own_directory() -> io::Result<PathBuf> {
-    let path = place();
+    let path = notes_place();
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     match DirBuilder::new().mode(DIRECTORY_MODE).create(&path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(error)),

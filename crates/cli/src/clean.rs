@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Parser};
-use nilometer_campaign::take_back_left_here;
+use nilometer_campaign::{notes_place, take_back_left_here};
 use nilometer_cluster::node_name;
 use nilometer_hdf5_recording::free_reserved;
 use nilometer_model::{Bytes, TargetAddress};
@@ -55,7 +55,7 @@ impl Clean {
         let taken_back = taken_back + if self.settings { take_back_here()? } else { 0 };
         if self.paths.is_empty() {
             if taken_back == 0 {
-                tell::result_line("nothing to take back");
+                tell::result_line(nothing_taken_back(self.settings));
             }
             return Ok(());
         }
@@ -141,6 +141,16 @@ fn take_back_here() -> Result<usize, Failure> {
         return Ok(left.undone.len());
     }
     Err(Failure::Run(anyhow!("{}", left.stuck.join("\n"))))
+}
+
+/// Names the place of the notes too: those of another place stay unseen.
+fn nothing_taken_back(has_read_notes: bool) -> String {
+    let nothing = "nothing to take back";
+    if !has_read_notes {
+        return nothing.into();
+    }
+    let place = tell::visible(&notes_place().to_string_lossy());
+    format!("{nothing}: no setting is noted in {place}")
 }
 
 /// Removes the partial files of killed exports and reports at a path, and returns their number. Servers have

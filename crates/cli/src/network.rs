@@ -30,14 +30,15 @@ pub(crate) struct Network {
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [1, 4],
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     flows: Vec<u32>,
-    /// Measure these patterns of senders and receivers [default: all but the ring and those of clients]
+    /// Measure these patterns of senders and receivers [default: all but the ring and those of clients; with --clients
+    /// or --servers, all clients to all servers]
     #[arg(long, value_name = "PATTERN", value_delimiter = ',', value_parser = pattern_kinds())]
     pattern: Vec<PatternKind>,
     /// The first COUNT machines are clients, for the patterns with clients [default: 1]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = machine_count)]
     clients: Option<u32>,
     /// COUNT machines behind the clients are servers [default: all others]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = machine_count)]
     servers: Option<u32>,
     /// Share the flows from a machine to another among COUNT processes at the most [default: all of them]
     #[arg(long, value_name = "COUNT", value_delimiter = ',')]
@@ -91,7 +92,7 @@ impl Network {
         let trials = trials.inspect_err(|_| drop(cluster.broadcast(Some(ClusterDecision::End))))?;
         let led = lead_network(cluster.as_ref(), &trials, &stop, &mut tell_progress);
         let results =
-            led.map_err(|why| anyhow::anyhow!("{}{why}", how_to_start(cluster.as_ref()))).input()?;
+            led.map_err(|why| anyhow::anyhow!("{}{why}", self.how_to_start(cluster.as_ref()))).input()?;
         let left_out = trials.run.left_out(results.machines.len());
         if self.json {
             tell::json_result(format_args!("{}\n", network_json(&results, &left_out)));
@@ -107,11 +108,39 @@ impl Network {
         why.map_or(Ok(()), |why| Err(anyhow::anyhow!("a pattern has no figure: {why}")).run())
     }
 
+    /// Returns true if an option tells clients from servers.
+    fn has_groups(&self) -> bool {
+        let has_pattern = self.pattern.iter().any(|pattern| pattern.has_groups());
+        has_pattern || self.clients.is_some() || self.servers.is_some()
+    }
+
+    /// The command that starts it on several machines; empty if there are several processes.
+    fn how_to_start(&self, cluster: &dyn Cluster) -> String {
+        if cluster.size() > 1 {
+            return String::new();
+        }
+        if !self.has_groups() {
+            return "start it on several machines, as `mpirun --host a,b -n 2 nilometer network`: ".into();
+        }
+        let clients = self.clients.unwrap_or(1);
+        let servers = self.servers.unwrap_or(SERVERS_SHOWN);
+        let hosts = [machine_names("client", clients), machine_names("server", servers)].concat().join(",");
+        let count = u64::from(clients) + u64::from(servers);
+        format!(
+            "start a process on each machine, the clients first, as `mpirun --host {hosts} -n {count} nilometer network \
+             --clients {clients}`: "
+        )
+    }
+
     fn trials(&self) -> Result<NetworkTrials, String> {
         let mut protocols = vec![NetworkProtocol::Tcp];
         protocols.extend(self.udp.then_some(NetworkProtocol::Udp));
         let usual = NetworkRun::usual("network");
-        let patterns = if self.pattern.is_empty() { usual.patterns.clone() } else { self.pattern.clone() };
+        let patterns = match self.pattern.as_slice() {
+            [] if self.has_groups() => vec![PatternKind::ClientsToServers],
+            [] => usual.patterns.clone(),
+            written => written.into(),
+        };
         let run = NetworkRun {
             stage: usual.stage,
             protocols,
@@ -147,12 +176,21 @@ fn at_least_some(text: &str) -> Result<Nanos, String> {
     is_long.then_some(duration).ok_or_else(|| format!("at least {DURATION_LEAST} are needed"))
 }
 
-fn how_to_start(cluster: &dyn Cluster) -> &'static str {
-    if cluster.size() > 1 {
-        ""
-    } else {
-        "start it on several machines, as `mpirun --host a,b -n 2 nilometer network`: "
-    }
+/// Servers in an example, if nobody said how many there are.
+const SERVERS_SHOWN: u32 = 2;
+/// The most machines of a kind in an example; dots stand for the others.
+const NAMES_MOST: u32 = 3;
+
+/// `client1`, `client2`, and dots for those behind the first ones.
+fn machine_names(kind: &str, count: u32) -> Vec<String> {
+    let shown = (1..=count.min(NAMES_MOST)).map(|number| format!("{kind}{number}"));
+    shown.chain((count > NAMES_MOST).then(|| "...".to_owned())).collect()
+}
+
+/// Accepts a number of machines.
+fn machine_count(text: &str) -> Result<u32, String> {
+    let count = text.parse::<u32>().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "write a number of machines, 1 or more".to_owned())
 }
 
 fn tell_progress(progress: &NetworkProgress<'_>) {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use nilometer_model::{
     BackgroundDone, ByteRate, Bytes, CampaignMachine, CongestionControl, FlowEnd, Invalid,
     MpiIoImplementation, Nanos, NetworkTraffic, Phase, RankSample, Sample, Seed, SentPackets, TargetAddress,
-    TargetDescription,
+    TargetDescription, TrafficInterval,
 };
 use nilometer_plan::{AppliedSetting, BackgroundLoad, RankNodes, RecordingRun, WorkloadRun};
 use nilometer_storage::target::SharedRun;
@@ -67,7 +67,12 @@ pub enum RankReport {
     /// The process has connected its flows, or failed to.
     Connected(Result<(), String>),
     /// The results of its flows.
-    Carried(Vec<FlowEnd>),
+    Carried {
+        /// The ends of flows at the process.
+        ends: Vec<FlowEnd>,
+        /// The traffic of its machine, if the process observed it.
+        intervals: Vec<TrafficInterval>,
+    },
     /// The work of the process on the settings of its machine: none, unless it is the first process there.
     Settled(SettingsReport),
     /// Facts about the machine; `None` unless the process is the first on it.

@@ -71,9 +71,9 @@ pub use moment::{Moment, MomentError};
 pub use mpi_io::{MpiIoHints, MpiIoImplementation, MpiIoInForce};
 pub use network::{
     BondMember, CampaignMachine, CongestionControl, CongestionControlError, DatagramCounts, EACH_PAIR_MAX,
-    FlowEnd, FlowSample, FlowSettings, GROUP_PAIRS_MAX, LinkBond, MachineGroups, NetworkCell, NetworkFlow,
-    NetworkLink, NetworkMachine, NetworkProtocol, NetworkResults, NetworkSample, NetworkStage,
-    NetworkTraffic, PatternKind, Subnet, SubnetError, TcpFindings, TrafficPattern,
+    FlowEnd, FlowSample, FlowSettings, GROUP_PAIRS_MAX, LinkBond, LinkTraffic, MachineGroups, NetworkCell,
+    NetworkFlow, NetworkLink, NetworkMachine, NetworkProtocol, NetworkResults, NetworkSample, NetworkStage,
+    NetworkTraffic, PatternKind, Subnet, SubnetError, TcpFindings, TrafficInterval, TrafficPattern,
 };
 pub use packets::Packets;
 pub use phase::Phase;

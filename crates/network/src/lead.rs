@@ -7,7 +7,10 @@ use nilometer_model::{NetworkResults, NetworkSample, NetworkTraffic};
 use nilometer_plan::{NetworkTrial, NetworkTrials};
 use nilometer_storage::Clock;
 
-use crate::{ReachedMachines, reached_machines, say_reachable, take_part, together::carried};
+use crate::{
+    ReachedMachines, reached_machines, say_reachable, take_part,
+    together::{CarriedTraffic, carried},
+};
 
 /// Progress after a measurement.
 #[derive(Debug)]
@@ -114,9 +117,10 @@ impl NetworkLead {
             trial: seed.0,
             version_six: self.machines.version_six(),
             settings: cell.settings,
+            observers: self.machines.observers(&cell),
         };
         cluster.broadcast(Some(ClusterDecision::Traffic(traffic.clone())));
-        let flows = carried(cluster, clock, &traffic, Some(&self.machines));
-        NetworkSample { cell: number, repeat, asked: rate, flows }
+        let CarriedTraffic { flows, intervals } = carried(cluster, clock, &traffic, Some(&self.machines));
+        NetworkSample { cell: number, repeat, asked: rate, flows, intervals }
     }
 }

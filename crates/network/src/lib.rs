@@ -9,6 +9,7 @@
 //!   together      one trial, at every rank
 //!   Part          this rank's flows of it: listen, connect, send and receive
 //!   tcp, udp      one end of a flow
+//!   observe       the counters of this machine meanwhile
 //!   socket_settings  options of sockets that a plan asks for
 //! ```
 //!
@@ -21,6 +22,7 @@
 mod connection;
 mod lead;
 mod machines;
+mod observe;
 #[expect(unsafe_code, reason = "options of a socket that are plain memory")]
 mod options;
 mod part;

@@ -1,6 +1,6 @@
 //! The machines of a campaign and their addresses, as rank 0 finds them.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use nilometer_cluster::{Cluster, ClusterDecision, LinkAddress, RankReport, SocketLimits, node_name};
 use nilometer_model::{ByteRate, NetworkCell, NetworkFlow, NetworkMachine, Subnet};
@@ -89,6 +89,18 @@ impl ReachedMachines {
             }));
         }
         flows
+    }
+
+    /// The first rank of each machine that takes part in a cell's trials.
+    pub(crate) fn observers(&self, cell: &NetworkCell) -> Vec<u32> {
+        let ends = cell.pattern.pairs(self.count());
+        let machines: BTreeSet<usize> = ends.into_iter().flat_map(|(from, to)| [from, to]).collect();
+        machines.into_iter().map(|machine| self.0[machine].ranks[0]).collect()
+    }
+
+    /// The number of a rank's machine.
+    pub(crate) fn number_of(&self, rank: u32) -> Option<usize> {
+        self.0.iter().position(|machine| machine.ranks.contains(&rank))
     }
 
     /// The address at which a rank receives.
@@ -210,6 +222,11 @@ mod tests {
         };
         assert_eq!(ends(None), [[0, 1], [2, 1], [0, 1]]);
         assert_eq!(ends(Some(1)), [[0, 1], [0, 1], [0, 1]], "the first process alone");
+        let pattern = TrafficPattern::Pair { from: 1, to: 0 };
+        let settings = FlowSettings::default();
+        let cell = NetworkCell { pattern, protocol: NetworkProtocol::Tcp, flows: 3, settings };
+        assert_eq!(machines.observers(&cell), [0, 1], "the first rank of each");
+        assert_eq!((machines.number_of(2), machines.number_of(3)), (Some(0), None));
         assert_eq!(machines.known()[0].link_speed, Some(ByteRate(1.25e9)));
         assert_eq!(machines.address(2), machines.address(0), "they are on one machine");
         assert_eq!((machines.address(3), machines.version_six()), (None, false));

@@ -1,16 +1,30 @@
 //! One trial, at every rank: all listen, connect, begin at the same time, and report their results.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, thread};
 
 use nilometer_cluster::{Cluster, ClusterDecision, RankReport};
-use nilometer_model::{FlowEnd, FlowSample, NetworkFlow, NetworkTraffic};
+use nilometer_model::{FlowEnd, FlowSample, NetworkFlow, NetworkTraffic, TrafficInterval};
 use nilometer_storage::Clock;
 
-use crate::{machines::ReachedMachines, part::Part, span::Span};
+use crate::{
+    machines::ReachedMachines,
+    observe::intervals,
+    part::{ConnectedPart, Part},
+    span::Span,
+};
 
 /// Runs a rank's part of a trial that rank 0 has announced.
 pub fn take_part(cluster: &dyn Cluster, clock: Clock, traffic: &NetworkTraffic) {
     carried(cluster, clock, traffic, None);
+}
+
+/// The results of a trial.
+#[derive(Debug, Default)]
+pub(crate) struct CarriedTraffic {
+    /// All flows.
+    pub(crate) flows: Vec<FlowSample>,
+    /// The traffic of each machine.
+    pub(crate) intervals: Vec<TrafficInterval>,
 }
 
 /// Runs one trial at any rank. At rank 0, which knows the machines, it returns the results.
@@ -19,8 +33,8 @@ pub(crate) fn carried(
     clock: Clock,
     traffic: &NetworkTraffic,
     machines: Option<&ReachedMachines>,
-) -> Vec<FlowSample> {
-    let failed = |why: String| failed_flows(traffic, &why);
+) -> CarriedTraffic {
+    let failed = |why: String| CarriedTraffic { flows: failed_flows(traffic, &why), intervals: Vec::new() };
     let part = Part::listen(traffic, cluster.rank()).and_then(|part| Ok((part.ports()?, part)));
     let (ports, part) = match part {
         Ok((ports, part)) => (Ok(ports), Some(part)),
@@ -50,11 +64,25 @@ pub(crate) fn carried(
     cluster.barrier();
     let from = cluster.agree_start(&clock);
     let span = Span { clock, from, until: from + traffic.duration };
-    let ends = connected.expect("one that could not connect has said so").run(span);
-    let reports = cluster.gather(RankReport::Carried(ends));
+    let connected = connected.expect("one that could not connect has said so");
+    let is_observer = traffic.observers.contains(&cluster.rank());
+    let reports = cluster.gather(ran(connected, span, is_observer));
     // A flow of another process may last longer.
     cluster.barrier();
-    united(reports, traffic)
+    united(reports, traffic, machines)
+}
+
+/// Runs this rank's flows, and reads its machine's counters meanwhile if it is the machine's observer.
+fn ran(connected: ConnectedPart, span: Span, is_observer: bool) -> RankReport {
+    thread::scope(|scope| {
+        // A machine without room for one more thread has no intervals.
+        let observing = is_observer
+            .then(|| thread::Builder::new().spawn_scoped(scope, move || intervals(span)).ok())
+            .flatten();
+        let ends = connected.run(span);
+        let intervals = observing.map(|thread| thread.join().expect("it does not panic"));
+        RankReport::Carried { ends, intervals: intervals.unwrap_or_default() }
+    })
 }
 
 fn of_node(cluster: &dyn Cluster, error: &std::io::Error) -> String {
@@ -99,16 +127,23 @@ fn between(flow: NetworkFlow) -> FlowSample {
 }
 
 /// Combines the reports of all ranks. Each rank reports the ends of flows that it sends or receives, by flow
-/// number.
-fn united(reports: Vec<RankReport>, traffic: &NetworkTraffic) -> Vec<FlowSample> {
-    let mut flows: Vec<FlowSample> = traffic.flows.iter().copied().map(between).collect();
+/// number, and one of each machine reports its traffic.
+fn united(
+    reports: Vec<RankReport>,
+    traffic: &NetworkTraffic,
+    machines: Option<&ReachedMachines>,
+) -> CarriedTraffic {
+    let flows = traffic.flows.iter().copied().map(between).collect();
+    let mut carried = CarriedTraffic { flows, intervals: Vec::new() };
     for (rank, report) in (0..).zip(reports) {
-        let RankReport::Carried(ends) = report else { continue };
+        let RankReport::Carried { ends, intervals } = report else { continue };
         for end in ends {
-            let flow = &mut flows[end.flow];
+            let flow = &mut carried.flows[end.flow];
             let side = if flow.from == rank { &mut flow.sent } else { &mut flow.received };
             *side = end;
         }
+        let machine = machines.and_then(|machines| machines.number_of(rank)).unwrap_or_default();
+        carried.intervals.extend(intervals.into_iter().map(|of| TrafficInterval { machine, ..of }));
     }
-    flows
+    carried
 }

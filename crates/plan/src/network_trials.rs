@@ -165,7 +165,13 @@ mod tests {
             ..FlowEnd::default()
         };
         let flow = FlowSample { sent: end(sent), received: end(sent.min(carries)), ..FlowSample::default() };
-        NetworkSample { cell: next.cell, repeat: next.repeat, asked: next.rate, flows: vec![flow] }
+        NetworkSample {
+            cell: next.cell,
+            repeat: next.repeat,
+            asked: next.rate,
+            flows: vec![flow],
+            intervals: Vec::new(),
+        }
     }
 
     /// The results of all trials on such a network.

@@ -11,6 +11,7 @@ pub mod import;
 mod ingest;
 mod lock;
 mod network;
+mod network_interval;
 mod node_start;
 mod numbered;
 mod observed;
@@ -33,7 +34,7 @@ use std::path::PathBuf;
 
 /// The version of the schema that this program writes (`PRAGMA user_version`). Raise it with every change of
 /// `schema.sql`; a test checks that.
-pub const SCHEMA_VERSION: i64 = 10;
+pub const SCHEMA_VERSION: i64 = 11;
 
 /// The oldest schema that this program reads. All versions from this one on stay readable (CONTRIBUTING.md).
 pub const OLDEST_SCHEMA: i64 = 9;

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Record, RecordError,
+    network_interval::{insert_intervals, intervals},
     row::{Column, from_json, insert_row, json, nanos, number, rows, unreadable},
+    schema::{INTERVALS_SINCE, version},
 };
 
 impl Record {
@@ -108,11 +110,12 @@ fn insert_sample(
     stage: usize,
     sample: &NetworkSample,
 ) -> rusqlite::Result<()> {
-    let NetworkSample { cell, repeat, asked, flows } = sample;
+    let NetworkSample { cell, repeat, asked, flows, intervals } = sample;
     let columns: [Column<'_>; 4] = [("stage", &stage), ("cell", cell), ("repeat", repeat), ("asked", asked)];
     insert_row(transaction, "network_sample", &columns)?;
     let id = transaction.last_insert_rowid();
-    flows.iter().enumerate().try_for_each(|(number, flow)| insert_flow(transaction, id, number, flow))
+    flows.iter().enumerate().try_for_each(|(number, flow)| insert_flow(transaction, id, number, flow))?;
+    insert_intervals(transaction, id, intervals)
 }
 
 fn insert_flow(
@@ -255,14 +258,16 @@ fn samples(connection: &Connection, stage: usize, warm_up: u32) -> rusqlite::Res
                  WHERE stage = ?1 AND (repeat >= ?2 OR asked IS NOT NULL) ORDER BY id";
     let mut samples = connection.prepare(query)?;
     let mut flows = connection.prepare("SELECT * FROM flow WHERE sample = ?1 ORDER BY flow")?;
+    let has_intervals = version(connection)? >= INTERVALS_SINCE;
     let mut found = samples.query(params![stage, warm_up])?;
     let mut all = Vec::new();
     while let Some(row) = found.next()? {
         let id: i64 = row.get("id")?;
         let flows = flows.query_map([id], flow)?.collect::<rusqlite::Result<_>>()?;
+        let intervals = if has_intervals { intervals(connection, id)? } else { Vec::new() };
         let cell = row.get("cell")?;
         let repeat = row.get("repeat")?;
-        all.push(NetworkSample { cell, repeat, asked: row.get("asked")?, flows });
+        all.push(NetworkSample { cell, repeat, asked: row.get("asked")?, flows, intervals });
     }
     Ok(all)
 }
@@ -307,7 +312,9 @@ fn connection_of(row: &Row<'_>) -> rusqlite::Result<Option<TcpFindings>> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{BondMember, LinkBond, MachineGroups, Nanos, NetworkMachine, PatternKind};
+    use nilometer_model::{
+        BondMember, LinkBond, LinkTraffic, MachineGroups, Nanos, NetworkMachine, PatternKind, TrafficInterval,
+    };
     use nilometer_plan::Results;
 
     use super::*;
@@ -355,6 +362,23 @@ mod tests {
         FlowSample { from: 6, to: 7, sent, received: end(30, counts(21, 22), Some("gone")) }
     }
 
+    /// Makes intervals of two machines in which no two numbers are equal; the second has a kernel without counts.
+    fn intervals_of(repeat: u32) -> Vec<TrafficInterval> {
+        let link = |name: &str, received_bytes| LinkTraffic {
+            name: name.into(),
+            received_bytes,
+            sent_bytes: received_bytes + 1,
+        };
+        let interval = |machine, retransmitted| TrafficInterval {
+            machine,
+            from: Nanos(31 + u64::from(repeat)),
+            until: Nanos(51 + u64::from(repeat)),
+            retransmitted,
+            links: vec![link("eth0", 60), link("eth1", 70)],
+        };
+        vec![interval(0, Some(80)), interval(1, None)]
+    }
+
     fn stage() -> NetworkStage {
         let machine = |name: &str, rank| NetworkMachine {
             name: name.into(),
@@ -379,6 +403,7 @@ mod tests {
             repeat,
             asked,
             flows: vec![flow(asked.is_none())],
+            intervals: intervals_of(repeat),
         };
         NetworkStage {
             stage: "the network".into(),

@@ -9,11 +9,18 @@ use super::SCHEMA_VERSION;
 /// The statements that make a record, with their documentation.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");
 
-/// The first schema with the table `node_start`, which schema 9 does not have. The two have no other difference.
+/// The first schema with the table `node_start`, which schema 9 does not have.
 pub(super) const NODE_START_SINCE: i64 = 10;
 
-/// The name of that table.
-const NODE_START: &str = "node_start";
+/// The first schema with the traffic of machines in intervals.
+pub(super) const INTERVALS_SINCE: i64 = 11;
+
+/// The tables that schema 9 does not have, each with its first schema. The schemas have no other difference.
+const LATER_TABLES: [(&str, i64); 3] = [
+    ("node_start", NODE_START_SINCE),
+    ("network_interval", INTERVALS_SINCE),
+    ("link_interval", INTERVALS_SINCE),
+];
 
 /// Reads the version of a record's schema.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
@@ -23,7 +30,8 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
 /// The statements that make a record of a schema.
 fn statements_of(version: i64) -> Vec<String> {
     let mut all = statements(SCHEMA);
-    all.retain(|statement| version >= NODE_START_SINCE || name_of(statement) != Some(NODE_START));
+    let since = |name: &str| LATER_TABLES.iter().find(|(table, _)| *table == name).map(|(_, since)| *since);
+    all.retain(|statement| name_of(statement).and_then(since).is_none_or(|since| version >= since));
     all
 }
 

@@ -430,6 +430,29 @@ CREATE TABLE flow (
     PRIMARY KEY (sample, flow)
 ) WITHOUT ROWID;
 
+-- Traffic of a machine in an interval of a trial. Schemas before 11 do not have this table and the next one.
+CREATE TABLE network_interval (
+    sample        INTEGER NOT NULL REFERENCES network_sample (id),  -- the trial
+    position      INTEGER NOT NULL,                                 -- number of the interval, from 0, over all machines
+    machine       INTEGER NOT NULL,                                 -- number of the machine, as in patterns
+    since         INTEGER NOT NULL,                                 -- begin, from the agreed start
+    until         INTEGER NOT NULL,                                 -- end, from the agreed start
+    retransmitted INTEGER,                                          -- segments that all TCP connections of the machine
+                                                                    -- sent again. Null if its kernel does not count
+                                                                    -- them
+    PRIMARY KEY (sample, position)
+) WITHOUT ROWID;
+
+-- Traffic of an interface in such an interval, by its kernel's counters.
+CREATE TABLE link_interval (
+    sample   INTEGER NOT NULL REFERENCES network_sample (id),  -- the trial
+    position INTEGER NOT NULL,                                 -- number of the interval
+    name     TEXT NOT NULL,                                    -- name of the interface on the machine
+    received INTEGER NOT NULL,                                 -- bytes received
+    sent     INTEGER NOT NULL,                                 -- bytes sent
+    PRIMARY KEY (sample, position, name)
+) WITHOUT ROWID;
+
 -- Conclusions at the end of the campaign, in words. `nilometer check` derives each again from the samples.
 CREATE TABLE conclusion (
     id      INTEGER PRIMARY KEY,         -- number of the row

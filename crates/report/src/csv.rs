@@ -111,6 +111,7 @@ pub fn csv(study: &Study<'_>) -> String {
     header.extend(packets::FIGURES.iter().map(|(name, _)| (*name).to_owned()));
     let of_network = header.len();
     header.extend(network_samples::COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
+    header.extend(network_samples::INTERVAL_COLUMNS.map(str::to_owned));
     let mut text = row(&header);
     for measured in &results.samples {
         let mut fields = fields(results, measured, &cells, &names);
@@ -120,6 +121,9 @@ pub fn csv(study: &Study<'_>) -> String {
     for stage in &results.network {
         for sample in &stage.results.samples {
             text.push_str(&row(&network_samples::fields(stage, sample, &header[..of_network])));
+            for fields in network_samples::interval_rows(stage, sample, &header) {
+                text.push_str(&row(&fields));
+            }
         }
     }
     text

@@ -378,7 +378,13 @@ mod tests {
         NetworkResults {
             machines: (0..).zip(["c", "s1", "s2"]).map(machine).collect(),
             cells: vec![NetworkCell { pattern, protocol: NetworkProtocol::Tcp, flows: 1, settings }],
-            samples: vec![NetworkSample { cell: 0, repeat: 0, asked: None, flows: vec![flow(1), flow(2)] }],
+            samples: vec![NetworkSample {
+                cell: 0,
+                repeat: 0,
+                asked: None,
+                flows: vec![flow(1), flow(2)],
+                intervals: Vec::new(),
+            }],
         }
     }
 

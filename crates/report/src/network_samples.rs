@@ -2,7 +2,8 @@
 //! apply to it too, and some of its own.
 
 use nilometer_model::{
-    FlowEnd, FlowSample, Nanos, NetworkCell, NetworkProtocol, NetworkSample, NetworkStage, statistics::median,
+    FlowEnd, FlowSample, LinkTraffic, Nanos, NetworkCell, NetworkProtocol, NetworkSample, NetworkStage,
+    TrafficInterval, statistics::median,
 };
 
 type NetworkColumn = (&'static str, fn(&NetworkCell, &NetworkSample) -> String);
@@ -34,6 +35,65 @@ pub(super) const COLUMNS: [NetworkColumn; 11] = [
     ("network_buffer_bytes", |cell, _| setting(cell.settings.buffer.map(|bytes| bytes.0))),
 ];
 
+/// Behind those; empty for all rows but those of intervals.
+pub(super) const INTERVAL_COLUMNS: [&str; 6] = [
+    "network_machine",
+    "network_link",
+    "network_interval_from_s",
+    "network_interval_until_s",
+    "network_link_received_bytes",
+    "network_link_sent_bytes",
+];
+
+/// The phase of rows of intervals.
+const INTERVAL: &str = "network interval";
+
+/// A row for each interface in each interval of a trial, and one for the segments that the machine sent again, which
+/// names no interface.
+pub(super) fn interval_rows(
+    stage: &NetworkStage,
+    sample: &NetworkSample,
+    header: &[String],
+) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for interval in &sample.intervals {
+        let row = |own: &[(&str, String)]| interval_row(stage, sample, interval, header, own);
+        if let Some(count) = interval.retransmitted {
+            rows.push(row(&[("network_segments_sent_again", count.to_string())]));
+        }
+        for LinkTraffic { name, received_bytes, sent_bytes } in &interval.links {
+            let own = [
+                ("network_link", name.clone()),
+                ("network_link_received_bytes", received_bytes.to_string()),
+                ("network_link_sent_bytes", sent_bytes.to_string()),
+            ];
+            rows.push(row(&own));
+        }
+    }
+    rows
+}
+
+fn interval_row(
+    stage: &NetworkStage,
+    sample: &NetworkSample,
+    interval: &TrafficInterval,
+    header: &[String],
+    own: &[(&str, String)],
+) -> Vec<String> {
+    let machine = stage.results.machines.get(interval.machine);
+    let value = |name: &String| match name.as_str() {
+        "stage" | "cell" | "repeat" => field(stage, sample, name),
+        "phase" => INTERVAL.into(),
+        "network_machine" => machine.map_or_else(String::new, |machine| machine.name.clone()),
+        "network_interval_from_s" => seconds(interval.from),
+        "network_interval_until_s" => seconds(interval.until),
+        name => {
+            own.iter().find(|(known, _)| *known == name).map_or_else(String::new, |(_, text)| text.clone())
+        }
+    };
+    header.iter().map(value).collect()
+}
+
 /// Empty if the kernel decides.
 fn setting(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
@@ -43,7 +103,8 @@ fn setting(value: Option<impl ToString>) -> String {
 pub(super) fn fields(stage: &NetworkStage, sample: &NetworkSample, names: &[String]) -> Vec<String> {
     let cell = &stage.results.cells[sample.cell];
     let own = COLUMNS.iter().map(|(_, value)| value(cell, sample));
-    names.iter().map(|name| field(stage, sample, name)).chain(own).collect()
+    let none = INTERVAL_COLUMNS.iter().map(|_| String::new());
+    names.iter().map(|name| field(stage, sample, name)).chain(own).chain(none).collect()
 }
 
 fn field(stage: &NetworkStage, sample: &NetworkSample, name: &str) -> String {
@@ -138,14 +199,26 @@ mod tests {
 
     #[test]
     fn a_trial_is_a_row_in_the_columns_that_say_the_same_and_in_its_own() {
-        let results = Results { network: vec![stage()], ..Results::default() };
+        let mut stage = stage();
+        stage.results.samples[2].intervals = vec![TrafficInterval {
+            machine: 1,
+            until: Nanos(500_000_000),
+            retransmitted: Some(3),
+            links: vec![LinkTraffic { name: "eth0".into(), received_bytes: 40, sent_bytes: 50 }],
+            ..TrafficInterval::default()
+        }];
+        let results = Results { network: vec![stage], ..Results::default() };
         let rows = rows(&csv(&Study::of(&results)));
         let has = |row: usize, fields: &[(&str, &str)]| {
             for (name, value) in fields {
                 assert_eq!(rows[row][*name], *value, "{name} of row {row}: {:?}", rows[row]);
             }
         };
-        assert_eq!(rows.len(), 3);
+        assert_eq!(rows.len(), 3 + 2, "an interval has a row of the machine and one of its interface");
+        has(3, &[("phase", "network interval"), ("network_machine", "node2"), ("network_link", "")]);
+        has(3, &[("network_segments_sent_again", "3"), ("repeat", "1"), ("bytes", "")]);
+        has(4, &[("network_link", "eth0"), ("network_interval_until_s", "0.5"), ("network_flows", "")]);
+        has(4, &[("network_link_received_bytes", "40"), ("network_link_sent_bytes", "50")]);
         has(0, &[("stage", "between"), ("cell", "node1 to node2, TCP, one flow"), ("phase", "network")]);
         has(0, &[("target", ""), ("repeat", "0"), ("bytes", "500"), ("wall_s", "1")]);
         has(0, &[("rate_bytes_per_s", "500"), ("sending_cpu_s", "0.25"), ("network_protocol", "tcp")]);

@@ -186,7 +186,8 @@ fn with_network(record: &mut Record, back: u64) {
             let received = FlowEnd { bytes, last, ..FlowEnd::default() };
             let flow =
                 FlowSample { from: cell as u32, to: 1 - cell as u32, received, ..FlowSample::default() };
-            let sample = NetworkSample { cell, repeat, asked: None, flows: vec![flow] };
+            let sample =
+                NetworkSample { cell, repeat, asked: None, flows: vec![flow], intervals: Vec::new() };
             record.add_network_sample(0, &sample).expect("space");
         }
     }

@@ -1,6 +1,6 @@
 //! Versions of files that stay readable: `tests/data` has a small record of each schema and a small recording of each version of
 //! journals, by name (`record-9.sql`, `journal-8`). The program opens each, and refuses the versions before and behind them.
-//! `network-10.sql` adds the rows of a stage of the network to the record of schema 10.
+//! `network-10.sql` adds the rows of a stage of the network to the record of schema 10, and so do those of later schemas.
 //!
 //! A new version gets a file of its own there, and those of older versions stay (CONTRIBUTING.md).
 
@@ -36,6 +36,11 @@ const KNOWN_NETWORK: [&str; 4] = [
 ];
 /// The first schema with a file of such rows.
 const NETWORK_SINCE: i64 = 10;
+/// The traffic over time of a trial of the network, which records have from schema 11 on.
+const KNOWN_TRAFFIC: &str = "Over time, node1 to node2, TCP, one flow, intervals of 0.5 s: least even node1 eth0, 4 Gbit/s to 12 \
+                             Gbit/s sent; 7 segments sent again, at most 7 in an interval (node1)";
+/// The first schema with it.
+const TRAFFIC_SINCE: i64 = 11;
 /// Frames of each recording in `tests/data`.
 const KNOWN_FRAMES: &str =
     "right       4 frames, 512 B, compared with the frames of the simulated instrument";
@@ -154,6 +159,8 @@ fn the_network_in_a_record_of_every_kept_schema_is_reported() {
         for figure in KNOWN_NETWORK {
             assert!(spaced.contains(figure), "schema {}, {figure}: {reported:?}", kept.version);
         }
+        let has_traffic = spaced.contains(KNOWN_TRAFFIC);
+        assert_eq!(has_traffic, kept.version >= TRAFFIC_SINCE, "schema {}: {reported:?}", kept.version);
     }
 }
 

@@ -149,6 +149,7 @@ mod tests {
             repeat,
             asked: None,
             flows: vec![flow(1, 900), flow(2, 700 + 100 * u64::from(repeat))],
+            intervals: Vec::new(),
         };
         NetworkResults {
             machines: (0..).zip(["c", "s1", "s2"]).map(machine).collect(),

@@ -2,9 +2,13 @@
 //! packet loss begins.
 
 mod groups;
+mod over_time;
 mod reached;
 
 pub use groups::{GroupRates, GroupSide, MachineRate, SideShare};
+pub use over_time::{
+    IntervalFigure, LinkOverTime, LinkWay, SentAgainOverTime, TrafficOverTime, traffic_over_time,
+};
 pub(crate) use reached::network_shares;
 pub use reached::{NetworkLimit, NetworkShare};
 
@@ -222,7 +226,7 @@ mod tests {
     fn sample(cell: usize, repeat: u32, bytes: u64) -> NetworkSample {
         let received = FlowEnd { bytes, last: Nanos(1_000_000_000), ..FlowEnd::default() };
         let flow = FlowSample { from: 0, to: 1, received, ..FlowSample::default() };
-        NetworkSample { cell, repeat, asked: None, flows: vec![flow] }
+        NetworkSample { cell, repeat, asked: None, flows: vec![flow], intervals: Vec::new() }
     }
 
     fn pairs(rates: &[(usize, usize, u64)], repeats: u32) -> NetworkResults {
@@ -257,7 +261,7 @@ mod tests {
             };
             let sample = |(repeat, &(rate, came)): (u32, &(u64, u64))| {
                 let flow = FlowSample { from: 0, to: 1, sent: counted(10), received: counted(came) };
-                NetworkSample { cell: 0, repeat, asked: Some(rate), flows: vec![flow] }
+                NetworkSample { cell: 0, repeat, asked: Some(rate), flows: vec![flow], intervals: Vec::new() }
             };
             let samples = (0..).zip(asked).map(sample).collect();
             let results = NetworkResults { cells: vec![cell], samples, ..NetworkResults::default() };

@@ -255,7 +255,7 @@ mod tests {
         NetworkResults {
             machines: (0..3).map(machine).collect(),
             cells: vec![cell, other],
-            samples: vec![NetworkSample { cell: 0, repeat: 0, asked: None, flows }],
+            samples: vec![NetworkSample { cell: 0, repeat: 0, asked: None, flows, intervals: Vec::new() }],
         }
     }
 
@@ -284,7 +284,13 @@ mod tests {
         let pattern = TrafficPattern::Pair { from: 0, to: 2 };
         let mut results = results(pattern, NetworkProtocol::Udp, vec![sent.clone()]);
         sent.received.bytes = 1;
-        results.samples.push(NetworkSample { cell: 0, repeat: 1, asked: Some(1), flows: vec![sent] });
+        results.samples.push(NetworkSample {
+            cell: 0,
+            repeat: 1,
+            asked: Some(1),
+            flows: vec![sent],
+            intervals: Vec::new(),
+        });
         let found = line(&[("client", "1"), ("congestion", "cubic")]).measured(&results).expect("measured");
         assert_eq!((found.rate, found.lost_share, found.all), (700.0, Some(0.3), 1));
         assert_eq!(found.server_links, None, "a pair of machines is no group");

@@ -1,11 +1,13 @@
 //! The results of measuring the network between machines: simultaneous flows, and the data of each.
 
 mod flow_settings;
+mod interval;
 mod link;
 mod pattern;
 mod subnet;
 
 pub use flow_settings::{CongestionControl, CongestionControlError, FlowSettings};
+pub use interval::{LinkTraffic, TrafficInterval};
 pub use link::{BondMember, LinkBond, NetworkLink};
 pub use pattern::{EACH_PAIR_MAX, GROUP_PAIRS_MAX, MachineGroups, PatternKind, TrafficPattern};
 pub use subnet::{Subnet, SubnetError};
@@ -104,6 +106,8 @@ pub struct NetworkTraffic {
     pub trial: u64,
     /// True if machines use version 6 of IP, not 4.
     pub version_six: bool,
+    /// The ranks that read their machine's counters meanwhile: one of each machine that takes part.
+    pub observers: Vec<u32>,
 }
 
 /// The result of one flow at one of its ends. Times are from the agreed start.
@@ -181,7 +185,7 @@ impl FlowSample {
 const NANOS: u64 = 1_000_000_000;
 
 /// One repeat of a cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkSample {
     /// The index of the cell.
     pub cell: usize,
@@ -191,6 +195,9 @@ pub struct NetworkSample {
     pub asked: Option<u64>,
     /// All flows.
     pub flows: Vec<FlowSample>,
+    /// The traffic of each machine that took part, interval by interval; empty if nobody observed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<TrafficInterval>,
 }
 
 impl NetworkSample {
@@ -365,6 +372,7 @@ mod tests {
             repeat: 0,
             asked: None,
             flows: vec![flow(300, 1_000_000_000), flow(100, 2_000_000_000)],
+            intervals: Vec::new(),
         };
         assert!((sample.rate().0 - 350.0).abs() < 1e-9);
         assert!((sample.flows[0].rate().0 - 300.0).abs() < 1e-9);

@@ -282,7 +282,7 @@ fn a_record_of_an_older_program_is_refused_with_a_word() {
 }
 
 #[test]
-fn a_record_of_schema_9_is_read_and_gets_the_missing_table_when_its_campaign_goes_on() {
+fn a_record_of_schema_9_is_read_and_gets_the_missing_tables_when_its_campaign_goes_on() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("r.sqlite");
     let key = Key { target: 0, cell: 0, repeat: 1, phase: Phase::Write };
@@ -290,7 +290,8 @@ fn a_record_of_schema_9_is_read_and_gets_the_missing_table_when_its_campaign_goe
     record.add(key, &full_sample()).expect("space");
     drop(record);
     let connection = Connection::open(&path).expect("a database");
-    connection.execute_batch("DROP TABLE node_start; PRAGMA user_version = 9").expect("as schema 9 was");
+    let older = "DROP TABLE node_start; DROP TABLE network_interval; DROP TABLE link_interval; PRAGMA user_version = 9";
+    connection.execute_batch(older).expect("as schema 9 was");
     let starts = |results: Results| -> Vec<_> {
         results.samples.into_iter().map(|measured| measured.sample.node_starts.len()).collect()
     };

@@ -77,7 +77,7 @@ fn criterion(JudgedCriterion { criterion, answer, found }: &JudgedCriterion) -> 
     let tone = if *answer == CriterionAnswer::Violated { Tone::Bad } else { Tone::Plain };
     Row::of([
         Cell::new(format!("{}{phase}", criterion.stage)),
-        Cell::new(&criterion.demand),
+        Cell::new(criterion.demand),
         Cell::toned(tone, answer.name()),
         Cell::new(found),
     ])

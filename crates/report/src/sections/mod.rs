@@ -13,6 +13,7 @@ mod latency;
 mod machines;
 mod missing;
 mod network;
+mod network_over_time;
 mod numbers;
 mod observed;
 mod observed_charts;

@@ -3,6 +3,7 @@
 use nilometer_analysis::{NetworkOutcome, Study, network_outcomes};
 use nilometer_model::{NetworkResults, NetworkStage};
 
+use super::network_over_time::over_time;
 use crate::{
     chart::{Bar, Bars, Chart, clipped, interval},
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Sentence, Table, Tone},
@@ -60,6 +61,7 @@ pub(crate) fn between_machines(
         Sentence::toned(tone, sentence)
     });
     blocks.push(Block::List(sentences.collect()));
+    blocks.extend(over_time(results, detail == Detail::Page));
     Section::new(Heading::of(heading), blocks)
 }
 

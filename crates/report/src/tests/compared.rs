@@ -471,7 +471,13 @@ fn machines_are_the_same_by_their_names_and_a_search_is_shown_and_decides_nothin
     let flow = stage.samples[0].flows[0].clone();
     let all_to_all = NetworkCell { pattern: TrafficPattern::AllToAll, ..stage.cells[0] };
     stage.cells.extend([cell, all_to_all]);
-    stage.samples.push(NetworkSample { cell: 2, repeat: 0, asked: Some(900_000_000), flows: vec![flow] });
+    stage.samples.push(NetworkSample {
+        cell: 2,
+        repeat: 0,
+        asked: Some(900_000_000),
+        flows: vec![flow],
+        intervals: Vec::new(),
+    });
     let all = [before, after];
     let compared = compared(&all);
     let network = &compared.networks[0];

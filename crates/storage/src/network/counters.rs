@@ -191,7 +191,7 @@ fn fragments_in_use(text: &str) -> u64 {
 }
 
 /// Reads the two lines with this prefix: names, and their values.
-fn of_layer(layer: &str, text: &str) -> BTreeMap<String, u64> {
+pub(super) fn of_layer(layer: &str, text: &str) -> BTreeMap<String, u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(layer));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return BTreeMap::new() };
     let pairs = names.split_whitespace().zip(values.split_whitespace());

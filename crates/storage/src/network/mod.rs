@@ -3,6 +3,7 @@
 pub mod counters;
 pub mod interrupts;
 pub mod links;
+pub mod traffic;
 
 use std::{fs, path::Path};
 

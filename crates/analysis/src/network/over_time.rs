@@ -1,0 +1,251 @@
+//! The traffic of trials over time: the rate of each interface, and the segments of TCP sent again, interval by interval.
+
+use nilometer_model::{Nanos, NetworkResults, NetworkSample, TrafficInterval};
+
+/// A trial's traffic over time, by the kernel's counters of its machines.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrafficOverTime {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Number of the round.
+    pub repeat: u32,
+    /// The busiest ways of interfaces, the busiest first.
+    pub links: Vec<LinkOverTime>,
+    /// Segments sent again on each machine, in the order of machines. A machine whose kernel does not count them is
+    /// absent.
+    pub sent_again: Vec<SentAgainOverTime>,
+    /// The median length of an interval.
+    pub interval: Nanos,
+}
+
+/// The rate of one way of an interface over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkOverTime {
+    /// Index of the machine.
+    pub machine: usize,
+    /// The interface's name on the machine.
+    pub name: String,
+    /// The way of the bytes.
+    pub way: LinkWay,
+    /// The rate of each interval, in bytes a second.
+    pub rates: Vec<IntervalFigure>,
+}
+
+/// A way of an interface's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkWay {
+    /// From the network.
+    Received,
+    /// To the network.
+    Sent,
+}
+
+/// The segments that a machine sent again over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SentAgainOverTime {
+    /// Index of the machine.
+    pub machine: usize,
+    /// The number of each interval.
+    pub counts: Vec<IntervalFigure>,
+}
+
+/// A figure of an interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IntervalFigure {
+    /// Its begin, from the start of the trial.
+    pub from: Nanos,
+    /// Its end.
+    pub until: Nanos,
+    /// The figure.
+    pub value: f64,
+}
+
+/// The most trials of a stage that reports show over time: those with the most pairs of machines.
+const TRIALS_MOST: usize = 6;
+/// The most lines of a trial.
+const LINKS_MOST: usize = 12;
+/// An interface with less than this share of the busiest one's bytes is left out: the traffic of others, and answers.
+const SHARE_LEAST: f64 = 0.05;
+
+impl LinkWay {
+    /// Its word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LinkWay::Received => "received",
+            LinkWay::Sent => "sent",
+        }
+    }
+}
+
+impl LinkOverTime {
+    /// The least and the greatest rate.
+    pub fn range(&self) -> [f64; 2] {
+        let rates = || self.rates.iter().map(|of| of.value);
+        [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)]
+    }
+
+    /// The least rate as a share of the greatest; 0 without traffic.
+    fn evenness(&self) -> f64 {
+        let [least, most] = self.range();
+        if most > 0.0 { least / most } else { 0.0 }
+    }
+
+    fn bytes(&self) -> f64 {
+        self.rates.iter().map(|of| of.value * of.until.since(of.from).seconds()).sum()
+    }
+}
+
+impl TrafficOverTime {
+    /// The way of an interface whose rate varies most; `None` without interfaces.
+    pub fn least_even(&self) -> Option<&LinkOverTime> {
+        self.links.iter().min_by(|one, other| one.evenness().total_cmp(&other.evenness()))
+    }
+
+    /// All segments sent again; `None` if no kernel counts them.
+    pub fn all_sent_again(&self) -> Option<f64> {
+        let counts = self.sent_again.iter().flat_map(|machine| &machine.counts);
+        (!self.sent_again.is_empty()).then(|| counts.map(|of| of.value).sum())
+    }
+
+    /// The machine and the interval with the most segments sent again; `None` if there were none.
+    pub fn worst_interval(&self) -> Option<(usize, IntervalFigure)> {
+        let all = self.sent_again.iter();
+        let counts = all.flat_map(|of| of.counts.iter().map(|count| (of.machine, *count)));
+        let worst = counts.max_by(|(_, one), (_, other)| one.value.total_cmp(&other.value));
+        worst.filter(|(_, count)| count.value > 0.0)
+    }
+}
+
+/// The trials of a stage over time: the first valid one of each of the cells with the most pairs of machines, in the order
+/// of the cells. Records before schema 11 have none.
+pub fn traffic_over_time(results: &NetworkResults) -> Vec<TrafficOverTime> {
+    let pairs = |cell: &usize| results.cells[*cell].pattern.pairs(results.machines.len()).len();
+    let mut cells: Vec<usize> =
+        (0..results.cells.len()).filter(|cell| shown(results, *cell).is_some()).collect();
+    cells.sort_by_key(|cell| std::cmp::Reverse(pairs(cell)));
+    cells.truncate(TRIALS_MOST);
+    cells.sort_unstable();
+    cells.into_iter().filter_map(|cell| shown(results, cell)).map(over_time).collect()
+}
+
+/// The first valid trial of a cell with several intervals.
+fn shown(results: &NetworkResults, cell: usize) -> Option<&NetworkSample> {
+    let has_several = |sample: &&NetworkSample| {
+        let first = sample.intervals.first().map(|interval| interval.machine);
+        sample.intervals.iter().filter(|interval| Some(interval.machine) == first).count() > 1
+    };
+    results.of_cell(cell).filter(|sample| sample.failed().is_none()).find(has_several)
+}
+
+fn over_time(sample: &NetworkSample) -> TrafficOverTime {
+    let mut lengths: Vec<Nanos> =
+        sample.intervals.iter().map(|interval| interval.until.since(interval.from)).collect();
+    lengths.sort_unstable();
+    TrafficOverTime {
+        cell: sample.cell,
+        repeat: sample.repeat,
+        links: links(&sample.intervals),
+        sent_again: sent_again(&sample.intervals),
+        interval: lengths.get(lengths.len() / 2).copied().unwrap_or_default(),
+    }
+}
+
+/// The busiest ways of interfaces, the busiest first.
+fn links(intervals: &[TrafficInterval]) -> Vec<LinkOverTime> {
+    let mut links: Vec<LinkOverTime> = Vec::new();
+    for interval in intervals {
+        for link in &interval.links {
+            for (way, bytes) in [(LinkWay::Received, link.received_bytes), (LinkWay::Sent, link.sent_bytes)] {
+                let value = interval.rate_of(bytes).0;
+                let figure = IntervalFigure { from: interval.from, until: interval.until, value };
+                add(&mut links, interval.machine, &link.name, way, figure);
+            }
+        }
+    }
+    links.sort_by(|one, other| other.bytes().total_cmp(&one.bytes()));
+    let least = SHARE_LEAST * links.first().map_or(0.0, LinkOverTime::bytes);
+    links.retain(|link| link.bytes() > 0.0 && link.bytes() >= least);
+    links.truncate(LINKS_MOST);
+    links
+}
+
+fn add(links: &mut Vec<LinkOverTime>, machine: usize, name: &str, way: LinkWay, figure: IntervalFigure) {
+    let is_it = |of: &&mut LinkOverTime| of.machine == machine && of.name == name && of.way == way;
+    match links.iter_mut().find(is_it) {
+        Some(link) => link.rates.push(figure),
+        None => links.push(LinkOverTime { machine, name: name.to_owned(), way, rates: vec![figure] }),
+    }
+}
+
+fn sent_again(intervals: &[TrafficInterval]) -> Vec<SentAgainOverTime> {
+    let mut machines: Vec<SentAgainOverTime> = Vec::new();
+    for interval in intervals {
+        let Some(count) = interval.retransmitted else { continue };
+        let TrafficInterval { machine, from, until, .. } = *interval;
+        let figure = IntervalFigure { from, until, value: count as f64 };
+        match machines.iter_mut().find(|of| of.machine == machine) {
+            Some(of) => of.counts.push(figure),
+            None => machines.push(SentAgainOverTime { machine, counts: vec![figure] }),
+        }
+    }
+    machines.sort_by_key(|of| of.machine);
+    machines
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::LinkTraffic;
+
+    use super::*;
+    use crate::made_up::network_stage;
+
+    /// An interval of a second, in which a machine received and sent these bytes.
+    fn interval(
+        machine: usize,
+        second: u64,
+        [received, sent]: [u64; 2],
+        again: Option<u64>,
+    ) -> TrafficInterval {
+        let link = |name: &str, received_bytes, sent_bytes| LinkTraffic {
+            name: name.into(),
+            received_bytes,
+            sent_bytes,
+        };
+        TrafficInterval {
+            machine,
+            from: Nanos::from_millis(1000 * second),
+            until: Nanos::from_millis(1000 * (second + 1)),
+            retransmitted: again,
+            links: vec![link("eth0", received, sent), link("eth1", 1, 1)],
+        }
+    }
+
+    #[test]
+    fn the_busy_ways_of_interfaces_have_a_rate_in_each_interval_and_idle_ones_none() {
+        let mut results = network_stage(500).results;
+        assert_eq!(traffic_over_time(&results), [], "a record without intervals");
+        results.samples[0].intervals = vec![
+            interval(0, 0, [9, 1000], Some(0)),
+            interval(1, 0, [1000, 9], None),
+            interval(0, 1, [9, 400], Some(7)),
+            interval(1, 1, [900, 9], None),
+        ];
+        let [found] = &traffic_over_time(&results)[..] else { panic!("one trial has intervals") };
+        assert_eq!((found.cell, found.repeat, found.interval), (0, 0, Nanos::from_millis(1000)));
+        let ways: Vec<_> = found.links.iter().map(|link| (link.machine, link.way, link.range())).collect();
+        let expected = [(1, LinkWay::Received, [900.0, 1000.0]), (0, LinkWay::Sent, [400.0, 1000.0])];
+        assert_eq!(ways, expected);
+        assert_eq!(found.least_even().map(|link| link.machine), Some(0));
+        assert_eq!(found.all_sent_again(), Some(7.0));
+        assert_eq!(found.worst_interval().map(|(machine, count)| (machine, count.value)), Some((0, 7.0)));
+    }
+
+    #[test]
+    fn kernels_that_count_no_segments_do_not_count_as_none_sent_again() {
+        let mut results = network_stage(500).results;
+        let all = [0, 1].map(|second| interval(0, second, [9, 1000], None));
+        results.samples[0].intervals = all.into();
+        let found = traffic_over_time(&results).remove(0);
+        assert_eq!((found.all_sent_again(), found.worst_interval()), (None, None));
+    }
+}
