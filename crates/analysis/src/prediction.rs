@@ -62,8 +62,8 @@ pub struct Prospect {
 const MARGIN_LEAST: f64 = 1.2;
 
 impl Prospects {
-    /// Returns true if the instrument is a candidate to be recorded next: the storage alone decides, and each of these
-    /// targets is predicted to carry it with a margin.
+    /// Returns true if the instrument is a candidate to be recorded next. The storage alone decides, and each of
+    /// these targets is predicted to carry it with a margin.
     pub fn are_promising(&self, mut targets: std::ops::Range<usize>) -> bool {
         let is_sure =
             |target: usize| self.on.get(target).is_some_and(|on| on.as_ref().is_ok_and(Prospect::is_sure));

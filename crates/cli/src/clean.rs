@@ -150,7 +150,7 @@ fn nothing_taken_back(has_read_notes: bool) -> String {
         return nothing.into();
     }
     let place = tell::visible(&notes_place().to_string_lossy());
-    format!("{nothing}: no setting is noted in {place}")
+    format!("{nothing}: {place} has no note of a setting")
 }
 
 /// Removes the partial files of killed exports and reports at a path, and returns their number. Servers have

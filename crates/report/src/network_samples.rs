@@ -81,15 +81,16 @@ fn interval_row(
     own: &[(&str, String)],
 ) -> Vec<String> {
     let machine = stage.results.machines.get(interval.machine);
+    let of_interval = [
+        ("phase", INTERVAL.to_owned()),
+        ("network_machine", machine.map_or_else(String::new, |machine| machine.name.clone())),
+        ("network_interval_from_s", seconds(interval.from)),
+        ("network_interval_until_s", seconds(interval.until)),
+    ];
+    let known = |name: &str| of_interval.iter().chain(own).find(|(known, _)| *known == name);
     let value = |name: &String| match name.as_str() {
         "stage" | "cell" | "repeat" => field(stage, sample, name),
-        "phase" => INTERVAL.into(),
-        "network_machine" => machine.map_or_else(String::new, |machine| machine.name.clone()),
-        "network_interval_from_s" => seconds(interval.from),
-        "network_interval_until_s" => seconds(interval.until),
-        name => {
-            own.iter().find(|(known, _)| *known == name).map_or_else(String::new, |(_, text)| text.clone())
-        }
+        name => known(name).map_or_else(String::new, |(_, text)| text.clone()),
     };
     header.iter().map(value).collect()
 }

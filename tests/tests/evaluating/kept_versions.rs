@@ -37,7 +37,7 @@ const KNOWN_NETWORK: [&str; 4] = [
 /// The first schema with a file of such rows.
 const NETWORK_SINCE: i64 = 10;
 /// The traffic over time of a trial of the network, which records have from schema 11 on.
-const KNOWN_TRAFFIC: &str = "Over time, node1 to node2, TCP, one flow, intervals of 0.5 s: least even node1 eth0, 4 Gbit/s to 12 \
+const KNOWN_TRAFFIC: &str = "Over time, node1 to node2, TCP, one flow, intervals of 500 ms: least even node1 eth0, 4 Gbit/s to 12 \
                              Gbit/s sent; 7 segments sent again, at most 7 in an interval (node1)";
 /// The first schema with it.
 const TRAFFIC_SINCE: i64 = 11;

@@ -296,7 +296,7 @@ fn clean_without_a_setting_in_force_has_nothing_to_take_back() {
     let lab = lab(1, "");
     let nothing = clean(lab.at());
     assert_eq!(nothing.code, Some(0), "{nothing:?}");
-    let said = format!("nothing to take back: no setting is noted in {}", notes(lab.at()).display());
+    let said = format!("nothing to take back: {} has no note of a setting", notes(lab.at()).display());
     assert!(nothing.stdout.contains(&said), "{nothing:?}");
     assert!(!notes(lab.at()).exists(), "it makes no directory");
 }

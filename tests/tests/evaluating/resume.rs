@@ -11,6 +11,7 @@ use std::{
 
 use nilometer_model::{Phase, Seed};
 use nilometer_plan::{Key, Results};
+use nilometer_record::{OLDEST_SCHEMA, SCHEMA_VERSION};
 use nilometer_tests::{
     Ended, FileSystem, Filler, Running, await_let_go, await_some, command_of, kills, may_mount, nilometer,
     run_directories, start,
@@ -345,10 +346,9 @@ fn what_is_no_record_of_this_program_is_refused_and_left_alone() {
     fs::remove_file(home.record()).expect("a file");
     interrupted(&home);
     sqlite(&home, "PRAGMA user_version = 77; UPDATE campaign SET nilometer = '8.9'");
-    let parts = [
-        "r.sqlite has schema 77; this program reads schemas 9 to 10",
-        "use the program that wrote it (nilometer 8.9)",
-    ];
+    let read = format!("schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}");
+    let schema = format!("r.sqlite has schema 77; this program reads {read}");
+    let parts = [schema.as_str(), "use the program that wrote it (nilometer 8.9)"];
     assert_refused(&home.resume(&[]).end(LIMIT), &parts);
 }
 

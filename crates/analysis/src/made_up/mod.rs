@@ -79,13 +79,8 @@ pub fn network_stage(bytes: u64) -> NetworkStage {
         NetworkRun { flows: vec![1], patterns: vec![PatternKind::Pairs], ..NetworkRun::usual("between") };
     let end = FlowEnd { bytes, last: Nanos(1_000_000_000), ..FlowEnd::default() };
     let flow = FlowSample { from: 0, to: 1, sent: end.clone(), received: end };
-    let sample = |repeat: u32, cell| NetworkSample {
-        cell,
-        repeat,
-        asked: None,
-        flows: vec![flow.clone()],
-        intervals: Vec::new(),
-    };
+    let base = NetworkSample { flows: vec![flow], ..NetworkSample::default() };
+    let sample = |repeat, cell| NetworkSample { cell, repeat, ..base.clone() };
     let results = NetworkResults {
         machines: vec![machine_of("node1", 0), machine_of("node2", 1)],
         cells: run.cells(2),

@@ -1,4 +1,5 @@
-//! The traffic of trials over time: the rate of each interface, and the segments of TCP sent again, interval by interval.
+//! The traffic of trials over time: the rate of each interface, and the segments that TCP sends again, by
+//! intervals.
 
 use nilometer_model::{Nanos, NetworkResults, NetworkSample, TrafficInterval};
 
@@ -116,8 +117,8 @@ impl TrafficOverTime {
     }
 }
 
-/// The trials of a stage over time: the first valid one of each of the cells with the most pairs of machines, in the order
-/// of the cells. Records before schema 11 have none.
+/// The trials of a stage over time: of the cells with the most pairs of machines, the first valid one each. They are in
+/// the order of the cells. Records before schema 11 have none.
 pub fn traffic_over_time(results: &NetworkResults) -> Vec<TrafficOverTime> {
     let pairs = |cell: &usize| results.cells[*cell].pattern.pairs(results.machines.len()).len();
     let mut cells: Vec<usize> =

@@ -235,7 +235,7 @@ fn the_headline_names_the_instrument_that_is_recorded_next() {
     };
     let large = camera("large", "");
     assert_eq!(headline(&[&large, &packets, &tight]), ("large".into(), Some("large".into())));
-    // Without a better one it names what is only just carried, or what depends on more than storage.
+    // Without one it names an instrument with less margin, or one that depends on more than storage.
     assert_eq!(headline(&[&packets, &tight]), ("tight".into(), None));
     assert_eq!(headline(&[&packets]), ("packets".into(), None));
 }

@@ -31,12 +31,7 @@ impl TrafficCounters {
     /// The traffic of each interface since `earlier`. An interface that is new since then is absent.
     pub fn links_since(&self, earlier: &TrafficCounters) -> Vec<LinkTraffic> {
         let since = |(name, now): (&String, &LinkCounters)| {
-            let before = earlier.links.get(name)?;
-            Some(LinkTraffic {
-                name: name.clone(),
-                received_bytes: now.received_bytes.saturating_sub(before.received_bytes),
-                sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
-            })
+            Some(between(name.clone(), *earlier.links.get(name)?, *now))
         };
         self.links.iter().filter_map(since).collect()
     }
@@ -44,6 +39,14 @@ impl TrafficCounters {
     /// Segments sent again since `earlier`; `None` if the kernel does not count them.
     pub fn retransmitted_since(&self, earlier: &TrafficCounters) -> Option<u64> {
         Some(self.retransmitted?.saturating_sub(earlier.retransmitted?))
+    }
+}
+
+fn between(name: String, before: LinkCounters, now: LinkCounters) -> LinkTraffic {
+    LinkTraffic {
+        name,
+        received_bytes: now.received_bytes.saturating_sub(before.received_bytes),
+        sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
     }
 }
 

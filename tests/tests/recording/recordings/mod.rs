@@ -23,7 +23,7 @@ fn loses_a_lane(mut lost: FileSystem) {
     let sound = FileSystem::tmpfs("size=900m");
     let recording = Recording::of_rows(&[lost.path(), sound.path()]);
     let running = recording.start(&["--frames", "250"]);
-    recording.await_file(0, 2);
+    recording.await_file(0, 1);
     lost.shut_down();
     let ended = running.end(LIMIT);
     assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 250), "{ended:?}");

@@ -202,7 +202,7 @@ impl RunDirectory {
         *marker = None;
         let name = self.path.file_name().unwrap_or_default();
         if same(&self.root, fs::statat(&self.parent, name, AtFlags::SYMLINK_NOFOLLOW)) {
-            gone(fs::unlinkat(&self.parent, name, AtFlags::REMOVEDIR))
+            gone(remove_when_closed(&self.parent, name, &self.root))
                 .map_err(TargetError::io(&self.path, "remove"))?;
         }
         Ok(())
@@ -369,15 +369,19 @@ struct Kept {
 
 impl Kept {
     /// Returns true if it vanishes as soon as the processes that use it close it.
-    fn is_removed_over_nfs(&self) -> bool {
-        let name = self.path.file_name().unwrap_or_default();
-        name.as_bytes().starts_with(REMOVED_OVER_NFS)
+    fn is_removed(&self) -> bool {
+        is_removed(self.path.file_name().unwrap_or_default().as_bytes())
     }
 }
 
-/// The prefix of a file that was removed while a process of this machine had it open. Such a file vanishes when
-/// it is closed (Linux, fs/nfs/unlink.c).
-const REMOVED_OVER_NFS: &[u8] = b".nfs";
+/// The prefixes of a file that was removed while a process of this machine had it open. Such a file vanishes when
+/// it is closed (Linux, fs/nfs/unlink.c and fs/smb/client/inode.c).
+const REMOVED: [&[u8]; 3] = [b".nfs", b".smb", b".__smb"];
+
+fn is_removed(name: &[u8]) -> bool {
+    REMOVED.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Tries and delay for such files: the kernel closes those of a ring some time after the ring.
 const CLOSED_TRIES: u32 = 500;
 const CLOSED_EVERY: Duration = Duration::from_millis(10);
@@ -386,11 +390,25 @@ const CLOSED_EVERY: Duration = Duration::from_millis(10);
 fn remove_closed(root: &OwnedFd) -> Result<Option<Kept>, Errno> {
     for _ in 1..CLOSED_TRIES {
         match remove_ours(root)? {
-            Some(kept) if kept.is_removed_over_nfs() => std::thread::sleep(CLOSED_EVERY),
+            Some(kept) if kept.is_removed() => std::thread::sleep(CLOSED_EVERY),
             kept => return Ok(kept),
         }
     }
     remove_ours(root)
+}
+
+/// Removes a run directory that was cleared, and waits until removed files in it are closed. On a busy machine another
+/// thread's child has our descriptors for a while, until it runs its program.
+fn remove_when_closed(parent: &OwnedFd, name: &OsStr, root: &OwnedFd) -> Result<(), Errno> {
+    let remove = || fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+    let is_left = || remove_ours(root).is_ok_and(|kept| kept.is_none_or(|kept| kept.is_removed()));
+    for _ in 1..CLOSED_TRIES {
+        match remove() {
+            Err(Errno::NOTEMPTY) if is_left() => std::thread::sleep(CLOSED_EVERY),
+            done => return done,
+        }
+    }
+    remove()
 }
 
 /// Removes our entries in a run directory. Returns the first that stays.
@@ -409,7 +427,7 @@ fn remove_ours(root: &OwnedFd) -> Result<Option<Kept>, Errno> {
 /// Removes an entry with its content. Returns the part that stays, if any.
 fn remove_entry(directory: &OwnedFd, name: &CStr, kind: FileType, mount: u64) -> Option<Kept> {
     let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
-    if name.to_bytes().starts_with(REMOVED_OVER_NFS) {
+    if is_removed(name.to_bytes()) {
         return Some(Kept { path, why: "it was removed, but a process still has it open".into() });
     }
     if !name.to_bytes().starts_with(OURS) {

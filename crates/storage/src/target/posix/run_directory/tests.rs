@@ -132,3 +132,35 @@ fn a_removed_file_that_a_process_still_has_open_over_nfs_is_waited_for() {
     });
     assert!(!run.path().exists());
 }
+
+/// The parent with a cleared directory in it that still holds an entry of this name.
+fn cleared_but_for(entry: &str) -> (tempfile::TempDir, [OwnedFd; 2]) {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let path = parent.path().join(NAME);
+    std::fs::create_dir(&path).expect("space");
+    std::fs::write(path.join(entry), "1").expect("space");
+    let opened =
+        [parent.path(), &path].map(|path| OwnedFd::from(std::fs::File::open(path).expect("it is there")));
+    (parent, opened)
+}
+
+#[test]
+fn a_directory_is_removed_as_soon_as_removed_files_in_it_are_closed() {
+    for entry in [".nfs0001", ".smb0001", ".__smb0001", MARKER, JOINED] {
+        let (parent, [at, root]) = cleared_but_for(entry);
+        let entry = parent.path().join(NAME).join(entry);
+        std::thread::scope(|scope| {
+            let removing = scope.spawn(|| remove_when_closed(&at, OsStr::new(NAME), &root));
+            std::fs::remove_file(&entry).expect("as when it is closed");
+            removing.join().expect("no panic").unwrap_or_else(|errno| panic!("{}: {errno}", entry.display()));
+        });
+        assert!(!parent.path().join(NAME).exists());
+    }
+    let (parent, [at, root]) = cleared_but_for("notes of somebody");
+    assert_eq!(
+        remove_when_closed(&at, OsStr::new(NAME), &root),
+        Err(Errno::NOTEMPTY),
+        "it waits for nothing"
+    );
+    assert!(parent.path().join(NAME).exists());
+}
