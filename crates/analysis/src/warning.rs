@@ -163,7 +163,12 @@ impl Warning {
             Warning::OneRepeat => "write repeats = 3 or more into the plan: six decide most",
             Warning::SameWork { .. } => "a larger --scale tells them apart",
             Warning::Spread { .. } => "more repeats narrow the intervals; longer phases narrow the spread",
-            Warning::Busy { .. } => "measure when nobody else works on this machine",
+            Warning::Busy { cores, network, .. } if is_busy(*cores, *network) => {
+                "measure when nobody else works on this machine"
+            }
+            Warning::Busy { .. } => {
+                "measure when nobody else uses its disks; direct or synced writes leave nothing"
+            }
             Warning::Stolen { .. } => "measure on a machine that is not shared, or when its host is quiet",
             Warning::NotProvable { .. } => "read more than the caches hold, or read from another machine",
             Warning::Volatile { .. } => "measure the storage that is to keep the data",
@@ -211,11 +216,7 @@ impl fmt::Display for Warning {
                 100.0 * SPREAD_MOST,
                 100.0 * share
             ),
-            Warning::Busy { cores, disk, network } => write!(
-                f,
-                "the machine was busy just before samples: on average {cores:.1} cores, {disk} on disks, {network} on \
-                 the network"
-            ),
+            Warning::Busy { cores, disk, network } => f.write_str(&busy_sentence(*cores, *disk, *network)),
             Warning::Stolen { count, of, cores } => write!(
                 f,
                 "the host of this virtual machine took processor time during {count} of {of} samples, on average \
@@ -375,8 +376,27 @@ fn busy(results: &Results) -> Option<Warning> {
     let cores = before(|activity| activity.busy.seconds())?;
     let disk = before(|activity| (activity.disk_read + activity.disk_written) as f64)?;
     let network = before(|activity| (activity.received + activity.sent) as f64)?;
-    let busy = cores > CORES_MOST || disk > TRAFFIC_MOST || network > TRAFFIC_MOST;
-    busy.then_some(Warning::Busy { cores, disk: ByteRate(disk), network: ByteRate(network) })
+    let [disk, network] = [disk, network].map(ByteRate);
+    let busy = is_busy(cores, network) || disk.0 > TRAFFIC_MOST;
+    busy.then_some(Warning::Busy { cores, disk, network })
+}
+
+fn busy_sentence(cores: f64, disk: ByteRate, network: ByteRate) -> String {
+    if is_busy(cores, network) {
+        return format!(
+            "the machine was busy just before samples: on average {cores:.1} cores, {disk} on disks, {network} on the \
+             network"
+        );
+    }
+    format!(
+        "disks were busy just before samples: on average {disk}, by other programs, or by the kernel, which may write \
+         data of earlier samples late"
+    )
+}
+
+/// Returns true if this can't be the kernel's late writing of data of earlier samples.
+fn is_busy(cores: f64, network: ByteRate) -> bool {
+    cores > CORES_MOST || network.0 > TRAFFIC_MOST
 }
 
 fn stolen(results: &Results) -> Option<Warning> {

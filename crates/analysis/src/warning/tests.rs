@@ -94,6 +94,21 @@ fn neighbours_hosts_caches_and_spread_are_told() {
 }
 
 #[test]
+fn writes_on_disks_alone_may_be_late_ones_of_earlier_samples() {
+    let before = |activity: Activity| {
+        let mut samples = three(Phase::Write, 1000);
+        samples[1].sample.before = Activity { over: SECOND, ..activity };
+        told(&results(samples)).into_iter().find(|said| said.contains("just before samples"))
+    };
+    let late = before(Activity { disk_written: 20_000_000, ..Activity::default() }).expect("a warning");
+    assert!(late.contains("by the kernel") && late.contains("20 MB/s") && !late.contains("cores"), "{late}");
+    let others = Activity { disk_written: 20_000_000, busy: SECOND, ..Activity::default() };
+    let others = before(others).expect("a warning");
+    assert!(others.starts_with("the machine was busy") && others.contains("1.0 cores"), "{others}");
+    assert_eq!(before(Activity { disk_written: 9_000_000, ..Activity::default() }), None);
+}
+
+#[test]
 fn a_target_that_is_memory_is_told() {
     for (file_system, volatile) in [("tmpfs", true), ("ramfs", true), ("xfs", false), ("nfs4", false)] {
         let mut results = results(three(Phase::Write, 1 << 20));
