@@ -107,7 +107,7 @@ const TAIL: Slot = Slot(2);
 const AT_ONCE: u64 = 4 << 20;
 /// Bytes of the buffer for names.
 const SCRATCH: usize = 4096;
-/// Interval at which to check for a stop request while there is nothing to write.
+/// Interval at which to check for a stop request while there is nothing to write, or while it is not due.
 const LOOK: Nanos = Nanos::from_millis(100);
 
 impl Export {
@@ -248,7 +248,7 @@ impl Workload for Export {
         let operation = if self.stage == Stage::Write && self.opened && self.offset < self.body {
             let due = self.due(now);
             if due > now {
-                return Step::Wait(Wait::Until(due));
+                return Step::Wait(Wait::Until(due.min(now + LOOK)));
             }
             self.write(FILE, now)
         } else if self.flying > 0 {
@@ -387,6 +387,19 @@ mod tests {
         assert_eq!((export.done(), export.is_whole()), (0, false));
         export.stop.store(true, Ordering::Relaxed);
         assert!(matches!(export.next(Nanos(2)), Step::Done), "it does not wait for the disk");
+    }
+
+    #[test]
+    fn a_stop_is_heeded_while_a_low_rate_keeps_the_next_bytes_waiting() {
+        let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 9], 4);
+        let mut export = opened(&Arc::new(lanes.whole(Extent::All)), false, 1);
+        export.exporting.at_most = Some(ByteRate(1.0));
+        export.begun = Some(Nanos(0));
+        export.offset = 1;
+        // The next bytes are due after a second. A signal need not wake the thread that waits.
+        assert!(matches!(export.next(Nanos(1)), Step::Wait(Wait::Until(time)) if time == Nanos(1) + LOOK));
+        export.stop.store(true, Ordering::Relaxed);
+        assert!(matches!(export.next(Nanos(2)), Step::Done));
     }
 
     #[test]

@@ -350,7 +350,7 @@ files = 3
 #[test]
 fn a_load_works_at_all_ranks_and_also_at_those_that_a_cell_does_not_use() {
     let results = ran(LOADED, &["a", "b"]);
-    let mut beside = 0;
+    let mut beside = Vec::new();
     for measured in &results.samples {
         let cell = &results.cells[measured.key.cell];
         let has_load = cell.background().is_some_and(|load| !load.is_none());
@@ -359,10 +359,11 @@ fn a_load_works_at_all_ranks_and_also_at_those_that_a_cell_does_not_use() {
         assert!(measured.sample.errors.is_empty(), "{cell}: {:?}", measured.sample.errors);
         let no_load = matches!(measured.sample.invalid, Some(Invalid::NoBackground(_) | Invalid::Refused(_)));
         assert!(!no_load, "{cell}: {:?}", measured.sample.invalid);
-        beside +=
-            usize::from(done.is_some_and(|done| done.operations > 0 && done.wall >= measured.sample.wall));
+        beside.extend(done.filter(|done| done.wall >= measured.sample.wall).map(|done| done.operations));
     }
-    assert_eq!((results.samples.len(), beside), (2 * 2 * 2, 2 * 2), "{results:?}");
+    assert_eq!((results.samples.len(), beside.len()), (2 * 2 * 2, 2 * 2), "{results:?}");
+    // On a busy machine a load may get no processor during a phase of a millisecond.
+    assert!(beside.iter().any(|operations| *operations > 0), "{results:?}");
 }
 
 #[test]
