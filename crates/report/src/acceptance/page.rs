@@ -95,7 +95,7 @@ fn evidence(study: &Study<'_>, proof: &AcceptanceProof) -> Section {
     let row = |key: &str, value: &str| Row::of([key, value].map(Cell::new));
     let mut rows = vec![row(&format!("record {}, sha256", proof.name), &proof.record)];
     rows.extend(sums.chain(machine).map(|(key, value)| row(key, value)));
-    let columns = [Role::Name, Role::Sentence].map(|role| Column::new(role, "")).to_vec();
+    let columns = [Role::Label, Role::Sentence].map(|role| Column::new(role, "")).to_vec();
     let seal = match proof.is_whole {
         Some(true) => {
             "The record is consistent with the seal of its campaign's end. A seal is no signature: anybody can seal a record again."
@@ -103,7 +103,13 @@ fn evidence(study: &Study<'_>, proof: &AcceptanceProof) -> Section {
         Some(false) => "THE RECORD WAS CHANGED AFTER THE CAMPAIGN HAD ENDED.",
         None => "The record has no seal: its campaign has not ended.",
     };
-    let again = "derives every answer again from its samples. Intervals are at 95 %; docs/acceptance.md explains each criterion.";
-    let said = Block::plain(format!("{seal} `nilometer check {}` {again}", proof.name));
-    Section::new(Heading::of("Evidence"), vec![Block::Table(Table { columns, rows }), said])
+    let said = "Intervals are at 95 %; docs/acceptance.md explains each criterion. This derives every answer again from the \
+                samples of the record:";
+    let blocks = vec![
+        Block::Table(Table { columns, rows }),
+        Block::plain(seal),
+        Block::plain(said),
+        Block::Code(format!("nilometer check {}", proof.name)),
+    ];
+    Section::new(Heading::of("Evidence"), blocks)
 }
