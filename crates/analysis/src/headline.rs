@@ -98,8 +98,8 @@ fn is_usable_write(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> bool {
     is_write && outcome.valid >= REPEATS_LEAST
 }
 
-/// The largest instrument that is worth to be recorded next, or else the largest that is predicted to be carried. The
-/// rows ascend by rate.
+/// The largest promising instrument, or else the largest that the target is predicted to carry. The rows ascend by
+/// rate.
 fn carried(study: &Study<'_>, target: usize) -> Result<CarriedInstrument, NoInstrument> {
     let rows = study.predictions.rows.iter().rev();
     let mut promising = rows.clone().filter(|row| row.are_promising(target..target + 1));

@@ -52,7 +52,7 @@ fn basis(of: &Headline) -> String {
 /// The instrument that it would carry, and the basis of that; or the reason why there is none.
 fn carries(of: &Headline) -> Vec<Sentence> {
     let sentences = match &of.carries {
-        Ok(carried) => instrument(carried),
+        Ok(carried) => instrument(of.target, carried),
         Err(NoInstrument::Withheld(why)) => vec![format!("No instrument is predicted: {why}")],
         Err(NoInstrument::NoneCarried) => {
             vec!["It is predicted to carry no instrument of the catalogue".into()]
@@ -62,14 +62,20 @@ fn carries(of: &Headline) -> Vec<Sentence> {
     sentences.into_iter().map(Sentence::new).collect()
 }
 
-fn instrument(CarriedInstrument { row, margin, limit }: &CarriedInstrument) -> Vec<String> {
+fn instrument(target: usize, CarriedInstrument { row, margin, limit }: &CarriedInstrument) -> Vec<String> {
+    // A larger one may depend on a network or on packing.
+    let which = if row.are_promising(target..target + 1) {
+        "depends on storage alone and that it would carry with a margin"
+    } else {
+        "it would carry"
+    };
     let assumed = match row.assumed.len() {
         0 => "",
         _ => "; its rate depends on assumed values",
     };
     vec![
         format!(
-            "The largest instrument of the catalogue that it would carry: {}, {}, {margin:.1} times{assumed}",
+            "The largest instrument of the catalogue that {which}: {}, {}, {margin:.1} times{assumed}",
             row.instrument,
             prospects::rate(row)
         ),
