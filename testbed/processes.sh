@@ -3,21 +3,22 @@
 # such a file names it, by its number, the time at which it was started and the boot in which that was; or if its
 # environment says so, which it has from us or from a process that we started. No process is found by its name.
 
-# A line that says which process this is, and what: PID START BOOT WHAT.
+# A line that says which process this is, and what: PID START BOOT WHAT. None of a process that has ended: one that nobody has waited
+# for yet has a state of its own. It is read once, as the process may be gone at a second look.
 note_process() {
     local process=$1 stat fields
     stat=$(cat "/proc/$process/stat" 2>/dev/null) || return 1
-    # The name, the second field, may have spaces in it.
+    # The name, the second field, may have spaces in it. The state follows it.
     read -ra fields <<<"${stat##*) }"
+    [[ ${fields[0]} != [ZX] ]] || return 1
     echo "$process ${fields[19]} $(cat /proc/sys/kernel/random/boot_id) $2"
 }
 
-# Whether the process that this file names runs. One that has ended and that nobody has waited for does not.
+# Whether the process that this file names runs.
 runs() {
     local process start boot what
     [ -s "$1" ] && read -r process start boot what <"$1" || return 1
-    [ "$(note_process "$process" "$what")" = "$process $start $boot $what" ] || return 1
-    ! grep -qs '^State:[[:space:]]*Z' "/proc/$process/status"
+    [ "$(note_process "$process" "$what")" = "$process $start $boot $what" ]
 }
 
 # Runs a command in the testbed's network, for the system, with its output in log/NAME.log, and notes it in run/NAME.pid.
