@@ -23,12 +23,18 @@ static long kernels_ptrace(long request, long process, long address, void *data)
 	return syscall(SYS_ptrace, request, process, address, data);
 }
 
-/* The parts of the state that end within so many bytes: the first two always, others as the processor says. */
+/* The parts of the state that end within so many bytes: the first two always, others as the processor says. It is asked once: UML
+ * always has the same room, and in a virtual machine each question costs as much as hundreds of system calls. */
 static uint64_t parts_within(size_t bytes)
 {
-	uint64_t parts = 3;
+	static size_t asked_for;
+	static uint64_t parts;
 	unsigned part, size, offset, flags, unused;
 
+	if (asked_for == bytes)
+		return parts;
+	asked_for = bytes;
+	parts = 3;
 	for (part = 2; part < PARTS_MAX; part++) {
 		__cpuid_count(0xd, part, size, offset, flags, unused);
 		if (size != 0 && (size_t)offset + size <= bytes)

@@ -258,7 +258,7 @@ fn prepare(
         easy.low_speed_limit(1)?;
         easy.low_speed_time(SILENT_AT_MOST)?;
     }
-    if let Some(file) = certificates {
+    if let Some(file) = certificates.filter(|_| url.starts_with("https:")) {
         easy.cainfo(file)?;
     }
     let mut list = List::new();

@@ -9,6 +9,14 @@ use nilometer_tests::{Ended, Testbed, nilometer, run};
 
 use crate::testbed::random_bytes;
 
+use self::{
+    folded::file_systems_that_fold_case_and_have_no_hard_links_are_measured,
+    stale::a_stale_handle_of_nfs_is_a_fault_in_the_record,
+};
+
+mod folded;
+mod stale;
+
 /// A directory of the guest, with its file system and the protection of its data in words.
 type Place = (&'static str, FileSystemKind, &'static str);
 
@@ -103,6 +111,7 @@ fn a_linear_volume_is_warned_of(testbed: &Testbed) {
     assert!(facts("/mnt/lvm-stripes").iter().all(|(name, _)| name != "volume"));
 }
 
+/// All in one guest: its start costs a minute of processor time. The last one breaks its arrays.
 #[test]
 fn storage_of_another_kernel_is_described_measured_and_recorded_onto() {
     let Some(testbed) = Testbed::of(&["uml"]) else { return };
@@ -110,6 +119,9 @@ fn storage_of_another_kernel_is_described_measured_and_recorded_onto() {
     the_report_tells_the_engine(&testbed);
     smb_is_recorded_onto(&testbed);
     a_linear_volume_is_warned_of(&testbed);
+    file_systems_that_fold_case_and_have_no_hard_links_are_measured(&testbed);
+    a_stale_handle_of_nfs_is_a_fault_in_the_record(&testbed);
+    the_laboratory_has_what_a_kernel_may_lack(&testbed);
 }
 
 /// Starting the cluster takes the guest half a minute, and more on a busy machine.
@@ -120,9 +132,7 @@ fn ceph_by_the_kernel_is_described_and_measured() {
     each_is_known_and_measured(&testbed, &[("cephfs", FileSystemKind::CephFs, "")]);
 }
 
-#[test]
-fn the_laboratory_has_what_a_kernel_may_lack() {
-    let Some(testbed) = Testbed::of(&["uml"]) else { return };
+fn the_laboratory_has_what_a_kernel_may_lack(testbed: &Testbed) {
     let mounts = testbed.must("guest", &["cat", "/proc/mounts"]);
     let begins = [
         "/dev/md0 /mnt/md-raid5 xfs ",
