@@ -33,7 +33,7 @@ access = "buffered"
 values = ["slow", "fast"]
 apply = "echo $NILOMETER_VALUE >> HOME/log.$(hostname); echo $NILOMETER_VALUE > HOME/mode.$(hostname)APPLIED"
 read_back = "cat HOME/mode.$(hostname)"
-undo = "echo undone >> HOME/log.$(hostname); rm HOME/mode.$(hostname)"
+undo = "echo undone >> HOME/log.$(hostname); rm -f HOME/mode.$(hostname)"
 "#;
 
 fn lab(repeats: u32, applied: &str) -> RankLab {
@@ -172,7 +172,7 @@ const NESTED: &str = r#"
 [stage.setting.then]
 values = ["on"]
 apply = "touch HOME/inner.$(hostname)"
-undo = "test -e HOME/mode.$(hostname) || touch HOME/disorder; rm HOME/inner.$(hostname)"
+undo = "test -e HOME/mode.$(hostname) || touch HOME/disorder; rm -f HOME/inner.$(hostname)"
 "#;
 
 #[test]

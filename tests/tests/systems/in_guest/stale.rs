@@ -11,7 +11,7 @@ const STALE: &str = r#"
 set -u
 mkdir /mnt/nfs-v3/measured /mnt/nfs-v3/gone
 cd /exchange
-PROGRAM evaluate /mnt/nfs-v3/measured --plan /exchange/plan.toml --record /tmp/r.sqlite >/exchange/said 2>&1 &
+PROGRAM evaluate /mnt/nfs-v3/measured --plan /exchange/plan.toml --record /tmp/stale.sqlite >/exchange/said 2>&1 &
 # The trials before the measurement write less.
 until [ -n "$(find /mnt/md-raid5/measured -size +8M -print -quit)" ]; do
     kill -0 $! || exit 9
@@ -20,7 +20,7 @@ done
 rm -r /mnt/md-raid5/measured/nilometer-*
 wait $!
 echo $? >>/exchange/said
-cp /tmp/r.sqlite /exchange/r.sqlite
+cp /tmp/stale.sqlite /exchange/r.sqlite
 cd /mnt/nfs-v3/gone
 rm -r /mnt/md-raid5/gone
 PROGRAM describe .
