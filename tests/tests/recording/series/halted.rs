@@ -1,7 +1,7 @@
 //! Recorders and senders of series that are stopped in the middle and go on later (SIGSTOP, SIGCONT): nothing
 //! acknowledged is lost, each lost image is counted with its reason, and the next series is whole.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, slice::from_ref, time::Duration};
 
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_tests::{Ended, Running, await_some, run, start};
@@ -72,7 +72,7 @@ impl SeriesRecording {
 
     /// Numbers of its acknowledged images.
     fn acknowledged(&self) -> Vec<u64> {
-        let recording = Recording::open(&[&self.path], Trust::Acknowledged);
+        let recording = Recording::open(from_ref(&self.path), Trust::Acknowledged);
         recording.map(|recording| recording.index.frames.numbers(0..u64::MAX).collect()).unwrap_or_default()
     }
 
