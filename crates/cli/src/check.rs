@@ -1,9 +1,6 @@
 //! `nilometer check`: checks a record from somebody else against its own samples.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -13,7 +10,7 @@ use nilometer_record::{Concluded, SealState, concluded, file_digest};
 
 use crate::{
     Blame, Failure, Outcome,
-    signature::{beside, signer},
+    signature::{AllowedSigners, SignatureFault, beside},
     tell, version,
 };
 
@@ -36,7 +33,7 @@ pub(crate) struct Check {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  consistent: every statement follows from the samples, and the seal fits; with --signed-by, the signature too
-  1  a fault
+  1  a fault, also if ssh-keygen is missing or does not answer
   2  wrong input: the file is no record
   3  the record was changed, a statement does not follow from its samples, or somebody else signed it
   4  not decided: no seal, because the campaign has not ended or `import` made the record; or a required signature is missing";
@@ -48,7 +45,7 @@ fn digits(text: &str) -> Result<String, String> {
 
 impl Check {
     pub(crate) fn execute(&self) -> Outcome {
-        self.signed_by.as_deref().map_or(Ok(()), ensure_readable).input()?;
+        let signers = self.signers().input()?;
         let Concluded { seal, conclusions: said } = concluded(&self.record).input()?;
         let results = nilometer_record::read(&self.record).input()?;
         let sum = file_digest(&self.record).run()?;
@@ -68,7 +65,7 @@ impl Check {
         refuse_unsealed(&seal)?;
         refuse_differences(&differences, &results)?;
         refuse_contradictions(contradictions.len())?;
-        self.tell_signer()?;
+        self.tell_signer(signers.as_ref())?;
         for verdict in &study.acceptance {
             let path = results.targets.get(verdict.target).map_or("", |target| &target.path);
             tell::result_line(format_args!("{:<8} {}", verdict.answer().name(), tell::visible(path)));
@@ -84,11 +81,17 @@ impl Check {
         Ok(())
     }
 
+    /// The signers of `--signed-by`.
+    fn signers(&self) -> anyhow::Result<Option<AllowedSigners>> {
+        let signers = self.signed_by.as_deref().map(AllowedSigners::read).transpose();
+        signers.context("--signed-by")
+    }
+
     /// Prints the signer of the record, with `--signed-by`.
-    fn tell_signer(&self) -> Outcome {
+    fn tell_signer(&self, signers: Option<&AllowedSigners>) -> Outcome {
         let signature = beside(&self.record);
         let is_signed = signature.exists();
-        let Some(signers) = &self.signed_by else {
+        let Some(signers) = signers else {
             let how = if is_signed { "not checked: give the signers with --signed-by FILE" } else { "no" };
             tell::result_line(format_args!("signed   {how}"));
             return Ok(());
@@ -99,7 +102,7 @@ impl Check {
                 signature.display()
             )));
         }
-        let name = signer(&self.record, signers).map_err(Failure::NotCarried)?;
+        let name = signers.signer(&self.record).map_err(blamed)?;
         tell::result_line(format_args!("signed   by {}", tell::visible(&name)));
         Ok(())
     }
@@ -114,9 +117,12 @@ fn agrees(count: usize) -> String {
     }
 }
 
-fn ensure_readable(signers: &Path) -> anyhow::Result<()> {
-    let text = fs::read_to_string(signers);
-    text.map(drop).with_context(|| format!("--signed-by {}: it can't be read", signers.display()))
+/// The failure by a signature: a wrong one is a changed record, and one that nobody could check is a fault.
+fn blamed(fault: SignatureFault) -> Failure {
+    match fault {
+        SignatureFault::Invalid(why) => Failure::NotCarried(why),
+        SignatureFault::NotChecked(why) => Failure::Run(why.context("the signature could not be checked")),
+    }
 }
 
 fn refuse_unsealed(seal: &SealState) -> Outcome {

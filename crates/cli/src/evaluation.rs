@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, anyhow, ensure};
 use nilometer_analysis::{Study, conclusions};
 use nilometer_campaign::{
     Campaign, MeasuredRates, Ran, SharedPlaces, TargetPlaces, Trials, dismiss, make_archive,
@@ -255,13 +255,18 @@ fn answered(Ran { record, missing }: Ran, path: &Path, key: Option<&SigningKey>)
     let answer = ended_whole(&study, path);
     // A missing signature is the lesser fault.
     if let (Err(_), Err(unsigned)) = (&answer, &signed) {
-        tell::note(format_args!("the record is not signed: {}", explained(unsigned.error())));
+        tell::note(format_args!("{}", explained(unsigned.error())));
     }
     answer.and(signed)
 }
 
+/// The message about a record without its signature.
+fn unsigned(key: &SigningKey, record: &Path) -> String {
+    format!("the record is whole, but not signed; sign it with `{}`", key.command(record))
+}
+
 fn signed(key: &SigningKey, record: &Path) -> Outcome {
-    let signature = key.sign(record).run()?;
+    let signature = key.sign(record).with_context(|| unsigned(key, record)).run()?;
     tell::result_line(format_args!("Signed: {}", signature.display()));
     Ok(())
 }

@@ -82,7 +82,7 @@ fn told(file: &RepairedFile) -> String {
         RepairOutcome::Failed(why) => ("failed", Some(why)),
     };
     if matches!(outcome, RepairOutcome::Removed | RepairOutcome::ToBeRemoved) {
-        return format!("{word:<11} {path}: the recorder made it ahead, and nothing is in it\n");
+        return format!("{word:<11} {path}: the recorder made it ahead, and no frame is in it\n");
     }
     let gone = if *lost_frames > 0 { format!(", {lost_frames} lost") } else { String::new() };
     let why = why.map(|why| format!("; before, {}", in_line(why))).unwrap_or_default();

@@ -3,17 +3,24 @@
 
 use std::{
     fs::{self, File},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    sync::{Arc, OnceLock},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use nilometer_model::Nanos;
+use nilometer_storage::{DetachedTask, PATIENCE, in_time, user_file};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The purpose of a signature, a namespace of sshsig: a signature for another purpose is not valid for a
 /// record.
 const NAMESPACE: &str = "nilometer";
 /// The beginnings of a public key's line. A file of allowed signers has names before it.
 const KEY_TYPES: [&str; 3] = ["ssh-", "ecdsa-", "sk-"];
+/// The rate, in bytes per second, at which `ssh-keygen` reads and hashes a record even from slow storage.
+const SLOWEST: u64 = 10_000_000;
 
 /// The path of a record's signature.
 pub(crate) fn beside(record: &Path) -> PathBuf {
@@ -30,17 +37,16 @@ impl SigningKey {
     /// Signs a test text with the key, so that a campaign of a day does not end without a signature.
     ///
     /// # Errors
-    /// If it can't sign: the file is no key, or has a passphrase and no agent holds it.
+    /// If it can't sign: the file is no key, or has a passphrase and no agent holds it. Also if `ssh-keygen` is
+    /// missing or does not answer.
     pub(crate) fn tried(key: &Path) -> Result<Self> {
-        let made =
-            ssh_keygen().args(["-Y", "sign", "-n", NAMESPACE, "-f"]).arg(key).stdin(Stdio::null()).output();
-        let made = made.context("--sign needs ssh-keygen (OpenSSH 8.2 or later)")?;
+        let shown = key.display();
+        let made = signed_by(key, Stdio::null(), PATIENCE).with_context(|| format!("--sign {shown}"))?;
         let why = last_line(&made);
         ensure!(
             made.status.success(),
-            "--sign {}: it can't sign: {why}: name a private key without a passphrase, or a public key whose private key \
-             ssh-agent holds",
-            key.display()
+            "--sign {shown}: it can't sign: {why}: name a private key without a passphrase, or a public key whose private \
+             key ssh-agent holds"
         );
         Ok(SigningKey(key.into()))
     }
@@ -48,7 +54,7 @@ impl SigningKey {
     /// Signs a closed record.
     ///
     /// # Errors
-    /// If there is a signature already, or it can't be written.
+    /// If there is a signature already, it can't be written, or `ssh-keygen` does not sign.
     pub(crate) fn sign(&self, record: &Path) -> Result<PathBuf> {
         let signature = beside(record);
         ensure!(
@@ -56,72 +62,138 @@ impl SigningKey {
             "{} already exists: move it away first",
             signature.display()
         );
-        let mut signer = ssh_keygen();
-        let made = signer
-            .args(["-Y", "sign", "-n", NAMESPACE, "-f"])
-            .arg(&self.0)
-            .stdin(File::open(record)?)
-            .output()?;
+        let made = signed_by(&self.0, opened(record)?, limit(record))?;
         ensure!(made.status.success(), "{} can't sign: {}", self.0.display(), last_line(&made));
         fs::write(&signature, &made.stdout)
             .with_context(|| format!("can't write {}", signature.display()))?;
         Ok(signature)
     }
+
+    /// The command by which a user signs this record later.
+    pub(crate) fn command(&self, record: &Path) -> String {
+        format!("ssh-keygen -Y sign -n {NAMESPACE} -f {} {}", self.0.display(), record.display())
+    }
 }
 
-/// The signer of a record: the name in the file of allowed signers, or the key.
-///
-/// # Errors
-/// If the file names no signers, there is no signature, or it is by somebody else or of other bytes.
-pub(crate) fn signer(record: &Path, signers: &Path) -> Result<String> {
-    let text = fs::read_to_string(signers).with_context(|| format!("can't read {}", signers.display()))?;
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let Some(first) = lines.next() else { bail!("{}: it names no key", signers.display()) };
-    if KEY_TYPES.iter().any(|key| first.starts_with(key)) {
-        by_key(record, signers)
-    } else {
-        by_name(record, signers)
+/// The result of signing the input with a key.
+fn signed_by(key: &Path, input: Stdio, limit: Nanos) -> Result<Output> {
+    let mut signer = ssh_keygen();
+    signer.args(["-Y", "sign", "-n", NAMESPACE, "-f"]).arg(key).stdin(input);
+    output_within(signer, limit)
+}
+
+/// Why a record's signer is not known.
+#[derive(Debug)]
+pub(crate) enum SignatureFault {
+    /// Nobody could check the signature: `ssh-keygen` is missing or hangs, or a file can't be read.
+    NotChecked(anyhow::Error),
+    /// The signature is by somebody else, or of other bytes.
+    Invalid(anyhow::Error),
+}
+
+impl From<anyhow::Error> for SignatureFault {
+    fn from(error: anyhow::Error) -> Self {
+        SignatureFault::NotChecked(error)
+    }
+}
+
+/// The signers that a user accepts: a public key, or a file of allowed signers.
+#[derive(Debug)]
+pub(crate) struct AllowedSigners {
+    path: PathBuf,
+    is_key: bool,
+}
+
+impl AllowedSigners {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// If it can't be read, or names no signers.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let text = user_file::read(path, "file of signers")?;
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let Some(first) = lines.next() else { bail!("{}: it names no key", path.display()) };
+        let is_key = KEY_TYPES.iter().any(|key| first.starts_with(key));
+        Ok(AllowedSigners { path: path.into(), is_key })
+    }
+
+    /// The signer of a record: the name in the file of allowed signers, or the key.
+    ///
+    /// # Errors
+    /// If there is no signature, it is by somebody else or of other bytes, or it can't be checked.
+    pub(crate) fn signer(&self, record: &Path) -> Result<String, SignatureFault> {
+        if self.is_key { by_key(record, &self.path) } else { by_name(record, &self.path) }
     }
 }
 
 /// The signer's name, from a file of allowed signers.
-fn by_name(record: &Path, signers: &Path) -> Result<String> {
+fn by_name(record: &Path, signers: &Path) -> Result<String, SignatureFault> {
     let signature = beside(record);
-    let found =
-        ssh_keygen().args(["-Y", "find-principals", "-s"]).arg(&signature).arg("-f").arg(signers).output()?;
-    ensure!(found.status.success(), "{} names nobody with the key of the signature", signers.display());
+    let mut find = ssh_keygen();
+    find.args(["-Y", "find-principals", "-s"]).arg(&signature).arg("-f").arg(signers);
+    let found = output_within(find, PATIENCE)?;
+    if !found.status.success() {
+        let signers = signers.display();
+        return Err(SignatureFault::Invalid(anyhow!("{signers} names nobody with the key of the signature")));
+    }
     let names = String::from_utf8_lossy(&found.stdout).into_owned();
     let name = names.lines().next().unwrap_or_default().trim().to_owned();
     let mut verify = ssh_keygen();
     verify.args(["-Y", "verify", "-n", NAMESPACE, "-I", &name, "-s"]).arg(&signature).arg("-f").arg(signers);
-    good(&verify.stdin(File::open(record)?).output()?)?;
+    verify.stdin(opened(record)?);
+    good(&output_within(verify, limit(record))?)?;
     Ok(name)
 }
 
 /// The signer's key, if it is the one in the file of a public key.
-fn by_key(record: &Path, key: &Path) -> Result<String> {
-    let known = ssh_keygen().args(["-l", "-f"]).arg(key).output()?;
-    ensure!(known.status.success(), "{}: {}", key.display(), last_line(&known));
+fn by_key(record: &Path, key: &Path) -> Result<String, SignatureFault> {
+    let mut list = ssh_keygen();
+    list.args(["-l", "-f"]).arg(key);
+    let known = output_within(list, PATIENCE)?;
+    if !known.status.success() {
+        return Err(SignatureFault::NotChecked(anyhow!("{}: {}", key.display(), last_line(&known))));
+    }
     let known = String::from_utf8_lossy(&known.stdout).into_owned();
     let known = known.split_whitespace().nth(1).unwrap_or_default().to_owned();
     let key_of_signature = key_of(record)?;
-    ensure!(key_of_signature.ends_with(&known), "it was signed with {key_of_signature}, not with {known}");
+    if !key_of_signature.ends_with(&known) {
+        let why = anyhow!("it was signed with {key_of_signature}, not with {known}");
+        return Err(SignatureFault::Invalid(why));
+    }
     Ok(key_of_signature)
 }
 
 /// `ED25519 key SHA256:...`: the key of a record's signature, whoever owns it.
-fn key_of(record: &Path) -> Result<String> {
+fn key_of(record: &Path) -> Result<String, SignatureFault> {
     let mut check = ssh_keygen();
     check.args(["-Y", "check-novalidate", "-n", NAMESPACE, "-s"]).arg(beside(record));
-    let said = good(&check.stdin(File::open(record)?).output()?)?;
+    check.stdin(opened(record)?);
+    let said = good(&output_within(check, limit(record))?)?;
     let (_, key) = said.split_once(" with ").with_context(|| format!("ssh-keygen said: {said}"))?;
     Ok(key.trim().to_owned())
 }
 
 /// The output of `ssh-keygen` about a valid signature.
-fn good(output: &Output) -> Result<String> {
-    ensure!(output.status.success(), "the signature is not one of this record: {}", last_line(output));
+fn good(output: &Output) -> Result<String, SignatureFault> {
+    if !output.status.success() {
+        let why = anyhow!("the signature is not one of this record: {}", last_line(output));
+        return Err(SignatureFault::Invalid(why));
+    }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A record as the input of a command. Gives up on storage that does not answer.
+fn opened(record: &Path) -> Result<Stdio> {
+    let path = record.to_owned();
+    let file = in_time(PATIENCE, record.into(), move || File::open(path))?;
+    let file = file.with_context(|| format!("can't read {}", record.display()))?;
+    Ok(file.into())
+}
+
+/// The time for `ssh-keygen` to answer about a record, which it reads as a whole.
+fn limit(record: &Path) -> Nanos {
+    let length = fs::metadata(record).map_or(0, |found| found.len());
+    PATIENCE + Nanos::from_millis(length / (SLOWEST / 1000))
 }
 
 /// Runs without questions: a passphrase without an agent is an error.
@@ -129,6 +201,30 @@ fn ssh_keygen() -> Command {
     let mut command = Command::new("ssh-keygen");
     command.env("SSH_ASKPASS_REQUIRE", "force").env("SSH_ASKPASS", "false").stdin(Stdio::null());
     command
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// It is missing, or has not ended within `limit`: an agent or storage does not answer. Then it is killed with
+/// all processes that it started.
+fn output_within(mut command: Command, limit: Nanos) -> Result<Output> {
+    let program = command.get_program().display().to_string();
+    command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let group = Arc::new(OnceLock::new());
+    let started = group.clone();
+    // Starting a program may hang too, if the program is on storage that does.
+    let task = DetachedTask::begin("signature", move || {
+        let child = command.spawn()?;
+        started.get_or_init(|| Pid::from_child(&child));
+        child.wait_with_output()
+    })?;
+    let Ok(output) = task.outcome_within(limit) else {
+        let killed = group.get().map(|group| kill_process_group(*group, Signal::KILL));
+        killed.unwrap_or(Ok(())).unwrap_or_default();
+        bail!("{program} gave no answer within {limit}: does its agent or its storage hang?");
+    };
+    output.with_context(|| format!("can't run {program} (OpenSSH 8.2 or later)"))
 }
 
 fn last_line(output: &Output) -> String {
@@ -159,12 +255,16 @@ mod tests {
         let record = path.join("r.sqlite");
         fs::write(&record, "measured").expect("space");
         let public = |key: &Path| key.with_extension("pub");
-        let why = |signers: &Path| signer(&record, signers).expect_err("no signature").to_string();
+        let signer = |signers: &Path| AllowedSigners::read(signers).expect("signers").signer(&record);
+        let why = |signers: &Path| match signer(signers) {
+            Err(SignatureFault::Invalid(why)) => why.to_string(),
+            other => panic!("{other:?}"),
+        };
         assert!(why(&public(&ours)).contains("not one of this record"), "{}", why(&public(&ours)));
         let signing = SigningKey::tried(&ours).expect("it can sign");
         assert_eq!(signing.sign(&record).expect("space"), path.join("r.sqlite.sig"));
         assert!(signing.sign(&record).is_err(), "a signature is not written over");
-        assert!(signer(&record, &public(&ours)).expect("it is ours").starts_with("ED25519 key SHA256:"));
+        assert!(signer(&public(&ours)).expect("it is ours").starts_with("ED25519 key SHA256:"));
         assert!(why(&public(&other)).contains("not with SHA256:"), "{}", why(&public(&other)));
         let allowed = path.join("allowed");
         let list = |name: &str, key: &Path| {
@@ -172,7 +272,7 @@ mod tests {
             fs::write(&allowed, line).expect("space");
         };
         list("ana@example.org", &ours);
-        assert_eq!(signer(&record, &allowed).expect("it is ours"), "ana@example.org");
+        assert_eq!(signer(&allowed).expect("it is ours"), "ana@example.org");
         list("ben@example.org", &other);
         assert!(why(&allowed).contains("names nobody"), "{}", why(&allowed));
         list("ana@example.org", &ours);
@@ -188,5 +288,42 @@ mod tests {
         let why = SigningKey::tried(&locked).expect_err("it would ask").to_string();
         assert!(why.contains("without a passphrase"), "{why}");
         SigningKey::tried(&directory.path().join("none")).expect_err("there is no key");
+    }
+
+    #[test]
+    fn a_file_without_signers_or_that_never_ends_is_refused() {
+        let directory = tempfile::tempdir().expect("space");
+        let path = directory.path().join("signers");
+        fs::write(&path, "# nobody\n").expect("space");
+        let why = AllowedSigners::read(&path).expect_err("nobody").to_string();
+        assert!(why.ends_with("it names no key"), "{why}");
+        let why = AllowedSigners::read(Path::new("/dev/zero")).expect_err("no plain file").to_string();
+        assert!(why.contains("can't read the file of signers /dev/zero"), "{why}");
+    }
+
+    #[test]
+    fn a_command_that_does_not_answer_is_killed_with_all_that_it_started() {
+        let directory = tempfile::tempdir().expect("space");
+        let noted = directory.path().join("noted");
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000 & echo $! > noted; wait"]).current_dir(&directory);
+        let why = output_within(command, Nanos::from_millis(2000)).expect_err("it waits").to_string();
+        assert!(why.starts_with("sh gave no answer within 2"), "{why}");
+        let started = fs::read_to_string(&noted).expect("two seconds suffice");
+        let started = Path::new("/proc").join(started.trim()).join("cmdline");
+        let is_left = || fs::read_to_string(&started).is_ok_and(|line| line.contains("sleep"));
+        for _ in 0..1000 {
+            if !is_left() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("{} is left", started.display());
+    }
+
+    #[test]
+    fn a_missing_command_is_named() {
+        let why = output_within(Command::new("no-such-keygen"), PATIENCE).expect_err("there is none");
+        assert!(why.to_string().starts_with("can't run no-such-keygen"), "{why}");
     }
 }

@@ -1,8 +1,17 @@
 //! A purchase: three offers against criteria that were fixed before, the page, and a record that somebody else checks.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
-use nilometer_tests::{Ended, FaultyDisk, FileSystem, await_some, camera, may_have_faulty_disks, start};
+use nilometer_tests::{
+    Ended, FaultyDisk, FileSystem, Running, await_some, camera, command_of, may_have_faulty_disks, nilometer,
+    start,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -271,4 +280,66 @@ fn a_signed_record_says_by_whom_and_a_seal_claims_no_more_than_it_shows() {
     assert!(unasked.stdout.contains("signed   not checked"), "{unasked:?}");
     fs::remove_file(home.path().join("r.sqlite.sig")).expect("the signature");
     assert_eq!(by("key.pub").code, Some(4), "nobody signed it");
+}
+
+/// A directory with a program `ssh-keygen` that does this.
+fn keygen_that(home: &Path, does: &str) -> PathBuf {
+    let directory = home.join("keygen");
+    fs::create_dir_all(&directory).expect("space");
+    let program = directory.join("ssh-keygen");
+    fs::write(&program, format!("#!/bin/sh\n{does}\n")).expect("space");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("it is ours");
+    directory
+}
+
+/// Runs the program with this search path.
+fn run_with_path(home: &Path, path: &str, arguments: &[&str]) -> Ended {
+    let mut command = command_of(nilometer());
+    command.args(arguments).current_dir(home).env("PATH", path);
+    Running::of(command).end(Duration::from_mins(10))
+}
+
+#[test]
+fn a_signature_that_nobody_can_check_or_make_is_a_fault_and_never_waited_for() {
+    let home = home_with(WAITS);
+    let at = home.path();
+    make_key(at, "key");
+    fs::create_dir(at.join("target")).expect("space");
+    let usual = std::env::var("PATH").expect("a search path");
+    // It signs the test text and hangs when it should sign the record.
+    let once = format!("[ -e once ] && exec sleep 1000\ntouch once\nPATH='{usual}' exec ssh-keygen \"$@\"");
+    let path = format!("{}:{usual}", keygen_that(at, &once).display());
+    let evaluate = ["evaluate", "target", "--plan", "./offers.toml", "--record", "r.sqlite", "--sign", "key"];
+    let unsigned = run_with_path(at, &path, &evaluate);
+    let by_hand = "ssh-keygen -Y sign -n nilometer -f key r.sqlite";
+    let told =
+        format!("the record is whole, but not signed; sign it with `{by_hand}`: ssh-keygen gave no answer");
+    assert!(unsigned.stderr.contains(&told), "{unsigned:?}");
+    assert!(unsigned.code != Some(0) && !at.join("r.sqlite.sig").exists(), "{unsigned:?}");
+    let signed = Command::new("sh").args(["-c", by_hand]).current_dir(at).status();
+    assert!(signed.expect("ssh-keygen (scripts/bootstrap test)").success());
+    let check = ["check", "r.sqlite", "--signed-by", "key.pub"];
+    let good = run(at, &check);
+    assert_eq!(good.code, Some(0), "{good:?}");
+    let hangs = keygen_that(at, "exec sleep 1000");
+    let paths = [
+        ("/nowhere".to_owned(), "can't run ssh-keygen"),
+        (format!("{}:{usual}", hangs.display()), "gave no answer"),
+    ];
+    for (path, why) in paths {
+        let unchecked = run_with_path(at, &path, &check);
+        assert_eq!(unchecked.code, Some(1), "{unchecked:?}");
+        assert!(unchecked.stderr.contains("the signature could not be checked: "), "{unchecked:?}");
+        assert!(unchecked.stderr.contains(why) && !unchecked.stdout.contains("agrees"), "{unchecked:?}");
+    }
+    let missing =
+        run_with_path(at, "/nowhere", &["evaluate", "target", "--plan", "./offers.toml", "--sign", "key"]);
+    assert!(
+        missing.code == Some(2) && missing.stderr.contains("--sign key: can't run ssh-keygen"),
+        "{missing:?}"
+    );
+    fs::write(at.join("r.sqlite.sig"), "no signature").expect("space");
+    let wrong = run(at, &check);
+    assert_eq!(wrong.code, Some(3), "{wrong:?}");
+    assert!(wrong.stderr.contains("the signature is not one of this record"), "{wrong:?}");
 }

@@ -13,7 +13,7 @@ use nilometer_model::{Bytes, FileSystemKind, Format};
 use nilometer_recording::{reader::Recording, view::RecordingView};
 use nilometer_storage::new_file::NewFile;
 
-use super::{Export, not_here};
+use super::{Export, lacks_blocks, not_here};
 use crate::{
     Blame, Failure, Outcome, describe::described_directory, recording_text::in_line, share::Share,
     signals::stop_on_signal, tell,
@@ -46,7 +46,8 @@ pub(super) fn export(export: &Export, whole: &RecordingView) -> Outcome {
     let shown = if whole.is_part() { whole.shown_frames() } else { 0..u64::MAX };
     let absent = not_here(whole, "in no file");
     let into = PictureExport { to, shown, absent };
-    whole.recording(|recording| exported(recording, &into, &stop))
+    whole.recording(|recording| exported(recording, &into, &stop))?;
+    lacks_blocks(whole)
 }
 
 fn exported(recording: &Recording, into: &PictureExport<'_>, stop: &AtomicBool) -> Outcome {

@@ -40,7 +40,7 @@ use nilometer_storage::{
     user_file,
 };
 
-use super::{Export, not_here};
+use super::{Export, lacks_blocks, not_here};
 use crate::{
     Blame, Failure, Outcome,
     describe::directory_of,
@@ -217,7 +217,7 @@ impl Hdf5Export<'_> {
                  {why}"
             )));
         }
-        Ok(())
+        lacks_blocks(&self.whole)
     }
 
     /// The layout of the frames in the file: that of any recording into one HDF5 file.

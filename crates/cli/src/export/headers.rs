@@ -13,7 +13,7 @@ use nilometer_recording::{Gap, view::RecordingView};
 use nilometer_storage::new_file::NewFile;
 use nilometer_wire::{Geometry, numbered::HeaderTable};
 
-use super::{Export, not_here};
+use super::{Export, lacks_blocks, not_here};
 use crate::{
     Blame, Outcome, describe::directory_of, part::part_line, recording_text::in_line, share::Share,
     signals::stop_on_signal, tell,
@@ -77,7 +77,7 @@ pub(super) fn export(export: &Export, whole: &RecordingView) -> Outcome {
     tell::result(tell::visible(&summary(whole, &written, &path)));
     match whole.faults().first {
         Some(why) => Err(anyhow!("written, but rows of unreadable frames have no header: {why}")).run(),
-        None => Ok(()),
+        None => lacks_blocks(whole),
     }
 }
 

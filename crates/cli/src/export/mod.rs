@@ -181,7 +181,8 @@ impl Export {
             .run()?;
         tell::result(tell::visible(&summary(&whole, checksum, &path, copied.as_ref())));
         not_whole(copied.as_ref())?;
-        unread(&whole)
+        unread(&whole)?;
+        lacks_blocks(&whole)
     }
 
     /// Writes the whole file, and returns its checksum.
@@ -318,6 +319,17 @@ fn unread(whole: &RecordingView) -> Outcome {
     Err(Failure::Run(anyhow!(
         "written, but {count} {what} can't be read and are marked as invalid, such as {why}"
     )))
+}
+
+/// The fault of an export from a recording that lacks blocks, such as those of a directory that is gone.
+fn lacks_blocks(whole: &RecordingView) -> Outcome {
+    let count: u64 = whole.missing_blocks().iter().map(|(_, count)| count).sum();
+    if count == 0 {
+        return Ok(());
+    }
+    let all = whole.due_blocks();
+    let what = whole.recording(what);
+    Err(Failure::Run(anyhow!("written, but {count} of {all} {what} are missing from the recording")))
 }
 
 /// Writes the file, as far as possible.

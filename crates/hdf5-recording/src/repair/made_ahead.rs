@@ -1,5 +1,13 @@
 //! Removes files that a recorder made ahead, so that it would never wait for a new file. If it is killed, the
-//! last one is empty, and HDF5 readers that open all files of a recording stop there.
+//! last one is empty or only begun, and HDF5 readers that open all files of a recording stop there.
+//!
+//! A recorder writes the superblock of a new file behind everything else that the library puts there:
+//!
+//! ```text
+//! empty    |
+//! begun    | 48 zeros   texts and structure
+//! whole    | superblock texts and structure
+//! ```
 
 use std::{
     fs::File,
@@ -18,21 +26,41 @@ use super::{
 
 /// The signature at the start of files that HDF5 readers open.
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-/// Bytes read at once.
+/// Bytes read at once. A begun file is shorter than that.
 const AT_ONCE: usize = 1 << 20;
+/// Bytes of the superblock, with which every file begins.
+const SUPERBLOCK: usize = 48;
 
-/// Checks all files of the recording with this name that HDF5 readers can't open and no journal mentions, and
-/// removes the empty ones.
+/// The treatment of files that a recorder began and no journal mentions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BegunFileTreatment {
+    /// Remove them: the journals are complete up to the kill of the recorder.
+    Remove,
+    /// Only name them: records of journals may be lost, and frames may be in them.
+    Keep,
+}
+
+/// The files of a recording that no journal mentions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnusedFiles<'a> {
+    /// The name of the recording.
+    pub(super) name: &'a str,
+    /// Files that journals mention.
+    pub(super) known: &'a [PathBuf],
+    pub(super) begun: BegunFileTreatment,
+    pub(super) options: RepairOptions,
+}
+
+/// Checks all files of a recording that HDF5 readers can't open and no journal mentions, and removes those in which
+/// no frame can be.
 pub(super) fn each_unused(
     held: &HeldDirectories,
-    name: &str,
-    known: &[PathBuf],
-    options: RepairOptions,
+    unused: UnusedFiles<'_>,
     tell: &mut dyn FnMut(&RepairedFile),
 ) {
     for (path, directory) in held.each() {
-        for file in files_of(path, name).into_iter().filter(|file| !known.contains(file)) {
-            if let Some(outcome) = looked_at(directory, &file, options) {
+        for file in files_of(path, unused.name).into_iter().filter(|file| !unused.known.contains(file)) {
+            if let Some(outcome) = unused.looked_at(directory, &file) {
                 tell(&RepairedFile::empty(file, outcome));
             }
         }
@@ -50,7 +78,8 @@ pub(super) fn each_of_empty(
         let Some(journal) = journals.first() else { continue };
         let held = HeldDirectories::hold_one(directory, journal, options)?;
         for name in journals.iter().filter_map(|journal| name_of(journal)) {
-            each_unused(&held, name, &[], options, tell);
+            let unused = UnusedFiles { name, known: &[], begun: BegunFileTreatment::Keep, options };
+            each_unused(&held, unused, tell);
         }
     }
     Ok(())
@@ -85,43 +114,81 @@ fn is_of_frames(file: &str, name: &str) -> bool {
     parts.next() == Some("") && parts.all(is_number)
 }
 
-/// The outcome for a file; `None` if HDF5 readers open it, or it belongs to another user.
-fn looked_at(directory: &OwnedFd, path: &Path, options: RepairOptions) -> Option<RepairOutcome> {
-    let mut file = open_own(directory, path, OFlags::RDONLY).ok()?;
-    let outcome = match is_blank(&mut file) {
-        Ok(None) => return None,
-        Ok(Some(true)) if options.dry_run => RepairOutcome::ToBeRemoved,
-        Ok(Some(true)) => match remove(directory, path) {
+impl UnusedFiles<'_> {
+    /// The outcome for a file; `None` if HDF5 readers open it, or it belongs to another user.
+    fn looked_at(&self, directory: &OwnedFd, path: &Path) -> Option<RepairOutcome> {
+        let mut file = open_own(directory, path, OFlags::RDONLY).ok()?;
+        let content = match UnusedContent::of(&mut file) {
+            Ok(content) => content,
+            Err(error) => return Some(RepairOutcome::Failed(format!("it can't be read: {error}"))),
+        };
+        match content {
+            UnusedContent::Signed => None,
+            UnusedContent::Blank => Some(self.removed(directory, path)),
+            UnusedContent::Begun if self.begun == BegunFileTreatment::Remove => {
+                Some(self.removed(directory, path))
+            }
+            UnusedContent::Begun | UnusedContent::Unknown => {
+                let why =
+                    "readers of HDF5 can't open it, and no journal describes its content: move it elsewhere";
+                Some(RepairOutcome::Failed(why.into()))
+            }
+        }
+    }
+
+    fn removed(&self, directory: &OwnedFd, path: &Path) -> RepairOutcome {
+        if self.options.dry_run {
+            return RepairOutcome::ToBeRemoved;
+        }
+        match remove(directory, path) {
             Ok(()) => RepairOutcome::Removed,
             Err(error) => {
-                RepairOutcome::Failed(format!("nothing is in it, and it can't be removed: {error}"))
+                RepairOutcome::Failed(format!("no frame is in it, and it can't be removed: {error}"))
             }
-        },
-        Ok(Some(false)) => {
-            let why =
-                "readers of HDF5 can't open it, and no journal describes its content: move it elsewhere";
-            RepairOutcome::Failed(why.into())
         }
-        Err(error) => RepairOutcome::Failed(format!("it can't be read: {error}")),
-    };
-    Some(outcome)
+    }
 }
 
-/// Returns true if all bytes of a file are zero, and `None` if it begins with the signature.
-fn is_blank(file: &mut File) -> io::Result<Option<bool>> {
+/// The content of a file that no journal mentions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UnusedContent {
+    /// It begins with the signature: HDF5 readers open it.
+    Signed,
+    /// All bytes are zero, or there are none.
+    Blank,
+    /// A short file without a superblock: a recorder began it.
+    Begun,
+    /// Any other bytes.
+    Unknown,
+}
+
+impl UnusedContent {
+    fn of(file: &mut File) -> io::Result<Self> {
+        let mut first = Vec::new();
+        file.take(AT_ONCE as u64).read_to_end(&mut first)?;
+        if first.starts_with(SIGNATURE) {
+            return Ok(UnusedContent::Signed);
+        }
+        let is_short = first.len() < AT_ONCE;
+        match first.iter().position(|byte| *byte != 0) {
+            Some(at) if at >= SUPERBLOCK && is_short => Ok(UnusedContent::Begun),
+            Some(_) => Ok(UnusedContent::Unknown),
+            None if is_short || is_zero(file)? => Ok(UnusedContent::Blank),
+            None => Ok(UnusedContent::Unknown),
+        }
+    }
+}
+
+/// Returns true if all remaining bytes of a file are zero.
+fn is_zero(file: &mut File) -> io::Result<bool> {
     let mut piece = vec![0; AT_ONCE];
-    let mut is_first = true;
     loop {
         let count = file.read(&mut piece)?;
-        if is_first && piece[..count].starts_with(SIGNATURE) {
-            return Ok(None);
-        }
-        is_first = false;
         if count == 0 {
-            return Ok(Some(true));
+            return Ok(true);
         }
         if piece[..count].iter().any(|byte| *byte != 0) {
-            return Ok(Some(false));
+            return Ok(false);
         }
     }
 }
@@ -156,13 +223,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_blank_if_nothing_but_zeros_is_in_it() {
-        let blank = |bytes: &[u8]| {
+    fn a_file_without_a_superblock_is_blank_or_begun() {
+        let content = |bytes: &[u8]| {
             let mut file = tempfile::tempfile().expect("a temporary file");
             std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).expect("room");
-            is_blank(&mut file).expect("it can be read")
+            UnusedContent::of(&mut file).expect("it can be read")
         };
-        assert_eq!((blank(b""), blank(&[0; 5000])), (Some(true), Some(true)));
-        assert_eq!((blank(b"\x89HDF\r\n\x1a\n..."), blank(b"\0\0frames")), (None, Some(false)));
+        let begun = [&[0; SUPERBLOCK][..], b"texts"].concat();
+        let long = [&begun[..], &[0; AT_ONCE]].concat();
+        let cut = &begun[1..];
+        assert_eq!([b"".as_slice(), &[0; 5000], &[0; 2 * AT_ONCE]].map(content), [UnusedContent::Blank; 3]);
+        assert_eq!(content(b"\x89HDF\r\n\x1a\n..."), UnusedContent::Signed);
+        assert_eq!(content(&begun), UnusedContent::Begun);
+        assert_eq!([b"\0\0frames".as_slice(), &long, cut].map(content), [UnusedContent::Unknown; 3]);
     }
 }

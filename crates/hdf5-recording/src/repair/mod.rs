@@ -43,7 +43,7 @@ use agreement::{Expected, frames_of};
 use held::{HeldDirectories, is_held};
 pub(crate) use held::{opened_own, path_of};
 use known::{FileFrames, FrameBytes, by_file};
-use made_ahead::{each_of_empty, each_unused};
+use made_ahead::{BegunFileTreatment, UnusedFiles, each_of_empty, each_unused};
 pub(crate) use remake::is_of_frames;
 
 /// The limits of a repair.
@@ -103,7 +103,7 @@ pub enum RepairOutcome {
     Repaired(String),
     /// Its metadata would be rebuilt, for this reason.
     ToBeRepaired(String),
-    /// The recorder made it ahead and wrote nothing into it; it was removed.
+    /// The recorder made it ahead and wrote no frame into it; it was removed.
     Removed,
     /// It would be removed.
     ToBeRemoved,
@@ -190,8 +190,19 @@ pub fn repair_recording(
         tell(&master);
         known.push(master.path);
     }
-    each_unused(&repair.held, recording.name(), &known, options, tell);
+    let unused =
+        UnusedFiles { name: recording.name(), known: &known, begun: begun_files(&recording), options };
+    each_unused(&repair.held, unused, tell);
     Ok(())
+}
+
+/// The treatment of files that the recorder began. If only the recorder was killed, the kernel has all records of
+/// its journals; a loss of power may take some of them.
+fn begun_files(recording: &Recording) -> BegunFileTreatment {
+    let index = &recording.index;
+    let was_killed = index.due.is_none() && index.boot.is_some() && index.boot == BootId::now();
+    let is_complete = recording.unreadable.is_empty() && index.heads.len() == recording.head().lanes as usize;
+    if was_killed && is_complete { BegunFileTreatment::Remove } else { BegunFileTreatment::Keep }
 }
 
 fn opened(directories: &[PathBuf], trust: Trust) -> Result<Recording, RepairError> {

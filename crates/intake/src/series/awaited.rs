@@ -47,8 +47,10 @@ impl SeriesReceiver {
         let mut awaiting = AwaitedStart { name: name.to_owned(), described: None };
         let mut discarded = self.tally().refused_all();
         let mut said = Nanos(0);
+        self.turned = None;
         while !is_over() {
             let now = clock.now();
+            self.excuse_halt(now, &mut awaiting);
             self.turn(now, &mut awaiting)?;
             if let Some(described) = awaiting.described.take() {
                 self.tell(now);

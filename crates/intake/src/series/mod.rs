@@ -124,6 +124,10 @@ pub trait FrameIntake: Debug {
     fn tend(&mut self, now: Nanos) {
         let _ = now;
     }
+    /// Reports that the receiver itself did not run for this long.
+    fn halted(&mut self, length: Nanos) {
+        let _ = length;
+    }
     /// Reports frames that are missing at the end of the series.
     fn missing(&mut self, now: Nanos, frames: Range<u64>);
 }

@@ -24,6 +24,9 @@ use crate::transport::zeromq::{MessagePeer, MessageRoom, PullSocket, RoomAnswer,
 const LOOK: Nanos = Nanos::from_millis(20);
 /// The same while nothing is read.
 const CLOSED_LOOK: Nanos = Nanos::from_millis(1);
+/// A turn that takes longer is a halt: somebody stopped the process, or it got no processor. No look and no frame
+/// takes this long.
+const HALT: Nanos = Nanos::from_millis(250);
 /// Interval at which the live figures are updated.
 const TELL: Nanos = Nanos::from_millis(100);
 
@@ -37,6 +40,8 @@ pub struct SeriesReceiver {
     epoch: Nanos,
     /// The latest time of the socket.
     latest: Nanos,
+    /// When the last turn began. `None` before the first one of a wait.
+    pub(super) turned: Option<Nanos>,
     told: Nanos,
     ending: Option<SeriesEnding>,
     fault: Option<String>,
@@ -53,6 +58,7 @@ impl SeriesReceiver {
             reception: SeriesReception::new(until),
             epoch: Nanos(0),
             latest: Nanos(0),
+            turned: None,
             told: Nanos(0),
             ending: None,
             fault: None,
@@ -68,6 +74,7 @@ impl SeriesReceiver {
         self.socket.end_series(self.latest);
         self.socket.count_anew();
         self.epoch = self.latest.since(now);
+        self.turned = None;
         self.told = Nanos(0);
         self.ending = None;
         self.lanes = None;
@@ -134,8 +141,10 @@ impl SeriesReceiver {
     ) -> io::Result<SeriesEnding> {
         // A series that began earlier has waited for this call, not the other way round.
         self.reception.resume(clock.now());
+        self.turned = None;
         let ending = loop {
             let now = clock.now();
+            self.excuse_halt(now, intake);
             if stop.load(Ordering::Relaxed) {
                 break Ok(self.reception.stopped());
             }
@@ -150,6 +159,15 @@ impl SeriesReceiver {
         self.ending = ending.as_ref().ok().copied();
         self.finish(clock.now(), intake);
         ending
+    }
+
+    /// Adds a halt since the last turn to all waits: meanwhile nobody read the messages that arrived.
+    pub(super) fn excuse_halt(&mut self, now: Nanos, intake: &mut dyn FrameIntake) {
+        let step = now.since(self.turned.replace(now).unwrap_or(now));
+        if step > HALT {
+            self.reception.halted(now, step);
+            intake.halted(step);
+        }
     }
 
     /// Takes a message, or waits for one for a short time.

@@ -135,6 +135,14 @@ impl SeriesReception {
         self.others.resume(now);
     }
 
+    /// Adds a time in which the receiver itself did not run to all waits.
+    pub(super) fn halted(&mut self, now: Nanos, length: Nanos) {
+        self.heard += length;
+        self.begun = self.begun.map(|begun| begun + length);
+        self.followed = self.followed.map(|followed| followed + length);
+        self.others.resume(now);
+    }
+
     /// Takes the reason why a series that began can't be recorded.
     pub(super) fn take_unusable(&mut self) -> Option<String> {
         self.unusable.take()

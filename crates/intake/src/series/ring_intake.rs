@@ -229,6 +229,10 @@ impl FrameIntake for RingIntake {
         self.release(now, |order| order.waits_too_long(now));
     }
 
+    fn halted(&mut self, length: Nanos) {
+        self.ring.halted(length);
+    }
+
     /// The total number of frames is set when the ring is closed.
     fn missing(&mut self, _: Nanos, _: Range<u64>) {}
 }

@@ -31,6 +31,7 @@ struct MemoryIntake {
     loses: bool,
     frames: BTreeMap<u64, (Vec<u8>, Packing)>,
     missing: Vec<Range<u64>>,
+    halts: u64,
 }
 
 impl FrameIntake for MemoryIntake {
@@ -61,6 +62,10 @@ impl FrameIntake for MemoryIntake {
         Ok(())
     }
 
+    fn halted(&mut self, _: Nanos) {
+        self.halts += 1;
+    }
+
     fn missing(&mut self, _: Nanos, frames: Range<u64>) {
         self.missing.push(frames);
     }
@@ -88,6 +93,7 @@ impl Lab {
             loses: false,
             frames: BTreeMap::new(),
             missing: Vec::new(),
+            halts: 0,
         };
         let receiver = SeriesReceiver::new(socket, until);
         let mut lab = Lab { clock: Clock::start(), push, receiver, intake };

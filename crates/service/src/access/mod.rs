@@ -10,7 +10,7 @@ mod tokens;
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, sync::Arc};
 
-use nilometer_storage::user_file;
+use nilometer_storage::{PATIENCE, in_time, user_file};
 use rustls::ServerConfig;
 
 use crate::{
@@ -83,7 +83,10 @@ impl AccessSecrets {
 /// The bytes of a file. Refuses a file that any user of this machine may read or change.
 fn secret(path: &Path, what: &str) -> Result<Vec<u8>, ServiceError> {
     let bytes = user_file::bytes(path, what).map_err(ServiceError::asked_wrongly)?;
-    let mode = fs::metadata(path).map_err(ServiceError::asked_wrongly)?.mode();
+    let named = path.to_owned();
+    let found = in_time(PATIENCE, path.into(), move || fs::metadata(named));
+    let found = found.map_err(ServiceError::asked_wrongly)?;
+    let mode = found.map_err(ServiceError::asked_wrongly)?.mode();
     require(mode & 0o006 == 0, || {
         let path = path.display();
         format!("the {what} {path}: any user of this machine may read or change it: run chmod o= {path}")

@@ -8,61 +8,134 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
+use nilometer_model::Nanos;
+use nilometer_storage::{DetachedTask, NoOutcome, PATIENCE, in_time};
+
 use crate::error::{OperatorLog, ServiceError};
+
+/// The time for which a client waits until the files are looked at. Then it gets the value read before.
+const LOOK: Nanos = Nanos::from_millis(1000);
+
+/// Reads the value from the files.
+type ReadValue<T> = dyn Fn() -> Result<T, ServiceError> + Send + Sync;
 
 /// A value that is read from files, and read again when one of them changes.
 pub(super) struct Reread<T> {
     what: &'static str,
-    paths: Vec<PathBuf>,
-    read: Box<dyn Fn() -> Result<T, ServiceError> + Send + Sync>,
+    paths: Arc<[PathBuf]>,
+    read: Arc<ReadValue<T>>,
     value: RwLock<Arc<T>>,
-    /// The stamps of the files when they were last read.
-    seen: Mutex<Vec<Option<FileStamp>>>,
+    looks: Mutex<FileLooks<T>>,
     log: OperatorLog,
+}
+
+/// The looks at the files so far.
+struct FileLooks<T> {
+    /// The stamps of the files when they were last read.
+    seen: Vec<Option<FileStamp>>,
+    /// A look that did not end in time: storage hangs.
+    pending: Option<DetachedTask<FileLook<T>>>,
+}
+
+/// The result of a look at the files.
+struct FileLook<T> {
+    stamps: Vec<Option<FileStamp>>,
+    /// The value, if a file has changed.
+    changed: Option<Result<T, ServiceError>>,
 }
 
 /// A stamp that changes whenever the file does: device, inode, time of change in seconds and nanoseconds, size
 /// in bytes.
 type FileStamp = (u64, u64, i64, i64, u64);
 
-impl<T> Reread<T> {
+impl<T: Send + 'static> Reread<T> {
     /// Reads the files. `what` names their content in the log.
+    ///
+    /// # Errors
+    ///
+    /// The content is invalid, or the storage of a file does not answer within [`PATIENCE`].
     pub(super) fn open(
         what: &'static str,
         paths: Vec<PathBuf>,
         read: impl Fn() -> Result<T, ServiceError> + Send + Sync + 'static,
         log: OperatorLog,
     ) -> Result<Self, ServiceError> {
-        let seen = stamps(&paths);
+        let paths: Arc<[PathBuf]> = paths.into();
+        let looked_at = paths.clone();
+        let first = paths.first().cloned().unwrap_or_default();
+        let seen = in_time(PATIENCE, first, move || stamps(&looked_at));
+        let seen = seen.map_err(ServiceError::asked_wrongly)?;
         let value = RwLock::new(Arc::new(read()?));
-        Ok(Reread { what, paths, read: Box::new(read), value, seen: Mutex::new(seen), log })
+        let looks = Mutex::new(FileLooks { seen, pending: None });
+        Ok(Reread { what, paths, read: Arc::new(read), value, looks, log })
     }
 
-    /// The value in the files now. If they are invalid now, the log reports that once, and the previous value
-    /// stays valid.
+    /// The value in the files now. If they are invalid now or their storage hangs, the log reports that once, and
+    /// the previous value stays valid.
     pub(super) fn get(&self) -> Arc<T> {
-        // Another thread may be looking already, at storage that hangs: do not wait for it.
-        if let Ok(mut seen) = self.seen.try_lock() {
-            let now = stamps(&self.paths);
-            if *seen != now {
-                *seen = now;
-                self.read_again();
-            }
+        // Another thread may be looking already: do not wait for it.
+        if let Ok(mut looks) = self.looks.try_lock() {
+            self.look(&mut looks);
         }
         self.value.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn read_again(&self) {
-        match (self.read)() {
-            Ok(value) => {
+    fn look(&self, looks: &mut FileLooks<T>) {
+        if let Some(pending) = looks.pending.take() {
+            match pending.outcome() {
+                Err(NoOutcome::Unfinished) => {
+                    looks.pending = Some(pending);
+                    return;
+                }
+                Ok(look) => self.take(look, looks),
+                Err(NoOutcome::Gone) => {}
+            }
+        }
+        let Ok(task) = self.begin_look(looks.seen.clone()) else { return };
+        match task.outcome_within(LOOK) {
+            Ok(look) => self.take(look, looks),
+            Err(NoOutcome::Unfinished) => {
+                looks.pending = Some(task);
+                self.report_hang();
+            }
+            Err(NoOutcome::Gone) => {}
+        }
+    }
+
+    /// Starts to look at the files on a thread of its own, since their storage may hang.
+    fn begin_look(&self, seen: Vec<Option<FileStamp>>) -> std::io::Result<DetachedTask<FileLook<T>>> {
+        let paths = self.paths.clone();
+        let read = self.read.clone();
+        DetachedTask::begin("secrets", move || {
+            let stamps = stamps(&paths);
+            let changed = (stamps != seen).then(|| read());
+            FileLook { stamps, changed }
+        })
+    }
+
+    fn take(&self, look: FileLook<T>, looks: &mut FileLooks<T>) {
+        looks.seen = look.stamps;
+        match look.changed {
+            None => {}
+            Some(Ok(value)) => {
                 *self.value.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
                 (self.log)(&format!("{}: a file has changed, and was read again", self.what));
             }
-            Err(error) => (self.log)(&format!(
+            Some(Err(error)) => (self.log)(&format!(
                 "{}: {error}; the service keeps the values that it read before",
                 self.what
             )),
         }
+    }
+
+    fn report_hang(&self) {
+        let paths: Vec<_> = self.paths.iter().map(|path| path.display().to_string()).collect();
+        (self.log)(&format!(
+            "{}: the storage of {} did not answer within {} s; the service keeps the values that it read before",
+            self.what,
+            paths.join(", "),
+            LOOK.seconds()
+        ));
     }
 }
 
@@ -114,5 +187,43 @@ mod tests {
         write("3");
         assert_eq!(*reread.get(), 3);
         assert!(Reread::open("number", Vec::new(), move || number(Path::new("/none")), |_| {}).is_err());
+    }
+
+    /// Reads the number in a file. While the file `wait` stands beside it, it never ends.
+    fn slow_number(path: &Path) -> Result<u32, ServiceError> {
+        while path.with_file_name("wait").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        number(path)
+    }
+
+    static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+    fn lines() -> Vec<String> {
+        LINES.lock().expect("no test fails in it").clone()
+    }
+
+    #[test]
+    fn storage_that_hangs_is_reported_once_and_the_value_read_before_stays() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("number");
+        fs::write(&path, "1").expect("space");
+        let file = path.clone();
+        let log = |line: &str| LINES.lock().expect("no test fails in it").push(line.to_owned());
+        let reread = Reread::open("number", vec![path.clone()], move || slow_number(&file), log);
+        let reread = reread.expect("it is a number");
+        fs::write(directory.path().join("wait"), "").expect("space");
+        fs::write(&path, "22").expect("space");
+        for _ in 0..100 {
+            assert_eq!(*reread.get(), 1);
+        }
+        assert_eq!(lines().len(), 1, "{:?}", lines());
+        assert!(lines()[0].contains("did not answer within 1 s"), "{:?}", lines());
+        fs::remove_file(directory.path().join("wait")).expect("it is there");
+        while *reread.get() == 1 {
+            std::thread::yield_now();
+        }
+        assert_eq!(*reread.get(), 22);
+        assert_eq!(lines()[1..], ["number: a file has changed, and was read again"]);
     }
 }

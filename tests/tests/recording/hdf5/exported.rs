@@ -188,7 +188,7 @@ fn a_directory_that_is_lost_leaves_blank_frames() {
         .collect();
     let to = lab.home.path().join("made.h5");
     let ended = export(&lab.lanes()[..1], &to, &["--format", "hdf5"]);
-    assert!(ended.code == Some(0) && ended.stdout.contains("are not here and are blank"), "{ended:?}");
+    assert!(ended.code == Some(1) && ended.stdout.contains("are not here and are blank"), "{ended:?}");
     let Some(found) = found_in(&lab.truth(60), &to) else { return };
     assert_eq!(found.frames("right"), there);
     assert_eq!(found.frames("blank").len(), 60 - there.len());

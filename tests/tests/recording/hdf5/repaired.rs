@@ -9,10 +9,10 @@ use std::{
 
 use nilometer_hdf5::SUPERBLOCK;
 use nilometer_model::Seed;
-use nilometer_tests::{Ended, run, start};
+use nilometer_tests::{Ended, await_some, run, start};
 use rustix::{
     fs::{FlockOperation, flock},
-    process::Signal,
+    process::{Signal, kill_process},
 };
 
 use crate::hdf5::lab::{LIMIT, Lab, assert_verified, found, found_in};
@@ -271,6 +271,32 @@ fn a_file_that_was_made_ahead_is_removed_and_one_with_bytes_in_it_is_named() {
         "{repaired:?}"
     );
     assert!(blank.exists());
+    // The recording ended in order: its recorder has left no file behind.
+    fs::write(&blank, begun_bytes()).expect("space");
+    let repaired = repair(&lab, &[]);
+    assert!(repaired.code == Some(1) && blank.exists(), "{repaired:?}");
+}
+
+/// A file as a recorder begins it: texts behind the place of the superblock, which comes last.
+fn begun_bytes() -> Vec<u8> {
+    [&[0; 2120][..], b"2026-11-30T05:23:01.827721278Z"].concat()
+}
+
+#[test]
+fn a_file_that_a_killed_recorder_had_begun_is_removed() {
+    let lab = Lab::new("64, 96", "uint16", "400 Hz", "");
+    let recorder = lab.start("none", &["--duration", "1 min"]);
+    await_some("frames", || (lab.acknowledged().len() > 5).then_some(()));
+    kill_process(recorder.worker(), Signal::KILL).expect("it runs");
+    assert_eq!(recorder.end(LIMIT).code, Some(1));
+    let lane = lab.lanes().swap_remove(0);
+    let begun = lane.join("scan.99999999.h5");
+    fs::write(&begun, begun_bytes()).expect("space");
+    let dry = repair(&lab, &["--dry-run"]);
+    assert!(dry.stdout.contains("scan.99999999.h5: the recorder made it ahead"), "{dry:?}");
+    assert!(begun.exists(), "{dry:?}");
+    let repaired = repair(&lab, &[]);
+    assert!(repaired.code == Some(0) && !begun.exists(), "{repaired:?}");
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn a_missing_chunk_is_named_and_filled_with_frames_of_its_time() {
     let copy = station.path("copy");
     let exported = about("export", &disks, &["--to", text(&copy)]);
     assert!(
-        exported.code == Some(0) && exported.stdout.contains("are not here and are marked as invalid"),
+        exported.code == Some(1) && exported.stdout.contains("are not here and are marked as invalid"),
         "{exported:?}"
     );
     let copy = fs::read(copy).expect("it was written");

@@ -100,7 +100,7 @@ fn a_directory_that_is_gone_is_named_and_marked() {
     assert!(verified.stdout.contains("not here: scan.1.journal"), "{verified:?}");
     let path = lab.path().join("one.vdif");
     let export = about(&left, "export", &["--to", path.to_str().expect("plain names")]);
-    assert!(export.code == Some(0) && export.stdout.contains("missing  "), "{export:?}");
+    assert!(export.code == Some(1) && export.stdout.contains("missing  "), "{export:?}");
     let invalid = lab.invalid(open(&path), frames);
     let blocks = invalid.len() / FRAMES_OF_BLOCK;
     assert!(blocks > 0 && invalid.len().is_multiple_of(FRAMES_OF_BLOCK), "{} frames", invalid.len());

@@ -44,7 +44,9 @@ fn what_is_not_whole_is_told_by_an_exit_code_of_its_own() {
     let missing = |line: &str| line.starts_with("missing  ");
     fs::remove_file(&half).expect("it was written");
     let ended = about("export", &lanes[..1], &["--to", text(&half)]);
-    assert!(ended.code == Some(0) && ended.stdout.lines().any(missing), "{ended:?}");
+    assert!(ended.code == Some(1) && ended.stdout.lines().any(missing), "{ended:?}");
+    let told = format!("written, but {count} of 60 frames are missing from the recording");
+    assert!(ended.stderr.contains(&told) && half.exists(), "{ended:?}");
 
     let file = File::options().write(true).open(frames_in(&lanes[0])).expect("it is ours");
     file.write_all_at(&[0x55; 8], 1000).expect("space");

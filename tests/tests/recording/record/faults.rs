@@ -3,6 +3,7 @@
 
 mod senders;
 mod starved;
+mod starved_senders;
 mod thrown_away;
 
 use std::{

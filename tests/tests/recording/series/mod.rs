@@ -4,6 +4,7 @@
 mod aborted;
 mod dectris;
 pub(crate) mod detector;
+mod halted;
 mod hashed;
 pub(crate) mod lab;
 mod library;

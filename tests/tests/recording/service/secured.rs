@@ -11,7 +11,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{await_some, start};
+use nilometer_tests::{Mounted, await_some, may_show, start};
+use rustix::process::Signal;
 
 use crate::service::commanded::Service;
 
@@ -285,4 +286,33 @@ fn secrets_that_are_none_are_refused_before_anything_listens() {
     let mut running = start(below, &["serve", "--http", "127.0.0.1:0", "--tokens", &closed]);
     running.await_said("ready");
     assert!(!running.stderr().contains("mark5 at"), "nobody commands it without a token");
+}
+
+#[test]
+fn secrets_on_storage_that_hangs_are_given_up_with_a_message() {
+    if !may_show() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let below = home.path();
+    let camera =
+        ["simulate", "pco-edge", "--shape", "40 x 40", "--frames", "5", "--name", "scan", "--to", "."];
+    let recorded = start(below, &[&camera[..], &["--reserve", "0 B", "--buffer", "16 MiB"]].concat());
+    assert_eq!(recorded.end(LIMIT).code, Some(0));
+    let mounted = Mounted::of(&[below.join("scan")]);
+    mounted.signal(Signal::STOP);
+    let file = mounted.file("secret");
+    let file = file.to_str().expect("plain letters");
+    let commands: [&[&str]; 3] = [
+        &["serve", "--http", "127.0.0.1:0", "--tokens", file],
+        &["check", "none.sqlite", "--signed-by", file],
+        &["evaluate", ".", "--sign", file],
+    ];
+    for running in commands.map(|command| start(below, command)) {
+        let ended = running.end(LIMIT);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("no answer within 30 s"), "{ended:?}");
+    }
+    mounted.signal(Signal::CONT);
+    mounted.unmounted();
 }

@@ -197,3 +197,27 @@ fn images_without_a_start_are_given_up_in_the_end() {
     }
     assert_eq!(lab.intake.free.len(), 2);
 }
+
+#[test]
+fn a_halt_of_the_receiver_is_no_silence_of_the_sender() {
+    let second = Nanos::from_millis(1000);
+    let until = SeriesUntil { begin: second, silence: second, ..SeriesUntil::default() };
+    let mut lab = Lab::new(4, until);
+    // Nothing is read for ten seconds, before the series and in it.
+    let after_halt = |lab: &mut Lab| {
+        let now = lab.clock.now();
+        lab.receiver.excuse_halt(now, &mut lab.intake);
+        let later = now + Nanos::from_millis(10_000);
+        lab.receiver.excuse_halt(later, &mut lab.intake);
+        later
+    };
+    let later = after_halt(&mut lab);
+    assert_eq!(lab.receiver.is_over(later), None, "its start may be there");
+    assert_eq!(lab.over_later(later, 1000), Some(SeriesEnding::NoSeries));
+    lab.deliver(&starts(&start()));
+    lab.deliver(&image(0));
+    let later = after_halt(&mut lab);
+    assert_eq!(lab.receiver.is_over(later), None, "its next image may be there");
+    assert_eq!(lab.over_later(later, 1000), Some(SeriesEnding::Silent));
+    assert_eq!(lab.intake.halts, 2);
+}

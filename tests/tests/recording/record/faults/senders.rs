@@ -16,14 +16,14 @@ use crate::record::{BEGINS, FRAME, Lab, ended_after};
 
 /// A board: where it sends from, its first serial number, and its thread.
 #[derive(Debug, Clone, Copy)]
-struct Board {
-    address: u8,
-    first: u64,
-    thread: u16,
+pub(super) struct Board {
+    pub(super) address: u8,
+    pub(super) first: u64,
+    pub(super) thread: u16,
 }
 
 /// A board and its socket.
-struct Sending {
+pub(super) struct Sending {
     board: Board,
     socket: UdpSocket,
     to: (&'static str, u16),
@@ -41,7 +41,7 @@ impl Sending {
     }
 
     /// Its frame of this number, 1000 a second.
-    fn send(&mut self, number: u64) {
+    pub(super) fn send(&mut self, number: u64) {
         let mut header = VdifHeader::parse(&self.frame).expect("a VDIF header");
         let begun = header.since_2000().saturating_sub(u64::from(header.second));
         header.second = (BEGINS + number / 1000 - begun) as u32;
@@ -52,12 +52,12 @@ impl Sending {
         self.socket.send_to(&packet, self.to).expect("loopback takes it");
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.socket.local_addr().expect("it is bound").to_string()
     }
 }
 
-fn boards(lab: &Lab, boards: &[Board]) -> Vec<Sending> {
+pub(super) fn boards(lab: &Lab, boards: &[Board]) -> Vec<Sending> {
     boards.iter().map(|board| Sending::new(*board, lab)).collect()
 }
 
@@ -89,7 +89,7 @@ fn frames(file: &[u8]) -> BTreeMap<u16, [u64; 2]> {
     counts
 }
 
-fn line<'a>(ended: &'a Ended, begins: &str) -> &'a str {
+pub(super) fn line<'a>(ended: &'a Ended, begins: &str) -> &'a str {
     ended.stdout.lines().find(|line| line.starts_with(begins)).unwrap_or_default()
 }
 

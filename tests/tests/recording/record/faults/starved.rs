@@ -10,12 +10,12 @@ use rustix::process::{Signal, kill_process};
 use crate::record::{FRAME, LIMIT, Lab, count, ended_after, faults::Gun};
 
 /// Packets that leave together, and how often.
-const BURST: u64 = 50;
-const EVERY: Duration = Duration::from_millis(2);
+pub(super) const BURST: u64 = 50;
+pub(super) const EVERY: Duration = Duration::from_millis(2);
 /// Packets behind the overload, which show what is missing before them.
-const TAIL: u64 = 200;
+pub(super) const TAIL: u64 = 200;
 /// Growth of the worker's memory beside its buffer: packets that are kept elsewhere take an eighth of the buffer at most.
-const GROWTH: u64 = 40 << 20;
+pub(super) const GROWTH: u64 = 40 << 20;
 
 /// Sends these packets of the stream, always from the same port.
 fn send(lab: &Lab, gun: &Gun, numbers: std::ops::Range<u64>, every: Duration) {
@@ -30,7 +30,7 @@ fn send(lab: &Lab, gun: &Gun, numbers: std::ops::Range<u64>, every: Duration) {
     }
 }
 
-fn resident_bytes(running: &Running) -> u64 {
+pub(super) fn resident_bytes(running: &Running) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/status", running.worker().as_raw_nonzero()));
     let text = text.expect("it runs");
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says so");
@@ -45,7 +45,7 @@ fn found_no_room(ended: &nilometer_tests::Ended) -> u64 {
 }
 
 /// Asserts that all of this many packets are in the recording or counted as lost.
-fn assert_accounted(ended: &nilometer_tests::Ended, packets: u64) {
+pub(super) fn assert_accounted(ended: &nilometer_tests::Ended, packets: u64) {
     let (recorded, missing) = (count(ended, "recorded", "packets"), count(ended, "missing", "packets"));
     assert_eq!(recorded + missing, packets, "{ended:?}");
     assert!(!ended.stdout.contains("far from all others"), "{ended:?}");
