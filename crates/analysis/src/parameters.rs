@@ -180,8 +180,9 @@ fn of_workload(workload: &serde_json::Map<String, Json>) -> CommonParameters {
     for (name, fields) in workload {
         found.insert("workload".into(), Value::Word(name.replace('_', " ")));
         let fields = fields.as_object().into_iter().flatten();
-        found
-            .extend(fields.map(|(name, value)| (name.clone(), of_census(value).unwrap_or_else(|| Value::of(value)))));
+        found.extend(
+            fields.map(|(name, value)| (name.clone(), of_census(value).unwrap_or_else(|| Value::of(value)))),
+        );
     }
     found
 }

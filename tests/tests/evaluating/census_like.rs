@@ -154,9 +154,9 @@ fn a_census_that_is_none_and_keys_that_it_replaces_are_refused_with_their_places
         ("like = \"gone.json\"", "can't read the census"),
         (
             "like = \"census.json\"\nsize = \"1 GB\"",
-            "like (line 10) replaces size (line 11): leave one of them out",
+            "`like` (line 10) replaces `size` (line 11): leave one of them out",
         ),
-        ("files = 3", "directories is missing: write it, or like = \"census.json\""),
+        ("files = 3", "`directories` is missing: write it, or like = \"census.json\""),
         ("like = 3", "the path of a census"),
         ("like = \"../census.json\"", "can't read the census"),
     ];

@@ -60,8 +60,8 @@ impl DrawnTree {
     }
 }
 
-/// The directories of a depth in random order. Of those that have directories in them, there are as many as can be
-/// with `below` directories below all.
+/// The directories of a depth in random order. No more of them have directories in them than there are `below`; at
+/// least one has, if there are any.
 fn directories(level: &LikeLevel, below: u64, stream: &mut RandomStream) -> Vec<DrawnDirectory> {
     let values = |classes: &[ValueClass], is_inner| {
         let values = classes.to_vec().into_iter().flat_map(ValueClass::values);

@@ -1,6 +1,6 @@
-//! Trees of directories and files as users have them. They have the spread of real source trees or of a census,
-//! follow from a seed, and have exact numbers of directories, files and bytes. The trees that workloads unpack, list, search
-//! and build are laid out here, and nowhere else.
+//! Trees of directories and files as users have them. They have the spread of real source trees or of a census.
+//! They follow from a seed, and have exact numbers of directories, files and bytes. The trees that workloads unpack,
+//! list, search and build are laid out here, and nowhere else.
 //!
 //! Directories are numbered depth first, as in an archive: each comes after its parent and before its next
 //! sibling. Files are numbered in the order of their directories:
@@ -317,7 +317,8 @@ mod tests {
         let census = NamedCensus { path: "c.json".into(), sha256: "0".into(), counts };
         let numbers = LikeTree::of(&census.counts, files);
         let [directories, size] = [numbers.directories(), numbers.bytes()];
-        let tree = SourceTree::of(TreeShape::Like { directories: 0, files, size: Bytes(0), census: census.into() });
+        let tree =
+            SourceTree::of(TreeShape::Like { directories: 0, files, size: Bytes(0), census: census.into() });
         assert_eq!(u64::from(tree.directories()), directories, "as the plan said before");
         check(&tree, files, size);
         tree

@@ -253,7 +253,8 @@ fn files_that_vanish_while_they_are_walked_are_errors_and_the_rest_is_found() {
 
 #[test]
 fn the_phases_of_a_search_read_all_that_was_laid_out() {
-    let cell = SearchCell { like: TreeLike::None, directories: 9, files: 50, size: Bytes(3_000_000), cold: false };
+    let cell =
+        SearchCell { like: TreeLike::None, directories: 9, files: 50, size: Bytes(3_000_000), cold: false };
     let cell = WorkloadCell::Search(cell);
     let target = Simulated::new(Device::default(), VirtualClock::default());
     let mut engine = target.attach(1, 64);

@@ -80,8 +80,8 @@ impl ValueClass {
         ValueClass { least: range.from, most: range.most(), count, sum }
     }
 
-    /// The values, the least first. They lie at equal distances, as far from their mean as the range allows:
-    /// three values from 8 to 15 with the sum 30 are 8, 10 and 12. Without such values, because the sum is too
+    /// The values, the least first. They lie at equal distances, as far from their mean as the range allows.
+    /// Three values from 8 to 15 with the sum 30 are 8, 10 and 12. Without such values, because the sum is too
     /// small, they are as equal as can be.
     pub fn values(self) -> impl Iterator<Item = u64> {
         let [least, most, count, sum] = [self.least, self.most, self.count, self.sum].map(u128::from);
@@ -104,7 +104,7 @@ fn sizes(census: &TreeCensus, files: u64) -> Vec<ValueClass> {
     pairs.map(|(range, count)| scaled_class(range, count)).collect()
 }
 
-/// As many values with the same mean.
+/// Values of the range with the same mean, `count` of them.
 fn scaled_class(range: &PowerCount, count: u64) -> ValueClass {
     let sum = rounded(range.sum, count, range.count);
     let [least, most] = [range.from, range.most()].map(|value| value.saturating_mul(count));
@@ -183,7 +183,8 @@ fn place(alike: &[AlikeDirectories], count: u64, files: u64, levels: &mut [LikeL
     }
 }
 
-/// A small tree lacks depths at which the census has few directories. Those above others get one without files.
+/// A small tree lacks depths at which the census has few directories. Each such depth above others gets a directory
+/// without files.
 fn close_gaps(mut levels: Vec<LikeLevel>) -> Vec<LikeLevel> {
     let used = levels.iter().rposition(|level| level.directories() > 0).map_or(1, |deepest| deepest + 1);
     levels.truncate(used);
