@@ -103,7 +103,7 @@ const EXAMPLES: [(&str, [&str; 3]); 28] = [
         [
             "nilometer census /data",
             "nilometer census /data --format markdown",
-            "nilometer census /data --format json > census.json",
+            "nilometer census /data --format json",
         ],
     ),
     (

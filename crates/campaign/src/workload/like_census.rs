@@ -64,7 +64,7 @@ impl DrawnTree {
 /// least one has, if there are any.
 fn directories(level: &LikeLevel, below: u64, stream: &mut RandomStream) -> Vec<DrawnDirectory> {
     let values = |classes: &[ValueClass], is_inner| {
-        let values = classes.to_vec().into_iter().flat_map(ValueClass::values);
+        let values = classes.iter().copied().flat_map(ValueClass::values);
         values.map(move |files| DrawnDirectory { files, is_inner }).collect::<Vec<_>>()
     };
     let mut all = [values(&level.inner, true), values(&level.leaves, false)].concat();

@@ -302,7 +302,7 @@ mod tests {
         assert_eq!((flat.directories(), flat.files()), (1, 2));
     }
 
-    /// 110 files: 10 at depth 1 in each of 2 directories, which have 9 directories each; 5 in each of these.
+    /// 110 files in 2 directories at depth 1, with 10 in each on average, and 18 at depth 2, with 5 in each.
     const COUNTS: &str = r#"{
         "sizes": [{"from": 0, "count": 10, "sum": 0}, {"from": 1024, "count": 100, "sum": 150000}],
         "levels": [
@@ -336,8 +336,8 @@ mod tests {
             let below = (0..21).filter(|&child| child > 0 && tree.directory(child).parent == number).count();
             match tree.directory(number).level {
                 0 => assert_eq!((files, below), (0, 2)),
-                1 => assert!(files == 10 && below > 0, "{files} files, {below} directories"),
-                _ => assert_eq!((files, below), (5, 0)),
+                1 => assert!((9..=11).contains(&files) && below > 0, "{files} files, {below} directories"),
+                _ => assert!((4..=6).contains(&files) && below == 0, "{files} files, {below} directories"),
             }
         }
         let mut sizes: Vec<u64> = (0..110).map(|file| tree.size(file)).collect();
