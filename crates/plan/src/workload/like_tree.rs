@@ -7,7 +7,7 @@ use nilometer_model::PowerCount;
 
 use super::{
     quantiles::{BoundedShare, by_quantiles, rounded, within_bounds},
-    tree_census::TreeCensus,
+    tree_census::{LevelRanges, TreeCensus},
 };
 
 /// The counts of a tree that is to be made.
@@ -121,7 +121,7 @@ struct AlikeDirectories {
 
 fn levels(census: &TreeCensus, files: u64) -> Vec<LikeLevel> {
     let by_files = alike_directories(census);
-    let of_first = census.levels.first().map_or(0, |first| first.files());
+    let of_first = census.levels.first().map_or(0, LevelRanges::files);
     let sums = by_files.values().map(|alike| alike.iter().map(|of| of.counted.sum).sum());
     let sums: Vec<u64> = std::iter::once(of_first).chain(sums).collect();
     let shares = by_quantiles(&sums, files);
