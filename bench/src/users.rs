@@ -207,11 +207,12 @@ fn untar(archive: &Path, into: &Path) -> anyhow::Result<Cost> {
 }
 
 fn make(ours: &Ours, shape: TreeShape, root: &str) -> anyhow::Result<Cost> {
+    let files = shape.files() as f64;
     let tree = Arc::new(SourceTree::of(shape));
     let part = |buffers| WorkerPart::new(WorkerPlace::alone(0, 1), SEED, buffers);
     let unpack = |buffers| Unpack::new(tree, root, false, part(buffers));
     let driving = Driving::sync(FILE_BLOCK.0 as usize);
-    ours.drive(shape.files() as f64, driving, unpack).map(|(cost, _)| cost)
+    ours.drive(files, driving, unpack).map(|(cost, _)| cost)
 }
 
 /// Both trees by one thread.

@@ -180,9 +180,18 @@ fn of_workload(workload: &serde_json::Map<String, Json>) -> CommonParameters {
     for (name, fields) in workload {
         found.insert("workload".into(), Value::Word(name.replace('_', " ")));
         let fields = fields.as_object().into_iter().flatten();
-        found.extend(fields.map(|(name, value)| (name.clone(), Value::of(value))));
+        found.extend(
+            fields.map(|(name, value)| (name.clone(), of_census(value).unwrap_or_else(|| Value::of(value)))),
+        );
     }
     found
+}
+
+/// The path and the hash of the census that a tree resembles, without its counts.
+fn of_census(value: &Json) -> Option<Value> {
+    let text = |key: &str| value.get(key).and_then(Json::as_str);
+    let [path, hash] = [text("path")?, text("sha256")?];
+    Some(Value::Word(format!("{path} {}", hash.get(..12).unwrap_or(hash))))
 }
 
 /// The parameters that vary among cells, and the one for the axis.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Counts of a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -30,12 +30,16 @@ pub struct Census {
     pub depths: Vec<u64>,
     /// Directories by their number of entries.
     pub entries: PowerCounts,
+    /// Directories by their depth and their number of plain files: the first directory is at 0.
+    pub levels: Vec<LevelCounts>,
     /// Users who own entries.
     pub users: OwnerCount,
     /// Groups who own entries.
     pub groups: OwnerCount,
     /// Directories and entries that the walk could not read.
     pub unreadable: u64,
+    /// Entries that somebody removed before the walk looked at them. No other count has them.
+    pub vanished: u64,
     /// Directories of other file systems. The census has nothing below them.
     pub other_file_systems: u64,
     /// Directories below the greatest depth. The census has nothing below them.
@@ -77,12 +81,34 @@ pub enum CountedKind {
     Special,
 }
 
+/// The directories of one depth, by the number of plain files in them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LevelCounts {
+    /// Directories without directories in them.
+    pub leaves: PowerCounts,
+    /// Directories with directories in them.
+    pub inner: PowerCounts,
+}
+
+/// A directory whose entries a census has all counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountedDirectory {
+    /// The number of directories above it.
+    pub level: usize,
+    /// Its entries of all kinds.
+    pub entries: u64,
+    /// The plain files among them.
+    pub files: u64,
+    /// True if the walk entered a directory in it.
+    pub is_inner: bool,
+}
+
 /// Counts by powers of two.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PowerCounts(Vec<PowerCount>);
 
 /// The values from a power of two up to the next.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PowerCount {
     /// The least value: 0, or a power of two.
     pub from: u64,
@@ -110,6 +136,8 @@ pub struct OwnerCount {
     is_more: bool,
 }
 
+/// The version of the counts as JSON. It rises if a key changes its meaning or goes.
+pub const CENSUS_VERSION: u32 = 1;
 /// The greatest depth with a count of its own.
 pub const CENSUS_DEPTH_MAX: usize = 255;
 /// The most owners that a census tells apart.
@@ -139,6 +167,24 @@ impl Census {
                 self.ages.add(age);
             }
         }
+    }
+
+    /// Counts a directory after its last entry.
+    pub fn leave(&mut self, directory: CountedDirectory) {
+        let CountedDirectory { level, entries, files, is_inner } = directory;
+        self.entries.add(entries);
+        if self.levels.len() <= level {
+            self.levels.resize(level + 1, LevelCounts::default());
+        }
+        let counts = &mut self.levels[level];
+        if is_inner { counts.inner.add(files) } else { counts.leaves.add(files) }
+    }
+}
+
+impl PowerCount {
+    /// The greatest value of the range.
+    pub fn most(&self) -> u64 {
+        if self.from == 0 { 0 } else { self.from - 1 + self.from }
     }
 }
 

@@ -51,7 +51,8 @@ mod written;
 
 pub use background_done::{BackgroundDone, FramesBeside};
 pub use census::{
-    AgeCounts, CENSUS_DEPTH_MAX, Census, CountedEntry, CountedKind, OwnerCount, PowerCount, PowerCounts,
+    AgeCounts, CENSUS_DEPTH_MAX, CENSUS_VERSION, Census, CountedDirectory, CountedEntry, CountedKind,
+    LevelCounts, OwnerCount, PowerCount, PowerCounts,
 };
 pub use chunk_shape::{ChunkShape, ScanShape};
 pub use data::{Data, DataKind};

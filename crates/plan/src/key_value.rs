@@ -12,7 +12,7 @@ use toml::Spanned;
 use crate::{
     Access, BufferData, Coverage, DataSource, Directories, FileLayout, FrameFile, FrameRead, IngestGoal,
     Items, LossLimit, Mode, MpiIoCalls, Notice, Onto, PlanKey, ProcessCount, Route, Shift, Siblings, Split,
-    Sweep, SyncPolicy, UnavailableSetting, Volumes, WalkCommand, Way,
+    Sweep, SyncPolicy, TreeLike, UnavailableSetting, Volumes, WalkCommand, Way,
 };
 
 /// The kind of value of a key.
@@ -158,6 +158,12 @@ key_values! {
 impl KeyValue for ProcessCount {
     fn kind() -> ValueKind {
         ValueKind::WholeOrWords(vec!["all"])
+    }
+}
+
+impl KeyValue for TreeLike {
+    fn kind() -> ValueKind {
+        ValueKind::Text("the path of a census, such as \"census.json\"")
     }
 }
 

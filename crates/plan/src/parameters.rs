@@ -81,6 +81,9 @@ pub trait Parameters {
         Err("this workload can't use it: write `stream`, or another engine".into())
     }
 
+    /// Takes the numbers of its tree from a census, if it has one.
+    fn follow_census(&mut self) {}
+
     /// Makes it larger or smaller by a factor, in whole blocks and items, at least one.
     fn scale(&mut self, factor: f64);
 
@@ -203,16 +206,39 @@ pub(super) fn whole_blocks(file: Bytes, block: Bytes) -> Result<(), String> {
     Ok(())
 }
 
+/// A rule about two keys of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeyRule {
+    /// The key that has the rule.
+    pub(super) key: &'static str,
+    /// The key that may stand in its place.
+    pub(super) other: &'static str,
+    /// They exclude each other.
+    pub(super) excludes: bool,
+    /// One of them must be there.
+    pub(super) needs_one: bool,
+}
+
+impl KeyRule {
+    /// Returns true if keys of a plan break the rule.
+    pub(super) fn is_broken_by(&self, written: &[&str]) -> bool {
+        let [one, other] = [self.key, self.other].map(|key| written.contains(&key));
+        if one && other { self.excludes } else { self.needs_one && !one && !other }
+    }
+}
+
 /// Generates three things from one list of parameters: the struct as written, the struct of one combination,
 /// and the matrix between them.
 ///
 /// A parameter with a value after it is optional in a plan. One with `#[serde(default)]` may be missing in a
-/// record.
+/// record. `#[without(other)]` excludes another key. `#[or(other)]` may be missing if the other key is there, and
+/// `#[unless(other)]` must then be missing. A cell with `: Clone` is no `Copy`.
 macro_rules! parameters {
     (
         $(#[doc = $doc:literal])*
-        $sweep:ident => $cell:ident {
-            $($(#[doc = $field_doc:literal])* $(#[serde($serde:ident)])? $field:ident: $type:ty $(= $default:expr)?,)*
+        $sweep:ident => $cell:ident $(: $clone:ident)? {
+            $($(#[doc = $field_doc:literal])* $(#[serde($($serde:tt)*)])? $(#[unless($unless:ident)])? $(#[or($or:ident)])? $(#[without($without:ident)])?
+                $field:ident: $type:ty $(= $default:expr)?,)*
         }
     ) => {
         $(#[doc = $doc])*
@@ -220,31 +246,59 @@ macro_rules! parameters {
         #[derive(Debug, Clone, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct $sweep {
-            $($(#[doc = $field_doc])* pub $field: parameters!(@written $type $(, $default)?),)*
+            $($(#[doc = $field_doc])* pub $field: parameters!(@written [$($unless)? $($or)?] $type $(, $default)?),)*
         }
 
         $(#[doc = $doc])*
         /// One combination.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub struct $cell {
-            $($(#[doc = $field_doc])* $(#[serde($serde)])? pub $field: $type,)*
+            $($(#[doc = $field_doc])* $(#[serde($($serde)*)])? pub $field: $type,)*
         }
+
+        parameters!(@copy $cell $($clone)?);
 
         impl $sweep {
             /// All combinations, the last parameter changing fastest.
             pub(super) fn cells(&self) -> Vec<$cell> {
                 let cells = vec![$cell {
-                    $($field: parameters!(@first self.$field $(, $default)?),)*
+                    $($field: parameters!(@first [$($unless)? $($or)?] self.$field $(, $default)?),)*
                 }];
-                $(let cells = parameters!(@over self.$field, cells, $field $(, $default)?);)*
+                $(let cells = parameters!(@over [$($unless)? $($or)?] self.$field, cells, $field $(, $default)?);)*
                 cells
             }
+
+            /// The keys that the plan has.
+            pub(super) fn written(&self) -> Vec<&'static str> {
+                let keys = [$(
+                    (stringify!($field), parameters!(@is_written [$($unless)? $($or)?] self.$field $(, $default)?)),
+                )*];
+                keys.into_iter().filter(|(_, is_written)| *is_written).map(|(key, _)| key).collect()
+            }
+
+            /// The rules about its keys.
+            pub(super) const RULES: &'static [crate::parameters::KeyRule] = &[$($(crate::parameters::KeyRule {
+                key: stringify!($field),
+                other: stringify!($unless),
+                excludes: true,
+                needs_one: true,
+            },)? $(crate::parameters::KeyRule {
+                key: stringify!($field),
+                other: stringify!($or),
+                excludes: false,
+                needs_one: true,
+            },)? $(crate::parameters::KeyRule {
+                key: stringify!($field),
+                other: stringify!($without),
+                excludes: true,
+                needs_one: false,
+            },)?)*];
         }
 
         impl $cell {
             /// The parameters, for a reference.
             pub(super) fn keys() -> Vec<crate::PlanKey> {
-                vec![$(crate::PlanKey::of::<crate::Sweep<$type>>(
+                vec![$(crate::PlanKey::of::<parameters!(@key [$($unless)? $($or)?] $type)>(
                     stringify!($field),
                     None,
                     parameters!(@default $type $(, $default)?),
@@ -255,14 +309,21 @@ macro_rules! parameters {
     };
     (@default $type:ty) => { None };
     (@default $type:ty, $default:expr) => { Some(crate::reference::KeyDefault(<$type as crate::KeyValue>::shown(&$default))) };
-    (@written $type:ty) => { super::Sweep<$type> };
-    (@written $type:ty, $default:expr) => { Option<super::Sweep<$type>> };
-    (@first $from:expr) => { $from.first() };
-    (@first $from:expr, $default:expr) => { $default };
-    (@over $from:expr, $cells:ident, $field:ident) => {
+    (@copy $cell:ident) => { impl Copy for $cell {} };
+    (@copy $cell:ident Clone) => {};
+    (@key [] $type:ty) => { crate::Sweep<$type> };
+    (@key [$other:ident] $type:ty) => { Option<crate::Sweep<$type>> };
+    (@written [] $type:ty) => { super::Sweep<$type> };
+    (@written [$($other:ident)?] $type:ty $(, $default:expr)?) => { Option<super::Sweep<$type>> };
+    (@first [] $from:expr) => { $from.first() };
+    (@first [$other:ident] $from:expr) => { Default::default() };
+    (@first [$($other:ident)?] $from:expr, $default:expr) => { $default };
+    (@is_written [] $from:expr) => { true };
+    (@is_written [$($other:ident)?] $from:expr $(, $default:expr)?) => { $from.is_some() };
+    (@over [] $from:expr, $cells:ident, $field:ident) => {
         $from.over($cells, |cell, value| cell.$field = value)
     };
-    (@over $from:expr, $cells:ident, $field:ident, $default:expr) => {
+    (@over [$($other:ident)?] $from:expr, $cells:ident, $field:ident $(, $default:expr)?) => {
         match &$from {
             Some(sweep) => sweep.over($cells, |cell, value| cell.$field = value),
             None => $cells,

@@ -9,7 +9,9 @@ use crate::{
     Acceptance, AppliedSetting, Catalogue, Cell, Measurement, NetworkRun, Plan, PlanError, RecordingRun,
     Stage, Volumes, WorkloadRun,
     background::PATIENCE,
+    censuses::{CensusReader, RefusedStage, read_censuses},
     check::{check, check_head},
+    places::line_of,
     setting,
 };
 
@@ -149,16 +151,41 @@ pub fn parse(text: &str, file: &str, scale: f64) -> Result<ResolvedPlan, PlanErr
     parse_with(text, file, scale, &|name| Err(format!("no instrument `{name}`: there is no catalogue here")))
 }
 
-/// Reads a plan whose recordings are of instruments in this catalogue.
+/// Reads a plan whose recordings are of instruments in this catalogue. A plan that names a census needs files; see
+/// [`parse_from`].
 pub fn parse_with(
     text: &str,
     file: &str,
     scale: f64,
     catalogue: Catalogue<'_>,
 ) -> Result<ResolvedPlan, PlanError> {
-    let plan: Plan = toml::from_str(text)
+    let censuses = &|_: &str| Err("there are no files here".to_owned());
+    parse_from(text, file, scale, &PlanSources { catalogue, censuses })
+}
+
+/// The sources of instruments and censuses that a plan names.
+#[expect(missing_debug_implementations, reason = "it has functions alone")]
+#[derive(Clone, Copy)]
+pub struct PlanSources<'a> {
+    /// Instruments, by name or path.
+    pub catalogue: Catalogue<'a>,
+    /// Censuses, by path.
+    pub censuses: CensusReader<'a>,
+}
+
+/// Reads a plan whose instruments and censuses come from these sources.
+pub fn parse_from(
+    text: &str,
+    file: &str,
+    scale: f64,
+    sources: &PlanSources<'_>,
+) -> Result<ResolvedPlan, PlanError> {
+    let mut plan: Plan = toml::from_str(text)
         .map_err(|source| PlanError::Written { file: file.into(), source: Box::new(source) })?;
     check_head(&plan).map_err(|why| PlanError::Head { file: file.into(), why })?;
+    let refused = read_censuses(&mut plan, text, sources.censuses);
+    refused.map_err(|RefusedStage { stage, why }| in_stage(&plan.stage[stage], text, file, why))?;
+    let catalogue = sources.catalogue;
     let mut cells = Vec::new();
     let mut merged = Vec::new();
     let mut network = Vec::new();
@@ -172,12 +199,7 @@ pub fn parse_with(
             (None, Some(sweep)) => sweep.run(name, scale).map(|run| network.push(run)),
             (None, None) => add_cells(stage, scale, catalogue, &mut cells).map(|again| merged.extend(again)),
         });
-        added.map_err(|why| PlanError::Parameter {
-            file: file.into(),
-            line: line_of(text, stage.name.span().start),
-            stage: stage.name.get_ref().clone(),
-            why,
-        })?;
+        added.map_err(|why| in_stage(stage, text, file, why))?;
     }
     check_patience(&plan, &cells).map_err(|why| PlanError::Head { file: file.into(), why })?;
     let accept = match &plan.accept {
@@ -201,6 +223,15 @@ pub fn parse_with(
     Ok(ResolvedPlan { merged, network, ..resolved(plan, scale, accept, cells) })
 }
 
+fn in_stage(stage: &Stage, text: &str, file: &str, why: String) -> PlanError {
+    PlanError::Parameter {
+        file: file.into(),
+        line: line_of(text, stage.name.span().start),
+        stage: stage.name.get_ref().clone(),
+        why,
+    }
+}
+
 /// Checks that `hang_after` exceeds the longest wait of a worker for its next operation, or to think.
 fn check_patience(plan: &Plan, cells: &[Cell]) -> Result<(), String> {
     let is_held = |cell: &Cell| {
@@ -219,11 +250,6 @@ fn check_patience(plan: &Plan, cells: &[Cell]) -> Result<(), String> {
 
 fn has_recordings_over_several(cells: &[Cell]) -> bool {
     cells.iter().filter_map(Cell::as_recording).any(|run| !run.volumes.is_empty())
-}
-
-/// The line in which a byte of a text stands, from 1.
-fn line_of(text: &str, at: usize) -> usize {
-    1 + text[..at].matches('\n').count()
 }
 
 fn resolved(plan: Plan, scale: f64, accept: Acceptance, cells: Vec<Cell>) -> ResolvedPlan {

@@ -30,6 +30,13 @@ impl<T> Sweep<T> {
     }
 }
 
+impl<T> Sweep<T> {
+    /// All values, to replace them.
+    pub(super) fn values_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
 impl<T: Clone> Sweep<T> {
     /// At least one.
     pub(super) fn of(values: Vec<T>) -> Self {

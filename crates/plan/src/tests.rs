@@ -163,7 +163,7 @@ fn trees_that_make_no_sense_are_refused_with_what_would_do() {
         ("walk]\nfiles = 7\ncommand = \"find\"\n".to_owned(), &["`find`", "`ls`", "`du`"]),
         (
             "unpack]\nfiles = 7\nsize = \"1 MB\"\n".to_owned(),
-            &["missing field `directories`", "`nilometer plan keys` shows all"],
+            &["`directories` is missing: write it", "`nilometer plan keys` shows all"],
         ),
         (format!("unpack]\n{}", TREE.replace("100", "40000000")), &["my.toml:3", "entries: at most"]),
         (format!("build]\n{TREE}units = 46\n"), &["my.toml:3", "units = 46: write 1 to 45"]),

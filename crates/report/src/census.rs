@@ -1,6 +1,9 @@
 //! A tree in numbers: sizes, ages, depths and entries of its directories.
 
-use nilometer_model::{AgeCounts, Bytes, CENSUS_DEPTH_MAX, Census, OwnerCount, PowerCount};
+use nilometer_model::{
+    AgeCounts, Bytes, CENSUS_DEPTH_MAX, CENSUS_VERSION, Census, LevelCounts, OwnerCount, PowerCount,
+    PowerCounts,
+};
 use serde_json::{Value, json};
 
 use crate::document::{Block, Cell, Column, Document, Heading, Role, Row, Section, Sentence, Table, Tone};
@@ -53,6 +56,7 @@ fn owners(count: &OwnerCount, one: &str) -> String {
 /// The parts of the tree that the census lacks.
 fn gaps(census: &Census) -> Vec<Sentence> {
     let gaps = [
+        (census.vanished, "entries were removed before the census looked at them, and are not counted"),
         (census.unreadable, "entries could not be read; an unknown number below them is missing"),
         (census.other_file_systems, "directories are on other file systems, and are not entered"),
         (census.too_deep, "directories are too deep, and are not entered"),
@@ -129,30 +133,44 @@ fn in_a_plan(census: &Census) -> Vec<Block> {
     if census.files == 0 {
         return vec![Block::plain("A tree without files is no workload.")];
     }
-    let about = "A workload on a tree with as many directories, files and bytes. Nilometer spreads them like those \
-                 of a source tree, not by this census.";
+    let about = "A workload on a tree like this one. Sizes, depths and files per directory follow the census, which \
+                 --format json prints into census.json beside the plan. Write fewer files for a smaller tree.";
+    let spread = "A workload with as many directories, files and bytes, but spread as in source trees. It needs no \
+                  other file.";
     let partial = "The tree has more than these: a part of it could not be read.";
     let partial = census.is_partial().then(|| Block::Paragraph(Sentence::toned(Tone::Doubtful, partial)));
     let Census { directories, files, bytes, .. } = census;
+    let like = format!("[stage.workload.unpack]\nlike = \"census.json\"\nfiles = {files}");
     let keys = format!(
         "[stage.workload.unpack]\ndirectories = {directories}\nfiles = {files}\nsize = \"{bytes} B\""
     );
-    [Some(Block::plain(about)), partial, Some(Block::Code(keys))].into_iter().flatten().collect()
+    let by_census = [Block::plain(about), Block::Code(like)];
+    let by_numbers = [Some(Block::plain(spread)), partial, Some(Block::Code(keys))];
+    let by_census = by_census.into_iter().filter(|_| !census.is_partial());
+    by_census.chain(by_numbers.into_iter().flatten()).collect()
 }
 
 /// The counts as JSON.
 pub fn census_json(census: &Census) -> Value {
     let mut object = json!(census);
+    object["census_version"] = CENSUS_VERSION.into();
     let limits = AgeCounts::LIMITS.iter().zip(census.ages.younger);
     let younger: Vec<Value> =
         limits.map(|((limit, _), count)| json!({ "younger_than_seconds": limit, "count": count })).collect();
     let AgeCounts { future, older, .. } = census.ages;
     object["ages"] = json!({ "future": future, "younger": younger, "older": older });
-    object["sizes"] = census.sizes.ranges().map(|range| json!(range)).collect();
+    object["sizes"] = there(&census.sizes);
     object["users_is_more"] = census.users.is_more().into();
     object["groups_is_more"] = census.groups.is_more().into();
-    object["entries"] = census.entries.ranges().map(|range| json!(range)).collect();
+    object["entries"] = there(&census.entries);
+    let level = |level: &LevelCounts| json!({ "leaves": there(&level.leaves), "inner": there(&level.inner) });
+    object["levels"] = census.levels.iter().map(level).collect();
     object
+}
+
+/// The ranges with values.
+fn there(counts: &PowerCounts) -> Value {
+    counts.ranges().map(|range| json!(range)).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_model::{CENSUS_DEPTH_MAX, Census, CountedEntry, CountedKind};
+use nilometer_model::{CENSUS_DEPTH_MAX, Census, CountedDirectory, CountedEntry, CountedKind};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 
 /// Counts a tree, until all is counted or `stop` is true. Ages are from `now`, in seconds since 1970. The path of
@@ -42,55 +42,85 @@ struct CensusWalk {
 struct OpenDirectory {
     entries: Dir,
     count: u64,
+    /// Plain files among the counted entries.
+    files: u64,
+    /// The walk entered one of its directories.
+    is_inner: bool,
     /// The listing ended with an error: there may be more entries.
     is_cut: bool,
 }
 
 impl OpenDirectory {
     const fn new(entries: Dir) -> Self {
-        OpenDirectory { entries, count: 0, is_cut: false }
+        OpenDirectory { entries, count: 0, files: 0, is_inner: false, is_cut: false }
     }
 }
 
 impl CensusWalk {
     /// Counts the next entry of the present directory, or leaves that.
     fn step(&mut self) {
+        let level = self.open.len() - 1;
         let Some(present) = self.open.last_mut() else { return };
         match present.entries.read() {
             Some(Ok(entry)) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
             Some(Ok(entry)) => {
-                present.count += 1;
-                if self.count(entry.file_name()).is_err() {
-                    self.census.unreadable += 1;
-                }
+                let counted = self.count(entry.file_name());
+                self.note(level, counted);
             }
             // The listing ends behind an error.
             Some(Err(_)) => {
                 present.is_cut = true;
                 self.census.unreadable += 1;
             }
-            None => {
-                if !present.is_cut {
-                    self.census.entries.add(present.count);
-                }
-                self.open.pop();
+            None => self.leave(),
+        }
+    }
+
+    /// Notes an entry of the directory at `level`.
+    fn note(&mut self, level: usize, counted: io::Result<CountedKind>) {
+        let present = &mut self.open[level];
+        match counted {
+            Ok(kind) => {
+                present.count += 1;
+                present.files += u64::from(matches!(kind, CountedKind::File { .. }));
+            }
+            // Somebody removed it after the listing had it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.census.vanished += 1,
+            Err(_) => {
+                present.count += 1;
+                self.census.unreadable += 1;
             }
         }
     }
 
+    /// Leaves the present directory, whose listing is at its end.
+    fn leave(&mut self) {
+        let Some(OpenDirectory { count, files, is_inner, is_cut, .. }) = self.open.pop() else { return };
+        if !is_cut {
+            let level = self.open.len();
+            self.census.leave(CountedDirectory { level, entries: count, files, is_inner });
+        }
+    }
+
     /// Counts an entry of the present directory; a directory becomes the present one.
-    fn count(&mut self, name: &CStr) -> io::Result<()> {
+    fn count(&mut self, name: &CStr) -> io::Result<CountedKind> {
         let depth = self.open.len() - 1;
-        let Some(present) = self.open.last() else { return Ok(()) };
+        let present = &self.open[depth];
         // Looking at a mount point must not mount it.
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         let stat = statat(present.entries.fd()?, name, flags)?;
         let kind = kind(&stat, self.now);
-        self.census.add(&CountedEntry { kind, depth, user: stat.st_uid, group: stat.st_gid });
-        if kind != CountedKind::Directory {
-            return Ok(());
+        let entered = if kind == CountedKind::Directory { self.descend(name, stat.st_dev) } else { Ok(()) };
+        let is_gone = matches!(&entered, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        if !is_gone {
+            self.census.add(&CountedEntry { kind, depth, user: stat.st_uid, group: stat.st_gid });
         }
-        if stat.st_dev != self.device {
+        entered.map(|()| kind)
+    }
+
+    /// Enters a directory of the present one, if it belongs to the tree.
+    fn descend(&mut self, name: &CStr, device: u64) -> io::Result<()> {
+        if device != self.device {
             self.census.other_file_systems += 1;
         } else if self.open.len() > CENSUS_DEPTH_MAX {
             self.census.too_deep += 1;
@@ -101,11 +131,12 @@ impl CensusWalk {
     }
 
     fn enter(&mut self, name: &CStr) -> io::Result<()> {
-        let Some(present) = self.open.last() else { return Ok(()) };
+        let Some(present) = self.open.last_mut() else { return Ok(()) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let below = openat(present.entries.fd()?, name, flags, Mode::empty())?;
         // Somebody may have mounted another file system since.
         if fstat(&below)?.st_dev == self.device {
+            present.is_inner = true;
             self.open.push(OpenDirectory::new(Dir::new(below)?));
         } else {
             self.census.other_file_systems += 1;
@@ -137,6 +168,8 @@ mod tests {
         time::{Duration, UNIX_EPOCH},
     };
 
+    use nilometer_model::LevelCounts;
+
     use super::*;
 
     const NOW: i64 = 1_000_000_000;
@@ -146,6 +179,11 @@ mod tests {
         let file = File::create(path).expect("space");
         file.set_len(bytes).expect("space");
         file.set_modified(UNIX_EPOCH + Duration::from_secs(NOW as u64 - age)).expect("our own");
+    }
+
+    /// Directories of a level by the least number of their files: without and with directories.
+    fn by_files(level: &LevelCounts) -> [Vec<(u64, u64)>; 2] {
+        [&level.leaves, &level.inner].map(|counts| counts.ranges().map(|of| (of.from, of.count)).collect())
     }
 
     #[test]
@@ -165,6 +203,10 @@ mod tests {
         assert_eq!(counted.depths, [3, 3, 2], "a, empty, one; b, two, again; three, back");
         let entries: Vec<(u64, u64)> = counted.entries.ranges().map(|of| (of.from, of.count)).collect();
         assert_eq!(entries, [(0, 1), (2, 3)]);
+        let levels: Vec<[Vec<(u64, u64)>; 2]> = counted.levels.iter().map(by_files).collect();
+        let [one, two] = [(1, 1), (2, 1)];
+        let expected = [[vec![], vec![one]], [vec![(0, 1)], vec![two]], [vec![one], vec![]]];
+        assert_eq!(levels, expected, "the first with a file; `empty`, and `a` with two; `b` with one");
         assert_eq!((counted.ages.younger[0], counted.ages.younger[5]), (3, 1));
         assert_eq!((counted.users.count(), counted.unreadable), (1, 0));
         let through_link = census(&at("a/b/back"), NOW, &GOES_ON).expect("a link to a directory");

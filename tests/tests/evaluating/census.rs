@@ -48,7 +48,8 @@ fn a_tree_is_counted_in_every_form_and_none_has_a_name_of_it() {
 
 /// The lines for a plan are those of a workload.
 fn makes_a_plan(home: &Path, text: &str) {
-    let (_, keys) = text.split_once("[stage.workload.unpack]").expect("keys of a workload");
+    assert!(text.contains("like = \"census.json\""), "{text}");
+    let (_, keys) = text.rsplit_once("[stage.workload.unpack]").expect("keys of a workload");
     let keys: Vec<&str> = keys.lines().map(str::trim).filter(|line| line.contains(" = ")).collect();
     assert_eq!(keys, ["directories = 2", "files = 100", "size = \"300000 B\""]);
     let plan = home.join("plan.toml");

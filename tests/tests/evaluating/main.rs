@@ -4,6 +4,7 @@ mod acceptance;
 mod bad_input;
 mod ceiling;
 mod census;
+mod census_like;
 mod clean;
 mod compare;
 mod elements;

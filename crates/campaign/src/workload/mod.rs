@@ -12,6 +12,7 @@ mod descent;
 mod file_pass;
 mod frames;
 mod hot_file;
+mod like_census;
 mod name;
 mod names;
 mod nothing;

@@ -1,6 +1,6 @@
-//! Trees of directories and files as users have them. They have the spread of real source trees, follow from a
-//! seed, and have exact numbers of directories, files and bytes. The trees that workloads unpack, list, search
-//! and build are laid out here, and nowhere else.
+//! Trees of directories and files as users have them. They have the spread of real source trees or of a census.
+//! They follow from a seed, and have exact numbers of directories, files and bytes. The trees that workloads unpack,
+//! list, search and build are laid out here, and nowhere else.
 //!
 //! Directories are numbered depth first, as in an archive: each comes after its parent and before its next
 //! sibling. Files are numbered in the order of their directories:
@@ -21,6 +21,8 @@
 
 use nilometer_model::{RandomStream, Seed};
 use nilometer_plan::TreeShape;
+
+use super::like_census::{DrawnTree, drawn};
 
 /// The same numbers give the same tree everywhere and at any time, so that records can be compared.
 const TREES: Seed = Seed(28_619);
@@ -59,18 +61,29 @@ impl SourceTree {
             TreeShape::Source { directories, files, size } => {
                 let stream = |purpose| TREES.named(purpose).stream();
                 let mut tree = SourceTree {
-                    directories: numbered(&parents(directories, &mut stream("directories"))),
+                    directories: numbered(&parents(directories, &mut stream("directories"))).directories,
                     sizes: shares(size.0, files, SIZE_SPREAD, &mut stream("sizes")),
                     files,
                 };
-                let counts = shares(files.into(), directories, FILES_SPREAD, &mut stream("files"));
-                let mut first = 0;
-                for (directory, count) in tree.directories.iter_mut().zip(counts) {
-                    directory.first_file = first;
-                    first += count as u32;
-                }
+                tree.fill(shares(files.into(), directories, FILES_SPREAD, &mut stream("files")).into_iter());
                 tree
             }
+            TreeShape::Like { files, census, .. } => {
+                let DrawnTree { parents, files: counts, sizes } = drawn(&census, files, TREES.named("like"));
+                let DepthFirst { directories, drawn } = numbered(&parents);
+                let mut tree = SourceTree { directories, sizes, files };
+                tree.fill(drawn.into_iter().map(|number| counts[number]));
+                tree
+            }
+        }
+    }
+
+    /// Gives each directory as many files, in the order of the directories.
+    fn fill(&mut self, counts: impl Iterator<Item = u64>) {
+        let mut first = 0;
+        for (directory, count) in self.directories.iter_mut().zip(counts) {
+            directory.first_file = first;
+            first += count as u32;
         }
     }
 
@@ -156,21 +169,30 @@ fn parents(directories: u32, stream: &mut RandomStream) -> Vec<u32> {
     parents
 }
 
+/// Directories numbered depth first.
+struct DepthFirst {
+    directories: Vec<TreeDirectory>,
+    /// The number of each before.
+    drawn: Vec<usize>,
+}
+
 /// The same directories numbered depth first.
-fn numbered(parents: &[u32]) -> Vec<TreeDirectory> {
+fn numbered(parents: &[u32]) -> DepthFirst {
     let mut below = vec![Vec::new(); parents.len()];
     for (number, &parent) in parents.iter().enumerate().skip(1) {
         below[parent as usize].push(number);
     }
     let mut directories = Vec::with_capacity(parents.len());
+    let mut order = Vec::with_capacity(parents.len());
     let mut to_visit = vec![(0, TreeDirectory { parent: 0, level: 0, first_file: 0 })];
     while let Some((drawn, directory)) = to_visit.pop() {
         let parent = directories.len() as u32;
         directories.push(directory);
+        order.push(drawn);
         let child = TreeDirectory { parent, level: directory.level + 1, first_file: 0 };
         to_visit.extend(below[drawn].iter().rev().map(|&drawn| (drawn, child)));
     }
-    directories
+    DepthFirst { directories, drawn: order }
 }
 
 /// Shares `total` among `count`, by weights whose logarithms have the deviation `spread`. It rounds the ends of
@@ -209,6 +231,7 @@ fn normal(stream: &mut RandomStream) -> f64 {
 mod tests {
     use super::*;
     use nilometer_model::Bytes;
+    use nilometer_plan::{LikeTree, NamedCensus};
     use proptest::prelude::*;
 
     fn source(directories: u32, files: u32, size: u64) -> SourceTree {
@@ -277,6 +300,57 @@ mod tests {
         assert!((0..13).all(|number| tree.files_of(number).len() == 7));
         let flat = SourceTree::of(TreeShape::Regular { levels: 1, branching: 0, files: 2 });
         assert_eq!((flat.directories(), flat.files()), (1, 2));
+    }
+
+    /// 110 files in 2 directories at depth 1, with 10 in each on average, and 18 at depth 2, with 5 in each.
+    const COUNTS: &str = r#"{
+        "sizes": [{"from": 0, "count": 10, "sum": 0}, {"from": 1024, "count": 100, "sum": 150000}],
+        "levels": [
+            {"leaves": [], "inner": [{"from": 0, "count": 1, "sum": 0}]},
+            {"leaves": [], "inner": [{"from": 8, "count": 2, "sum": 20}]},
+            {"leaves": [{"from": 4, "count": 18, "sum": 90}], "inner": []}
+        ]
+    }"#;
+
+    fn like(files: u32) -> SourceTree {
+        let counts = serde_json::from_str(COUNTS).expect("a census");
+        let census = NamedCensus { path: "c.json".into(), sha256: "0".into(), counts };
+        let numbers = LikeTree::of(&census.counts, files);
+        let [directories, size] = [numbers.directories(), numbers.bytes()];
+        let tree =
+            SourceTree::of(TreeShape::Like { directories: 0, files, size: Bytes(0), census: census.into() });
+        assert_eq!(u64::from(tree.directories()), directories, "as the plan said before");
+        check(&tree, files, size);
+        tree
+    }
+
+    #[test]
+    fn a_tree_like_a_census_has_its_counts_and_is_the_same_for_ever() {
+        let tree = like(110);
+        assert_eq!(tree, like(110));
+        let levels: Vec<u32> = (0..21).map(|number| tree.directory(number).level).collect();
+        let depths = [0, 1, 2].map(|depth| levels.iter().filter(|level| **level == depth).count());
+        assert_eq!(depths, [1, 2, 18]);
+        for number in 0..21 {
+            let files = tree.files_of(number).len();
+            let below = (0..21).filter(|&child| child > 0 && tree.directory(child).parent == number).count();
+            match tree.directory(number).level {
+                0 => assert_eq!((files, below), (0, 2)),
+                1 => assert!((9..=11).contains(&files) && below > 0, "{files} files, {below} directories"),
+                _ => assert!((4..=6).contains(&files) && below == 0, "{files} files, {below} directories"),
+            }
+        }
+        let mut sizes: Vec<u64> = (0..110).map(|file| tree.size(file)).collect();
+        assert!(sizes[..10].iter().any(|&size| size > 0), "sizes are in random order");
+        sizes.sort_unstable();
+        assert_eq!((sizes[9], sizes[10], sizes[109]), (0, 1028, 1972));
+    }
+
+    #[test]
+    fn trees_of_any_number_of_files_are_whole() {
+        for files in [1, 2, 3, 11, 37, 109, 111, 5000] {
+            like(files);
+        }
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nilometer_campaign::workload::{CrewShare, WalkTask, WorkerPart, WorkerPlace, build};
 use nilometer_model::{Bytes, Nanos, Phase};
-use nilometer_plan::{BuildCell, WalkCommand, WorkloadCell};
+use nilometer_plan::{BuildCell, TreeLike, WalkCommand, WorkloadCell};
 use nilometer_storage::{
     Buffer, Completion, Drive, Engine, OpKind, Open,
     clock::VirtualClock,
@@ -16,6 +16,7 @@ use nilometer_storage::{
 use crate::{demands, part, run, run_phase};
 
 const CELL: BuildCell = BuildCell {
+    like: TreeLike::None,
     directories: 12,
     files: 120,
     size: Bytes(1_000_000),
@@ -134,7 +135,7 @@ fn a_worker_thinks_once_a_unit_before_it_writes_the_object() {
     for headers in [0, 5] {
         let cell = BuildCell { headers, ..CELL };
         let [at_once, alone] =
-            [Nanos(0), think_time].map(|think_time| built(BuildCell { think_time, ..cell }, 1));
+            [Nanos(0), think_time].map(|think_time| built(BuildCell { think_time, ..cell.clone() }, 1));
         assert_eq!(alone.time, at_once.time + Nanos(40 * think_time.0), "{headers} headers");
         assert_eq!(kinds(&alone.done), kinds(&at_once.done), "it asks for the same");
     }

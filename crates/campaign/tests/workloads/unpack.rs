@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use nilometer_campaign::workload::{OpenFiles, SourceTree, Unpack, WalkTask, WorkerPart, build, counted};
 use nilometer_model::{Bytes, Nanos, Phase, Sample, Seed};
-use nilometer_plan::{OpenFilesCell, Parameters, TreeShape, UnpackCell, WalkCommand, WorkloadCell};
+use nilometer_plan::{OpenFilesCell, Parameters, TreeLike, TreeShape, UnpackCell, WalkCommand, WorkloadCell};
 use nilometer_storage::{
     Buffer, Drive, Engine, Errno, OpKind, Tally, Workload,
     clock::VirtualClock,
@@ -18,7 +18,8 @@ use nilometer_storage::{
 use crate::{demands, part, run, run_phase, watched};
 
 const SHAPE: TreeShape = TreeShape::Source { directories: 30, files: 200, size: Bytes(3_000_000) };
-const CELL: UnpackCell = UnpackCell { directories: 30, files: 200, size: Bytes(3_000_000), durable: false };
+const CELL: UnpackCell =
+    UnpackCell { like: TreeLike::None, directories: 30, files: 200, size: Bytes(3_000_000), durable: false };
 
 /// For who makes a workload without a campaign.
 pub(crate) fn tree(shape: TreeShape) -> Arc<SourceTree> {
@@ -41,10 +42,13 @@ fn all_phases_pass_the_suite() {
     let small = TreeShape::Source { directories: 1, files: 1, size: Bytes(0) };
     for shape in [SHAPE, small] {
         let lay_out = |engine: &mut dyn Engine| {
-            run(&mut Unpack::new(tree(shape), "n_w0", false, part(vec![Buffer::alone(4096)])), engine);
+            run(
+                &mut Unpack::new(tree(shape.clone()), "n_w0", false, part(vec![Buffer::alone(4096)])),
+                engine,
+            );
         };
         workload_suite(demands(64, slots), &lay_out, &mut |buffers| {
-            Box::new(OpenFiles::new(tree(shape), "n_w0", 50, part(buffers)))
+            Box::new(OpenFiles::new(tree(shape.clone()), "n_w0", 50, part(buffers)))
         });
     }
 }
@@ -111,8 +115,14 @@ fn no_page_of_a_tree_comes_twice() {
 #[test]
 fn files_and_bytes_are_those_of_the_plan() {
     let target = target();
-    let opened =
-        OpenFilesCell { directories: 30, files: 200, size: Bytes(3_000_000), operations: 500, cold: false };
+    let opened = OpenFilesCell {
+        like: TreeLike::None,
+        directories: 30,
+        files: 200,
+        size: Bytes(3_000_000),
+        operations: 500,
+        cold: false,
+    };
     for (cell, phase) in
         [(WorkloadCell::Unpack(CELL), Phase::Unpack), (WorkloadCell::OpenFiles(opened), Phase::OpenFiles)]
     {
@@ -142,8 +152,14 @@ fn tallied(workload: &mut dyn Workload, engine: &mut dyn Engine, phase: Phase) -
 #[test]
 fn random_files_are_opened_each_by_its_ends() {
     let target = target();
-    let cell =
-        OpenFilesCell { directories: 30, files: 200, size: Bytes(3_000_000), operations: 300, cold: false };
+    let cell = OpenFilesCell {
+        like: TreeLike::None,
+        directories: 30,
+        files: 200,
+        size: Bytes(3_000_000),
+        operations: 300,
+        cold: false,
+    };
     let word = WorkloadCell::OpenFiles(cell);
     assert_eq!(cell.phases(), [Phase::LayOut, Phase::OpenFiles]);
     let mut engine = target.attach(1, 64);

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, os::unix::ffi::OsStrExt, path::Path, sync::
 
 use nilometer_campaign::workload::{FoundEntries, NEEDLE, Unpack, Walk, WalkTask, build};
 use nilometer_model::{Bytes, EngineKind, Nanos, Phase};
-use nilometer_plan::{SearchCell, Shift, TreeShape, WalkCell, WalkCommand, WorkloadCell};
+use nilometer_plan::{SearchCell, Shift, TreeLike, TreeShape, WalkCell, WalkCommand, WorkloadCell};
 use nilometer_storage::{
     Arena, Clock, Drive, Engine, Errno, OpKind, Open, Target,
     clock::VirtualClock,
@@ -21,6 +21,7 @@ use tempfile::TempDir;
 use crate::{demands, part, run, run_phase, unpack::tree};
 
 const TREE: WalkCell = WalkCell {
+    like: TreeLike::None,
     levels: 2,
     branching: 3,
     files: 7,
@@ -31,8 +32,18 @@ const TREE: WalkCell = WalkCell {
     cold: false,
     shift: Shift::OWN,
 };
-const LIKE_SOURCES: WalkCell =
-    WalkCell { directories: 30, total_files: 200, total_size: Bytes(300_000), ..TREE };
+const LIKE_SOURCES: WalkCell = WalkCell {
+    like: TreeLike::None,
+    levels: 0,
+    branching: 1,
+    files: 1,
+    directories: 30,
+    total_files: 200,
+    total_size: Bytes(300_000),
+    command: WalkCommand::Ls,
+    cold: false,
+    shift: Shift::OWN,
+};
 const TASKS: [WalkTask; 3] =
     [WalkTask::Look(WalkCommand::Ls), WalkTask::Look(WalkCommand::Du), WalkTask::Search];
 
@@ -242,7 +253,8 @@ fn files_that_vanish_while_they_are_walked_are_errors_and_the_rest_is_found() {
 
 #[test]
 fn the_phases_of_a_search_read_all_that_was_laid_out() {
-    let cell = SearchCell { directories: 9, files: 50, size: Bytes(3_000_000), cold: false };
+    let cell =
+        SearchCell { like: TreeLike::None, directories: 9, files: 50, size: Bytes(3_000_000), cold: false };
     let cell = WorkloadCell::Search(cell);
     let target = Simulated::new(Device::default(), VirtualClock::default());
     let mut engine = target.attach(1, 64);

@@ -3,14 +3,17 @@
 mod keys;
 mod schema;
 
+use std::path::Path;
+
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use nilometer_model::{Phase, catalogue::BuiltIn, statistics::detectable};
 use nilometer_plan::{
-    ACCEPTANCE_TEMPLATE, CONDITION_TEMPLATE, Cell, Estimate, EstimatedSpeed, Measurement, NetworkRun, PLANS,
-    ResolvedPlan, parse_with,
+    ACCEPTANCE_TEMPLATE, CONDITION_TEMPLATE, Cell, CensusText, Estimate, EstimatedSpeed, Measurement,
+    NetworkRun, PLANS, PlanSources, ResolvedPlan, parse_from,
 };
-use nilometer_storage::user_file::{NamedText, find, instrument};
+use nilometer_record::text_digest;
+use nilometer_storage::user_file::{self, NamedText, UserFileError, find, instrument};
 
 use crate::{Blame, Outcome, tell};
 
@@ -127,9 +130,22 @@ pub(crate) fn load(name: &str, Scale { scale }: Scale) -> anyhow::Result<Resolve
 
 /// Reads a plan from its text, with the instruments of the catalogue.
 pub(crate) fn read(text: &str, file: &str, scale: f64) -> anyhow::Result<ResolvedPlan> {
-    Ok(parse_with(text, file, scale, &|name| {
-        instrument(name).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
-    })?)
+    let catalogue = &|name: &str| instrument(name).map_err(explained);
+    let censuses = &|path: &str| census(file, path).map_err(explained);
+    Ok(parse_from(text, file, scale, &PlanSources { catalogue, censuses })?)
+}
+
+/// Reads the census that the plan in `file` names by a path relative to itself.
+fn census(file: &str, path: &str) -> Result<CensusText, UserFileError> {
+    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+    let text = user_file::read(&directory.join(path), "census")?;
+    let sha256 = text_digest(&text);
+    Ok(CensusText { text, sha256 })
+}
+
+/// The whole chain of an error, as a message.
+fn explained(error: UserFileError) -> String {
+    format!("{:#}", anyhow::Error::from(error))
 }
 
 /// All measurements of a plan, their duration and their needs.

@@ -3,9 +3,9 @@
 use nilometer_model::{Bytes, Nanos, Phase};
 
 use super::{
-    Access, TreeShape,
+    Access, TreeLike, TreeShape,
     parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
-    tree_scale::scale_tree,
+    tree_scale::TreeNumbers,
     unpack::FILE_BLOCK,
     walk::warm_phrase,
 };
@@ -20,12 +20,20 @@ parameters! {
     ///
     /// The tree has the spread of real source trees; the same numbers give the same tree. Nothing is
     /// computed: a worker waits for a think time instead of a compiler.
-    BuildSweep => BuildCell {
-        /// Directories in all, the first included.
+    BuildSweep => BuildCell: Clone {
+        /// Make a tree like one that `nilometer census --format json` counted: the file of the census, relative to
+        /// the plan. Sizes, depths and files per directory follow it, and directories and bytes too.
+        #[serde(default, skip_serializing_if = "TreeLike::is_none")]
+        like: TreeLike = TreeLike::None,
+        /// Directories in all, the first included. Needed without `like`.
+        #[unless(like)]
         directories: u32,
-        /// Files in all: 45 % of them are sources, 35 % headers.
+        /// Files in all: 45 % of them are sources, 35 % headers. Needed without `like`; otherwise the default is the
+        /// number of the census.
+        #[or(like)]
         files: u32,
-        /// Bytes of all files.
+        /// Bytes of all files. Needed without `like`.
+        #[unless(like)]
         size: Bytes,
         /// Sources to compile.
         units: u32,
@@ -73,8 +81,7 @@ fn sources(files: u32) -> u32 {
 impl BuildCell {
     /// The tree of a process.
     pub fn shape(&self) -> TreeShape {
-        let BuildCell { directories, files, size, .. } = *self;
-        TreeShape::Source { directories, files, size }
+        TreeShape::of(self.directories, self.files, self.size, &self.like)
     }
 
     /// Bytes of all that are compiled, if they are as long as others.
@@ -90,13 +97,22 @@ impl BuildCell {
     }
 }
 
+impl BuildCell {
+    fn tree_numbers(&mut self) -> TreeNumbers<'_> {
+        let BuildCell { like, directories, files, size, .. } = self;
+        TreeNumbers { like, directories, files, size }
+    }
+}
+
 impl Parameters for BuildCell {
     fn phrases(&self) -> Vec<String> {
-        let tree = format!("{} units of {}", self.units, self.shape().phrase());
-        let headers = format!("{} headers each", self.headers);
+        let mut phrases = self.shape().phrases();
+        phrases[0] = format!("{} units of {}", self.units, phrases[0]);
+        phrases.push(format!("{} headers each", self.headers));
         let thinks = self.think_time > Nanos(0);
-        let thought = thinks.then(|| format!("thinks {}", self.think_time));
-        [tree, headers].into_iter().chain(thought).chain(warm_phrase(self.cold)).collect()
+        phrases.extend(thinks.then(|| format!("thinks {}", self.think_time)));
+        phrases.extend(warm_phrase(self.cold));
+        phrases
     }
 
     fn phases(&self) -> Vec<Phase> {
@@ -152,8 +168,12 @@ impl Parameters for BuildCell {
         Bytes(done.operations / (u64::from(self.headers) + 3) * 64)
     }
 
+    fn follow_census(&mut self) {
+        self.tree_numbers().follow();
+    }
+
     fn scale(&mut self, factor: f64) {
-        scale_tree(&mut self.directories, &mut self.files, &mut self.size, factor);
+        self.tree_numbers().scale(factor);
         self.units = (scaled_count(self.units.into(), factor) as u32).min(sources(self.files).max(1));
     }
 

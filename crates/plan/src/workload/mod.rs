@@ -4,14 +4,18 @@
 mod build;
 mod frames;
 mod hot_file;
+mod like;
+mod like_tree;
 mod locks;
 mod open_files;
+mod quantiles;
 mod random;
 mod search;
 mod small_writes;
 mod source_tree;
 mod stream;
 mod tree;
+mod tree_census;
 mod tree_scale;
 mod unpack;
 mod visibility;
@@ -21,6 +25,8 @@ mod walk;
 pub use build::{BuildCell, BuildSweep, FileRole, OBJECT_TIMES};
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
 pub use hot_file::{HotFileCell, HotFileSweep};
+pub use like::{CensusText, NamedCensus, TreeLike};
+pub use like_tree::{LikeLevel, LikeTree, ValueClass};
 pub use locks::{LocksCell, LocksSweep};
 pub use open_files::{OpenFilesCell, OpenFilesSweep};
 pub use random::{Coverage, Mode, RandomCell, RandomSweep};
@@ -29,6 +35,7 @@ pub use small_writes::{AT_ONCE_MAX, SmallWritesCell, SmallWritesSweep, Way};
 pub use source_tree::TreeShape;
 pub use stream::{DataSource, FileLayout, StreamCell, StreamSweep};
 pub use tree::{Directories, Items, TreeCell, TreeSweep};
+pub use tree_census::{LevelRanges, TreeCensus};
 pub use unpack::{FILE_BLOCK, UnpackCell, UnpackSweep};
 pub use visibility::{Notice, VisibilityCell, VisibilitySweep};
 pub use wait::{WaitCell, WaitSweep};
@@ -41,7 +48,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, KeyValue, MpiIoCalls, Shift, Sweep, SyncPolicy, ValueKind,
-    parameters::{self, Parameters},
+    parameters::{self, KeyRule, Parameters},
 };
 
 macro_rules! workloads {
@@ -65,9 +72,18 @@ macro_rules! workloads {
             pub(super) fn cells(&self) -> Vec<WorkloadCell> {
                 match self {
                     $(WorkloadSweep::$name(sweep) => {
-                        sweep.cells().into_iter().map(WorkloadCell::$name).collect()
+                        let cells = sweep.cells().into_iter().map(following_census);
+                        cells.map(WorkloadCell::$name).collect()
                     })*
                 }
+            }
+
+            /// The first rule about keys that the plan breaks.
+            pub(super) fn broken_rule(&self) -> Option<KeyRule> {
+                let (written, rules) = match self {
+                    $(WorkloadSweep::$name(sweep) => (sweep.written(), $sweep::RULES),)*
+                };
+                rules.iter().copied().find(|rule| rule.is_broken_by(&written))
             }
         }
 
@@ -125,6 +141,26 @@ workloads! {
     /// Waits until given times, and uses no storage: shows the effect of the tool and its machine on a
     /// figure.
     Wait(WaitSweep, WaitCell) = "wait",
+}
+
+/// The same cell with the numbers of its census, if it has one.
+fn following_census<T: Parameters>(mut cell: T) -> T {
+    cell.follow_census();
+    cell
+}
+
+impl WorkloadSweep {
+    /// The trees that its tree resembles, if it has a tree and a plan says so.
+    pub(super) fn likes(&mut self) -> Option<&mut Sweep<TreeLike>> {
+        match self {
+            WorkloadSweep::Walk(sweep) => sweep.like.as_mut(),
+            WorkloadSweep::Unpack(sweep) => sweep.like.as_mut(),
+            WorkloadSweep::Search(sweep) => sweep.like.as_mut(),
+            WorkloadSweep::OpenFiles(sweep) => sweep.like.as_mut(),
+            WorkloadSweep::Build(sweep) => sweep.like.as_mut(),
+            _ => None,
+        }
+    }
 }
 
 impl WorkloadCell {

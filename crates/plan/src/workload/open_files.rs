@@ -3,9 +3,9 @@
 use nilometer_model::{Bytes, Phase};
 
 use super::{
-    Access, TreeShape,
+    Access, TreeLike, TreeShape,
     parameters::{Footprint, Parameters, Work, parameters, scaled_count},
-    tree_scale::scale_tree,
+    tree_scale::TreeNumbers,
     unpack::FILE_BLOCK,
     walk::warm_phrase,
 };
@@ -15,12 +15,19 @@ parameters! {
     /// file is available.
     ///
     /// The tree has the spread of real source trees; the same numbers give the same tree.
-    OpenFilesSweep => OpenFilesCell {
-        /// Directories in all, the first included.
+    OpenFilesSweep => OpenFilesCell: Clone {
+        /// Make a tree like one that `nilometer census --format json` counted: the file of the census, relative to
+        /// the plan. Sizes, depths and files per directory follow it, and directories and bytes too.
+        #[serde(default, skip_serializing_if = "TreeLike::is_none")]
+        like: TreeLike = TreeLike::None,
+        /// Directories in all, the first included. Needed without `like`.
+        #[unless(like)]
         directories: u32,
-        /// Files in all.
+        /// Files in all. Needed without `like`; otherwise the default is the number of the census.
+        #[or(like)]
         files: u32,
-        /// Bytes of all files.
+        /// Bytes of all files. Needed without `like`.
+        #[unless(like)]
         size: Bytes,
         /// Files that a worker opens, each drawn independently of the others.
         operations: u64 = 1000,
@@ -33,15 +40,23 @@ parameters! {
 impl OpenFilesCell {
     /// The tree of a worker.
     pub fn shape(&self) -> TreeShape {
-        let OpenFilesCell { directories, files, size, .. } = *self;
-        TreeShape::Source { directories, files, size }
+        TreeShape::of(self.directories, self.files, self.size, &self.like)
+    }
+}
+
+impl OpenFilesCell {
+    fn tree_numbers(&mut self) -> TreeNumbers<'_> {
+        let OpenFilesCell { like, directories, files, size, .. } = self;
+        TreeNumbers { like, directories, files, size }
     }
 }
 
 impl Parameters for OpenFilesCell {
     fn phrases(&self) -> Vec<String> {
-        let tree = format!("{} of {}", self.operations, self.shape().phrase());
-        std::iter::once(tree).chain(warm_phrase(self.cold)).collect()
+        let mut phrases = self.shape().phrases();
+        phrases[0] = format!("{} of {}", self.operations, phrases[0]);
+        phrases.extend(warm_phrase(self.cold));
+        phrases
     }
 
     fn phases(&self) -> Vec<Phase> {
@@ -83,8 +98,12 @@ impl Parameters for OpenFilesCell {
         Bytes(done.operations.min(self.files.into()) * 32)
     }
 
+    fn follow_census(&mut self) {
+        self.tree_numbers().follow();
+    }
+
     fn scale(&mut self, factor: f64) {
-        scale_tree(&mut self.directories, &mut self.files, &mut self.size, factor);
+        self.tree_numbers().scale(factor);
         self.operations = scaled_count(self.operations, factor);
     }
 

@@ -3,9 +3,9 @@
 use nilometer_model::{Bytes, Phase};
 
 use super::{
-    Access, TreeShape,
+    Access, TreeLike, TreeShape,
     parameters::{Footprint, Parameters, Work, parameters},
-    tree_scale::scale_tree,
+    tree_scale::TreeNumbers,
     unpack::FILE_BLOCK,
     walk::warm_phrase,
 };
@@ -16,12 +16,19 @@ parameters! {
     ///
     /// The tree has the spread of real source trees; the same numbers give the same tree. Its files are
     /// random bytes, which no file system can compress.
-    SearchSweep => SearchCell {
-        /// Directories in all, the first included.
+    SearchSweep => SearchCell: Clone {
+        /// Make a tree like one that `nilometer census --format json` counted: the file of the census, relative to
+        /// the plan. Sizes, depths and files per directory follow it, and directories and bytes too.
+        #[serde(default, skip_serializing_if = "TreeLike::is_none")]
+        like: TreeLike = TreeLike::None,
+        /// Directories in all, the first included. Needed without `like`.
+        #[unless(like)]
         directories: u32,
-        /// Files in all.
+        /// Files in all. Needed without `like`; otherwise the default is the number of the census.
+        #[or(like)]
         files: u32,
-        /// Bytes of all files.
+        /// Bytes of all files. Needed without `like`.
+        #[unless(like)]
         size: Bytes,
         /// Drop this machine's caches before, also of names and inodes. The bytes that the device or the
         /// network then delivers prove it. Needs root; without it, reports say "not provable".
@@ -32,14 +39,20 @@ parameters! {
 impl SearchCell {
     /// The tree of a worker.
     pub fn shape(&self) -> TreeShape {
-        let SearchCell { directories, files, size, .. } = *self;
-        TreeShape::Source { directories, files, size }
+        TreeShape::of(self.directories, self.files, self.size, &self.like)
+    }
+}
+
+impl SearchCell {
+    fn tree_numbers(&mut self) -> TreeNumbers<'_> {
+        let SearchCell { like, directories, files, size, .. } = self;
+        TreeNumbers { like, directories, files, size }
     }
 }
 
 impl Parameters for SearchCell {
     fn phrases(&self) -> Vec<String> {
-        std::iter::once(self.shape().phrase()).chain(warm_phrase(self.cold)).collect()
+        self.shape().phrases().into_iter().chain(warm_phrase(self.cold)).collect()
     }
 
     fn phases(&self) -> Vec<Phase> {
@@ -75,8 +88,12 @@ impl Parameters for SearchCell {
         Bytes(done.bytes / 10 * 9)
     }
 
+    fn follow_census(&mut self) {
+        self.tree_numbers().follow();
+    }
+
     fn scale(&mut self, factor: f64) {
-        scale_tree(&mut self.directories, &mut self.files, &mut self.size, factor);
+        self.tree_numbers().scale(factor);
     }
 
     fn check(&self, workers: u32) -> Result<(), String> {

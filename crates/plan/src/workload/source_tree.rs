@@ -1,11 +1,13 @@
 //! The tree of directories and files that a workload makes, lists or reads.
 
+use std::sync::Arc;
+
 use nilometer_model::Bytes;
 
-use super::{parameters::Footprint, walk::directories};
+use super::{NamedCensus, TreeLike, parameters::Footprint, walk::directories};
 
 /// The directories and files of a worker's tree, and their spread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeShape {
     /// A tree with equal directories; files are empty.
     Regular {
@@ -25,69 +27,98 @@ pub enum TreeShape {
         /// Bytes of all files.
         size: Bytes,
     },
+    /// A tree like one that a census counted.
+    Like {
+        /// Directories, the first included.
+        directories: u32,
+        /// Files in all.
+        files: u32,
+        /// Bytes of all files.
+        size: Bytes,
+        /// The census.
+        census: Arc<NamedCensus>,
+    },
 }
 
 /// The most entries: more than a tree of users has, and than fit into a plan in this program's memory.
 const ENTRIES_MAX: u64 = 20_000_000;
 
 impl TreeShape {
+    /// A tree with these numbers, like the census or like source trees.
+    pub(super) fn of(directories: u32, files: u32, size: Bytes, like: &TreeLike) -> Self {
+        match like.census() {
+            Some(census) => TreeShape::Like { directories, files, size, census: Arc::clone(census) },
+            None => TreeShape::Source { directories, files, size },
+        }
+    }
+
     /// Directories, the first included.
-    pub fn directories(self) -> u64 {
+    pub fn directories(&self) -> u64 {
         match self {
-            TreeShape::Regular { levels, branching, .. } => directories(levels, branching),
-            TreeShape::Source { directories, .. } => directories.into(),
+            TreeShape::Regular { levels, branching, .. } => directories(*levels, *branching),
+            TreeShape::Source { directories, .. } | TreeShape::Like { directories, .. } => {
+                (*directories).into()
+            }
         }
     }
 
     /// Files in all.
-    pub fn files(self) -> u64 {
+    pub fn files(&self) -> u64 {
         match self {
-            TreeShape::Regular { files, .. } => self.directories().saturating_mul(files.into()),
-            TreeShape::Source { files, .. } => files.into(),
+            TreeShape::Regular { files, .. } => self.directories().saturating_mul((*files).into()),
+            TreeShape::Source { files, .. } | TreeShape::Like { files, .. } => (*files).into(),
         }
     }
 
     /// Bytes of all files.
-    pub fn size(self) -> Bytes {
+    pub fn size(&self) -> Bytes {
         match self {
             TreeShape::Regular { .. } => Bytes(0),
-            TreeShape::Source { size, .. } => size,
+            TreeShape::Source { size, .. } | TreeShape::Like { size, .. } => *size,
         }
     }
 
     /// Files and directories.
-    pub fn entries(self) -> u64 {
+    pub fn entries(&self) -> u64 {
         self.directories().saturating_add(self.files())
     }
 
     /// The space of this many trees on a target: each entry fills a block of the file system in part.
-    pub(super) fn footprint(self, trees: u32) -> Footprint {
+    pub(super) fn footprint(&self, trees: u32) -> Footprint {
         let entries = self.entries().saturating_mul(u64::from(trees));
         let bytes = self.size().0.saturating_mul(u64::from(trees));
         Footprint { bytes: Bytes(bytes.saturating_add(entries.saturating_mul(4096))), entries }
     }
 
-    /// Numbers that reports show: `28619 files of 400 MB in 1814 directories`.
-    pub(super) fn phrase(self) -> String {
+    /// Numbers that reports show: `28619 files of 400 MB in 1814 directories`, and then the census.
+    pub(super) fn phrases(&self) -> Vec<String> {
         let size = if self.size().0 > 0 { format!(" of {}", self.size()) } else { String::new() };
-        format!("{} files{size} in {} directories", self.files(), self.directories())
+        let numbers = format!("{} files{size} in {} directories", self.files(), self.directories());
+        let like = match self {
+            TreeShape::Like { files, census, .. } => census.phrase(*files),
+            TreeShape::Regular { .. } | TreeShape::Source { .. } => None,
+        };
+        std::iter::once(numbers).chain(like).collect()
     }
 
     /// A tree that a file system and this program's memory can be expected to take, as often as there are workers.
-    pub(super) fn check(self, trees: u32) -> Result<(), String> {
+    pub(super) fn check(&self, trees: u32) -> Result<(), String> {
         let all = self.entries().saturating_mul(u64::from(trees));
         if all > 100_000_000 {
             return Err(format!("the trees have {all} entries: at most 100 million"));
         }
         if self.entries() > ENTRIES_MAX {
-            return Err(format!("a tree has {} entries: at most {ENTRIES_MAX}", self.entries()));
+            let is_like = matches!(self, TreeShape::Like { .. });
+            let advice =
+                if is_like { ": write how many files it has, which the census has more of" } else { "" };
+            return Err(format!("a tree has {} entries: at most {ENTRIES_MAX}{advice}", self.entries()));
         }
         match self {
             TreeShape::Source { directories: 0, .. } => Err("directories = 0: write at least 1".into()),
             TreeShape::Regular { files: 0, .. } | TreeShape::Source { files: 0, .. } => {
                 Err("files = 0: write at least 1".into())
             }
-            TreeShape::Source { size, .. } if size.0 > 1 << 50 => {
+            TreeShape::Source { size, .. } | TreeShape::Like { size, .. } if size.0 > 1 << 50 => {
                 Err(format!("a tree of {size}: write at most 1 PiB"))
             }
             _ => Ok(()),

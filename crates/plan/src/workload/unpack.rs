@@ -3,9 +3,9 @@
 use nilometer_model::{Bytes, Phase};
 
 use super::{
-    Access, TreeShape,
+    Access, TreeLike, TreeShape,
     parameters::{Footprint, Parameters, Work, parameters},
-    tree_scale::scale_tree,
+    tree_scale::TreeNumbers,
 };
 
 parameters! {
@@ -14,12 +14,19 @@ parameters! {
     ///
     /// The tree has the spread of real source trees; the same numbers give the same tree. It sets no times,
     /// modes and owners, and decompresses nothing.
-    UnpackSweep => UnpackCell {
-        /// Directories in all, the first included.
+    UnpackSweep => UnpackCell: Clone {
+        /// Make a tree like one that `nilometer census --format json` counted: the file of the census, relative to
+        /// the plan. Sizes, depths and files per directory follow it, and directories and bytes too.
+        #[serde(default, skip_serializing_if = "TreeLike::is_none")]
+        like: TreeLike = TreeLike::None,
+        /// Directories in all, the first included. Needed without `like`.
+        #[unless(like)]
         directories: u32,
-        /// Files in all.
+        /// Files in all. Needed without `like`; otherwise the default is the number of the census.
+        #[or(like)]
         files: u32,
-        /// Bytes of all files.
+        /// Bytes of all files. Needed without `like`.
+        #[unless(like)]
         size: Bytes,
         /// Sync each file before closing it; tar does not.
         durable: bool = false,
@@ -29,15 +36,21 @@ parameters! {
 impl UnpackCell {
     /// The tree of a worker.
     pub fn shape(&self) -> TreeShape {
-        let UnpackCell { directories, files, size, .. } = *self;
-        TreeShape::Source { directories, files, size }
+        TreeShape::of(self.directories, self.files, self.size, &self.like)
+    }
+}
+
+impl UnpackCell {
+    fn tree_numbers(&mut self) -> TreeNumbers<'_> {
+        let UnpackCell { like, directories, files, size, .. } = self;
+        TreeNumbers { like, directories, files, size }
     }
 }
 
 impl Parameters for UnpackCell {
     fn phrases(&self) -> Vec<String> {
         let durable = self.durable.then(|| "each synced".to_owned());
-        std::iter::once(self.shape().phrase()).chain(durable).collect()
+        self.shape().phrases().into_iter().chain(durable).collect()
     }
 
     fn phases(&self) -> Vec<Phase> {
@@ -69,8 +82,12 @@ impl Parameters for UnpackCell {
         false
     }
 
+    fn follow_census(&mut self) {
+        self.tree_numbers().follow();
+    }
+
     fn scale(&mut self, factor: f64) {
-        scale_tree(&mut self.directories, &mut self.files, &mut self.size, factor);
+        self.tree_numbers().scale(factor);
     }
 
     fn check(&self, workers: u32) -> Result<(), String> {

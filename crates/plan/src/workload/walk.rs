@@ -4,9 +4,9 @@ use nilometer_model::{Bytes, Phase};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Shift, TreeShape,
+    Access, Shift, TreeLike, TreeShape,
     parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
-    tree_scale::scale_tree,
+    tree_scale::TreeNumbers,
 };
 
 /// The order of walking a tree.
@@ -26,21 +26,30 @@ parameters! {
     /// The tree is a regular one of empty files, by `levels`, `branching` and `files`. Or it is one with the
     /// spread of real source trees, by `directories`, `total_files` and `total_size`; the same numbers give
     /// the same tree.
-    WalkSweep => WalkCell {
+    WalkSweep => WalkCell: Clone {
+        /// Make a tree like one that `nilometer census --format json` counted: the file of the census, relative to
+        /// the plan. Sizes, depths and files per directory follow it, and directories and bytes too.
+        #[serde(default, skip_serializing_if = "TreeLike::is_none")]
+        like: TreeLike = TreeLike::None,
         /// Levels of directories below the first, of a regular tree.
+        #[without(like)]
         levels: u32 = 0,
         /// Directories in each directory except the lowest, of a regular tree.
+        #[without(like)]
         branching: u32 = 1,
         /// Files in each directory of a regular tree.
+        #[without(like)]
         files: u32 = 1,
         /// Directories in all, the first included, of a tree like a source tree; with 0 the tree is regular.
         #[serde(default)]
+        #[without(like)]
         directories: u32 = 0,
-        /// Files in all of a tree like a source tree.
+        /// Files in all of a tree like a source tree, or like a census. With 0, as many as the census has.
         #[serde(default)]
         total_files: u32 = 0,
         /// Bytes of all files of a tree like a source tree.
         #[serde(default)]
+        #[without(like)]
         total_size: Bytes = Bytes(0),
         /// The order of the walk: that of `ls -lR` or of `du`.
         #[serde(default)]
@@ -62,10 +71,17 @@ impl WalkCell {
     pub fn shape(&self) -> TreeShape {
         let WalkCell { levels, branching, files, directories, total_files, total_size, .. } = *self;
         if directories > 0 {
-            TreeShape::Source { directories, files: total_files, size: total_size }
+            TreeShape::of(directories, total_files, total_size, &self.like)
         } else {
             TreeShape::Regular { levels, branching, files }
         }
+    }
+}
+
+impl WalkCell {
+    fn tree_numbers(&mut self) -> TreeNumbers<'_> {
+        let WalkCell { like, directories, total_files: files, total_size: size, .. } = self;
+        TreeNumbers { like, directories, files, size }
     }
 }
 
@@ -92,7 +108,7 @@ pub(super) fn warm_phrase(cold: bool) -> Option<String> {
 
 impl Parameters for WalkCell {
     fn phrases(&self) -> Vec<String> {
-        let tree = std::iter::once(self.shape().phrase());
+        let tree = self.shape().phrases().into_iter();
         tree.chain(warm_phrase(self.cold)).chain(self.shift.phrase()).collect()
     }
 
@@ -137,9 +153,13 @@ impl Parameters for WalkCell {
         self.shift == Shift::Node && !phase.is_setup()
     }
 
+    fn follow_census(&mut self) {
+        self.tree_numbers().follow();
+    }
+
     fn scale(&mut self, factor: f64) {
         if self.directories > 0 {
-            scale_tree(&mut self.directories, &mut self.total_files, &mut self.total_size, factor);
+            self.tree_numbers().scale(factor);
         } else {
             self.files = scaled_count(u64::from(self.files), factor) as u32;
         }
