@@ -123,6 +123,7 @@ pub(crate) fn with_tip(mut error: Error, arguments: &[String]) -> Error {
         error.remove(ContextKind::Suggested);
     }
     if let Some(tip) = tip {
+        error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
     if error.kind() == ErrorKind::UnknownArgument {
@@ -131,7 +132,7 @@ pub(crate) fn with_tip(mut error: Error, arguments: &[String]) -> Error {
     error
 }
 
-/// The usage of the command that the user typed. That of clap names the option which it takes for a similar one.
+/// The usage of the command that the user typed. The usage that clap shows has only an option with a similar name.
 fn usage(arguments: &[String]) -> StyledStr {
     let mut root = help::command();
     root.build();
