@@ -393,7 +393,8 @@ mod tests {
     fn a_configuration_tells_when_its_recordings_end_by_themselves() {
         let told = |duration| {
             let wishes = RecordOptions { duration, ..RecordOptions::default() };
-            serde_json::json!(ServiceConfiguration::missing(&wishes, "`to`".into()))["duration_seconds"].clone()
+            serde_json::json!(ServiceConfiguration::missing(&wishes, "`to`".into()))["duration_seconds"]
+                .clone()
         };
         assert_eq!(told(Some(Nanos::from_millis(5000))), 5.0);
         assert_eq!(told(None), serde_json::Value::Null);

@@ -299,7 +299,7 @@ fn figures_that_are_not_measured_any_more_are_not_held() {
 }
 
 /// Six runs of a target, the last three of which are slower by a third.
-fn history() -> Vec<Results> {
+pub(super) fn history() -> Vec<Results> {
     let days = ["2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23", "2026-11-24", "2026-11-25"];
     let run = |(number, day): (usize, &&'static str)| {
         let mut results = MadeUp { seed: 40 + number as u64, ..MONDAY }
@@ -333,27 +333,6 @@ fn the_step_of_a_history_is_named_whatever_the_order_of_the_records() {
     let json: serde_json::Value = serde_json::from_str(&compared_json(&compared, None)).expect("JSON");
     assert_eq!(json["histories"][0]["sequences"][0]["steps"][0]["before"], "C");
     assert_eq!(json["against"], serde_json::Value::Null);
-}
-
-/// Eleven sentences about nothing hid the only step.
-#[test]
-fn a_step_comes_first_and_all_that_stayed_shares_a_sentence() {
-    let runs = history();
-    let mut compared = compared(&runs);
-    let sequences = &mut compared.histories[0].sequences;
-    let mut level = sequences[0].clone();
-    level.steps.clear();
-    for phase in [Phase::Read, Phase::Rewrite] {
-        level.phase = phase;
-        sequences.insert(0, level.clone());
-    }
-    level.stage = "small".into();
-    sequences.push(level);
-    let text = compared_text(&compared, TextLayout::plain());
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let stayed = "large, rewrite, read; small, rewrite: no step and no trend above 5 % that noise does not explain";
-    let places = [" STEP, ", stayed].map(|part| words.find(part).unwrap_or_else(|| panic!("{part}: {text}")));
-    assert!(places[0] < places[1] && words.matches("no step").count() == 1, "{text}");
 }
 
 #[test]
