@@ -112,7 +112,7 @@ impl Effect {
 
     /// `23 % slower (18 to 28 %)`, for a loss: as a share of the other's rate.
     pub fn loss_words(&self) -> String {
-        let [share, least, most] = [self.log_ratio, self.high, self.low].map(|log| percent(-log.exp_m1()));
+        let [share, least, most] = [self.log_ratio, self.high, self.low].map(lost);
         format!("{share} % slower ({least} to {most} %)")
     }
 
@@ -158,6 +158,15 @@ const SPEED: Sides = Sides { less: "slower", more: "faster", times: "times as fa
 const NEED: Sides = Sides { less: "less", more: "more", times: "times as much as" };
 
 /// A share in percent, with tenths if it is small.
+/// The loss in percent. Near 100 % a tenth shows that some is left.
+fn lost(log_ratio: f64) -> String {
+    let percents = -100.0 * log_ratio.exp_m1();
+    if percents > 99.0 && percents < 100.0 {
+        return format!("{:.1}", (10.0 * percents).floor() / 10.0);
+    }
+    percent(percents / 100.0)
+}
+
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }

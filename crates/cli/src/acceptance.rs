@@ -13,6 +13,7 @@ use crate::{
     Failure, Outcome,
     page_file::{self, is_page_or_free, write_whole},
     plan::Scale,
+    signature,
 };
 
 /// Refuses options that would change the measurement: its criteria would be other criteria then.
@@ -87,8 +88,21 @@ pub(crate) fn page(study: &Study<'_>, record: &Path) -> Result<String> {
         SealState::Broken { .. } => Some(false),
     };
     let sum = file_digest(record).with_context(|| format!("can't read {}", record.display()))?;
-    let name = record.file_name().unwrap_or(record.as_os_str()).to_string_lossy().into_owned();
-    Ok(acceptance_page(study, &AcceptanceProof { record: sum, name, is_whole }))
+    let signature = signature::beside(record);
+    let details = page_file::page_of(record);
+    let proof = AcceptanceProof {
+        record: sum,
+        name: name_of(record),
+        is_whole,
+        signature: signature.is_file().then(|| name_of(&signature)),
+        details: details.is_file().then(|| name_of(&details)),
+    };
+    Ok(acceptance_page(study, &proof))
+}
+
+/// The name of a file, without its directory.
+fn name_of(file: &Path) -> String {
+    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// The path of a record's page: beside the record.

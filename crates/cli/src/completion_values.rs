@@ -3,16 +3,20 @@
 
 use clap::{Command, builder::PossibleValuesParser};
 use clap_complete::Shell;
-use nilometer_model::catalogue::{BuiltIn, FACILITIES, INSTRUMENTS};
+use nilometer_model::catalogue::{BuiltIn, FACILITIES, INSTRUMENTS, TEMPLATE};
 use nilometer_plan::PLANS;
 
 /// A kind of value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
+    /// Instruments to record. The template is none.
     Instruments,
+    /// Instruments to show, with the template.
+    ShownInstruments,
     Plans,
+    /// Facilities to show, with the template.
     Facilities,
-    /// Instruments and facilities.
+    /// Instruments and facilities, without their templates.
     Sized,
     /// The interfaces of the machine on which the shell runs.
     Interfaces,
@@ -23,7 +27,7 @@ const ARGUMENTS: [(&[&str], &str, Names); 10] = [
     (&["evaluate"], "instruments", Names::Instruments),
     (&["evaluate"], "plans", Names::Plans),
     (&["plan", "show"], "name", Names::Plans),
-    (&["instrument", "show"], "name", Names::Instruments),
+    (&["instrument", "show"], "name", Names::ShownInstruments),
     (&["facility", "show"], "name", Names::Facilities),
     (&["simulate"], "instrument", Names::Instruments),
     (&["record"], "instrument", Names::Instruments),
@@ -39,11 +43,16 @@ impl Names {
     /// The values in a script for this shell. `None` if it can't have them.
     fn values(self, shell: Shell) -> Option<Vec<&'static str>> {
         let names = |known: &[BuiltIn]| known.iter().map(|built_in| built_in.name).collect::<Vec<_>>();
+        let real = |known: &[BuiltIn]| {
+            let all = names(known).into_iter();
+            all.filter(|name| *name != TEMPLATE).collect::<Vec<_>>()
+        };
         match self {
-            Names::Instruments => Some(names(&INSTRUMENTS)),
+            Names::Instruments => Some(real(&INSTRUMENTS)),
+            Names::ShownInstruments => Some(names(&INSTRUMENTS)),
             Names::Plans => Some(names(&PLANS)),
             Names::Facilities => Some(names(&FACILITIES)),
-            Names::Sized => Some([names(&INSTRUMENTS), names(&FACILITIES)].concat()),
+            Names::Sized => Some([real(&INSTRUMENTS), real(&FACILITIES)].concat()),
             Names::Interfaces => (shell == Shell::Bash).then(|| vec![INTERFACES_IN_BASH]),
         }
     }
@@ -81,6 +90,18 @@ fn with_own_argument(command: Command, argument: &str, values: &[&'static str]) 
 mod tests {
     use super::*;
     use crate::help;
+
+    #[test]
+    fn a_template_is_offered_only_to_be_shown() {
+        for (path, argument, names) in ARGUMENTS {
+            let values = names.values(Shell::Bash).expect("bash has all values");
+            assert_eq!(
+                values.contains(&TEMPLATE),
+                path.last() == Some(&"show") && path[0] != "plan",
+                "{path:?} {argument}"
+            );
+        }
+    }
 
     #[test]
     fn every_argument_with_names_is_found_in_each_script() {

@@ -81,7 +81,7 @@ const EXAMPLES: [(&str, [&str; 3]); 28] = [
         "size",
         [
             "nilometer size pilatus-6m --record evaluation.sqlite",
-            "nilometer size wa105 --write-rate \"1.1 GB/s\" --link 10G",
+            "nilometer size wa105 --write-rate \"1.1 GB/s\" --link 100G",
             "nilometer size ./my-facility.toml --record evaluation.sqlite --format json",
         ],
     ),

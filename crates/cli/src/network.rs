@@ -126,10 +126,19 @@ impl Network {
         let servers = self.servers.unwrap_or(SERVERS_SHOWN);
         let hosts = [machine_names("client", clients), machine_names("server", servers)].concat().join(",");
         let count = u64::from(clients) + u64::from(servers);
+        let options = self.groups_as_written();
         format!(
-            "start a process on each machine, the clients first, as `mpirun --host {hosts} -n {count} nilometer network \
-             --clients {clients}`: "
+            "start a process on each machine, the clients first, as `mpirun --host {hosts} -n {count} nilometer \
+             network{options}`: "
         )
+    }
+
+    /// ` --clients 2 --servers 3`: the numbers of machines that the user gave, or else one client.
+    fn groups_as_written(&self) -> String {
+        let written = |option: &str, count: Option<u32>| count.map(|count| format!(" --{option} {count}"));
+        let groups = [written("clients", self.clients), written("servers", self.servers)];
+        let options: String = groups.into_iter().flatten().collect();
+        if options.is_empty() { " --clients 1".into() } else { options }
     }
 
     fn trials(&self) -> Result<NetworkTrials, String> {
@@ -208,4 +217,29 @@ pub(crate) fn last_measured(results: &NetworkResults) -> Option<String> {
         sample.asked.map(|_| format!(", {} sent, {} packets lost", sample.offered().bits(), sample.lost()));
     let came = sample.failed().map_or_else(|| sample.rate().bits(), |why| format!("failed: {why}"));
     Some(format!("{what}{}: {came}", asked.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct NetworkLine {
+        #[command(flatten)]
+        network: Network,
+    }
+
+    #[test]
+    fn the_command_for_several_machines_repeats_the_numbers_as_written() {
+        let written = |line: &str| {
+            let words = ["network"].into_iter().chain(line.split_whitespace());
+            NetworkLine::try_parse_from(words).expect(line).network.groups_as_written()
+        };
+        assert_eq!(written("--clients 2 --servers 9"), " --clients 2 --servers 9");
+        assert_eq!(written("--servers 3"), " --servers 3");
+        assert_eq!(written("--clients 4"), " --clients 4");
+        assert_eq!(written("--pattern clients_to_servers"), " --clients 1");
+    }
 }

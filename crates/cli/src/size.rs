@@ -47,9 +47,9 @@ pub(crate) struct Size {
     changes: InstrumentChanges,
     #[command(flatten)]
     limits: limits::Options,
-    /// Leave this share of each limit free, in percent
-    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = headroom)]
-    headroom: f64,
+    /// Leave this share of each limit free, in percent [default: 20]
+    #[arg(long, value_name = "PERCENT", value_parser = headroom)]
+    headroom: Option<f64>,
     /// Add spare recorders and servers, so that this many of each may fail at once: 1 for N+1
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1000))]
     spare: u64,

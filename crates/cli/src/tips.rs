@@ -88,13 +88,15 @@ const DIRECTORIES: [&str; 7] =
     ["--target", "--dir", "--path", "--directory", "--filename", "--destination", "-d"];
 
 /// Words that other programs have for a command.
-const COMMANDS: [(&[&str], &str); 6] = [
+const COMMANDS: [(&[&str], &str); 8] = [
     (&["run", "benchmark", "bench", "test", "start", "measure", "fio", "ior"], "evaluate /data"),
     (&["capture", "receive", "rec", "listen"], "record"),
     (&["server", "daemon", "service"], "serve"),
     (&["tune", "sysinfo", "checkhost"], "doctor"),
     (&["ls", "list"], "scan"),
     (&["instruments", "detectors"], "instrument list"),
+    (&["man", "manual", "manpage"], "generate man --to DIRECTORY"),
+    (&["completion", "completions"], "generate completions --to DIRECTORY"),
 ];
 
 /// The error as it is shown: with a tip of ours in place of a misleading one.
@@ -104,13 +106,15 @@ pub(crate) fn with_tip(mut error: Error, arguments: &[String]) -> Error {
     }
     let kind = match error.kind() {
         ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
-        ErrorKind::UnknownArgument | ErrorKind::ValueValidation => ContextKind::InvalidArg,
+        ErrorKind::UnknownArgument | ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            ContextKind::InvalidArg
+        }
         _ => return error,
     };
     let Some(ContextValue::String(named)) = error.get(kind) else { return error };
     let tip = match error.kind() {
-        ErrorKind::InvalidSubcommand => unknown_command(named),
-        ErrorKind::ValueValidation => wrong_value(named, arguments),
+        ErrorKind::InvalidSubcommand => unknown_command(named, arguments),
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => wrong_value(named, arguments),
         _ => TypedLine::of(arguments).unknown_argument(named),
     };
     let is_close = suggested(&error).is_some_and(|suggested| is_close(named, &suggested));
@@ -119,16 +123,52 @@ pub(crate) fn with_tip(mut error: Error, arguments: &[String]) -> Error {
         error.remove(ContextKind::Suggested);
     }
     if let Some(tip) = tip {
+        error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage(arguments)));
+    }
     error
+}
+
+/// The usage of the command that the user typed. The usage that clap shows has only an option with a similar name.
+fn usage(arguments: &[String]) -> StyledStr {
+    let mut root = help::command();
+    root.build();
+    let mut command = &mut root;
+    for word in arguments.iter().skip(1) {
+        if command.find_subcommand(word).is_none() {
+            break;
+        }
+        command = command.find_subcommand_mut(word).expect("it was found");
+    }
+    command.render_usage()
 }
 
 /// A value that its option refused, and another option that takes it.
 fn wrong_value(named: &str, arguments: &[String]) -> Option<String> {
     let is_name = |text: &String| text.starts_with(char::is_alphabetic);
     let is_scan_name = named.starts_with("--scan ") && value_of("--scan", arguments).is_some_and(is_name);
-    is_scan_name.then(|| "`--name NAME` names the recording of a scan".into())
+    if is_scan_name {
+        return Some("`--name NAME` names the recording of a scan".into());
+    }
+    let option = named.split(' ').next()?;
+    let value = value_of(option, arguments)?;
+    match option {
+        "--duration" | "--time-limit" | "--silence" if is_clock_time(value) => {
+            Some(format!("write a time with its unit: `{option} 90s`, `{option} 10min` or `{option} 1h`"))
+        }
+        "--format" if ["nexus", "h5", "nxs", "hdf"].contains(&value.as_str()) => {
+            Some("`--format hdf5` writes HDF5 with NeXus".into())
+        }
+        _ => None,
+    }
+}
+
+/// Hours, minutes and seconds as a clock shows them: `00:10:00`.
+fn is_clock_time(text: &str) -> bool {
+    text.contains(':') && text.split(':').all(|part| part.parse::<u32>().is_ok())
 }
 
 /// The last value of this option that the user typed.
@@ -260,7 +300,14 @@ fn plural(option: &str) -> &'static str {
     if option.contains("ADDRESS") { "directories and addresses" } else { "directories" }
 }
 
-fn unknown_command(named: &str) -> Option<String> {
+fn unknown_command(named: &str, arguments: &[String]) -> Option<String> {
+    let parent = arguments.get(1).filter(|word| *word != named).map_or("", String::as_str);
+    if named == "keys" && ["instrument", "facility"].contains(&parent) {
+        return Some(format!("`nilometer {parent} show template --toml` explains each key"));
+    }
+    if !parent.is_empty() {
+        return None;
+    }
     if is_place(named) {
         return Some(format!(
             "`nilometer evaluate {named}` measures this storage, `nilometer scan {named}` lists its recordings"
@@ -334,10 +381,35 @@ mod tests {
             ("nilometer record fila10g-4g --to disk1 disk2", "`--to disk1 --to disk2`"),
             ("nilometer run /data", "nilometer evaluate /data"),
             ("nilometer /data", "nilometer evaluate /data"),
+            ("nilometer man", "nilometer generate man --to DIRECTORY"),
+            ("nilometer completions", "nilometer generate completions --to DIRECTORY"),
+            ("nilometer instrument keys", "nilometer instrument show template --toml"),
         ] {
             let text = shown(line);
             assert!(text.contains("tip: ") && text.contains(ours), "{line}: {text}");
             assert!(!text.contains("as a value") && !text.contains("similar"), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_names_the_right_one() {
+        for (line, ours) in [
+            ("nilometer evaluate /data --duration 00:10:00", "`--duration 10min`"),
+            ("nilometer simulate pco-4000 --to /data --format nexus", "`--format hdf5`"),
+        ] {
+            let text = shown(line);
+            assert!(text.contains("tip: ") && text.contains(ours), "{line}: {text}");
+        }
+        assert!(!shown("nilometer evaluate /data --duration 5").contains("10min`"));
+    }
+
+    /// A usage that consists of a similar option misleads.
+    #[test]
+    fn the_usage_is_that_of_the_command() {
+        for line in ["nilometer evaluate /data --threads 4", "nilometer plan show quick --json"] {
+            let text = shown(line);
+            assert!(text.contains("Usage: nilometer ") && text.contains(" [OPTIONS] "), "{text}");
+            assert!(!text.contains("--readers <N>"), "{text}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The comparison with a baseline, for the terminal: losses, undecided figures, and figures that could not be
 //! compared.
 
-use nilometer_analysis::{AgainstBaseline, LeftFigure, RecordsCompared, RunSpread};
+use nilometer_analysis::{AgainstBaseline, LeftFigure, OpenFigure, RecordsCompared, RunSpread};
 
 /// Describes the comparison with a baseline: one line for each loss, or one line if there is none. Then one
 /// line for each undecided figure and each figure that could not be compared.
@@ -14,14 +14,27 @@ pub fn against_text(compared: &RecordsCompared<'_>, against: &AgainstBaseline) -
     if lines.is_empty() {
         lines.push(nothing_worse(compared, against));
     }
-    let open = against.open.iter();
-    let open =
-        open.map(|of| format!("not decided: {}: {}: {}", compared.name(of.subject), of.what, of.change()));
+    let open = against.open.iter().map(|figure| undecided(compared, against, figure));
     lines.extend(shortened(open.collect()));
     let left = against.left.iter().map(|left| format!("not compared: {}", left.words()));
     lines.extend(shortened(left.collect()));
     lines.extend(against.beside.iter().map(|words| format!("not compared: {words}")));
     lines.join("\n") + "\n" + &against.spread.map(spread_of_runs).unwrap_or_default()
+}
+
+/// Names an undecided figure. Its interval is that of a single test; the decision counts all tests together.
+fn undecided(compared: &RecordsCompared<'_>, against: &AgainstBaseline, figure: &OpenFigure) -> String {
+    let name = compared.name(figure.subject);
+    format!("not decided: {name}: {}: {}{}", figure.what, figure.change(), by_chance(against, figure))
+}
+
+/// The reason why a figure is undecided although its own interval is a loss.
+fn by_chance(against: &AgainstBaseline, figure: &OpenFigure) -> String {
+    let is_loss_alone = figure.percent.is_some_and(|[.., high]| high < -against.threshold);
+    if !is_loss_alone {
+        return String::new();
+    }
+    format!("; alone it would be a loss, among {} figures it may be chance", against.figures)
 }
 
 /// Longer lists of one kind end with a count of the rest.
@@ -83,4 +96,30 @@ fn counted(left: &[LeftFigure]) -> Vec<(&str, usize)> {
         }
     }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `not decided: -97 % (-100 to -53 %)` contradicts itself without the reason.
+    #[test]
+    fn an_interval_that_is_a_loss_by_itself_says_why_nothing_is_decided() {
+        let against = AgainstBaseline {
+            threshold: 5.0,
+            figures: 12,
+            compared: 5,
+            worse: Vec::new(),
+            open: Vec::new(),
+            left: Vec::new(),
+            beside: Vec::new(),
+            spread: None,
+        };
+        let reason = |percent| by_chance(&against, &OpenFigure { subject: 0, what: String::new(), percent });
+        let told = "; alone it would be a loss, among 12 figures it may be chance";
+        assert_eq!(reason(Some([-97.0, -100.0, -53.0])), told);
+        assert_eq!(reason(Some([-30.0, -68.0, 54.0])), "");
+        assert_eq!(reason(Some([-9.0, -14.0, -4.0])), "", "a loss below the threshold is none");
+        assert_eq!(reason(None), "");
+    }
 }

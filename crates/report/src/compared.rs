@@ -4,7 +4,7 @@ use nilometer_model::statistics::CONFIDENCE;
 
 use nilometer_analysis::{
     AlignedCell, AlignedRecording, AlignedStage, ChangeTest, DifferingFact, LoneCells, NamedStep, PairBasis,
-    Quantity, RateUnit, RecordsCompared, RunSequence, SubjectPair, Verdict,
+    Quantity, RateUnit, RecordsCompared, RunSequence, SubjectPair, TargetHistory, Verdict,
     effect::{Answer, Effect},
     letter,
 };
@@ -215,18 +215,34 @@ fn spans_years(compared: &RecordsCompared<'_>) -> bool {
     years.any(|year| Some(year) != first)
 }
 
-/// Describes a sequence without a step.
-pub(super) fn without_step(compared: &RecordsCompared<'_>, sequence: &RunSequence) -> String {
-    let what = format!("{}, {}", sequence.stage, sequence.phase.name());
+/// Describes all sequences without a step and without a trend in one sentence, so that a step stands out. `None` if
+/// there are none.
+pub(super) fn unchanged(compared: &RecordsCompared<'_>, history: &TargetHistory) -> Option<String> {
+    let mut stages: Vec<(&str, Vec<&str>)> = Vec::new();
+    for sequence in history.sequences.iter().filter(|of| of.steps.is_empty() && of.trend.is_none()) {
+        let phase = sequence.phase.name();
+        match stages.last_mut().filter(|(stage, _)| *stage == sequence.stage) {
+            Some((_, phases)) => phases.push(phase),
+            None => stages.push((&sequence.stage, vec![phase])),
+        }
+    }
+    let stages: Vec<String> =
+        stages.iter().map(|(stage, phases)| format!("{stage}, {}", phases.join(", "))).collect();
     let margin = compared.margin;
-    let Some(trend) = &sequence.trend else {
-        return format!("{what}: no step and no trend above {margin} % that noise does not explain");
-    };
+    (!stages.is_empty()).then(|| {
+        format!("{}: no step and no trend above {margin} % that noise does not explain", stages.join("; "))
+    })
+}
+
+/// Describes the trend of a sequence without a step. `None` without a trend.
+pub(super) fn trend(sequence: &RunSequence) -> Option<String> {
+    let what = format!("{}, {}", sequence.stage, sequence.phase.name());
+    let trend = sequence.trend.as_ref()?;
     let moves = if trend.log_ratio > 0.0 { "rises" } else { "falls" };
     let change = trend.change_words();
-    format!(
+    Some(format!(
         "{what}: no step; it {moves}: the last run is {change} than the first, by a straight line through all runs"
-    )
+    ))
 }
 
 /// Explains the basis of the steps in all histories.

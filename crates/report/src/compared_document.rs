@@ -9,7 +9,7 @@ use crate::{
     chart::Chart,
     compared::{
         against_first, cell_effect, fact, figure, history_note, lone, long_run, need, note, origin, pair,
-        step, title, verdict, without_step,
+        step, title, trend, unchanged, verdict,
     },
     compared_charts::{bar_chart, trend_chart},
     compared_network,
@@ -178,8 +178,7 @@ fn of_history(compared: &RecordsCompared<'_>, history: &TargetHistory, detail: D
     if detail < Detail::Page {
         blocks.extend(history.sequences.iter().flat_map(|sequence| runs(compared, sequence)));
     }
-    let steps = history.sequences.iter().flat_map(|sequence| steps(compared, sequence));
-    blocks.push(Block::List(steps.collect()));
+    blocks.push(Block::List(changes(compared, history)));
     blocks.push(Block::soft(history_note(compared)));
     if detail == Detail::Page {
         let charts = history.sequences.iter().map(|sequence| trend_chart(compared, history, sequence));
@@ -189,10 +188,15 @@ fn of_history(compared: &RecordsCompared<'_>, history: &TargetHistory, detail: D
     Section::new(heading, blocks)
 }
 
+/// The steps, then the trends, then all sequences without either.
+fn changes(compared: &RecordsCompared<'_>, history: &TargetHistory) -> Vec<Sentence> {
+    let steps = history.sequences.iter().flat_map(|sequence| steps(compared, sequence));
+    let level = history.sequences.iter().filter(|sequence| sequence.steps.is_empty());
+    let trends = level.filter_map(trend).chain(unchanged(compared, history)).map(Sentence::new);
+    steps.chain(trends).collect()
+}
+
 fn steps(compared: &RecordsCompared<'_>, sequence: &RunSequence) -> Vec<Sentence> {
-    if sequence.steps.is_empty() {
-        return vec![Sentence::new(without_step(compared, sequence))];
-    }
     let sentence = |of| Sentence::toned(Tone::Bad, step(compared, sequence, of));
     sequence.steps.iter().map(sentence).collect()
 }

@@ -12,6 +12,7 @@ mod colours;
 mod compared;
 mod compared_roles;
 mod documents;
+mod histories;
 mod malformed;
 mod metrics;
 mod missing;

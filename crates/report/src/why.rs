@@ -233,7 +233,7 @@ fn recordings(samples: &[&Measured]) -> Table {
 /// The pace of a recording, in a word or two.
 const fn pace(goal: Goal) -> &'static str {
     match goal {
-        Goal::Limit => "as taken",
+        Goal::Limit => "full speed",
         Goal::Pace => "its own",
         Goal::Search => "trial of a rate",
         Goal::Buffer => "trial of a buffer",

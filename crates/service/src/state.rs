@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use nilometer_acquisition::{DataStreamStatus, LaneStatus, Status};
 use nilometer_model::{
-    ByteRate, Bytes, Instrument, Moment, StorageRoom, TargetDescription, packets::VlbiMode,
+    ByteRate, Bytes, Instrument, Moment, Nanos, StorageRoom, TargetDescription, packets::VlbiMode,
 };
 use nilometer_storage::in_time;
 use schemars::JsonSchema;
@@ -251,6 +251,10 @@ pub(crate) struct ServiceConfiguration {
     pub(crate) data_stream: Vec<String>,
     /// The reason why recordings are not possible yet.
     pub(crate) missing: Option<String>,
+    /// Seconds from the first packet or frame until a recording ends by itself. `None` without `duration`.
+    #[serde(rename = "duration_seconds", serialize_with = "as_seconds")]
+    #[schemars(with = "Option<f64>")]
+    pub(crate) duration: Option<Nanos>,
     /// The rate to store, with headers of frames and without pauses.
     #[serde(skip)]
     pub(crate) rate: Option<ByteRate>,
@@ -278,6 +282,7 @@ impl ServiceConfiguration {
             listen: Some(settings.listens_at()),
             data_stream: data_streams(settings.wishes()),
             missing: None,
+            duration: settings.wishes().duration,
             rate,
             reserve: settings.reserve(),
             ..ServiceConfiguration::default()
@@ -319,6 +324,7 @@ impl ServiceConfiguration {
             to,
             data_stream,
             missing,
+            duration: wishes.duration,
             rate,
             reserve,
             ..ServiceConfiguration::default()
@@ -345,6 +351,11 @@ fn as_text<S: serde::Serializer>(mode: &Option<VlbiMode>, serializer: S) -> Resu
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn as_number<S: serde::Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(bytes.0)
+}
+
+#[expect(clippy::ref_option, reason = "serde calls it so")]
+fn as_seconds<S: serde::Serializer>(time: &Option<Nanos>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(Nanos::seconds).serialize(serializer)
 }
 
 /// A recording that has ended.
@@ -377,6 +388,17 @@ pub(crate) struct EndedScan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_configuration_tells_when_its_recordings_end_by_themselves() {
+        let told = |duration| {
+            let wishes = RecordOptions { duration, ..RecordOptions::default() };
+            serde_json::json!(ServiceConfiguration::missing(&wishes, "`to`".into()))["duration_seconds"]
+                .clone()
+        };
+        assert_eq!(told(Some(Nanos::from_millis(5000))), 5.0);
+        assert_eq!(told(None), serde_json::Value::Null);
+    }
 
     #[test]
     fn a_recording_that_lost_a_directory_is_degraded() {

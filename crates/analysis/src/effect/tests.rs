@@ -72,3 +72,14 @@ fn words_follow_the_interval_and_the_margin() {
         assert_eq!(effect(ratio, low, high).words(5.0, "A", "B"), words);
     }
 }
+
+/// `100 % slower` says that nothing is left.
+#[test]
+fn a_loss_of_nearly_all_is_not_rounded_to_all() {
+    let told = |ratio, low, high| effect(ratio, low, high).loss_words();
+    assert_eq!(told(0.003, 0.0002, 0.02), "99.7 % slower (98 to 99.9 %)");
+    assert_eq!(told(0.004, 0.001, 0.0061), "99.6 % slower (99.3 to 99.9 %)");
+    assert_eq!(told(0.77, 0.72, 0.82), "23 % slower (18 to 28 %)");
+    let unbounded = Effect { low: f64::NEG_INFINITY, ..effect(0.5, 0.5, 0.9) };
+    assert_eq!(unbounded.loss_words(), "50 % slower (10 to 100 %)");
+}

@@ -41,14 +41,12 @@ pub(super) fn parts(status: &Status, path_width: usize) -> Vec<String> {
     let lost = if missing == 0 { "none missing".into() } else { format!("{missing} MISSING") };
     let full = |slots: usize| 100 * slots / ring.slots.max(1);
     let mut parts = failed_disks(lanes, path_width);
-    parts.extend([
-        format!("{rate}, {} in {:.0} s", Bytes(came.bytes), status.seconds),
-        lost,
-        format!("buffer {} %, at most {} %", full(ring.in_use), full(ring.high_water)),
-    ]);
+    parts.extend([format!("{rate}, {} in {:.0} s", Bytes(came.bytes), status.seconds), lost]);
     parts.extend(others(status));
     parts.extend(silent(status));
+    // 80 columns show how long the storage lasts. The buffer may lie behind the edge.
     parts.extend(room(status));
+    parts.push(format!("buffer {} %, at most {} %", full(ring.in_use), full(ring.high_water)));
     parts
 }
 
@@ -110,15 +108,15 @@ mod tests {
         let lanes = vec![lane("/a", "writing")];
         let usable_bytes = Some(1_000_000_000);
         let mut status = Status { seconds: 3.2, came, ring, lanes, usable_bytes, ..Status::default() };
-        let text = "4 Gbit/s, 1.5 MB in 3 s; none missing; buffer 1 %, at most 50 %; 1 GB free";
+        let text = "4 Gbit/s, 1.5 MB in 3 s; none missing; 1 GB free; buffer 1 %, at most 50 %";
         assert_eq!(line(&status), text);
         status.lost = Lost { packets: 3, kernel_dropped: 2, ..Lost::default() };
         status.lanes.push(lane("/b", "failed"));
         status.room_seconds = Some(83.9);
-        let text = "DISK FAILED /b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %, at most 50 %; room for 83 s (1 GB)";
+        let text = "DISK FAILED /b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; room for 83 s (1 GB); buffer 1 %, at most 50 %";
         assert_eq!(line(&status), text);
         status.lanes[1].path = "/srv/recordings/of/the/station/b".into();
-        let text = "DISK FAILED .../of/the/station/b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %";
+        let text = "DISK FAILED .../of/the/station/b; 4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; room for 8";
         assert_eq!(fitting_line(&status, 80), text);
         assert_eq!(fitting_line(&status, 200), line(&status), "a wide terminal shows all");
         assert_eq!(line(&Status::default()), "no packet yet");
@@ -129,7 +127,7 @@ mod tests {
         };
         let data_streams = vec![DataStreamStatus::default(), silent];
         let several = line(&Status { data_streams, came, ..Status::default() });
-        assert!(several.ends_with("; s_dsA is SILENT"), "{several}");
+        assert!(several.contains("; s_dsA is SILENT; buffer "), "{several}");
         let status = Status {
             came: Came { packets: 1, ..Came::default() },
             ignored_packets: vec![("not-allowed", 7)],
@@ -141,7 +139,9 @@ mod tests {
         let text = line(&status);
         assert!(text.contains("; none missing; "), "a jump is no loss: {text}");
         assert!(
-            text.ends_with("; 7 of OTHER SENDERS, such as 10.0.0.3; sequence restarted or jumped 3 times"),
+            text.contains(
+                "; 7 of OTHER SENDERS, such as 10.0.0.3; sequence restarted or jumped 3 times; buffer "
+            ),
             "{text}"
         );
     }

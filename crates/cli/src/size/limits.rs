@@ -61,6 +61,8 @@ pub(crate) struct Options {
 
 const COUNT_MOST: u64 = 1000;
 const STALL_ASSUMED: Nanos = Nanos(1_000_000_000);
+/// The share of each limit that stays free, if the user gives none.
+const HEADROOM_USUAL: f64 = 0.2;
 const STALL_MOST: Nanos = Nanos(3_600_000_000_000);
 /// Rates of Ethernet, in Gbit/s.
 const LINKS: [f64; 7] = [1.0, 10.0, 25.0, 40.0, 100.0, 200.0, 400.0];
@@ -85,7 +87,7 @@ impl Options {
     /// instruments. It gets the facts about them from the record and the options.
     pub(crate) fn found(
         &self,
-        headroom: f64,
+        headroom: Option<f64>,
         spare: u64,
         demand: &mut Demand,
         instruments: &[Instrument],
@@ -99,17 +101,20 @@ impl Options {
         let here = Machine::this();
         let cores = given(self.cores, "--cores").or(measured.cores.clone()).unwrap_or(here.cores);
         let (writer, writers) = self.writing(measured.writer.clone(), &write, cores.value);
+        let headroom = given(headroom, "--headroom")
+            .unwrap_or_else(|| Figure::assumed(HEADROOM_USUAL, "the default of --headroom"));
         let limits = Limits {
             read: given(self.read_rate, "--read-rate")
                 .unwrap_or_else(|| Figure::assumed(write.value, "equal to the write rate")),
             space: given(self.space, "--space"),
-            link: given(self.link.map(|link| link.0), "--link").unwrap_or_else(|| ethernet(demand, headroom)),
+            link: given(self.link.map(|link| link.0), "--link")
+                .unwrap_or_else(|| ethernet(demand, headroom.value)),
             links: given(self.links, "--links")
                 .unwrap_or_else(|| Figure::assumed(1, "one for the instruments")),
             stall: given(self.stall, "--stall")
                 .or(measured.stall.clone())
                 .unwrap_or_else(|| Figure::assumed(STALL_ASSUMED, "longer than usual ones")),
-            headroom: Figure::given(headroom, "--headroom"),
+            headroom,
             spare: Figure::given(spare, "--spare"),
             memory: given(self.memory, "--memory").or(measured.memory.clone()).unwrap_or(here.memory),
             write,

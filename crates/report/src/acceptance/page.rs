@@ -21,6 +21,10 @@ pub struct AcceptanceProof {
     pub name: String,
     /// True if the seal is intact; `None` if there is no seal.
     pub is_whole: Option<bool>,
+    /// The name of the file with the record's signature; `None` if nobody signed it.
+    pub signature: Option<String>,
+    /// The name of the page with all results; `None` if there is none beside the record.
+    pub details: Option<String>,
 }
 
 /// Renders the page as HTML for screen and paper.
@@ -94,9 +98,15 @@ fn evidence(study: &Study<'_>, proof: &AcceptanceProof) -> Section {
     let machine = machine.iter().filter_map(|key| known.iter().find(|(known, _)| known == key));
     let row = |key: &str, value: &str| Row::of([key, value].map(Cell::new));
     let mut rows = vec![row(&format!("record {}, sha256", proof.name), &proof.record)];
+    rows.extend(proof.signature.iter().map(|name| row("signature", name)));
+    rows.extend(proof.details.iter().map(|name| row("all results", name)));
     rows.extend(sums.chain(machine).map(|(key, value)| row(key, value)));
     let columns = [Role::Label, Role::Sentence].map(|role| Column::new(role, "")).to_vec();
     let seal = match proof.is_whole {
+        Some(true) if proof.signature.is_some() => {
+            "The record is consistent with the seal of its campaign's end. The command below checks who signed it: SIGNERS is \
+             a file with the public key."
+        }
         Some(true) => {
             "The record is consistent with the seal of its campaign's end. A seal is no signature: anybody can seal a record again."
         }
@@ -109,7 +119,13 @@ fn evidence(study: &Study<'_>, proof: &AcceptanceProof) -> Section {
         Block::Table(Table { columns, rows }),
         Block::plain(seal),
         Block::plain(said),
-        Block::Code(format!("nilometer check {}", proof.name)),
+        Block::Code(check_command(proof)),
     ];
     Section::new(Heading::of("Evidence"), blocks)
+}
+
+/// The command that derives every answer again, and checks the signature if there is one.
+fn check_command(proof: &AcceptanceProof) -> String {
+    let signers = if proof.signature.is_some() { " --signed-by SIGNERS" } else { "" };
+    format!("nilometer check {}{signers}", proof.name)
 }

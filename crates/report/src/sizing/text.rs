@@ -133,9 +133,12 @@ fn stage_row(stage: &SizingStage, sized: &Sized<'_>) -> Row {
 fn assumptions(sized: &Sized<'_>, medium: Detail) -> Table {
     let rows = basis(sized);
     if medium == Detail::Page {
-        let headings = ["assumption", "value", "from"];
+        let columns = vec![
+            Column::new(Role::Name, "assumption"),
+            Column::new(Role::Sentence, "value"),
+            Column::new(Role::Sentence, "from"),
+        ];
         let row = |row: &Basis| Row::of([row.what.to_owned(), row.value.clone(), source(row)].map(Cell::new));
-        let columns = headings.map(|heading| Column::new(Role::Sentence, heading)).into();
         return Table { columns, rows: rows.iter().map(row).collect() };
     }
     let columns = vec![Column::new(Role::Name, "").at_least(BASIS_NAME), Column::new(Role::Sentence, "")];

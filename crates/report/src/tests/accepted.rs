@@ -14,6 +14,20 @@ fn judged(answer: CriterionAnswer, found: &str) -> JudgedCriterion {
 
 /// Two offers: the first with these criteria, the second meets its only one.
 fn page(first: Vec<JudgedCriterion>, is_whole: Option<bool>) -> String {
+    page_with(first, &AcceptanceProof { is_whole, ..proof() })
+}
+
+fn proof() -> AcceptanceProof {
+    AcceptanceProof {
+        record: "0123".into(),
+        name: "r.sqlite".into(),
+        is_whole: Some(true),
+        signature: None,
+        details: None,
+    }
+}
+
+fn page_with(first: Vec<JudgedCriterion>, proof: &AcceptanceProof) -> String {
     let mut results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6);
     results.environment =
         vec![("program, sha256".into(), "abc".into()), ("kernel".into(), "6.1 <rc>".into())];
@@ -22,7 +36,32 @@ fn page(first: Vec<JudgedCriterion>, is_whole: Option<bool>) -> String {
     let second = vec![judged(CriterionAnswer::Met, "1 ms")];
     let acceptance = vec![verdict(0, first, "100 EUR"), verdict(1, second, "90 EUR")];
     let study = Study { acceptance, ..studied(&results) };
-    acceptance_page(&study, &AcceptanceProof { record: "0123".into(), name: "r.sqlite".into(), is_whole })
+    acceptance_page(&study, proof)
+}
+
+#[test]
+fn a_signed_record_names_its_signature_and_the_command_that_checks_it() {
+    let met = || vec![judged(CriterionAnswer::Met, "2 ms")];
+    let unsigned = page(met(), Some(true));
+    assert!(unsigned.contains("A seal is no signature") && unsigned.contains(">nilometer check r.sqlite<"));
+    let signature = Some("r.sqlite.sig".into());
+    let details = Some("r.html".into());
+    let signed = page_with(met(), &AcceptanceProof { signature, details, ..proof() });
+    for part in [">r.sqlite.sig<", ">r.html<", "nilometer check r.sqlite --signed-by SIGNERS<"] {
+        assert!(signed.contains(part), "{part}: {signed}");
+    }
+    assert!(!signed.contains("A seal is no signature"), "{signed}");
+}
+
+/// A phone shows a row's cells below each other, each behind the heading of its column.
+#[test]
+fn criteria_name_their_columns_for_narrow_screens() {
+    let page = page(vec![judged(CriterionAnswer::Met, "2 ms")], Some(true));
+    assert!(page.contains("<table class=\"stack\">"), "{page}");
+    for column in ["demanded", "answer", "found"] {
+        assert!(page.contains(&format!(" data-heading=\"{column}\">")), "{column}: {page}");
+    }
+    assert!(!page.contains("data-heading=\"what\""), "the first cell names the row: {page}");
 }
 
 #[test]

@@ -26,7 +26,13 @@ fn tables_have_captions_and_headers_say_what_they_head() {
     for (name, results) in zoo() {
         let study = studied(&results);
         assert_tables_are_named(name, &html(&study));
-        let proof = AcceptanceProof { record: "0".into(), name: "r".into(), is_whole: None };
+        let proof = AcceptanceProof {
+            record: "0".into(),
+            name: "r".into(),
+            is_whole: None,
+            signature: None,
+            details: None,
+        };
         assert_tables_are_named(name, &acceptance_page(&study, &proof));
     }
 }

@@ -299,7 +299,7 @@ fn figures_that_are_not_measured_any_more_are_not_held() {
 }
 
 /// Six runs of a target, the last three of which are slower by a third.
-fn history() -> Vec<Results> {
+pub(super) fn history() -> Vec<Results> {
     let days = ["2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23", "2026-11-24", "2026-11-25"];
     let run = |(number, day): (usize, &&'static str)| {
         let mut results = MadeUp { seed: 40 + number as u64, ..MONDAY }

@@ -131,7 +131,8 @@ fn the_page_shows_a_recording_while_it_is_made() {
     let detector = detector(below, sender.port());
     let to = below.to_str().expect("plain");
     let options = ["--name", "scan<b>", "--buffer", "64 MiB", "--reserve", "0 B", "--http", "127.0.0.1:0"];
-    let mut running = start(below, &[&["record", &detector, "--to", to][..], &options].concat());
+    let until = ["--duration", "10 min"];
+    let mut running = start(below, &[&["record", &detector, "--to", to][..], &options, &until].concat());
     running.await_said("recording scan<b>");
     let http = address(&running, "http");
     let end = Arc::new(AtomicBool::new(false));
@@ -172,6 +173,11 @@ fn has_what_is_recorded(browser: &mut Browser, page: &BrowserPage, to: &str) {
     for part in ["scan<b>", "detector", to, "writing", "no room in the socket buffer"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    let ends = browser.evaluate(page, "document.getElementById(\"ends\").textContent");
+    assert!(ends.as_str().is_some_and(|ends| ends.contains("after the first packet")), "{ends}");
+    let head = browser.evaluate(page, "document.getElementById(\"what\").textContent");
+    let lasts = ["room for ", "FULL in "];
+    assert!(head.as_str().is_some_and(|head| lasts.iter().any(|lasts| head.contains(lasts))), "{head}");
     let labels = browser.evaluate(
         page,
         "[...document.querySelectorAll(\"svg\")].map(svg => svg.getAttribute(\"aria-label\")).join(\"\\n\")",

@@ -12,7 +12,12 @@ use crate::{
 /// their captions.
 pub(super) fn write(page: &mut String, table: &Table, caption: &str) -> fmt::Result {
     let is_named = table.columns.iter().any(|column| !column.heading.is_empty());
-    let table_class = if is_named { "" } else { " class=\"facts\"" };
+    let is_stacked = is_named && is_mostly_text(&table.columns);
+    let table_class = match (is_named, is_stacked) {
+        (false, _) => " class=\"facts\"",
+        (true, true) => " class=\"stack\"",
+        (true, false) => "",
+    };
     let has_notes = table.rows.iter().any(|row| !row.notes.is_empty());
     write!(page, "<div class=\"scroll\"><table{table_class}>")?;
     write!(page, "<caption class=\"unseen\">{}</caption>", Escaped(caption))?;
@@ -23,7 +28,7 @@ pub(super) fn write(page: &mut String, table: &Table, caption: &str) -> fmt::Res
     }
     page.push_str("<tbody>");
     for row in &table.rows {
-        write_row(page, &table.columns, row, has_notes)?;
+        write_row(page, &table.columns, row, RowForm { has_notes, is_stacked })?;
     }
     page.push_str("</tbody></table></div>");
     Ok(())
@@ -37,6 +42,25 @@ fn write_heading(page: &mut String, column: &Column) -> fmt::Result {
     write!(page, "<th scope=\"col\"{}>{heading}</th>", alignment(column))
 }
 
+/// The form of a table's rows.
+#[derive(Clone, Copy)]
+struct RowForm {
+    /// The last cell has the notes.
+    has_notes: bool,
+    /// A phone shows the cells of a row below each other. Each then needs the heading of its column.
+    is_stacked: bool,
+}
+
+/// Returns true if more than half of the columns are text. Beside each other they are wider than a phone, and the
+/// last ones, which have the answers, would be behind its edge.
+fn is_mostly_text(columns: &[Column]) -> bool {
+    let is_text = |column: &&Column| !matches!(column.role, Role::Mark | Role::Figure);
+    columns.len() >= STACKED_LEAST && 2 * columns.iter().filter(is_text).count() > columns.len()
+}
+
+/// Fewer columns fit beside each other.
+const STACKED_LEAST: usize = 3;
+
 const fn alignment(column: &Column) -> &'static str {
     match column.role {
         Role::Figure => " class=\"f\"",
@@ -47,13 +71,15 @@ const fn alignment(column: &Column) -> &'static str {
 }
 
 /// Notes follow the last cell.
-fn write_row(page: &mut String, columns: &[Column], row: &Row, has_notes: bool) -> fmt::Result {
+fn write_row(page: &mut String, columns: &[Column], row: &Row, form: RowForm) -> fmt::Result {
     page.push_str("<tr>");
     let header = columns.iter().position(|column| names_row(column.role));
     for (place, (column, cell)) in columns.iter().zip(&row.cells).enumerate() {
-        write_cell(page, column, cell, header == Some(place))?;
+        let is_header = header == Some(place);
+        let heading = (form.is_stacked && !is_header).then_some(column.heading.as_str());
+        write_cell(page, column, cell, is_header, heading.filter(|heading| !heading.is_empty()))?;
     }
-    if has_notes {
+    if form.has_notes {
         let notes: Vec<&str> = row.notes.iter().map(|note| note.text.as_str()).collect();
         write!(page, "<td class=\"bad\">{}</td>", Escaped(&notes.join("; ")))?;
     }
@@ -66,10 +92,19 @@ const fn names_row(role: Role) -> bool {
     matches!(role, Role::Label | Role::Group | Role::Name)
 }
 
-fn write_cell(page: &mut String, column: &Column, cell: &Cell, is_header: bool) -> fmt::Result {
+fn write_cell(
+    page: &mut String,
+    column: &Column,
+    cell: &Cell,
+    is_header: bool,
+    heading: Option<&str>,
+) -> fmt::Result {
     let tag = if is_header { "th" } else { "td" };
     let scope = if is_header { " scope=\"row\"" } else { "" };
     write!(page, "<{tag}{scope}{}", alignment(column))?;
+    if let Some(heading) = heading {
+        write!(page, " data-heading=\"{}\"", Escaped(heading))?;
+    }
     if !cell.origin.is_empty() {
         write!(page, " title=\"{}\"", Escaped(&cell.origin))?;
     }
