@@ -53,7 +53,7 @@ struct StudyLine<'a> {
 struct StudyFigure<'a> {
     /// True for a figure of your own.
     is_own: bool,
-    /// As reports for people have it; null if the study has no such figure.
+    /// The text of the cell in reports for people; null if the study has no such figure.
     shown: Option<String>,
     /// The own figure, in the unit of its column or in `unit`; null for published figures, bounds and missing ones.
     value: Option<f64>,

@@ -48,7 +48,7 @@ fn stage_with_parts(
     let StudyStage {
         name,
         common,
-        // The labels of rows have what varies.
+        // The labels of rows have the varying parameters.
         varying: _,
         cells: labelled,
         outcomes,
