@@ -46,7 +46,7 @@ mod tests {
         let all = [named("/a"), named("/b")];
         let (markdown, page) = (described_markdown(&all), described_html(&all));
         let text = described_text(&all[0], true, TextLayout::unbroken());
-        let begin = "The storage of a directory\n\n/a\n  fact          value\n  path          /a\n  file system   xfs\n";
+        let begin = "The storage of a directory\n\n/a\n  fact          value\n  path          /a\n  file system   xfs (";
         assert!(text.starts_with(begin), "{text}");
         assert!(text.contains("\n  servers       three <of> them\n"), "{text}");
         let further = described_text(&all[1], false, TextLayout::plain());

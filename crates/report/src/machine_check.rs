@@ -127,7 +127,7 @@ mod tests {
         let all = [good, bad];
         assert_eq!(
             machine_text(wanted, &all, TextLayout::unbroken()),
-            "The settings of this machine\n\nfor 8 Gbit/s in packets of 8000 B, 125000 a second:\n\
+            "The settings of this machine\n\nfor 8 Gbit/s in packets of 8 kB, 125000 a second:\n\
              \x20 enough  setting        found\n\
              \x20 ok      eth0 mtu       9000 B\n\
              \x20 NOT     socket buffer  1 MB of <20 MB>\n\

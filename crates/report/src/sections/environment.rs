@@ -10,6 +10,9 @@ use crate::{
     words,
 };
 
+/// Letters of a fact's name in a terminal: a link's name may have a host's, and the value needs room beside it.
+const NAME_MOST: usize = 40;
+
 pub(crate) fn environment(results: &Results, detail: Detail) -> Vec<Section> {
     let all = results.environment.iter().map(|(key, value)| [key.clone(), value.clone()]);
     let links = links(&results.machines).into_iter();
@@ -27,7 +30,7 @@ pub(crate) fn environment(results: &Results, detail: Detail) -> Vec<Section> {
 }
 
 fn table(rows: Vec<[String; 2]>) -> Block {
-    let columns = vec![Column::new(Role::Name, ""), Column::new(Role::Sentence, "")];
+    let columns = vec![Column::new(Role::Name, "").at_most(NAME_MOST), Column::new(Role::Sentence, "")];
     let rows = rows.into_iter().map(|row| Row::of(row.map(Cell::new)));
     Block::Table(Table { columns, rows: rows.collect() })
 }

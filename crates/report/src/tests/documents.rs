@@ -177,3 +177,54 @@ fn a_short_document_has_no_more_than_the_full_one() {
         assert!(of(Detail::Full).first().is_none_or(|section| section.level == Level::Section), "{name}");
     }
 }
+
+fn json_of(name: &str) -> Json {
+    let specimen = zoo().into_iter().find(|specimen| specimen.name == name).expect("it is in the zoo");
+    serde_json::from_str(&json(&specimen.study())).expect("JSON")
+}
+
+#[test]
+fn json_has_own_figures_beside_published_ones() {
+    let document = json_of("a published study");
+    let study = &document["papers"][0];
+    let table = &study["tables"][0];
+    assert_eq!((&study["study"], &table["columns"][3]), (&"nus-gpfs".into(), &"A".into()));
+    let [real, user] = [0, 3].map(|line| &table["lines"][line]);
+    assert_eq!((&real["row"], &real["on"]), (&"4 GB".into(), &"real [s]".into()));
+    let published = &real["cells"][0];
+    assert_eq!((&published["is_own"], &published["shown"]), (&false.into(), &"161.46".into()));
+    assert!(published["value"].is_null(), "{published}");
+    let own = [&real["cells"][3], &user["cells"][3]];
+    assert_eq!(own.map(|cell| cell["value"].as_f64()), [Some(1.0), Some(0.5)]);
+    assert_eq!((&own[0]["is_own"], &own[0]["repeats"]), (&true.into(), &serde_json::json!([1, 1])));
+}
+
+#[test]
+fn json_has_all_recordings_and_the_loss_of_packets() {
+    let recorded = json_of("recorded");
+    let samples = recorded["recordings"][0]["samples"].as_array().expect("a list");
+    assert_eq!(samples.len(), 9);
+    let paced = &samples[2];
+    assert_eq!((&paced["goal"], &paced["repeat"]), (&"pace".into(), &3.into()));
+    assert_eq!((&paced["frames_lost"], &paced["frames_late"]), (&1.into(), &7.into()));
+    assert_eq!(
+        (&paced["longest_stall_s"], &paced["slowest_second_bytes"]),
+        (&0.03.into(), &321_000_000.into())
+    );
+    assert_eq!(samples[3]["readers"], 2);
+    let packets = json_of("packets");
+    let curve = &packets["packet_curves"][0];
+    assert_eq!((&curve["packet_bytes"], &curve["onto_nothing"]), (&1000.into(), &false.into()));
+    let lossy = &curve["rates"][1];
+    assert_eq!((&lossy["lost_share"], &lossy["lossy"]), (&0.5.into(), &1.into()));
+    assert_eq!(curve["lost_bytes_per_second"].as_f64(), lossy["bytes_per_second"].as_f64());
+}
+
+#[test]
+fn json_has_the_figure_closest_to_the_tools_own_rate() {
+    let document = json_of("a ceiling");
+    let nearest = &document["nearest_ceilings"][0];
+    assert_eq!((&nearest["stage"], &nearest["phase"]), (&"one".into(), &"write".into()));
+    assert!(nearest["times"].as_f64().is_some_and(|times| (1.0..1.3).contains(&times)), "{nearest}");
+    assert_eq!(nearest["is_near"], true);
+}

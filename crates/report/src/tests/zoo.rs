@@ -1,7 +1,8 @@
 //! All kinds of campaigns: each finding of a study has at least one of them.
 
 use nilometer_model::{
-    Activity, BackgroundDone, Histogram, Invalid, Nanos, Phase, RankPart, Sample, WorkerTotals,
+    Activity, BackgroundDone, ByteRate, CampaignMachine, FileSystemKind, Histogram, Invalid, Nanos,
+    NetworkLink, Phase, RankPart, Sample, WorkerTotals,
 };
 use nilometer_plan::{Cell, Event, Group, Key, Measured, PLANS, PlannedCampaign, Results, parse};
 
@@ -112,6 +113,7 @@ fn special() -> Vec<(&'static str, Results)> {
         ("several machines", of_machines()),
         ("a full speed only", full_speed()),
         ("a ceiling", with_ceiling()),
+        ("behind a network", behind_network()),
     ]
 }
 
@@ -255,10 +257,22 @@ fn full_speed() -> Results {
     results
 }
 
-/// A stage with the tool's own rate.
+/// A stage whose rate is near the tool's own.
 fn with_ceiling() -> Results {
     let mut results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 3);
-    results.ceilings = vec![measured(0, 0, in_a_second(2_000_000_000))];
+    results.ceilings = vec![measured(0, 0, in_a_second(1_050_000_000))];
+    results
+}
+
+/// Storage on servers, by a machine with a link of 10 Gbit/s.
+fn behind_network() -> Results {
+    let mut results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 3);
+    if let Some(description) = &mut results.targets[0].description {
+        description.profile.kind = FileSystemKind::Nfs;
+    }
+    let speed = Some(ByteRate(1.25e9));
+    let link = NetworkLink { name: WICKED.into(), is_card: true, speed, ..NetworkLink::default() };
+    results.machines = vec![CampaignMachine { name: WICKED.into(), facts: Vec::new(), links: vec![link] }];
     results
 }
 
