@@ -35,6 +35,7 @@ mod parameters;
 mod prediction;
 mod rate_unit;
 mod reason;
+mod recorded_stages;
 mod siblings;
 mod storage_matrix;
 mod study;
@@ -79,8 +80,9 @@ pub use prediction::{
 };
 pub use rate_unit::RateUnit;
 pub use reason::Reason;
+pub use recorded_stages::stages_of;
 pub use siblings::{SiblingGroup, SiblingRate};
 pub use storage_matrix::{MatrixAnswer, MatrixRow, StorageMatrix};
-pub use study::{StageCell, Study, StudyRecording, StudyStage, letter, stages_of};
+pub use study::{StageCell, Study, StudyRecording, StudyStage, letter};
 pub use verdict::{Beside, Decision, Finding, Hidden, Together, TrialVerdict, Under, Verdict, verdicts};
 pub use warning::{Grade, Warning};

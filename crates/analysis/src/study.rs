@@ -281,19 +281,6 @@ fn recordings(results: &Results) -> Vec<StudyRecording<'_>> {
     recordings
 }
 
-/// The stages of the plan with these recordings, in its order, unless they have the name of the recorded
-/// instrument.
-pub fn stages_of<'a>(results: &'a Results, samples: &[&Measured]) -> Vec<&'a str> {
-    let mut stages: Vec<&str> = Vec::new();
-    for cell in samples.iter().filter_map(|measured| results.cells.get(measured.key.cell)) {
-        let named = cell.as_recording().is_some_and(|run| run.label() != cell.stage);
-        if named && !stages.contains(&cell.stage.as_str()) {
-            stages.push(&cell.stage);
-        }
-    }
-    stages
-}
-
 impl StudyStage<'_> {
     /// The question of a phase.
     pub fn question(&self, phase: Phase) -> Option<&Question> {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use nilometer_model::{FileSystemKind, TargetAddress, TargetDescription, check_expected_count};
 use nilometer_remote::{describe, describe_in_child};
-use nilometer_report::{described_html, described_markdown, units_in_keys};
+use nilometer_report::{described_html, described_markdown, described_text, units_in_keys};
 use nilometer_storage::TargetError;
 
-use crate::{Blame, Outcome, page_file, target_argument::target_argument, tell};
+use crate::{Blame, Outcome, page_file, report::line_layout, target_argument::target_argument, tell};
 
 /// Describe the storage of a directory: type, servers, devices, layout, options, fullness and abilities
 #[derive(Debug, Args)]
@@ -73,7 +73,7 @@ impl Describe {
             let value = units_in_keys(serde_json::to_value(description).run()?);
             tell::json_result(format_args!("{value}\n"));
         } else if self.format == DescribedFormat::Text {
-            tell::result_line(format_args!("{}{description}", if index > 0 { "\n" } else { "" }));
+            tell::result_unchanged(described_text(description, index == 0, line_layout()));
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ mod json_list;
 mod lone_file;
 mod mount;
 mod network;
+mod network_line;
 mod observe;
 mod observed;
 mod occupied;

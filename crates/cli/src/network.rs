@@ -8,14 +8,15 @@ use clap::{
 };
 use nilometer_cluster::{Cluster, ClusterDecision};
 use nilometer_model::{
-    ByteRate, Bytes, CongestionControl, Nanos, NetworkProtocol, NetworkResults, PatternKind, Seed, Subnet,
-    UnitError,
+    ByteRate, Bytes, CongestionControl, Nanos, NetworkProtocol, PatternKind, Seed, Subnet, UnitError,
 };
 use nilometer_network::{NetworkProgress, follow_network, lead_network};
 use nilometer_plan::{NetworkRun, NetworkTrials, UnavailableSetting};
 use nilometer_report::{network_json, network_text};
 
-use crate::{Blame, Outcome, ranks, report::layout, signals::stop_on_signal, tell};
+use crate::{
+    Blame, Outcome, network_line::last_measured, ranks, report::layout, signals::stop_on_signal, tell,
+};
 
 /// Measure the network between the machines on which mpirun starts it
 ///
@@ -207,16 +208,6 @@ fn tell_progress(progress: &NetworkProgress<'_>) {
     if let Some(line) = last_measured(results) {
         tell::note(format!("[{done}/{of}] {line}"));
     }
-}
-
-/// The latest measurement of the network, on one line.
-pub(crate) fn last_measured(results: &NetworkResults) -> Option<String> {
-    let sample = results.samples.last()?;
-    let what = results.cells[sample.cell].words(&results.names());
-    let asked =
-        sample.asked.map(|_| format!(", {} sent, {} packets lost", sample.offered().bits(), sample.lost()));
-    let came = sample.failed().map_or_else(|| sample.rate().bits(), |why| format!("failed: {why}"));
-    Some(format!("{what}{}: {came}", asked.unwrap_or_default()))
 }
 
 #[cfg(test)]

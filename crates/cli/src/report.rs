@@ -230,5 +230,10 @@ pub(crate) fn layout() -> TextLayout {
     TextLayout::new(palette, if columns == 0 { USUAL_COLUMNS } else { columns })
 }
 
+/// The layout for a terminal; a program that reads the results gets whole lines.
+pub(crate) fn line_layout() -> TextLayout {
+    if std::io::stdout().is_terminal() { layout() } else { TextLayout::unbroken() }
+}
+
 /// The columns of a terminal that does not state its width.
 const USUAL_COLUMNS: usize = 80;

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod connection;
 pub mod import;
 mod ingest;
 mod lock;

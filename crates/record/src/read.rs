@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use nilometer_model::{
@@ -11,71 +11,31 @@ use nilometer_model::{
     Phase, Pressure, RankPart, Sample, Series, Switches, WorkerTotals,
 };
 use nilometer_plan::{Cell, Event, Group, Key, Measured, PlannedCampaign, Results, TargetEntry};
-use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
+use rusqlite::{Connection, Row};
 
 use super::{
-    OLDEST_SCHEMA, RecordError, SCHEMA_VERSION, background, ingest, network,
+    RecordError, background,
+    connection::{open, to_read},
+    ingest, network,
     node_start::node_start,
     numbered::{Numbered, Places, each},
-    place::Place,
     row::{from_json, nanos, number, rows, unreadable},
-    schema, write,
+    schema,
 };
 
 /// Reads the results in a record; [`Results`] says which parts it leaves out.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
-    let connection = open(path, connect)?;
-    let second = open(path, connect)?;
+    let connection = open(path, to_read)?;
+    let second = open(path, to_read)?;
     read_all(&connection, second).map_err(failed)
-}
-
-/// Opens an existing record by `connect`. Refuses a file of another schema, or one that Nilometer did not write.
-pub(super) fn open(
-    path: &Path,
-    connect: impl Fn(&Path) -> rusqlite::Result<Connection>,
-) -> Result<Connection, RecordError> {
-    let real = PathBuf::from(&Place::existing(path)?);
-    let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => RecordError::Foreign { path: path.into() },
-        _ => RecordError::Sqlite { path: path.into(), action: "read", source },
-    };
-    let connection = connect(&real).map_err(failed)?;
-    let found = match schema::version(&connection) {
-        // Undoing a killed process's half-written transaction needs write access.
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => {
-            write::connect(&real).and_then(|connection| schema::version(&connection))
-        }
-        found => found,
-    };
-    let found = found.map_err(failed)?;
-    let by = writer(&connection).ok_or_else(|| RecordError::Foreign { path: path.into() })?;
-    if !(OLDEST_SCHEMA..=SCHEMA_VERSION).contains(&found) {
-        return Err(RecordError::Schema { path: path.into(), found, by });
-    }
-    match schema::foreign_object(&connection, found).map_err(failed)? {
-        None => Ok(connection),
-        Some(what) => Err(RecordError::Changed { path: path.into(), what }),
-    }
-}
-
-/// Opens a record to read it.
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // Each connection is used by one thread only: SQLite need not lock at every column.
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
-}
-
-/// The version of the program that wrote a record; none if it is no record.
-fn writer(connection: &Connection) -> Option<String> {
-    connection.query_row("SELECT nilometer FROM campaign", [], |row| row.get(0)).ok()
 }
 
 /// Reads a record without latencies, and with the series of recordings only. Comparisons of records need no
 /// more. Most rows of a record are those of histograms and series.
 pub fn read_figures(path: &Path) -> Result<Results, RecordError> {
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
-    let connection = open(path, connect)?;
+    let connection = open(path, to_read)?;
     figures(&connection).map_err(failed)
 }
 

@@ -8,11 +8,11 @@ use rusqlite::{Connection, params};
 
 use super::{
     Record, RecordError,
+    connection::{open, to_write},
     lock::Lock,
     network,
     place::Place,
-    read::{self, invalid, key, open},
-    write,
+    read::{self, invalid, key},
 };
 
 /// The facts that a campaign needs from its own record in order to resume.
@@ -37,7 +37,7 @@ impl Record {
     /// and its seal stay as they are.
     pub fn resume(path: &Path) -> Result<(Self, Begun), RecordError> {
         let lock = Lock::of(&Place::existing(path)?)?;
-        let connection = open(path, write::connect)?;
+        let connection = open(path, to_write)?;
         let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
         let begun = begun(&connection).map_err(failed)?;
         let begun = begun.ok_or_else(|| RecordError::NoCampaign { path: path.into() })?;

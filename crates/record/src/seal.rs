@@ -19,8 +19,8 @@ use sha2::{Digest, Sha256};
 
 use super::{
     RecordError,
+    connection::{open, to_read},
     place::Place,
-    read::{connect, open},
 };
 
 /// The text before the digits.
@@ -61,7 +61,7 @@ pub struct Concluded {
 /// # Errors
 /// Returns an error if the file can't be read or is no record.
 pub fn concluded(path: &Path) -> Result<Concluded, RecordError> {
-    let connection = open(path, connect)?;
+    let connection = open(path, to_read)?;
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
     let conclusions = conclusions(&connection).map_err(failed)?;
     let noted = noted(&connection).map_err(failed)?;

@@ -9,10 +9,12 @@ use std::{
 
 use nilometer_model::{Activity, Coldness, FilesSeen, Invalid, LocksSeen, RankPart, Sample, Series};
 use nilometer_plan::{Conclusion, Event, Key, PlannedCampaign, Results, TargetEntry};
-use rusqlite::{Connection, OpenFlags, Transaction, named_params, params};
+use rusqlite::{Connection, Transaction, named_params, params};
 
 use super::{
-    RecordError, SCHEMA_VERSION, background, ingest,
+    RecordError, SCHEMA_VERSION, background,
+    connection::to_write,
+    ingest,
     lock::Lock,
     network,
     node_start::insert_node_start,
@@ -50,7 +52,7 @@ impl Record {
         let lock = Lock::of(&place)?;
         let failed = |source| RecordError::Sqlite { path: path.into(), action: "create", source };
         let new = Unfinished::create(&place).map_err(unnamed)?;
-        let mut connection = connect(&new.path()).map_err(failed)?;
+        let mut connection = to_write(&new.path()).map_err(failed)?;
         write_head(&mut connection, head, warm_up).map_err(failed)?;
         // SQLite looks for a journal by the name under which it opened the file.
         connection.close().map_err(|(_, error)| failed(error))?;
@@ -58,7 +60,7 @@ impl Record {
             io::ErrorKind::AlreadyExists => RecordError::Exists { path: path.into() },
             _ => unnamed(error),
         })?;
-        let connection = connect(&PathBuf::from(&place)).map_err(failed)?;
+        let connection = to_write(&PathBuf::from(&place)).map_err(failed)?;
         Ok(Record::held(path, connection, lock))
     }
 
@@ -183,21 +185,6 @@ fn written(
     }
     write(&transaction)?;
     transaction.commit()
-}
-
-/// Opens a record to write to it.
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(path, flags)?;
-    durable(&connection)?;
-    Ok(connection)
-}
-
-/// A transaction ends when SQLite has removed its journal. EXTRA also syncs the directory. Otherwise a loss of
-/// power can bring the journal back, which undoes the last transaction
-/// (<https://www.sqlite.org/pragma.html#pragma_synchronous>).
-fn durable(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "synchronous", "EXTRA")
 }
 
 fn write_head(connection: &mut Connection, head: &Results, warm_up: u32) -> rusqlite::Result<()> {

@@ -13,7 +13,8 @@ pub(crate) fn described_document(all: &[TargetDescription]) -> Document {
 
 fn described(description: &TargetDescription) -> Vec<Section> {
     let facts = table("fact", "value", description.rows());
-    let heading = Heading::of(description.address.to_string());
+    // A label is in capital letters in a terminal, but a path is not.
+    let heading = Heading::with("", description.address.to_string());
     let mut sections = vec![Section::new(heading, vec![Block::Table(facts)])];
     let features = description.feature_rows();
     if !features.is_empty() {
@@ -34,7 +35,7 @@ mod tests {
     use nilometer_analysis::made_up;
 
     use super::*;
-    use crate::{described_html, described_markdown};
+    use crate::{TextLayout, described_html, described_markdown, described_text};
 
     #[test]
     fn every_fact_is_in_every_form() {
@@ -44,9 +45,15 @@ mod tests {
         };
         let all = [named("/a"), named("/b")];
         let (markdown, page) = (described_markdown(&all), described_html(&all));
-        let text = all[0].to_string();
-        assert!(text.starts_with("path          /a\nfile system   ") && !text.ends_with('\n'), "{text}");
-        assert!(text.contains("\nservers       three <of> them"), "{text}");
+        let text = described_text(&all[0], true, TextLayout::unbroken());
+        let begin = "The storage of a directory\n\n/a\n  fact          value\n  path          /a\n  file system   xfs (";
+        assert!(text.starts_with(begin), "{text}");
+        assert!(text.contains("\n  servers       three <of> them\n"), "{text}");
+        let further = described_text(&all[1], false, TextLayout::plain());
+        assert!(further.starts_with("\n/b\n"), "{further}");
+        for row in all[1].rows() {
+            assert!(further.contains(&row.name) && further.contains(&row.value), "{row:?}: {further}");
+        }
         let escaped = |text: &str| text.replace('_', r"\_");
         for row in all[1].rows().iter().filter(|row| row.name != "servers") {
             assert!(

@@ -3,7 +3,7 @@
 use nilometer_model::Nanos;
 use serde::Serialize;
 
-use nilometer_analysis::{Interference, Study, StudyStage, letter};
+use nilometer_analysis::{Interference, StudyStage, letter};
 
 /// `write on A (block size 1 MiB)`, or without the target if there is only one.
 pub(super) fn heading(stage: &StudyStage<'_>, of: &Interference) -> String {
@@ -46,13 +46,15 @@ struct BesideLevel<'a> {
     load_longest_stall_s: Option<f64>,
 }
 
-pub(super) fn beside_loads<'a>(study: &'a Study<'_>) -> Vec<BesideLoad<'a>> {
-    let margin = study.results.margin;
-    let all = study.stages.iter().flat_map(|stage| stage.interferences.iter().map(move |of| (stage, of)));
-    all.map(|(stage, of)| beside_load(stage, of, margin)).collect()
+pub(super) fn beside_loads<'a>(
+    stage: &'a str,
+    found: &'a [Interference],
+    margin: f64,
+) -> impl Iterator<Item = BesideLoad<'a>> {
+    found.iter().map(move |of| beside_load(stage, of, margin))
 }
 
-fn beside_load<'a>(stage: &'a StudyStage<'_>, of: &'a Interference, margin: f64) -> BesideLoad<'a> {
+fn beside_load<'a>(stage: &'a str, of: &'a Interference, margin: f64) -> BesideLoad<'a> {
     let levels = of.levels.iter().map(|level| {
         let ends = level.effect.map(|effect| [effect.log_ratio, effect.low, effect.high].map(f64::exp));
         let end = |index: usize| ends.map(|ends| ends[index]).filter(|ratio| ratio.is_finite());
@@ -71,7 +73,7 @@ fn beside_load<'a>(stage: &'a StudyStage<'_>, of: &'a Interference, margin: f64)
         }
     });
     BesideLoad {
-        stage: stage.name,
+        stage,
         phase: of.phase.name(),
         target: letter(of.target),
         workload: &of.workload,

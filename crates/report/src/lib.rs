@@ -21,6 +21,7 @@ mod growth;
 mod interference;
 mod json;
 mod limiting;
+mod machine_check;
 mod network;
 mod network_samples;
 mod observed;
@@ -46,6 +47,8 @@ pub use csv::csv;
 pub use evaluation_metrics::evaluation_metrics;
 pub use figures_csv::figures_csv;
 pub use json::{COMPARISON_VERSION, FORMAT_VERSION, compared_json, json};
+pub use machine_check::{MachineFinding, Sufficiency, WantedPackets};
+use machine_check::{machine_document, machine_value};
 pub use network::network_json;
 pub use render::{Palette, TextLayout};
 pub use sizing::{Checked, InstrumentRooms, Sized, rooms_json, sizing_json};
@@ -98,6 +101,34 @@ pub fn census_text(census: &Census, layout: TextLayout) -> String {
 /// Writes the counts of a tree in Markdown.
 pub fn census_markdown(census: &Census) -> String {
     render::markdown_text(&census::census_document(census))
+}
+
+/// Writes the check of a machine for a terminal.
+pub fn machine_text(wanted: WantedPackets, findings: &[MachineFinding], layout: TextLayout) -> String {
+    render::terminal_text(&machine_document(wanted, findings), layout)
+}
+
+/// Writes the check of a machine in Markdown.
+pub fn machine_markdown(wanted: WantedPackets, findings: &[MachineFinding]) -> String {
+    render::markdown_text(&machine_document(wanted, findings))
+}
+
+/// Writes the check of a machine as one HTML file, which opens offline.
+pub fn machine_html(wanted: WantedPackets, findings: &[MachineFinding]) -> String {
+    render::html_text(&machine_document(wanted, findings))
+}
+
+/// Writes the check of a machine as a JSON document.
+pub fn machine_json(wanted: WantedPackets, findings: &[MachineFinding]) -> String {
+    format!("{:#}\n", machine_value(wanted, findings))
+}
+
+/// Writes the description of a storage system for a terminal. `is_first` is false for a further one, which follows
+/// without a title.
+pub fn described_text(description: &TargetDescription, is_first: bool, layout: TextLayout) -> String {
+    let document = described::described_document(std::slice::from_ref(description));
+    let title = if is_first { document.title } else { String::new() };
+    render::terminal_text(&document::Document { title, ..document }, layout)
 }
 
 /// Writes descriptions of storage systems in Markdown.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use nilometer_analysis::{LimitingParts, Study, letter};
+use nilometer_analysis::{LimitingParts, letter};
 
 /// One for each phase and target with known limits.
 #[derive(Serialize)]
@@ -17,9 +17,11 @@ pub(super) struct StageLimit<'a> {
     sentence: String,
 }
 
-pub(super) fn stage_limits<'a>(study: &'a Study<'_>) -> Vec<StageLimit<'a>> {
-    let all = study.stages.iter().flat_map(|stage| stage.limits.iter().map(move |of| (stage.name, of)));
-    all.map(|(stage, of)| stage_limit(stage, of)).collect()
+pub(super) fn stage_limits<'a>(
+    stage: &'a str,
+    limits: &'a [LimitingParts],
+) -> impl Iterator<Item = StageLimit<'a>> {
+    limits.iter().map(move |of| stage_limit(stage, of))
 }
 
 fn stage_limit<'a>(stage: &'a str, of: &'a LimitingParts) -> StageLimit<'a> {

@@ -5,11 +5,12 @@ use nilometer_model::{
     ByteRate, CampaignMachine, FlowSettings, Nanos, NetworkCell, NetworkLink, NetworkMachine,
     NetworkProtocol, NetworkResults, TrafficPattern,
 };
+use nilometer_plan::Results;
 use serde_json::{Value, json};
 
 use nilometer_analysis::{
     GroupRates, GroupSide, LossFreeRate, MachineRate, NetworkOutcome, NetworkShare, OddLink, PacedLoss,
-    SideShare, Study, loss_free_rates, network_outcomes, odd_links, paced_losses,
+    SideShare, loss_free_rates, network_outcomes, odd_links, paced_losses,
 };
 
 /// The headings of the columns, the most important first.
@@ -225,9 +226,9 @@ pub fn network_json(results: &NetworkResults, left_out: &[String]) -> Value {
 }
 
 /// Returns one object for each of a campaign's stages that measured the network.
-pub(super) fn network_stages(study: &Study<'_>) -> Vec<Value> {
-    let stages = study.results.network.iter().enumerate().map(|(number, stage)| {
-        let mut object = network_json(&stage.results, &left_out_by_plan(study, number));
+pub(super) fn network_stages(results: &Results) -> Vec<Value> {
+    let stages = results.network.iter().enumerate().map(|(number, stage)| {
+        let mut object = network_json(&stage.results, &left_out_by_plan(results, number));
         object["stage"] = json!(stage.stage);
         object
     });
@@ -235,15 +236,15 @@ pub(super) fn network_stages(study: &Study<'_>) -> Vec<Value> {
 }
 
 /// The trials that the plan leaves out by itself in one of its stages of the network.
-pub(super) fn left_out_by_plan(study: &Study<'_>, stage: usize) -> Vec<String> {
-    let machines = study.results.network[stage].results.machines.len();
-    let run = study.results.campaign.as_ref().and_then(|campaign| campaign.plan.network.get(stage));
+pub(super) fn left_out_by_plan(results: &Results, stage: usize) -> Vec<String> {
+    let machines = results.network[stage].results.machines.len();
+    let run = results.campaign.as_ref().and_then(|campaign| campaign.plan.network.get(stage));
     run.map_or_else(Vec::new, |run| run.left_out(machines))
 }
 
 /// The machines with their links.
-pub(super) fn machines_json(study: &Study<'_>) -> Value {
-    study.results.machines.iter().map(machine_json).collect()
+pub(super) fn machines_json(results: &Results) -> Value {
+    results.machines.iter().map(machine_json).collect()
 }
 
 fn machine_json(machine: &CampaignMachine) -> Value {
@@ -257,8 +258,8 @@ fn machine_json(machine: &CampaignMachine) -> Value {
 }
 
 /// Returns, for targets behind a network, their shares of the network's rate.
-pub(super) fn shares_json(study: &Study<'_>) -> Vec<Value> {
-    study.network_shares.iter().map(share_json).collect()
+pub(super) fn shares_json(shares: &[NetworkShare]) -> Vec<Value> {
+    shares.iter().map(share_json).collect()
 }
 
 fn share_json(share: &NetworkShare) -> Value {

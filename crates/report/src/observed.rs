@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::words;
 use nilometer_analysis::{
-    Study, letter,
+    letter,
     observed::{CellUse, MachineUse, ObservedCell, ObservedMachine, ObservedRun, ResourceAtLimit, UseKind},
 };
 
@@ -50,8 +50,8 @@ fn own_disks(machine: &ObservedMachine, of: &MachineUse, kind: UseKind) -> f64 {
 }
 
 /// Returns the observed machines as JSON, or null if there were none.
-pub(super) fn observed_json(study: &Study<'_>) -> Value {
-    let Some(run) = &study.observed else { return Value::Null };
+pub(super) fn observed_json(run: Option<&ObservedRun>) -> Value {
+    let Some(run) = run else { return Value::Null };
     let machines: Vec<Value> = run.machines.iter().map(machine_json).collect();
     let cells: Vec<Value> = run.cells.iter().map(|cell| cell_json(run, cell)).collect();
     json!({ "machines": machines, "cells": cells })

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use nilometer_analysis::{Study, StudyStage, letter};
+use nilometer_analysis::{ExplainedShare, StageOptimum, StudyStage, letter};
 
 /// `write on A`, or without the target if there is only one.
-pub(super) fn heading(stage: &StudyStage<'_>, of: &nilometer_analysis::StageOptimum) -> String {
+pub(super) fn heading(stage: &StudyStage<'_>, of: &StageOptimum) -> String {
     let phase = of.phase.name();
     if stage.targets().len() > 1 { format!("{phase} on {}", letter(of.target)) } else { phase.to_owned() }
 }
@@ -31,18 +31,17 @@ struct ParameterShare<'a> {
     share: f64,
 }
 
-pub(super) fn parameter_effects<'a>(study: &'a Study<'_>) -> Vec<ParameterEffects<'a>> {
-    let all = study.stages.iter().flat_map(|stage| stage.optima.iter().map(move |of| (stage, of)));
-    all.map(|(stage, of)| effects(stage, of)).collect()
+pub(super) fn parameter_effects<'a>(
+    stage: &'a str,
+    optima: &'a [StageOptimum],
+) -> impl Iterator<Item = ParameterEffects<'a>> {
+    optima.iter().map(move |of| effects(stage, of))
 }
 
-fn effects<'a>(stage: &'a StudyStage<'_>, of: &'a nilometer_analysis::StageOptimum) -> ParameterEffects<'a> {
-    let share = |of: &'a nilometer_analysis::ExplainedShare| ParameterShare {
-        parameter: &of.parameter,
-        share: of.share,
-    };
+fn effects<'a>(stage: &'a str, of: &'a StageOptimum) -> ParameterEffects<'a> {
+    let share = |of: &'a ExplainedShare| ParameterShare { parameter: &of.parameter, share: of.share };
     ParameterEffects {
-        stage: stage.name,
+        stage,
         phase: of.phase.name(),
         target: letter(of.target),
         cells: of.cells,

@@ -9,7 +9,7 @@ use crate::{
 
 /// Something that a study found, with a section of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Finding {
+pub(crate) enum Finding {
     Missing,
     Answer,
     Headline,
@@ -47,6 +47,10 @@ impl Finding {
 }
 
 const COUNT: usize = 19;
+
+/// All findings, in any order.
+#[cfg(test)]
+pub(crate) const ALL: [Finding; COUNT] = ANSWERS_LAST;
 
 /// In a terminal the answers come last, where the reader sees them.
 const ANSWERS_LAST: [Finding; COUNT] = [
@@ -103,22 +107,6 @@ pub(crate) enum Answers {
 
 /// The report of a study.
 pub(crate) fn document(study: &Study<'_>, answers: Answers, detail: Detail) -> Document {
-    // A field that has no finding does not compile.
-    let Study {
-        results: _,
-        stages: _,
-        recordings: _,
-        curves: _,
-        acceptance: _,
-        verdicts: _,
-        full_speeds: _,
-        predictions: _,
-        network_shares: _,
-        missing: _,
-        warnings: _,
-        observed: _,
-        papers: _,
-    } = study;
     let order = match answers {
         Answers::First => ANSWERS_FIRST,
         Answers::Last => ANSWERS_LAST,
@@ -164,30 +152,47 @@ pub(crate) fn targets(study: &Study<'_>) -> Vec<TargetLine> {
     study.results.targets.iter().enumerate().map(line).collect()
 }
 
-fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -> Vec<Section> {
+/// A finding of a study without a section is an unused variable, and does not compile.
+#[deny(unused_variables)]
+pub(crate) fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -> Vec<Section> {
     if detail < finding.least() {
         return Vec::new();
     }
+    let Study {
+        results,
+        stages,
+        recordings,
+        curves,
+        acceptance,
+        verdicts,
+        full_speeds,
+        predictions,
+        network_shares,
+        missing,
+        warnings,
+        observed,
+        papers,
+    } = study;
     match finding {
-        Finding::Missing => sections::missing(study),
+        Finding::Missing => sections::missing(missing),
         Finding::Answer => sections::answer(study),
         Finding::Headline => sections::headline(study, detail),
-        Finding::Recordings => sections::recordings(study),
-        Finding::Numbers => sections::numbers(study),
-        Finding::Machines => sections::machines(study),
-        Finding::Repeat => sections::repeat(study),
-        Finding::Stages => sections::stages(study, detail),
-        Finding::Packets => sections::packets(study, detail),
-        Finding::Network => sections::network(study, detail),
-        Finding::Observed => sections::observed(study, detail),
-        Finding::Storage => sections::storage(study, detail),
-        Finding::Warnings => sections::warnings(study, detail),
-        Finding::Comparisons => sections::comparisons(study, detail),
-        Finding::Papers => sections::papers(&study.papers),
-        Finding::Predictions => sections::predictions(study),
-        Finding::Verdicts => sections::verdicts(study),
-        Finding::Acceptance => sections::acceptance(study),
-        Finding::Environment => sections::environment(study, detail),
+        Finding::Recordings => sections::recordings(study, recordings),
+        Finding::Numbers => sections::numbers(stages),
+        Finding::Machines => sections::machines(stages),
+        Finding::Repeat => sections::repeat(results),
+        Finding::Stages => sections::stages(results, stages, detail),
+        Finding::Packets => sections::packets(curves, detail),
+        Finding::Network => sections::network(results, network_shares, detail),
+        Finding::Observed => sections::observed(results, observed.as_ref(), detail),
+        Finding::Storage => sections::storage(results, detail),
+        Finding::Warnings => sections::warnings(warnings, detail),
+        Finding::Comparisons => sections::comparisons(results, stages, detail),
+        Finding::Papers => sections::papers(papers),
+        Finding::Predictions => sections::predictions(study, predictions),
+        Finding::Verdicts => sections::verdicts(results, verdicts, full_speeds, &missing.open),
+        Finding::Acceptance => sections::acceptance(results, acceptance),
+        Finding::Environment => sections::environment(results, detail),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use nilometer_analysis::{SiblingGroup, Study};
+use nilometer_analysis::SiblingGroup;
 
 /// The same for programs.
 #[derive(Serialize)]
@@ -34,10 +34,12 @@ struct OddSibling<'a> {
     high: f64,
 }
 
-pub(super) fn siblings_told<'a>(study: &'a Study<'_>) -> Vec<SiblingsTold<'a>> {
-    let margin = study.results.margin;
-    let all = study.stages.iter().flat_map(|stage| stage.siblings.iter().map(move |of| (stage, of)));
-    all.map(|(stage, of)| told(stage.name, of, margin)).collect()
+pub(super) fn siblings_told<'a>(
+    stage: &'a str,
+    groups: &'a [SiblingGroup],
+    margin: f64,
+) -> impl Iterator<Item = SiblingsTold<'a>> {
+    groups.iter().map(move |of| told(stage, of, margin))
 }
 
 fn told<'a>(stage: &'a str, of: &'a SiblingGroup, margin: f64) -> SiblingsTold<'a> {

@@ -1,10 +1,10 @@
 //! Every report on every kind of results: none panics, none lets a name become markup, none breaks its own form.
 
 use nilometer_model::{
-    Activity, Coldness, Histogram, Instrument, Invalid, Nanos, Phase, RandomStream, Sample, Seed, Series,
-    Waited, WorkerTotals,
+    Coldness, Histogram, Instrument, Invalid, Nanos, Phase, RandomStream, Sample, Seed, Series, Waited,
+    WorkerTotals,
 };
-use nilometer_plan::{Cell, Event, Key, Measured, Results, TargetEntry};
+use nilometer_plan::{Cell, Key, Measured, Results, TargetEntry};
 
 mod accepted;
 mod accessible;
@@ -19,14 +19,16 @@ mod missing;
 mod observed;
 mod recorded;
 mod short;
+mod zoo;
 
 use super::{Detail, Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal};
 use malformed::malformed;
 use nilometer_analysis::{
     Study,
-    made_up::{LinkedElements, described, network_stage, planned, writes},
+    made_up::{LinkedElements, described, planned, writes},
 };
 use recorded::recorded;
+use zoo::zoo;
 
 const SECOND: u64 = 1_000_000_000;
 /// A name that is markup in every format.
@@ -114,76 +116,11 @@ fn results(targets: usize, cells: Vec<Cell>, phases: &[Phase], repeats: u32) -> 
     results
 }
 
-fn sweep() -> Vec<Cell> {
-    let blocks = ["4096 B", "65536 B", "1048576 B", "4194304 B"];
-    blocks.iter().flat_map(|block| [1, 2].map(|workers| writes(WICKED, block, workers))).collect()
-}
-
-const TREE: [Phase; 10] = [
-    Phase::MakeTree,
-    Phase::MakeDirectories,
-    Phase::StatDirectories,
-    Phase::RemoveDirectories,
-    Phase::CreateFiles,
-    Phase::StatFiles,
-    Phase::ReadFiles,
-    Phase::RenameFiles,
-    Phase::RemoveFiles,
-    Phase::RemoveTree,
-];
-
-/// All kinds of campaigns, by name.
-fn zoo() -> Vec<(&'static str, Results)> {
-    let one = || vec![writes("one", "1048576 B", 1)];
-    let mut invalid = results(2, one(), &[Phase::Write], 3);
-    invalid.samples.iter_mut().for_each(|m| m.sample.invalid = Some(Invalid::Refused(WICKED.into())));
-    let mut zero = results(2, one(), &[Phase::Write, Phase::Read], 3);
-    for measured in &mut zero.samples {
-        measured.sample = Sample::new(Nanos(0));
-    }
-    let mut eventful = results(3, sweep(), &[Phase::Write], 2);
-    eventful.repeats = 6;
-    eventful.targets[1].left_out = Some(WICKED.into());
-    eventful.events = vec![Event { at: Nanos(SECOND), what: WICKED.into() }];
-    eventful.samples[0].sample.before =
-        Activity { over: Nanos(SECOND), busy: Nanos(5 * SECOND), disk_read: 1 << 40, ..Activity::default() };
-    let mut foreign = results(1, sweep(), &[Phase::Write], 1);
-    foreign.campaign = None;
-    foreign.targets.iter_mut().for_each(|target| target.description = None);
-    let mut lost = results(2, one(), &[Phase::Write], 1);
-    lost.cells.clear();
-    lost.targets.clear();
-    vec![
-        ("empty", Results::default()),
-        ("one repeat", results(1, one(), &[Phase::Write], 1)),
-        ("two targets", results(2, one(), &[Phase::Write, Phase::Read], 6)),
-        ("a sweep", results(3, sweep(), &[Phase::Write, Phase::Read], 4)),
-        ("a sweep on one target", results(1, sweep(), &[Phase::Read], 3)),
-        ("a tree", results(4, one(), &TREE, 3)),
-        ("many targets", results(30, one(), &[Phase::Write], 2)),
-        ("many of both", results(30, sweep(), &[Phase::Write], 2)),
-        ("a copy", results(2, one(), &[Phase::Source, Phase::Write], 6)),
-        ("all invalid", invalid),
-        ("zero rates", zero),
-        ("eventful", eventful),
-        ("foreign", foreign),
-        ("without cells and targets", lost),
-        ("elements", LinkedElements::alike(4, 1e8, 2.5e8).results()),
-        (
-            "elements that spread",
-            LinkedElements { noise: 0.9, ..LinkedElements::alike(12, 1e8, 5e10) }.results(),
-        ),
-        ("elements, once", LinkedElements { repeats: 1, ..LinkedElements::alike(3, 1e8, 2e8) }.results()),
-        ("recorded", recorded(results(1, one(), &[Phase::Write], 2))),
-        ("recorded only", recorded(results(1, Vec::new(), &[], 0))),
-        ("the network only", Results { network: vec![network_stage(5)], ..results(1, Vec::new(), &[], 0) }),
-    ]
-}
-
 #[test]
 fn pages_are_well_formed_and_need_nothing_from_elsewhere() {
-    for (name, results) in zoo() {
-        let page = html(&studied(&results));
+    for specimen in zoo() {
+        let name = specimen.name;
+        let page = html(&specimen.study());
         assert_eq!(malformed(&page), None, "{name}");
         assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'), "{name}");
         let foreign = page.replace("http://www.w3.org/2000/svg", "");
@@ -220,13 +157,15 @@ fn a_page_says_what_was_found() {
 
 #[test]
 fn the_terminal_is_never_wider_than_it_is_and_never_commanded() {
-    for (name, results) in zoo() {
+    for specimen in zoo() {
+        let name = specimen.name;
+        let study = specimen.study();
         for width in [60, 72, 80, 100] {
-            let text = terminal(&studied(&results), Detail::Full, TextLayout::new(Palette::Plain, width));
+            let text = terminal(&study, Detail::Full, TextLayout::new(Palette::Plain, width));
             let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
             assert_eq!(wide, [""; 0], "{name} in {width} columns");
         }
-        let text = terminal(&studied(&results), Detail::Full, TextLayout::plain());
+        let text = terminal(&study, Detail::Full, TextLayout::plain());
         assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{name}: {text:?}");
         assert!(text.lines().all(|line| line.trim_end() == line), "{name}: blanks at a line's end");
     }
@@ -451,8 +390,10 @@ fn the_terminal_gives_a_reason_once() {
 
 #[test]
 fn json_is_json_and_csv_is_a_table() {
-    for (name, results) in zoo() {
-        let study = studied(&results);
+    for specimen in zoo() {
+        let name = specimen.name;
+        let results = &specimen.results;
+        let study = specimen.study();
         let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
         let count = |field: &str| document[field].as_array().map_or(0, Vec::len);
         let outcomes: usize = study.stages.iter().map(|stage| stage.outcomes.len()).sum();

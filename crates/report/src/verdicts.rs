@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use nilometer_analysis::{FullSpeed, Study, letter};
+use nilometer_analysis::{FullSpeed, letter};
 
 /// The same for programs.
 #[derive(Serialize)]
@@ -17,8 +17,8 @@ pub(super) struct FullSpeedTold {
     sentence: String,
 }
 
-pub(super) fn full_speeds_told(study: &Study<'_>) -> Vec<FullSpeedTold> {
-    study.full_speeds.iter().map(told).collect()
+pub(super) fn full_speeds_told(all: &[FullSpeed]) -> Vec<FullSpeedTold> {
+    all.iter().map(told).collect()
 }
 
 fn told(of: &FullSpeed) -> FullSpeedTold {

@@ -4,8 +4,7 @@ use nilometer_model::{FileSystemKind, FilesSeen, LocksSeen, Phase, Sample, stati
 use nilometer_plan::{Results, TargetEntry};
 
 use nilometer_analysis::{
-    AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, RateUnit, Reason, Study, StudyStage, Verdict,
-    letter,
+    AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, RateUnit, Reason, StudyStage, Verdict, letter,
 };
 
 use crate::document::{Cell, Tone};
@@ -223,11 +222,13 @@ pub(super) fn instrument(verdict: &Verdict) -> String {
     format!("{}, {}{stages}", verdict.who(), verdict.rate)
 }
 
-/// The comparisons of a study: stage, phase, and a sentence for each pair.
-pub(super) fn comparisons<'a>(study: &'a Study<'_>) -> Vec<(&'a str, &'static str, Vec<String>)> {
-    let margin = study.results.margin;
+/// The comparisons of stages: stage, phase, and a sentence for each pair.
+pub(super) fn comparisons<'a>(
+    stages: &'a [StudyStage<'_>],
+    margin: f64,
+) -> Vec<(&'a str, &'static str, Vec<String>)> {
     let questions =
-        study.stages.iter().flat_map(|stage| stage.questions.iter().map(|question| (stage.name, question)));
+        stages.iter().flat_map(|stage| stage.questions.iter().map(|question| (stage.name, question)));
     let sentences = questions.map(|(stage, question)| {
         let mut sentences = question.sentences(margin, letter);
         if let Some(ranking) = question.ranking(margin, letter).filter(|_| !sentences.is_empty()) {

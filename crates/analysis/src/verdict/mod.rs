@@ -24,7 +24,7 @@ pub use hidden::Hidden;
 use hidden::Way;
 pub(crate) use words::{fewer_losses, lost_frames};
 
-use crate::{AcrossMachines, Quantity, study::stages_of};
+use crate::{AcrossMachines, Quantity, recorded_stages::stages_of};
 
 /// The answer for one instrument on one target.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,8 +2,7 @@
 //! its drops.
 
 use nilometer_model::{ByteRate, LinkBond};
-
-use super::{Finding, Verdict, Wish};
+use nilometer_report::{MachineFinding, Sufficiency, WantedPackets};
 use nilometer_storage::network::{
     counters::{LOST, NetworkCounters},
     interrupts::InterruptSpread,
@@ -16,13 +15,13 @@ const HEADERS: u64 = 28;
 /// A card should hold the packets of this many seconds, or as many as it can.
 const HELD: f64 = 0.002;
 
-pub(super) fn findings(name: &str, wish: Wish) -> Vec<Finding> {
+pub(super) fn findings(name: &str, wanted: WantedPackets) -> Vec<MachineFinding> {
     let link = link(name);
-    let mut findings = vec![speed(name, link.speed, wish.rate)];
-    findings.extend(link.mtu.map(|mtu| mtu_of(name, mtu.0, wish.packet.0 + HEADERS)));
+    let mut findings = vec![speed(name, link.speed, wanted.rate)];
+    findings.extend(link.mtu.map(|mtu| mtu_of(name, mtu.0, wanted.packet.0 + HEADERS)));
     findings.extend(link.bond.as_ref().map(|bond| bonding(name, bond)));
     if interface_folder(name).join("device").exists() {
-        findings.push(ring(name, ethtool("-g", name).as_deref(), wish.packets(HELD)));
+        findings.push(ring(name, ethtool("-g", name).as_deref(), wanted.packets(HELD)));
         findings.push(offloads(name, link.offloads.as_deref()));
         findings.push(interrupts(name, InterruptSpread::of(name).as_ref()));
     }
@@ -31,97 +30,112 @@ pub(super) fn findings(name: &str, wish: Wish) -> Vec<Finding> {
     findings
 }
 
-fn speed(name: &str, found: Option<ByteRate>, rate: ByteRate) -> Finding {
+fn speed(name: &str, found: Option<ByteRate>, rate: ByteRate) -> MachineFinding {
     let what = format!("{name} speed");
     match found {
-        Some(link) => Finding::holds(what, link.0 >= rate.0, link.bits())
+        Some(link) => MachineFinding::holds(what, link.0 >= rate.0, link.bits())
             .by("another link, or several streams over several links"),
-        None => Finding::new(what, Verdict::Note, "its speed is unknown"),
+        None => MachineFinding::new(what, Sufficiency::Note, "its speed is unknown"),
     }
 }
 
 /// A bond carries the sum of its working members. One stream uses one member, and may need more than that
 /// carries.
-fn bonding(name: &str, bond: &LinkBond) -> Finding {
+fn bonding(name: &str, bond: &LinkBond) -> MachineFinding {
     let is_whole = !bond.members.is_empty() && bond.members.iter().all(|member| member.is_up);
-    let verdict = if is_whole { Verdict::Good } else { Verdict::Note };
-    Finding::new(format!("{name} bonding"), verdict, bond.to_string())
+    let sufficiency = if is_whole { Sufficiency::Good } else { Sufficiency::Note };
+    MachineFinding::new(format!("{name} bonding"), sufficiency, bond.to_string())
         .by(format!("cat /proc/net/bonding/{name}: which member has no carrier, and since when"))
 }
 
-fn mtu_of(name: &str, mtu: u64, needed: u64) -> Finding {
+fn mtu_of(name: &str, mtu: u64, needed: u64) -> MachineFinding {
     let found = format!("{mtu} B; a packet with its headers has {needed} B, else it comes in pieces");
-    Finding::holds(format!("{name} mtu"), mtu >= needed, found)
+    MachineFinding::holds(format!("{name} mtu"), mtu >= needed, found)
         .by(format!("ip link set dev {name} mtu {needed}"))
 }
 
 /// Reads the `RX:` lines of `ethtool -g`: first the largest ring, then the present one.
-fn ring(name: &str, said: Option<&str>, needed: u64) -> Finding {
+fn ring(name: &str, said: Option<&str>, needed: u64) -> MachineFinding {
     let what = format!("{name} ring");
     let lines = said.unwrap_or_default().lines().filter_map(|line| line.trim().strip_prefix("RX:"));
     let numbers: Vec<u64> = lines.filter_map(|number| number.trim().parse().ok()).collect();
     let [most, now] = numbers[..] else {
-        return Finding::new(what, Verdict::Note, "not known: install ethtool; the driver must support it");
+        return MachineFinding::new(
+            what,
+            Sufficiency::Note,
+            "not known: install ethtool; the driver must support it",
+        );
     };
     let found = format!("{now} of {most} packets; 2 ms of them are {needed}");
-    Finding::holds(what, now >= needed.min(most), found).by(format!("ethtool -G {name} rx {most}"))
+    MachineFinding::holds(what, now >= needed.min(most), found).by(format!("ethtool -G {name} rx {most}"))
 }
 
 /// The offloads that are on.
-fn offloads(name: &str, on: Option<&[String]>) -> Finding {
+fn offloads(name: &str, on: Option<&[String]>) -> MachineFinding {
     let what = format!("{name} offloads");
-    let Some(on) = on else { return Finding::new(what, Verdict::Note, "not known: install ethtool") };
+    let Some(on) = on else {
+        return MachineFinding::new(what, Sufficiency::Note, "not known: install ethtool");
+    };
     let is_off = |short: &str| !on.iter().any(|on| on == short);
     let off: Vec<_> = [("generic-receive-offload", "gro"), ("rx-checksumming", "rx")]
         .into_iter()
         .filter(|(_, short)| is_off(short))
         .collect();
     if off.is_empty() {
-        return Finding::new(what, Verdict::Good, "packets are joined (GRO), checksums are made by the card");
+        return MachineFinding::new(
+            what,
+            Sufficiency::Good,
+            "packets are joined (GRO), checksums are made by the card",
+        );
     }
     let (features, options): (Vec<_>, Vec<_>) =
         off.into_iter().map(|(feature, short)| (feature, format!("{short} on"))).unzip();
     let found = format!("off: {}; it costs processor time a packet", features.join(", "));
-    Finding::new(what, Verdict::Bad, found).by(format!("ethtool -K {name} {}", options.join(" ")))
+    MachineFinding::new(what, Sufficiency::Bad, found).by(format!("ethtool -K {name} {}", options.join(" ")))
 }
 
 /// The processors that its queues wake.
-fn interrupts(name: &str, spread: Option<&InterruptSpread>) -> Finding {
+fn interrupts(name: &str, spread: Option<&InterruptSpread>) -> MachineFinding {
     let what = format!("{name} interrupts");
     let Some(spread) = spread else {
-        return Finding::new(what, Verdict::Note, "none found in /proc/interrupts");
+        return MachineFinding::new(what, Sufficiency::Note, "none found in /proc/interrupts");
     };
     let is_crowded = spread.processors.len() == 1 && spread.queues > 1;
-    let verdict = if is_crowded { Verdict::Note } else { Verdict::Good };
-    Finding::new(what, verdict, spread.to_string())
+    let sufficiency = if is_crowded { Sufficiency::Note } else { Sufficiency::Good };
+    MachineFinding::new(what, sufficiency, spread.to_string())
         .by("spread them: irqbalance, or /proc/irq/*/smp_affinity_list; one stream has one queue anyhow")
 }
 
 /// Finds a filter that drops packets if the way back to their sender leads over another interface.
-fn filter(name: &str) -> Option<Finding> {
+fn filter(name: &str) -> Option<MachineFinding> {
     let read =
         |which: &str| kernel_text(format!("/proc/sys/net/ipv4/conf/{which}/rp_filter"))?.parse::<u8>().ok();
     let mode = read("all")?.max(read(name)?);
     let what = format!("{name} rp_filter");
     Some(if mode == 1 {
         let found = "strict: the kernel drops packets of senders that this interface does not reach, such as those to groups";
-        Finding::new(what, Verdict::Note, found).by(format!("sysctl -w net.ipv4.conf.{name}.rp_filter=2"))
+        MachineFinding::new(what, Sufficiency::Note, found)
+            .by(format!("sysctl -w net.ipv4.conf.{name}.rp_filter=2"))
     } else {
-        Finding::new(what, Verdict::Good, if mode == 0 { "off" } else { "loose" })
+        MachineFinding::new(what, Sufficiency::Good, if mode == 0 { "off" } else { "loose" })
     })
 }
 
-fn drops(name: &str, counters: &NetworkCounters) -> Finding {
+fn drops(name: &str, counters: &NetworkCounters) -> MachineFinding {
     let what = format!("{name} dropped");
     let counts = counters.interfaces.get(name);
     let lost = LOST.iter().filter_map(|what| Some((what, counts?.get(what)?)));
     let lost: Vec<_> =
         lost.filter(|(_, count)| **count > 0).map(|(what, count)| format!("{what} {count}")).collect();
     if lost.is_empty() {
-        return Finding::new(what, Verdict::Good, "nothing since the machine was started");
+        return MachineFinding::new(what, Sufficiency::Good, "nothing since the machine was started");
     }
-    Finding::new(what, Verdict::Note, format!("since the machine was started: {}", lost.join(", ")))
-        .by(format!("ip -s -s link show {name}: look again after a recording"))
+    MachineFinding::new(
+        what,
+        Sufficiency::Note,
+        format!("since the machine was started: {}", lost.join(", ")),
+    )
+    .by(format!("ip -s -s link show {name}: look again after a recording"))
 }
 
 #[cfg(test)]
@@ -135,32 +149,35 @@ mod tests {
 
     #[test]
     fn a_ring_is_large_enough_or_as_large_as_it_can_be() {
-        assert_eq!(ring("eth0", Some(RING), 512).verdict, Verdict::Good);
+        assert_eq!(ring("eth0", Some(RING), 512).sufficiency, Sufficiency::Good);
         let small = ring("eth0", Some(RING), 513);
         assert_eq!(
-            (small.verdict, small.command.as_deref()),
-            (Verdict::Bad, Some("ethtool -G eth0 rx 4096"))
+            (small.sufficiency, small.command.as_deref()),
+            (Sufficiency::Bad, Some("ethtool -G eth0 rx 4096"))
         );
-        assert_eq!(ring("eth0", Some(&RING.replace("512", "4096")), 99_999).verdict, Verdict::Good);
-        assert_eq!(ring("eth0", None, 1).verdict, Verdict::Note);
+        assert_eq!(ring("eth0", Some(&RING.replace("512", "4096")), 99_999).sufficiency, Sufficiency::Good);
+        assert_eq!(ring("eth0", None, 1).sufficiency, Sufficiency::Note);
     }
 
     #[test]
     fn offloads_that_are_off_are_named() {
         let on = ["rx", "tso", "gro"].map(String::from);
         let found = offloads("eth0", Some(&on[..2]));
-        assert_eq!((found.verdict, found.command.as_deref()), (Verdict::Bad, Some("ethtool -K eth0 gro on")));
-        assert_eq!(offloads("eth0", Some(&on)).verdict, Verdict::Good);
-        assert_eq!(offloads("eth0", None).verdict, Verdict::Note);
+        assert_eq!(
+            (found.sufficiency, found.command.as_deref()),
+            (Sufficiency::Bad, Some("ethtool -K eth0 gro on"))
+        );
+        assert_eq!(offloads("eth0", Some(&on)).sufficiency, Sufficiency::Good);
+        assert_eq!(offloads("eth0", None).sufficiency, Sufficiency::Note);
     }
 
     #[test]
     fn a_member_of_a_bond_without_a_carrier_is_named() {
         let member = |name: &str, is_up| BondMember { name: name.into(), is_up, speed: None };
         let of = |members: Vec<BondMember>| bonding("bond0", &LinkBond { mode: "802.3ad".into(), members });
-        assert_eq!(of(vec![member("eth0", true)]).verdict, Verdict::Good);
+        assert_eq!(of(vec![member("eth0", true)]).sufficiency, Sufficiency::Good);
         let found = of(vec![member("eth0", true), member("eth1", false)]);
-        assert_eq!(found.verdict, Verdict::Note);
+        assert_eq!(found.sufficiency, Sufficiency::Note);
         assert!(found.found.ends_with("of eth0 and eth1 (DOWN)"), "{}", found.found);
     }
 
@@ -168,20 +185,20 @@ mod tests {
     fn queues_that_wake_one_processor_are_noted() {
         let spread =
             |queues, processors: &[(usize, u64)]| InterruptSpread { queues, processors: processors.into() };
-        let verdict = |spread: Option<&InterruptSpread>| interrupts("eth0", spread).verdict;
-        assert_eq!(verdict(Some(&spread(1, &[(0, 90), (1, 10)]))), Verdict::Good);
-        assert_eq!(verdict(Some(&spread(1, &[(1, 100)]))), Verdict::Good, "one queue wakes one");
-        assert_eq!(verdict(Some(&spread(2, &[(1, 100)]))), Verdict::Note);
-        assert_eq!(verdict(None), Verdict::Note);
+        let sufficiency = |spread: Option<&InterruptSpread>| interrupts("eth0", spread).sufficiency;
+        assert_eq!(sufficiency(Some(&spread(1, &[(0, 90), (1, 10)]))), Sufficiency::Good);
+        assert_eq!(sufficiency(Some(&spread(1, &[(1, 100)]))), Sufficiency::Good, "one queue wakes one");
+        assert_eq!(sufficiency(Some(&spread(2, &[(1, 100)]))), Sufficiency::Note);
+        assert_eq!(sufficiency(None), Sufficiency::Note);
     }
 
     #[test]
     fn a_link_is_as_fast_and_as_wide_as_needed() {
         let rate = ByteRate(1e9);
-        assert_eq!(speed("e", Some(ByteRate(1e9)), rate).verdict, Verdict::Good);
-        assert_eq!(speed("e", Some(ByteRate(0.9e9)), rate).verdict, Verdict::Bad);
-        assert_eq!(speed("e", None, rate).verdict, Verdict::Note);
-        assert_eq!(mtu_of("e", 8068, 8068).verdict, Verdict::Good);
+        assert_eq!(speed("e", Some(ByteRate(1e9)), rate).sufficiency, Sufficiency::Good);
+        assert_eq!(speed("e", Some(ByteRate(0.9e9)), rate).sufficiency, Sufficiency::Bad);
+        assert_eq!(speed("e", None, rate).sufficiency, Sufficiency::Note);
+        assert_eq!(mtu_of("e", 8068, 8068).sufficiency, Sufficiency::Good);
         assert_eq!(mtu_of("e", 1500, 8068).command.as_deref(), Some("ip link set dev e mtu 8068"));
     }
 }

@@ -3,15 +3,14 @@
 use std::{collections::BTreeMap, fs};
 
 use nilometer_model::Bytes;
-use rustix::process::{Resource, getrlimit};
-
-use super::{Finding, Verdict};
+use nilometer_report::{MachineFinding, Sufficiency};
 use nilometer_storage::network::kernel_text;
+use rustix::process::{Resource, getrlimit};
 
 /// The usual memory of the recorder.
 const BUFFER: Bytes = Bytes(1 << 30);
 
-pub(super) fn findings() -> Vec<Finding> {
+pub(super) fn findings() -> Vec<MachineFinding> {
     let limit = getrlimit(Resource::Memlock).current;
     vec![governor(&governors()), memory(limit.map(Bytes))]
 }
@@ -27,25 +26,33 @@ fn governors() -> BTreeMap<String, usize> {
     found
 }
 
-fn governor(found: &BTreeMap<String, usize>) -> Finding {
+fn governor(found: &BTreeMap<String, usize>) -> MachineFinding {
     const WHAT: &str = "processors";
     if found.is_empty() {
-        return Finding::new(WHAT, Verdict::Good, "no governor: this system does not set their speed");
+        return MachineFinding::new(
+            WHAT,
+            Sufficiency::Good,
+            "no governor: this system does not set their speed",
+        );
     }
     let text: Vec<_> = found.iter().map(|(name, count)| format!("{count} with governor {name}")).collect();
     let only = found.keys().all(|name| name == "performance");
-    Finding::holds(WHAT, only, text.join(", ")).by("cpupower frequency-set --governor performance")
+    MachineFinding::holds(WHAT, only, text.join(", ")).by("cpupower frequency-set --governor performance")
 }
 
 /// The memory that this user may lock. Without it, writes past the cache cost more.
-fn memory(limit: Option<Bytes>) -> Finding {
+fn memory(limit: Option<Bytes>) -> MachineFinding {
     const WHAT: &str = "memory to lock";
     match limit {
-        None => Finding::new(WHAT, Verdict::Good, "unlimited"),
+        None => MachineFinding::new(WHAT, Sufficiency::Good, "unlimited"),
         Some(limit) => {
-            let verdict = if limit >= BUFFER { Verdict::Good } else { Verdict::Note };
-            Finding::new(WHAT, verdict, format!("{limit} for this user; the recorder's buffer has {BUFFER}"))
-                .by("ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit of the service")
+            let sufficiency = if limit >= BUFFER { Sufficiency::Good } else { Sufficiency::Note };
+            MachineFinding::new(
+                WHAT,
+                sufficiency,
+                format!("{limit} for this user; the recorder's buffer has {BUFFER}"),
+            )
+            .by("ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit of the service")
         }
     }
 }
@@ -57,19 +64,19 @@ mod tests {
     #[test]
     fn processors_that_save_power_are_found() {
         let governors = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 4)).collect();
-        assert_eq!(governor(&BTreeMap::new()).verdict, Verdict::Good);
-        assert_eq!(governor(&governors(&["performance"])).verdict, Verdict::Good);
+        assert_eq!(governor(&BTreeMap::new()).sufficiency, Sufficiency::Good);
+        assert_eq!(governor(&governors(&["performance"])).sufficiency, Sufficiency::Good);
         let mixed = governor(&governors(&["performance", "powersave"]));
         assert!(
-            mixed.verdict == Verdict::Bad && mixed.found.contains("4 with governor powersave"),
-            "{mixed}"
+            mixed.sufficiency == Sufficiency::Bad && mixed.found.contains("4 with governor powersave"),
+            "{mixed:?}"
         );
     }
 
     #[test]
     fn memory_that_can_not_be_locked_is_told() {
-        assert_eq!(memory(None).verdict, Verdict::Good);
-        assert_eq!(memory(Some(BUFFER)).verdict, Verdict::Good);
-        assert_eq!(memory(Some(Bytes(8 << 20))).verdict, Verdict::Note);
+        assert_eq!(memory(None).sufficiency, Sufficiency::Good);
+        assert_eq!(memory(Some(BUFFER)).sufficiency, Sufficiency::Good);
+        assert_eq!(memory(Some(Bytes(8 << 20))).sufficiency, Sufficiency::Note);
     }
 }

@@ -18,7 +18,7 @@ use nilometer_plan::{
 use nilometer_storage::Clock;
 
 use self::full_screen::CampaignScreen;
-use crate::{network::last_measured, screen::Screen, status_line::StatusLine, tell};
+use crate::{network_line::last_measured, screen::Screen, status_line::StatusLine, tell};
 
 /// The options of commands that print progress.
 #[derive(Debug, Clone, Copy, Args)]

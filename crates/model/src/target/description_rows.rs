@@ -1,6 +1,4 @@
-//! The description of a target in rows, a name and a value each: for the text of `describe` and for its documents.
-
-use std::fmt;
+//! The description of a target in rows, a name and a value each, for the documents of `describe`.
 
 use super::{
     Capabilities, FileSystemSpace, StripeControl, TargetDescription, mount_options::option_meanings,
@@ -104,22 +102,5 @@ impl TargetDescription {
             engine.map(|trial| DescriptionRow::new("engine", format!("{}: {trial}", trial.suited().name()))),
         );
         rows
-    }
-}
-
-/// The columns of names in a text.
-const NAME_WIDTH: usize = 13;
-const FEATURE_WIDTH: usize = 19;
-
-impl fmt::Display for TargetDescription {
-    /// A block of lines for a person, without a line end behind the last.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows = self.rows().into_iter().map(|row| (row, NAME_WIDTH));
-        let features = self.feature_rows().into_iter().map(|row| (row, FEATURE_WIDTH));
-        for (index, (DescriptionRow { name, value }, width)) in rows.chain(features).enumerate() {
-            let before = if index > 0 { "\n" } else { "" };
-            write!(f, "{before}{name:<width$} {value}")?;
-        }
-        Ok(())
     }
 }

@@ -17,8 +17,8 @@ use super::{
     Fault,
     agreement::SameFigure,
     dates,
-    fio_document::json_fault,
     gathered::{Gathered, GivenFigure, GivenWork, count, nanos},
+    json_fault::json_fault,
     table::{Fields, KnownColumns, Table},
 };
 

@@ -6,7 +6,7 @@ use serde::{
     de::{MapAccess, Visitor},
 };
 
-use super::{Fault, agreement::SameFigure, fio_latency::Latency, sections::Section};
+use super::{Fault, agreement::SameFigure, fio_latency::Latency, json_fault::json_fault, sections::Section};
 
 #[derive(Deserialize)]
 pub(super) struct Document {
@@ -291,12 +291,4 @@ impl Direction {
 /// Rates are printed as whole numbers.
 fn same(name: &str, given: f64, source: &str, follows: f64, unit: &str) -> Result<(), Fault> {
     SameFigure { name, given, source, follows, unit, slack: 1.0 }.check(0)
-}
-
-/// With the line that the parser names.
-pub(super) fn json_fault(error: &serde_json::Error) -> Fault {
-    let text = error.to_string();
-    let why = text.split(" at line ").next().unwrap_or(&text).to_owned();
-    let why = if error.is_eof() { "cut off: the document does not end".to_owned() } else { why };
-    Fault::at(error.line() as u64, why)
 }

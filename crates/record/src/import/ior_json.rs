@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{
     Fault, dates,
-    fio_document::json_fault,
     gathered::Gathered,
     ior_test::{Access, IorSummary, IorTest, KIBI, OperationRate, phase},
+    json_fault::json_fault,
 };
 
 #[derive(Deserialize)]

@@ -20,6 +20,7 @@ mod io500;
 mod ior;
 mod ior_json;
 mod ior_test;
+mod json_fault;
 mod mdtest;
 mod mdtest_table;
 mod sections;

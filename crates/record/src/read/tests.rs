@@ -1,7 +1,7 @@
 //! Tests that a record reads back as written, and that other files and older records are refused.
 
 use super::*;
-use crate::Record;
+use crate::{OLDEST_SCHEMA, Record, SCHEMA_VERSION};
 use nilometer_model::{
     BackgroundDone, Bytes, DeviceTraffic, DeviceUse, FilesSeen, FramesBeside, Goal, Ingest, LocksSeen,
     NodeStart, PacketTotals, RankPart, ReaderTotals, Stall, Waited,

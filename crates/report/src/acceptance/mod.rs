@@ -7,11 +7,12 @@ pub use page::{AcceptanceProof, acceptance_page};
 
 use serde::Serialize;
 
-use nilometer_analysis::{AcceptanceVerdict, Study, letter};
+use nilometer_analysis::{AcceptanceVerdict, letter};
+use nilometer_plan::Results;
 
 /// Returns the target with its price.
-pub(super) fn offer(study: &Study<'_>, verdict: &AcceptanceVerdict) -> String {
-    let path = study.results.targets.get(verdict.target).map_or("", |target| &target.path);
+pub(super) fn offer(results: &Results, verdict: &AcceptanceVerdict) -> String {
+    let path = results.targets.get(verdict.target).map_or("", |target| &target.path);
     match &verdict.price {
         Some(price) => format!("{path} ({price})"),
         None => path.to_owned(),
@@ -38,8 +39,8 @@ struct FoundCriterion<'a> {
     found: &'a str,
 }
 
-pub(super) fn accepted<'a>(study: &'a Study<'_>) -> Vec<AcceptedTarget<'a>> {
-    study.acceptance.iter().map(accepted_target).collect()
+pub(super) fn accepted(verdicts: &[AcceptanceVerdict]) -> Vec<AcceptedTarget<'_>> {
+    verdicts.iter().map(accepted_target).collect()
 }
 
 fn accepted_target(verdict: &AcceptanceVerdict) -> AcceptedTarget<'_> {

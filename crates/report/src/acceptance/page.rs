@@ -50,7 +50,7 @@ fn acceptance_document(study: &Study<'_>, proof: &AcceptanceProof) -> Document {
 
 /// The answer of a target, and its criteria.
 fn judged(study: &Study<'_>, verdict: &AcceptanceVerdict) -> [Section; 2] {
-    let offer = format!("{} {}", letter(verdict.target), offer(study, verdict));
+    let offer = format!("{} {}", letter(verdict.target), offer(study.results, verdict));
     let reason = verdict.reason().map(|judged| format!(": {}: {}", judged.criterion, judged.found));
     let sentence = Sentence::new(reason.unwrap_or_default()).led(offer.clone());
     let answer = Answer { tone: tone(verdict.answer()), reply: verdict.answer().name().into(), sentence };

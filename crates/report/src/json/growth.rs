@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Numbers, Ratio, numbers, ratio};
 use crate::growth;
-use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, Quantity, Study, StudyStage, letter};
+use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, Quantity, letter};
 
 /// A phase of a workload. `unit` says if rates are in bytes or in operations a second.
 #[derive(Serialize)]
@@ -47,14 +47,18 @@ struct Odd {
     ratio: Ratio,
 }
 
-pub(super) fn growths<'a>(study: &Study<'_>, stage: &'a StudyStage<'_>) -> Vec<Growth<'a>> {
-    stage.growths.iter().map(|of| growth_of(study.results.margin, stage, of)).collect()
+pub(super) fn growths<'a>(
+    stage: &'a str,
+    growths: &'a [ElementGrowth],
+    margin: f64,
+) -> impl Iterator<Item = Growth<'a>> {
+    growths.iter().map(move |of| growth_of(margin, stage, of))
 }
 
-fn growth_of<'a>(margin: f64, stage: &'a StudyStage<'_>, of: &'a ElementGrowth) -> Growth<'a> {
+fn growth_of<'a>(margin: f64, stage: &'a str, of: &'a ElementGrowth) -> Growth<'a> {
     let odd = of.odd.iter().map(|odd| Odd { target: letter(odd.target), ratio: ratio(&odd.effect, margin) });
     Growth {
-        stage: stage.name,
+        stage,
         workload: &of.label,
         phase: of.phase.name(),
         unit: match of.quantity {

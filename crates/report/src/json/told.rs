@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use nilometer_analysis::Study;
+use nilometer_analysis::Warning;
 
 #[derive(Serialize)]
 pub(super) struct Told {
@@ -12,11 +12,11 @@ pub(super) struct Told {
     advice: Option<&'static str>,
 }
 
-pub(super) fn warnings(study: &Study<'_>) -> Vec<Told> {
-    let told = |warning: &nilometer_analysis::Warning| Told {
+pub(super) fn told(warnings: &[Warning]) -> Vec<Told> {
+    let told = |warning: &Warning| Told {
         grade: format!("{:?}", warning.grade()).to_lowercase(),
         text: warning.to_string(),
         advice: warning.advice(),
     };
-    study.warnings.iter().map(told).collect()
+    warnings.iter().map(told).collect()
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use nilometer_analysis::{Decision, Study, Verdict, letter};
+use nilometer_analysis::{Decision, Verdict, letter};
 
 /// The answer for an instrument on a target.
 #[derive(Serialize)]
@@ -56,12 +56,7 @@ impl Paced {
     }
 }
 
-/// Returns the answers in the order of instruments, then targets.
-pub(super) fn verdicts(study: &Study<'_>) -> Vec<Answered> {
-    study.verdicts.iter().map(answered).collect()
-}
-
-fn answered(verdict: &Verdict) -> Answered {
+pub(super) fn answered(verdict: &Verdict) -> Answered {
     Answered {
         instrument: verdict.instrument.label(),
         target: letter(verdict.target),

@@ -2,18 +2,19 @@
 
 use std::cmp::Reverse;
 
-use nilometer_analysis::{AcceptanceVerdict, CriterionAnswer, Study, letter};
+use nilometer_analysis::{AcceptanceVerdict, CriterionAnswer, letter};
+use nilometer_plan::Results;
 
 use crate::{
     acceptance::{offer, tone},
     document::{Block, Heading, Section, Sentence, Tone},
 };
 
-pub(crate) fn acceptance(study: &Study<'_>) -> Vec<Section> {
-    study.acceptance.iter().map(|verdict| of_target(study, verdict)).collect()
+pub(crate) fn acceptance(results: &Results, verdicts: &[AcceptanceVerdict]) -> Vec<Section> {
+    verdicts.iter().map(|verdict| of_target(results, verdict)).collect()
 }
 
-fn of_target(study: &Study<'_>, verdict: &AcceptanceVerdict) -> Section {
+fn of_target(results: &Results, verdict: &AcceptanceVerdict) -> Section {
     let tone = tone(verdict.answer());
     let mut criteria: Vec<_> = verdict.criteria.iter().collect();
     criteria.sort_by_key(|judged| Reverse(judged.answer));
@@ -22,6 +23,6 @@ fn of_target(study: &Study<'_>, verdict: &AcceptanceVerdict) -> Section {
         Sentence::toned(tone, judged.to_string())
     });
     let answer = Sentence { more: more.collect(), ..Sentence::toned(tone, verdict.answer().name()) };
-    let heading = format!(" of {} {}", letter(verdict.target), offer(study, verdict));
+    let heading = format!(" of {} {}", letter(verdict.target), offer(results, verdict));
     Section::new(Heading::with("Acceptance", heading), vec![Block::Paragraph(answer)])
 }

@@ -1,16 +1,16 @@
 //! The cost of background loads for a workload.
 
-use nilometer_analysis::StudyStage;
+use nilometer_analysis::{Interference, StudyStage};
 
 use crate::{
     document::{Block, Heading, Section},
     interference::heading,
 };
 
-pub(super) fn beside_load(stage: &StudyStage<'_>, margin: f64) -> Vec<Section> {
-    let section = |of: &nilometer_analysis::Interference| {
+pub(super) fn beside_load(stage: &StudyStage<'_>, found: &[Interference], margin: f64) -> Vec<Section> {
+    let section = |of: &Interference| {
         let heading = Heading::with("Beside a load", format!(": {}", heading(stage, of)));
         Section::part(heading, vec![Block::list(of.sentences(margin))])
     };
-    stage.interferences.iter().map(section).collect()
+    found.iter().map(section).collect()
 }

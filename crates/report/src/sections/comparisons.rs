@@ -1,6 +1,7 @@
 //! The comparison of targets: an answer for each stage and phase.
 
-use nilometer_analysis::Study;
+use nilometer_analysis::StudyStage;
+use nilometer_plan::Results;
 
 use super::glance::glance;
 use crate::{
@@ -8,17 +9,17 @@ use crate::{
     words,
 };
 
-pub(crate) fn comparisons(study: &Study<'_>, detail: Detail) -> Vec<Section> {
+pub(crate) fn comparisons(results: &Results, stages: &[StudyStage<'_>], detail: Detail) -> Vec<Section> {
     if detail == Detail::Page {
-        return glance(study);
+        return glance(results, stages);
     }
-    let comparisons = words::comparisons(study);
+    let comparisons = words::comparisons(stages, results.margin);
     if comparisons.is_empty() {
         return Vec::new();
     }
     let row = |(stage, phase, lines): (&str, &str, Vec<String>)| answer_row(stage, phase, lines);
     let table = answer_table(comparisons.into_iter().map(row).collect());
-    let blocks = vec![table, Block::soft(words::margin_note(study.results))];
+    let blocks = vec![table, Block::soft(words::margin_note(results))];
     vec![Section::new(Heading::of("Compared"), blocks)]
 }
 

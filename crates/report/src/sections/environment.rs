@@ -1,6 +1,7 @@
 //! The machine that measured, and on a page the facts found out about each target beforehand.
 
-use nilometer_analysis::{Study, letter};
+use nilometer_analysis::letter;
+use nilometer_plan::Results;
 use serde_json::Value as Json;
 
 use crate::{
@@ -9,9 +10,12 @@ use crate::{
     words,
 };
 
-pub(crate) fn environment(study: &Study<'_>, detail: Detail) -> Vec<Section> {
-    let all = study.results.environment.iter().map(|(key, value)| [key.clone(), value.clone()]);
-    let links = links(&study.results.machines).into_iter();
+/// Letters of a fact's name in a terminal: a link's name may have a host's, and the value needs room beside it.
+const NAME_MOST: usize = 40;
+
+pub(crate) fn environment(results: &Results, detail: Detail) -> Vec<Section> {
+    let all = results.environment.iter().map(|(key, value)| [key.clone(), value.clone()]);
+    let links = links(&results.machines).into_iter();
     let links = links.map(|(name, link)| [format!("link {name}"), link.to_string()]);
     let rows: Vec<[String; 2]> = all.chain(links).collect();
     if rows.is_empty() {
@@ -20,26 +24,26 @@ pub(crate) fn environment(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     let section = Section::new(Heading::of("Measured on"), vec![table(rows)]);
     let mut sections = vec![section.from(Detail::Full).on_screen()];
     if detail == Detail::Page {
-        sections.extend((0..study.results.targets.len()).map(|target| of_target(study, target)));
+        sections.extend((0..results.targets.len()).map(|target| of_target(results, target)));
     }
     sections
 }
 
 fn table(rows: Vec<[String; 2]>) -> Block {
-    let columns = vec![Column::new(Role::Name, ""), Column::new(Role::Sentence, "")];
+    let columns = vec![Column::new(Role::Name, "").at_most(NAME_MOST), Column::new(Role::Sentence, "")];
     let rows = rows.into_iter().map(|row| Row::of(row.map(Cell::new)));
     Block::Table(Table { columns, rows: rows.collect() })
 }
 
-fn of_target(study: &Study<'_>, target: usize) -> Section {
-    let description = study.results.targets.get(target).and_then(|target| target.description.as_ref());
+fn of_target(results: &Results, target: usize) -> Section {
+    let description = results.targets.get(target).and_then(|target| target.description.as_ref());
     let mut description = serde_json::to_value(description).unwrap_or(Json::Null);
     // The table of the storage already has these fields.
     if let Some(fields) = description.as_object_mut() {
         fields.remove("profile");
     }
     let rows = facts("", &description).into_iter().map(|(key, value)| [key, value]).collect();
-    let name = format!(" {}: {}", letter(target), words::target(study.results, target));
+    let name = format!(" {}: {}", letter(target), words::target(results, target));
     Section::part(Heading::with("Target", name), vec![table(rows)]).from(Detail::Page)
 }
 

@@ -1,6 +1,7 @@
 //! The rates of all stages at a glance: a bar for each target, beside the comparison that follows from its rounds.
 
-use nilometer_analysis::{CellOutcome, Quantity, Question, RateUnit, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Quantity, Question, RateUnit, StudyStage, letter};
+use nilometer_plan::Results;
 
 use super::{answer::effect_tone, stage::stage_id};
 use crate::{
@@ -12,27 +13,26 @@ use crate::{
 const TIMES: &str = "Beside times, a longer bar took less time. ";
 const FEW: &str = "A figure with (1 of 6) rests on one valid repeat of six. ";
 
-pub(super) fn glance(study: &Study<'_>) -> Vec<Section> {
-    if study.stages.is_empty() {
+pub(super) fn glance(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Section> {
+    if stages.is_empty() {
         return Vec::new();
     }
-    let compared = study.stages.iter().flat_map(|stage| &stage.questions).any(|q| !q.comparisons.is_empty());
+    let compared = stages.iter().flat_map(|stage| &stage.questions).any(|q| !q.comparisons.is_empty());
     let title = if compared { "How they compare" } else { "At a glance" };
-    let several = study.stages.iter().any(|stage| stage.cells.len() > 1);
+    let several = stages.iter().any(|stage| stage.cells.len() > 1);
     let best = if several { "If a stage has several cells, its row shows the fastest. " } else { "" };
-    let note = if compared { words::margin_note(study.results) } else { String::new() };
-    let rows = study.stages.iter().enumerate().flat_map(|(number, stage)| rows(study, number, stage));
-    let outcomes = study.stages.iter().flat_map(|stage| &stage.outcomes);
+    let note = if compared { words::margin_note(results) } else { String::new() };
+    let rows = stages.iter().enumerate().flat_map(|(number, stage)| rows(results.margin, number, stage));
+    let outcomes = stages.iter().flat_map(|stage| &stage.outcomes);
     let few = if outcomes.into_iter().any(words::rests_on_few) { FEW } else { "" };
-    let mut questions = study.stages.iter().flat_map(|stage| &stage.questions);
+    let mut questions = stages.iter().flat_map(|stage| &stage.questions);
     let has_times = questions.any(|question| question.quantity == Quantity::Time);
     let times = if has_times { TIMES } else { "" };
     let blocks = vec![Block::soft(format!("{best}{times}{few}{note}")), Block::Glance(rows.collect())];
     vec![Section::new(Heading::of(title), blocks)]
 }
 
-fn rows(study: &Study<'_>, number: usize, stage: &StudyStage<'_>) -> Vec<Glance> {
-    let margin = study.results.margin;
+fn rows(margin: f64, number: usize, stage: &StudyStage<'_>) -> Vec<Glance> {
     let rows = stage.questions.iter().map(|question| Glance {
         name: String::new(),
         id: stage_id(number),

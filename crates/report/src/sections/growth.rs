@@ -17,8 +17,13 @@ const SUM: usize = 1;
 /// left out, because it would hide the rest.
 const CEILING_MOST: f64 = 2.0;
 
-pub(super) fn growth(stage: &StudyStage<'_>, margin: f64, detail: Detail) -> Vec<Section> {
-    stage.growths.iter().map(|of| section(stage, of, margin, detail)).collect()
+pub(super) fn growth(
+    stage: &StudyStage<'_>,
+    growths: &[ElementGrowth],
+    margin: f64,
+    detail: Detail,
+) -> Vec<Section> {
+    growths.iter().map(|of| section(stage, of, margin, detail)).collect()
 }
 
 fn section(stage: &StudyStage<'_>, of: &ElementGrowth, margin: f64, detail: Detail) -> Section {

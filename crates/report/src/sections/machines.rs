@@ -1,14 +1,14 @@
 //! Each machine's share of figures that several processes measured.
 
-use nilometer_analysis::{Study, letter};
+use nilometer_analysis::{StudyStage, letter};
 
 use crate::{
     document::{Block, Cell, Column, Heading, Role, Row, Section, Table},
     words,
 };
 
-pub(crate) fn machines(study: &Study<'_>) -> Vec<Section> {
-    let rows = study.stages.iter().flat_map(|stage| {
+pub(crate) fn machines(stages: &[StudyStage<'_>]) -> Vec<Section> {
+    let rows = stages.iter().flat_map(|stage| {
         let of = move |(outcome, words): (&nilometer_analysis::CellOutcome<'_>, String)| {
             let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
             let named = [stage.name, label, outcome.phase.name(), &letter(outcome.target), &words];

@@ -1,11 +1,10 @@
 //! Parts of the plan that were not measured.
 
-use nilometer_analysis::Study;
+use nilometer_analysis::MissingEvidence;
 
 use crate::document::{Block, Heading, Section};
 
-pub(crate) fn missing(study: &Study<'_>) -> Vec<Section> {
-    let missing = &study.missing;
+pub(crate) fn missing(missing: &MissingEvidence) -> Vec<Section> {
     if missing.is_empty() {
         return Vec::new();
     }

@@ -1,7 +1,8 @@
 //! The network rates between machines, and the shares that targets behind the network reach.
 
-use nilometer_analysis::{NetworkOutcome, Study, network_outcomes};
+use nilometer_analysis::{NetworkOutcome, NetworkShare, network_outcomes};
 use nilometer_model::{NetworkResults, NetworkStage};
+use nilometer_plan::Results;
 
 use super::network_over_time::over_time;
 use crate::{
@@ -18,15 +19,15 @@ const LABEL_LETTERS: usize = 52;
 /// With more bars than this there is no drawing.
 const BARS_MOST: usize = 40;
 
-pub(crate) fn network(study: &Study<'_>, detail: Detail) -> Vec<Section> {
-    let stages = study.results.network.iter().enumerate();
+pub(crate) fn network(results: &Results, shares: &[NetworkShare], detail: Detail) -> Vec<Section> {
+    let stages = results.network.iter().enumerate();
     let stages = stages.map(|(number, stage)| {
-        let left_out = left_out_by_plan(study, number);
+        let left_out = left_out_by_plan(results, number);
         of_stage(stage, &left_out, detail).at(format!("network-{number}"), stage.stage.as_str())
     });
     let mut sections: Vec<Section> = stages.collect();
-    if let Some(last) = sections.last_mut().filter(|_| !study.network_shares.is_empty()) {
-        last.blocks.push(Block::list(study.network_shares.iter().map(ToString::to_string)));
+    if let Some(last) = sections.last_mut().filter(|_| !shares.is_empty()) {
+        last.blocks.push(Block::list(shares.iter().map(ToString::to_string)));
     }
     sections
 }

@@ -1,6 +1,6 @@
 //! Every statistic of each figure.
 
-use nilometer_analysis::{CellOutcome, RateUnit, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, RateUnit, StudyStage, letter};
 use nilometer_model::Coldness;
 
 use super::stage_rows::mark;
@@ -41,8 +41,8 @@ const COLUMNS: [&str; 25] = [
 /// The first of them name the figure.
 const NAMES: usize = 4;
 
-pub(crate) fn numbers(study: &Study<'_>) -> Vec<Section> {
-    let rows = study.stages.iter().flat_map(|stage| stage.outcomes.iter().map(|outcome| row(stage, outcome)));
+pub(crate) fn numbers(stages: &[StudyStage<'_>]) -> Vec<Section> {
+    let rows = stages.iter().flat_map(|stage| stage.outcomes.iter().map(|outcome| row(stage, outcome)));
     let rows: Vec<Row> = rows.collect();
     if rows.is_empty() {
         return Vec::new();

@@ -1,9 +1,7 @@
 //! Machines observed during the measurement: their hardware, their use, and the limit of each figure.
 
-use nilometer_analysis::{
-    Study,
-    observed::{BUSY_DISKS, LEGEND, ObservedCell, ObservedMachine, ObservedRun},
-};
+use nilometer_analysis::observed::{BUSY_DISKS, LEGEND, ObservedCell, ObservedMachine, ObservedRun};
+use nilometer_plan::Results;
 
 use super::observed_charts::RunFrame;
 use crate::{
@@ -18,11 +16,11 @@ const ROWS_MOST: usize = 60;
 /// Letters of a machine's name, or of a disk's with its figures.
 const CELL_MOST: usize = 26;
 
-pub(crate) fn observed(study: &Study<'_>, detail: Detail) -> Vec<Section> {
-    let Some(run) = &study.observed else { return Vec::new() };
+pub(crate) fn observed(results: &Results, run: Option<&ObservedRun>, detail: Detail) -> Vec<Section> {
+    let Some(run) = run else { return Vec::new() };
     let mut blocks: Vec<Block> = run.machines.iter().map(machine).collect();
     if detail == Detail::Page {
-        blocks.extend(drawn(study, run));
+        blocks.extend(drawn(results, run));
     }
     let count: usize = run.cells.iter().map(|cell| cell.seen.len()).sum();
     let has_tables = detail >= Detail::Full || count <= ROWS_MOST;
@@ -36,11 +34,11 @@ pub(crate) fn observed(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     vec![Section::new(Heading::of(TITLE), blocks).at("observed", "machines observed")]
 }
 
-fn drawn(study: &Study<'_>, run: &ObservedRun) -> [Block; 3] {
-    let frame = RunFrame::of(study.results, run);
+fn drawn(results: &Results, run: &ObservedRun) -> [Block; 3] {
+    let frame = RunFrame::of(results, run);
     let more = Block::Charts(frame.more_charts(run), Arrangement::Under);
     [
-        Block::Charts(frame.first_charts(study.results, run), Arrangement::Under),
+        Block::Charts(frame.first_charts(results, run), Arrangement::Under),
         Block::soft(frame.legend(run)),
         Block::closed("More charts of these machines", vec![more]),
     ]

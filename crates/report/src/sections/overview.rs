@@ -1,8 +1,9 @@
 //! A short report's figures: one table of all stages, a row for each figure. A row names the part of the system
 //! that was at its limit.
 
-use nilometer_analysis::{CellOutcome, LimitingParts, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, LimitingParts, StudyStage, letter};
 use nilometer_model::Phase;
+use nilometer_plan::Results;
 
 use super::{
     beside_load::beside_load,
@@ -28,32 +29,32 @@ const RATE: usize = 11;
 const INTERVAL: usize = 6;
 const LATENCY: usize = 7;
 
-pub(super) fn overview(study: &Study<'_>) -> Vec<Section> {
-    let mut rows: Vec<FigureRow<'_>> = study.stages.iter().flat_map(rows_of_stage).collect();
+pub(super) fn overview(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Section> {
+    let mut rows: Vec<FigureRow<'_>> = stages.iter().flat_map(rows_of_stage).collect();
     if rows.is_empty() {
         return Vec::new();
     }
-    if let [only] = &study.stages[..] {
+    if let [only] = stages {
         for row in &mut rows {
             row.label = without_stage(&row.label, only.name);
         }
     }
-    let has_all = rows.len() > ROWS_MOST && study.results.targets.len() > 1;
+    let has_all = rows.len() > ROWS_MOST && results.targets.len() > 1;
     let mut blocks = if has_all {
-        study.stages.iter().flat_map(targets_beside).collect()
+        stages.iter().flat_map(targets_beside).collect()
     } else {
-        vec![Block::Table(table(study, &rows))]
+        vec![Block::Table(table(results, &rows))]
     };
-    blocks.extend(study.stages.iter().filter_map(machines_of));
-    let hidden = if has_all { Vec::new() } else { hidden(study) };
+    blocks.extend(stages.iter().filter_map(machines_of));
+    let hidden = if has_all { Vec::new() } else { hidden(stages) };
     blocks.push(Block::soft(guide(&rows, &hidden)));
-    let parts = study.stages.iter().flat_map(|stage| stage_parts(stage, study.results.margin));
-    std::iter::once(Section::new(heading(study), blocks)).chain(parts).collect()
+    let parts = stages.iter().flat_map(|stage| stage_parts(stage, results.margin));
+    std::iter::once(Section::new(heading(stages), blocks)).chain(parts).collect()
 }
 
 /// The heading. It has the name of a single stage, which the rows then lack.
-fn heading(study: &Study<'_>) -> Heading {
-    match &study.stages[..] {
+fn heading(stages: &[StudyStage<'_>]) -> Heading {
+    match stages {
         [only] => Heading::with("Figures", format!(": {}", only.name)),
         _ => Heading::of("Figures"),
     }
@@ -113,9 +114,9 @@ fn without_stage(label: &str, stage: &str) -> String {
     label.strip_prefix(stage).unwrap_or(label).trim_start_matches(", ").to_owned()
 }
 
-fn table(study: &Study<'_>, rows: &[FigureRow<'_>]) -> Table {
+fn table(results: &Results, rows: &[FigureRow<'_>]) -> Table {
     let has_marks = rows.iter().any(|row| mark(row.outcome).is_some());
-    let has_targets = study.results.targets.len() > 1;
+    let has_targets = results.targets.len() > 1;
     let mut columns = Vec::new();
     columns.extend(has_marks.then(|| Column::new(Role::Mark, "")));
     columns.push(Column::new(Role::Label, "stage").ranked(3));
@@ -187,10 +188,10 @@ fn machines_of(stage: &StudyStage<'_>) -> Option<Block> {
 }
 
 /// The figures that have no row.
-fn hidden<'a>(study: &'a Study<'_>) -> Vec<&'a CellOutcome<'a>> {
+fn hidden<'a>(stages: &'a [StudyStage<'_>]) -> Vec<&'a CellOutcome<'a>> {
     let of_stage =
         |stage: &'a StudyStage<'_>| stage.outcomes.iter().filter(move |outcome| !is_shown(stage, outcome));
-    study.stages.iter().flat_map(of_stage).collect()
+    stages.iter().flat_map(of_stage).collect()
 }
 
 /// How to see the rest, and how much of it is INVALID.
@@ -211,9 +212,9 @@ fn guide(rows: &[FigureRow<'_>], hidden: &[&CellOutcome<'_>]) -> String {
 /// Findings that a plan asked for by its stages.
 fn stage_parts(stage: &StudyStage<'_>, margin: f64) -> Vec<Section> {
     let mut parts: Vec<Section> = times(stage).into_iter().collect();
-    parts.extend(growth(stage, margin, Detail::Short));
-    parts.extend(beside_load(stage, margin));
-    parts.extend(siblings(stage, margin));
+    parts.extend(growth(stage, &stage.growths, margin, Detail::Short));
+    parts.extend(beside_load(stage, &stage.interferences, margin));
+    parts.extend(siblings(&stage.siblings, margin));
     if parts.iter().all(|part| part.detail > Detail::Short) {
         return Vec::new();
     }

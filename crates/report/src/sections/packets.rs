@@ -1,6 +1,6 @@
 //! The cost of recording packets: a row for each rate, a column for each size.
 
-use nilometer_analysis::{Curve, Study};
+use nilometer_analysis::Curve;
 
 use crate::{
     chart::{Axis, Chart, Line, Plot, Point, Style, Unit, WIDE},
@@ -14,8 +14,8 @@ const FIGURE: usize = 16;
 const LOST: usize = 1;
 const DRAWN: &str = "The processor time of the recorder for each packet. Signs: where packets were lost.";
 
-pub(crate) fn packets(study: &Study<'_>, detail: Detail) -> Vec<Section> {
-    let tables = study.curves.chunk_by(|a, b| (a.target, a.onto_nothing) == (b.target, b.onto_nothing));
+pub(crate) fn packets(curves: &[Curve], detail: Detail) -> Vec<Section> {
+    let tables = curves.chunk_by(|a, b| (a.target, a.onto_nothing) == (b.target, b.onto_nothing));
     let place = |(number, curves): (usize, &[Curve])| match number {
         0 => section(curves, detail).at("packets", "packets"),
         _ => section(curves, detail).at(format!("packets-{number}"), ""),

@@ -14,8 +14,8 @@ use crate::{
 /// Limit on values. More form a curve, which is drawn above.
 const VALUES_MOST: usize = 10;
 
-pub(super) fn parameters(stage: &StudyStage<'_>, detail: Detail) -> Vec<Section> {
-    stage.optima.iter().map(|of| section(of, &heading(stage, of), detail)).collect()
+pub(super) fn parameters(stage: &StudyStage<'_>, optima: &[StageOptimum], detail: Detail) -> Vec<Section> {
+    optima.iter().map(|of| section(of, &heading(stage, of), detail)).collect()
 }
 
 fn section(of: &StageOptimum, heading: &str, detail: Detail) -> Section {

@@ -1,6 +1,7 @@
 //! The instruments of the catalogue that each target carries, from recordings and predictions.
 
 use nilometer_analysis::{Basis, Predictions, Prospect, Prospects, Study, letter};
+use nilometer_plan::Results;
 
 use crate::{
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table, Tone},
@@ -12,14 +13,13 @@ const NAME: usize = 28;
 const PROSPECT: usize = 13;
 
 /// Returns no table if verdicts say everything.
-pub(crate) fn predictions(study: &Study<'_>) -> Vec<Section> {
-    let predictions = &study.predictions;
+pub(crate) fn predictions(study: &Study<'_>, predictions: &Predictions) -> Vec<Section> {
     let notes = notes(study);
     if !predictions.predicts() && study.verdicts.len() < 2 && notes.is_empty() {
         return Vec::new();
     }
     let mut blocks = Vec::new();
-    blocks.extend(is_table(predictions).then(|| Block::Table(table(study))));
+    blocks.extend(is_table(predictions).then(|| Block::Table(table(study.results, predictions))));
     let both = predictions.records() && predictions.predicts();
     blocks.extend(both.then(|| Block::soft("* recorded.")));
     blocks.extend(notes.into_iter().map(Block::soft));
@@ -29,13 +29,13 @@ pub(crate) fn predictions(study: &Study<'_>) -> Vec<Section> {
 }
 
 /// Makes a row for each instrument with a result, and a column for each target.
-fn table(study: &Study<'_>) -> Table {
-    let targets: Vec<usize> = (0..study.results.targets.len()).collect();
+fn table(results: &Results, predictions: &Predictions) -> Table {
+    let targets: Vec<usize> = (0..results.targets.len()).collect();
     let mut columns =
         vec![Column::new(Role::Name, "instrument").at_least(NAME).at_most(NAME), Column::figure("rate")];
     columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(PROSPECT)));
-    let rows = known_rows(&study.predictions, &targets);
-    Table { columns, rows: rows.map(|row| of_instrument(&study.predictions, row, &targets)).collect() }
+    let rows = known_rows(predictions, &targets);
+    Table { columns, rows: rows.map(|row| of_instrument(predictions, row, &targets)).collect() }
 }
 
 fn of_instrument(predictions: &Predictions, row: &Prospects, targets: &[usize]) -> Row {

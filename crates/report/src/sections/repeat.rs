@@ -1,6 +1,6 @@
 //! Instructions to repeat a campaign and to read its figures.
 
-use nilometer_analysis::Study;
+use nilometer_plan::Results;
 
 use crate::{
     document::{Block, Heading, Section, Sentence},
@@ -13,8 +13,7 @@ const PRETTY_MOST: usize = 100_000;
 const BY_HAND: &str = "nilometer report RECORD --format csv\nsqlite3 RECORD \"SELECT path, stage, name, phase, \
                        avg(megabytes_per_second) FROM rate WHERE invalid IS NULL GROUP BY 1, 2, 3, 4\"";
 
-pub(crate) fn repeat(study: &Study<'_>) -> Vec<Section> {
-    let results = study.results;
+pub(crate) fn repeat(results: &Results) -> Vec<Section> {
     let mut blocks: Vec<Block> =
         words::fact(results, "command").into_iter().map(|command| Block::Code(command.to_owned())).collect();
     let seed = results.campaign.as_ref().map(|campaign| campaign.plan.seed);

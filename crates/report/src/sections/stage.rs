@@ -1,6 +1,7 @@
 //! A stage of workloads: its figures, their limits, and the findings that belong to it.
 
-use nilometer_analysis::{CellOutcome, Cores, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Cores, StudyStage, letter};
+use nilometer_plan::Results;
 
 use super::{
     beside_load::beside_load,
@@ -28,17 +29,18 @@ const INTERVAL: usize = 7;
 const LATENCY: usize = 7;
 const CORES: usize = 6;
 
-pub(crate) fn stages(study: &Study<'_>, detail: Detail) -> Vec<Section> {
+pub(crate) fn stages(results: &Results, stages: &[StudyStage<'_>], detail: Detail) -> Vec<Section> {
     if detail < Detail::Full {
-        return overview(study);
+        return overview(results, stages);
     }
-    let stages = study.stages.iter().enumerate();
-    stages.flat_map(|(number, stage)| stage_with_parts(study, stage, number, detail)).collect()
+    let stages = stages.iter().enumerate();
+    stages.flat_map(|(number, stage)| stage_with_parts(results, stage, number, detail)).collect()
 }
 
-/// This names each field of a stage, so that a new finding does not compile until a section shows it.
+/// A finding of a stage without a section is an unused variable, and does not compile.
+#[deny(unused_variables)]
 fn stage_with_parts(
-    study: &Study<'_>,
+    results: &Results,
     stage: &StudyStage<'_>,
     number: usize,
     detail: Detail,
@@ -46,24 +48,25 @@ fn stage_with_parts(
     let StudyStage {
         name,
         common,
+        // The labels of rows have the varying parameters.
         varying: _,
-        cells: _,
-        outcomes: _,
-        questions: _,
+        cells: labelled,
+        outcomes,
+        questions,
         ceiling,
-        growths: _,
-        optima: _,
-        interferences: _,
-        siblings: _,
+        growths,
+        optima,
+        interferences,
+        siblings: groups,
         limits,
     } = stage;
-    let margin = study.results.margin;
+    let margin = results.margin;
     let mut blocks = vec![Block::soft(common)];
     if detail == Detail::Page {
-        blocks.extend(key(study, &stage.targets()));
+        blocks.extend(key(results, &stage.targets()));
         blocks.extend(rates(stage));
     }
-    blocks.push(figures(stage));
+    blocks.push(figures(stage, outcomes));
     blocks.extend(machines(stage).into_iter().map(Block::soft));
     blocks.extend(ceiling.map(|ceiling| {
         let tone = if ceiling.is_near() { Tone::Doubtful } else { Tone::Soft };
@@ -72,16 +75,16 @@ fn stage_with_parts(
     let several = stage.targets().len() > 1;
     blocks.extend(limits.iter().map(|limits| Block::soft(limits.words(several))));
     if detail == Detail::Page {
-        blocks.extend(cells(stage, margin));
+        blocks.extend(cells(labelled, questions, margin));
         blocks.extend(latency(stage));
     }
     let section = Section::new(Heading::of(*name), blocks).at(stage_id(number), *name).on_screen();
     let mut sections = vec![section];
     sections.extend(times(stage));
-    sections.extend(growth(stage, margin, detail));
-    sections.extend(parameters(stage, detail));
-    sections.extend(beside_load(stage, margin));
-    sections.extend(siblings(stage, margin));
+    sections.extend(growth(stage, growths, margin, detail));
+    sections.extend(parameters(stage, optima, detail));
+    sections.extend(beside_load(stage, interferences, margin));
+    sections.extend(siblings(groups, margin));
     sections
 }
 
@@ -91,28 +94,27 @@ pub(super) fn stage_id(number: usize) -> String {
 }
 
 /// The signs and letters of targets, if there are several.
-pub(super) fn key(study: &Study<'_>, targets: &[usize]) -> Option<Block> {
+pub(super) fn key(results: &Results, targets: &[usize]) -> Option<Block> {
     let entry = |&target: &usize| {
-        let path = study.results.targets.get(target).map_or("", |target| &target.path);
+        let path = results.targets.get(target).map_or("", |target| &target.path);
         KeyEntry { series: target, letter: letter(target), text: path.to_owned() }
     };
     (targets.len() > 1).then(|| Block::Key(targets.iter().map(entry).collect()))
 }
 
 /// A row for each outcome.
-fn figures(stage: &StudyStage<'_>) -> Block {
+fn figures(stage: &StudyStage<'_>, outcomes: &[CellOutcome<'_>]) -> Block {
     // A single repeat has no interval.
     let has_interval = |outcome: &CellOutcome<'_>| {
         outcome.summary(stage.quantity(outcome)).is_some_and(|summary| summary.half_width().is_some())
     };
-    let intervals = stage.outcomes.iter().any(has_interval);
-    let has_marks = stage.outcomes.iter().any(|outcome| mark(outcome).is_some());
+    let intervals = outcomes.iter().any(has_interval);
+    let has_marks = outcomes.iter().any(|outcome| mark(outcome).is_some());
     let mut columns = columns(intervals);
-    let mut rows: Vec<Row> =
-        stage.outcomes.iter().map(|outcome| with_figures(stage, outcome, intervals)).collect();
+    let mut rows: Vec<Row> = outcomes.iter().map(|outcome| with_figures(stage, outcome, intervals)).collect();
     if has_marks {
         columns.insert(0, Column::new(Role::Mark, ""));
-        for (row, outcome) in rows.iter_mut().zip(&stage.outcomes) {
+        for (row, outcome) in rows.iter_mut().zip(outcomes) {
             row.cells.insert(0, words::marked(mark(outcome)));
         }
     }

@@ -1,7 +1,8 @@
 //! The targets' properties, with a row for each property. Targets with the same answer share it, so there is
 //! room for any number of targets.
 
-use nilometer_analysis::{MatrixAnswer, MatrixRow, StorageMatrix, Study};
+use nilometer_analysis::{MatrixAnswer, MatrixRow, StorageMatrix};
+use nilometer_plan::Results;
 
 use crate::{
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table, Tone},
@@ -11,8 +12,8 @@ use crate::{
 /// Letters of a row's name.
 const NAME: usize = 28;
 
-pub(crate) fn storage(study: &Study<'_>, detail: Detail) -> Vec<Section> {
-    let matrix = StorageMatrix::of(study.results);
+pub(crate) fn storage(results: &Results, detail: Detail) -> Vec<Section> {
+    let matrix = StorageMatrix::of(results);
     if matrix.rows.is_empty() {
         return Vec::new();
     }

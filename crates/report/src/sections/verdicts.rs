@@ -1,6 +1,7 @@
 //! The answers: which targets carry which instruments, and the questions still open.
 
-use nilometer_analysis::{FullSpeed, Study, Verdict};
+use nilometer_analysis::{FullSpeed, OpenQuestion, Verdict};
+use nilometer_plan::Results;
 
 use super::answer::tone;
 use crate::{
@@ -8,18 +9,27 @@ use crate::{
     words,
 };
 
-pub(crate) fn verdicts(study: &Study<'_>) -> Vec<Section> {
+pub(crate) fn verdicts(
+    results: &Results,
+    verdicts: &[Verdict],
+    full_speeds: &[FullSpeed],
+    open: &[OpenQuestion],
+) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
-    for verdict in &study.verdicts {
+    for verdict in verdicts {
         let heading = Heading::with("Verdict", format!(" for {}", words::instrument(verdict)));
-        add(&mut sections, heading, answer(study, verdict));
+        add(&mut sections, heading, answer(results, verdict));
     }
-    for of in &study.full_speeds {
-        add(&mut sections, Heading::with("At full speed", format!(": {}", of.instrument)), taken(study, of));
+    for of in full_speeds {
+        add(
+            &mut sections,
+            Heading::with("At full speed", format!(": {}", of.instrument)),
+            taken(results, of),
+        );
     }
-    for open in &study.missing.open {
+    for open in open {
         let heading = Heading::with("Verdict", format!(" for {}, {}", open.instrument, open.rate));
-        let target = words::target(study.results, open.target);
+        let target = words::target(results, open.target);
         add(&mut sections, heading, Sentence::toned(Tone::Doubtful, format!("{open}.")).led(target));
     }
     sections
@@ -33,14 +43,14 @@ fn add(sections: &mut Vec<Section>, heading: Heading, sentence: Sentence) {
     }
 }
 
-fn answer(study: &Study<'_>, verdict: &Verdict) -> Sentence {
+fn answer(results: &Results, verdict: &Verdict) -> Sentence {
     let tone = tone(verdict.decision());
     let more = verdict.more().into_iter().map(|more| Sentence::toned(Tone::Soft, more)).collect();
     let sentence = Sentence::toned(tone, format!("{verdict}."));
-    Sentence { more, ..sentence.led(words::target(study.results, verdict.target)) }
+    Sentence { more, ..sentence.led(words::target(results, verdict.target)) }
 }
 
-fn taken(study: &Study<'_>, of: &FullSpeed) -> Sentence {
+fn taken(results: &Results, of: &FullSpeed) -> Sentence {
     let sentence = Sentence::toned(Tone::Doubtful, format!("{of}."));
-    sentence.led(words::target(study.results, of.target))
+    sentence.led(words::target(results, of.target))
 }

@@ -1,14 +1,14 @@
 //! Warnings for users of the figures.
 
-use nilometer_analysis::{Grade, Study, Warning};
+use nilometer_analysis::{Grade, Warning};
 
 use crate::document::{Block, Detail, Heading, Section, Sentence, Tone};
 
 /// A short report only counts mere notes.
-pub(crate) fn warnings(study: &Study<'_>, detail: Detail) -> Vec<Section> {
+pub(crate) fn warnings(warnings: &[Warning], detail: Detail) -> Vec<Section> {
     let is_shown = |warning: &&Warning| detail >= Detail::Full || warning.grade() != Grade::Note;
-    let mut notes: Vec<Sentence> = study.warnings.iter().filter(is_shown).map(note).collect();
-    let hidden = study.warnings.len() - notes.len();
+    let mut notes: Vec<Sentence> = warnings.iter().filter(is_shown).map(note).collect();
+    let hidden = warnings.len() - notes.len();
     notes.extend((hidden > 0).then(|| Sentence::new(more(hidden))));
     if notes.is_empty() {
         return Vec::new();

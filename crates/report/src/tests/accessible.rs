@@ -1,6 +1,6 @@
 //! Pages for readers who do not see them, or who use a keyboard.
 
-use super::{recorded::recorded, results, studied, zoo};
+use super::{recorded::recorded, results, studied, zoo::zoo};
 use crate::{AcceptanceProof, acceptance_page, html};
 use nilometer_analysis::made_up::writes;
 use nilometer_model::Phase;
@@ -23,8 +23,9 @@ fn assert_tables_are_named(name: &str, page: &str) {
 
 #[test]
 fn tables_have_captions_and_headers_say_what_they_head() {
-    for (name, results) in zoo() {
-        let study = studied(&results);
+    for specimen in zoo() {
+        let name = specimen.name;
+        let study = specimen.study();
         assert_tables_are_named(name, &html(&study));
         let proof = AcceptanceProof {
             record: "0".into(),

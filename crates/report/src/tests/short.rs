@@ -3,7 +3,11 @@
 use nilometer_model::{Invalid, Nanos, Phase};
 use nilometer_plan::Event;
 
-use super::{TREE, recorded::recorded, results, studied, sweep};
+use super::{
+    recorded::recorded,
+    results, studied,
+    zoo::{TREE, sweep},
+};
 use crate::{Detail, TextLayout, markdown, terminal};
 use nilometer_analysis::{Study, made_up::writes};
 

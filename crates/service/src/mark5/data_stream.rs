@@ -9,14 +9,8 @@
 
 use nilometer_intake::transport::SenderNetwork;
 
-use super::{
-    commands::Mark5Session,
-    syntax::{Mark5Command, Mark5Reply, ReturnCode},
-};
-use crate::{
-    recording::addresses::{HiddenSender, LabelledSender, is_stream_label},
-    state::ServiceState,
-};
+use super::syntax::ReturnCode;
+use crate::recording::addresses::{HiddenSender, LabelledSender, is_stream_label};
 
 /// The most data streams, and specifications of one.
 const MOST: usize = 16;
@@ -38,7 +32,7 @@ struct StationStream {
 }
 
 /// The code of a refusal, and its reason.
-type Refusal = (ReturnCode, String);
+pub(super) type Refusal = (ReturnCode, String);
 
 impl StationStreams {
     /// The data streams of a configuration.
@@ -74,6 +68,39 @@ impl StationStreams {
     /// The senders for a recording, or `None` if no station changed the data streams.
     pub(super) fn chosen(&self) -> Option<Vec<LabelledSender>> {
         self.is_changed.then(|| self.senders())
+    }
+
+    /// `add : <name> : <specification> ..`, `remove : <name>`, `reset`, `clear`.
+    pub(super) fn change(&mut self, fields: &[String]) -> Result<(), Refusal> {
+        let wrong = |why: &str| Err((ReturnCode::Parameter, why.to_owned()));
+        let field = |at: usize| fields.get(at).map_or("", String::as_str);
+        let specifications: Vec<String> =
+            fields.iter().skip(2).filter(|one| !one.is_empty()).cloned().collect();
+        match (field(0), field(1)) {
+            // Names are fixed, so there are no expanded ones to forget.
+            ("reset", _) => Ok(()),
+            ("clear", _) => {
+                self.all.clear();
+                self.is_changed = true;
+                Ok(())
+            }
+            ("", _) => wrong("write add, remove, reset or clear"),
+            ("add" | "remove", "") => wrong("write the name of a data stream"),
+            ("add", _) if specifications.is_empty() => wrong("write which packets belong to it, <address>/*"),
+            ("add", name) => self.add(name, specifications),
+            ("remove", name) => self.remove(name),
+            (other, _) => Err((ReturnCode::Irrelevant, format!("{other} does not apply to datastream"))),
+        }
+    }
+
+    /// The names of the data streams.
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.all.iter().map(|stream| stream.name.as_str()).collect()
+    }
+
+    /// The specifications of a data stream, or `None` if it is not defined.
+    pub(super) fn specifications(&self, name: &str) -> Option<&[String]> {
+        self.all.iter().find(|stream| stream.name == name).map(|stream| stream.specifications.as_slice())
     }
 
     fn add(&mut self, name: &str, specifications: Vec<String>) -> Result<(), Refusal> {
@@ -127,63 +154,13 @@ fn sender_of(specification: &str) -> Result<SenderNetwork, Refusal> {
     host.parse().map_err(|_| (ReturnCode::Parameter, format!("{specification}, write <address>/*")))
 }
 
-impl Mark5Session {
-    /// `datastream?`: the number of data streams and their names. `datastream? <name>`: its specifications.
-    pub(super) fn streams(&self, command: &Mark5Command) -> Mark5Reply {
-        let shared = self.shared.streams();
-        let streams = &shared.all;
-        let reply = Mark5Reply::to(command, ReturnCode::Done);
-        let name = command.fields.first().map_or("", String::as_str);
-        if name.is_empty() {
-            return streams.iter().fold(reply.field(streams.len()), |reply, one| reply.field(&one.name));
-        }
-        match streams.iter().find(|stream| stream.name == name) {
-            Some(stream) => stream.specifications.iter().fold(reply.field(name), Mark5Reply::field),
-            None => Mark5Reply::to(command, ReturnCode::Parameter)
-                .field(format!("the data stream {name} is not defined")),
-        }
-    }
-
-    /// `datastream = add : <name> : <specification> ..`, `remove : <name>`, `reset`, `clear`.
-    pub(super) fn set_streams(&self, command: &Mark5Command) -> Mark5Reply {
-        if self.console.report().state == ServiceState::Recording {
-            return Mark5Reply::to(command, ReturnCode::Conflict).field("not while it records");
-        }
-        match changed(&mut self.shared.streams(), &command.fields) {
-            Ok(()) => Mark5Reply::to(command, ReturnCode::Done),
-            Err((code, why)) => Mark5Reply::to(command, code).field(why),
-        }
-    }
-}
-
-fn changed(streams: &mut StationStreams, fields: &[String]) -> Result<(), Refusal> {
-    let wrong = |why: &str| Err((ReturnCode::Parameter, why.to_owned()));
-    let field = |at: usize| fields.get(at).map_or("", String::as_str);
-    let specifications: Vec<String> = fields.iter().skip(2).filter(|one| !one.is_empty()).cloned().collect();
-    match (field(0), field(1)) {
-        // Names are fixed, so there are no expanded ones to forget.
-        ("reset", _) => Ok(()),
-        ("clear", _) => {
-            streams.all.clear();
-            streams.is_changed = true;
-            Ok(())
-        }
-        ("", _) => wrong("write add, remove, reset or clear"),
-        ("add" | "remove", "") => wrong("write the name of a data stream"),
-        ("add", _) if specifications.is_empty() => wrong("write which packets belong to it, <address>/*"),
-        ("add", name) => streams.add(name, specifications),
-        ("remove", name) => streams.remove(name),
-        (other, _) => Err((ReturnCode::Irrelevant, format!("{other} does not apply to datastream"))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn code(streams: &mut StationStreams, text: &str) -> u8 {
         let fields: Vec<_> = text.split(':').map(str::to_owned).collect();
-        changed(streams, &fields).map_or_else(|(code, _)| code as u8, |()| 0)
+        streams.change(&fields).map_or_else(|(code, _)| code as u8, |()| 0)
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod scan_commands;
 mod scan_range;
 mod selected_scan;
 mod station_state;
+mod stream_commands;
 mod syntax;
 mod transfer;
 

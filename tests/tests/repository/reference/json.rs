@@ -25,9 +25,12 @@ const DOCUMENTS: [JsonDocument; 3] = [
         command: "nilometer report RECORD --format json",
         sources: &[
             "crates/report/src/json.rs",
+            "crates/report/src/json/stages.rs",
             "crates/report/src/json/incomplete.rs",
             "crates/report/src/json/told.rs",
             "crates/report/src/json/packets.rs",
+            "crates/report/src/json/recordings.rs",
+            "crates/report/src/json/papers.rs",
             "crates/report/src/json/processes.rs",
             "crates/report/src/json/verdicts.rs",
             "crates/report/src/json/growth.rs",

@@ -45,6 +45,12 @@ impl TextLayout {
     pub fn plain() -> Self {
         TextLayout::new(Palette::Plain, usize::MAX)
     }
+
+    /// Makes a layout without colours in which no line breaks and no table loses a column, for programs that read
+    /// lines.
+    pub const fn unbroken() -> Self {
+        TextLayout { palette: Palette::Plain, width: 100_000 }
+    }
 }
 
 /// Text as it grows, line by line.

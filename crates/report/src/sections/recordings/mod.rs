@@ -72,8 +72,8 @@ impl fmt::Display for Setting<'_> {
 }
 
 /// A section for each instrument, with its charts.
-pub(crate) fn recordings(study: &Study<'_>) -> Vec<Section> {
-    let all = study.recordings.iter().enumerate();
+pub(crate) fn recordings(study: &Study<'_>, recordings: &[StudyRecording<'_>]) -> Vec<Section> {
+    let all = recordings.iter().enumerate();
     all.flat_map(|(number, recording)| of_instrument(study, recording, number)).collect()
 }
 
@@ -85,8 +85,9 @@ fn of_instrument(study: &Study<'_>, recording: &StudyRecording<'_>, number: usiz
     let mut targets: Vec<usize> = recording.samples.iter().map(|measured| measured.key.target).collect();
     targets.dedup();
     let name = recording.instrument.to_string();
-    let blocks =
-        [Block::soft(described(study, recording, ingest, rate))].into_iter().chain(key(study, &targets));
+    let blocks = [Block::soft(described(study, recording, ingest, rate))]
+        .into_iter()
+        .chain(key(study.results, &targets));
     let heading = Heading::with("Recordings of ", name.as_str());
     let mut sections = vec![Section::new(heading, blocks.collect()).at(format!("recording-{number}"), name)];
     for setting in drawn(recording) {
