@@ -23,7 +23,10 @@ fn a_lane_on_a_disk_whose_writes_fail_leaves_its_frames_to_the_other() {
     let lane = ended.stdout.lines().find(|line| line.contains("failed after") && line.contains("EIO"));
     let lane = lane.and_then(|line| line.split(": ").nth(1)?.split(' ').next()?.parse().ok());
     let acknowledged: u64 = lane.unwrap_or_else(|| panic!("which, when and how many: {ended:?}"));
-    assert!(acknowledged >= 2 * ROWS_PER_FILE && ended.stderr.contains("1 of 2 directories dropped out"), "{ended:?}");
+    assert!(
+        acknowledged >= 2 * ROWS_PER_FILE && ended.stderr.contains("1 of 2 directories dropped out"),
+        "{ended:?}"
+    );
     // Files that were just being synced when the disk failed the kernel may have forgotten at once.
     let there = recording.verify(&[]);
     assert_eq!(
@@ -37,7 +40,10 @@ fn a_lane_on_a_disk_whose_writes_fail_leaves_its_frames_to_the_other() {
     let back = recording.verify(&["--durable"]);
     let gone = missing(&back);
     assert_eq!((number(&back, "expected"), number(&back, "right") + gone), (400, 400), "{back:?}");
-    assert!(gone <= acknowledged - 2 * ROWS_PER_FILE && !back.stdout.contains("damaged"), "two files were synced: {back:?}");
+    assert!(
+        gone <= acknowledged - 2 * ROWS_PER_FILE && !back.stdout.contains("damaged"),
+        "two files were synced: {back:?}"
+    );
     failing.remount();
     failing.fail_reads();
     let unreadable = recording.verify(&[]);
