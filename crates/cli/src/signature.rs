@@ -82,7 +82,7 @@ fn signed_by(key: &Path, input: Stdio, limit: Nanos) -> Result<Output> {
     output_within(signer, limit)
 }
 
-/// Why a record's signer is not known.
+/// The fault that leaves a record's signer unknown.
 #[derive(Debug)]
 pub(crate) enum SignatureFault {
     /// Nobody could check the signature: `ssh-keygen` is missing or hangs, or a file can't be read.

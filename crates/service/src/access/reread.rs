@@ -13,7 +13,7 @@ use nilometer_storage::{DetachedTask, NoOutcome, PATIENCE, in_time};
 
 use crate::error::{OperatorLog, ServiceError};
 
-/// The time for which a client waits until the files are looked at. Then it gets the value read before.
+/// The longest wait of a client for a look at the files. Then it gets the value read before.
 const LOOK: Nanos = Nanos::from_millis(1000);
 
 /// Reads the value from the files.
