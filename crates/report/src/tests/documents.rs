@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nilometer_analysis::StudyStage;
+use nilometer_model::Nanos;
 use serde_json::Value as Json;
 
 use super::zoo::zoo;
@@ -209,7 +210,7 @@ fn json_has_all_recordings_and_the_loss_of_packets() {
     assert_eq!((&paced["frames_lost"], &paced["frames_late"]), (&1.into(), &7.into()));
     assert_eq!(
         (&paced["longest_stall_s"], &paced["slowest_second_bytes"]),
-        (&0.03.into(), &321_000_000.into())
+        (&Nanos::from_millis(30).seconds().into(), &321_000_000.into())
     );
     assert_eq!(samples[3]["readers"], 2);
     let packets = json_of("packets");
