@@ -111,9 +111,9 @@ fn counted(ended: &Ended, word: &str) -> u64 {
     if number == "none" { 0 } else { number.parse().expect("a number") }
 }
 
-/// Stops all processes of a recorder, for the time of a halt.
-fn halt(recorder: &Running) {
-    let worker = recorder.worker();
+/// Stops the process that records or sends, for the time of a halt.
+fn halt(running: &Running) {
+    let worker = running.worker();
     kill_process(worker, Signal::STOP).expect("it runs");
     std::thread::sleep(HALT);
     kill_process(worker, Signal::CONT).expect("it is there");
@@ -180,9 +180,7 @@ fn a_sender_that_was_stopped_in_a_series_goes_on_with_it() {
         let sender = lab.send(version, &["--wait"]);
         let series = SeriesRecording::begun(&lab, &recorder, 0);
         lab.await_middle(&series);
-        sender.signal(Signal::STOP);
-        std::thread::sleep(HALT);
-        sender.signal(Signal::CONT);
+        halt(&sender);
         let ended = recorder.end(LIMIT);
         assert_eq!(ended.code, Some(0), "version {version}: {ended:?}");
         assert_eq!(counted(&sender.end(LIMIT), "sent"), IMAGES, "version {version}: {ended:?}");
@@ -198,9 +196,10 @@ fn a_series_whose_sender_never_goes_on_ends_by_its_silence_and_the_next_is_whole
         let sender = lab.send_images(ENDLESS, version, &["--wait"]);
         let first = SeriesRecording::begun(&lab, &recorder, 0);
         let before = lab.await_middle(&first);
-        sender.signal(Signal::STOP);
+        let worker = sender.worker();
+        kill_process(worker, Signal::STOP).expect("it runs");
         first.await_end();
-        sender.signal(Signal::KILL);
+        kill_process(worker, Signal::KILL).expect("it is there");
         sender.end(LIMIT);
         let next = lab.send(version, &["--wait"]).end(LIMIT);
         assert_eq!(counted(&next, "sent"), IMAGES, "version {version}: {next:?}");
