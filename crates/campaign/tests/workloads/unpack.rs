@@ -160,7 +160,7 @@ fn random_files_are_opened_each_by_its_ends() {
         operations: 300,
         cold: false,
     };
-    let word = WorkloadCell::OpenFiles(cell);
+    let word = WorkloadCell::OpenFiles(cell.clone());
     assert_eq!(cell.phases(), [Phase::LayOut, Phase::OpenFiles]);
     let mut engine = target.attach(1, 64);
     run_phase(&mut engine, &word, Phase::LayOut);

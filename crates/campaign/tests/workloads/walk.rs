@@ -73,7 +73,7 @@ fn all_that_was_made_is_found_at_any_depth_by_each_command() {
             let device = Device { parallel: 4, ..Device::with_cost(Cost::fixed(Nanos(1000))) };
             let target = Simulated::new(device, VirtualClock::default());
             let mut engine = target.attach(depth, 64);
-            run_phase(&mut target.attach(1, 64), &WorkloadCell::Walk(cell), Phase::LayOut);
+            run_phase(&mut target.attach(1, 64), &WorkloadCell::Walk(cell.clone()), Phase::LayOut);
             let mut walk = walk(task, 64, depth);
             run(&mut walk, &mut engine);
             let found = FoundEntries {
