@@ -28,14 +28,14 @@ xrootd.chksum max 2 adler32 crc32c
 END
     chown --recursive xrootd:xrootd "$own"
     restart server
-    # Its client would wait for seconds before it tries again.
-    await 20 "the server" listens 1094
     await 20 "the server" inside timeout 20 xrdfs "root://$ADDRESS:1094" stat /store
     launch client-mount xrootdfs -f -o "rdr=root://$ADDRESS:1094//store" "$HERE/mount"
 }
 
 restart() {
     serve "$1" xrootd -R xrootd -c /run/xrootd.cfg
+    # Its client would wait for seconds before it tries again.
+    await 20 "the server" listens 1094
 }
 
 mounts() {

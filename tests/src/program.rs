@@ -55,7 +55,7 @@ pub fn command_of(program: &Path) -> Command {
     if ignored >> (Signal::HUP.as_raw() - 1) & 1 == 0 {
         return Command::new(program);
     }
-    let mut command = Command::new("env");
+    let mut command = Command::new("/usr/bin/env");
     command.arg("--default-signal=HUP").arg(program);
     command
 }

@@ -69,9 +69,15 @@ fn options_that_change_figures_are_said() {
     assert!(remounted.is_ok_and(|status| status.success()));
     let said = described(&[], system.path());
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.stdout.contains("sync          every write waits for the storage"), "{}", said.stdout);
-    assert!(said.stdout.contains("fallocate           yes (measured)"), "{}", said.stdout);
-    assert!(said.stdout.contains("snapshots           no (published)"), "{}", said.stdout);
+    for (name, value) in [
+        ("sync", "every write waits for the storage"),
+        ("fallocate", "yes (measured)"),
+        ("snapshots", "no (published)"),
+    ] {
+        let row =
+            |line: &str| line.trim().strip_prefix(name).is_some_and(|rest| rest.trim().starts_with(value));
+        assert!(said.stdout.lines().any(row), "{name}: {}", said.stdout);
+    }
 }
 
 /// A mount that is missing leaves a directory of the file system below.

@@ -172,9 +172,8 @@ impl UnusedContent {
         let is_short = first.len() < AT_ONCE;
         match first.iter().position(|byte| *byte != 0) {
             Some(at) if at >= SUPERBLOCK && is_short => Ok(UnusedContent::Begun),
-            Some(_) => Ok(UnusedContent::Unknown),
             None if is_short || is_zero(file)? => Ok(UnusedContent::Blank),
-            None => Ok(UnusedContent::Unknown),
+            Some(_) | None => Ok(UnusedContent::Unknown),
         }
     }
 }
@@ -230,9 +229,10 @@ mod tests {
             UnusedContent::of(&mut file).expect("it can be read")
         };
         let begun = [&[0; SUPERBLOCK][..], b"texts"].concat();
-        let long = [&begun[..], &[0; AT_ONCE]].concat();
+        let zeros = vec![0; 2 * AT_ONCE];
+        let long = [&begun[..], &zeros].concat();
         let cut = &begun[1..];
-        assert_eq!([b"".as_slice(), &[0; 5000], &[0; 2 * AT_ONCE]].map(content), [UnusedContent::Blank; 3]);
+        assert_eq!([b"".as_slice(), &zeros[..5000], &zeros].map(content), [UnusedContent::Blank; 3]);
         assert_eq!(content(b"\x89HDF\r\n\x1a\n..."), UnusedContent::Signed);
         assert_eq!(content(&begun), UnusedContent::Begun);
         assert_eq!([b"\0\0frames".as_slice(), &long, cut].map(content), [UnusedContent::Unknown; 3]);

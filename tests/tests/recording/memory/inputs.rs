@@ -265,7 +265,7 @@ fn serve(group: &MemoryGroup, home: &Path, layout: Layout, size: Size) -> Ended 
     );
     for option in layout.options(Input::Service, size).chunks(2) {
         let [name, value] = [option[0].trim_start_matches('-'), option[1]];
-        text += &format!("{name} = \"{value}\"\n");
+        text += &[name, " = \"", value, "\"\n"].concat();
     }
     fs::write(home.join("service.toml"), text).expect("space");
     let mut service = group.start(home, &["serve", "--config", "service.toml"]);

@@ -22,9 +22,6 @@ frame_rate = "50 Hz"
 recording.frames_per_file = 32
 "#;
 
-/// Frames of a file of [`Recording::of_rows`].
-pub(crate) const ROWS_PER_FILE: u64 = 8;
-
 pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 
 /// A recording of the test's camera, named `scan`.
@@ -41,12 +38,11 @@ impl Recording {
     }
 
     /// The same, of a camera whose frames come twenty at once, fifty a second in the mean. One writer by itself keeps up with one
-    /// frame every 20 ms, and the other may then have few: of twenty each has some. On a busy machine these fill small files only.
+    /// frame every 20 ms, and the other may then have few: of twenty each has some.
     pub(crate) fn of_rows(to: &[&Path]) -> Self {
         let recording = Recording::new(to);
         let rows = "frame_rate = \"10 kHz\"\nburst = { frames = 20, pause = \"398 ms\" }";
         let camera = CAMERA.replace("frame_rate = \"50 Hz\"", rows);
-        let camera = camera.replace("frames_per_file = 32", &format!("frames_per_file = {ROWS_PER_FILE}"));
         fs::write(recording.directory.path().join("camera.toml"), camera).expect("a file");
         recording
     }

@@ -2,17 +2,18 @@
 
 use std::{fs, time::Duration};
 
-use nilometer_tests::{Ended, FaultyDisk, FileSystem, may_have_faulty_disks};
+use nilometer_tests::{Ended, FaultyDisk, may_have_faulty_disks};
 
-use crate::recordings::camera::{LIMIT, ROWS_PER_FILE, Recording, assert_whole, missing, number};
+use crate::recordings::camera::{LIMIT, Recording, assert_whole, missing, number};
 
 #[test]
 fn a_lane_on_a_disk_whose_writes_fail_leaves_its_frames_to_the_other() {
     if !may_have_faulty_disks() {
         return;
     }
-    let (mut failing, sound) = (FaultyDisk::ext4(600, Duration::ZERO), FileSystem::tmpfs("size=900m"));
-    let recording = Recording::of_rows(&[&failing.path(), sound.path()]);
+    // The other disk is of the same kind: on a busy machine a faster one would take nearly all frames.
+    let [mut failing, sound] = [(); 2].map(|()| FaultyDisk::ext4(900, Duration::ZERO));
+    let recording = Recording::of_rows(&[&failing.path(), &sound.path()]);
     let running = recording.start(&["--frames", "400"]);
     // Two files are full and on the disk: what is lost of one that is just being synced the kernel may forget at once.
     recording.await_durable(0, 1);
@@ -23,27 +24,21 @@ fn a_lane_on_a_disk_whose_writes_fail_leaves_its_frames_to_the_other() {
     let lane = ended.stdout.lines().find(|line| line.contains("failed after") && line.contains("EIO"));
     let lane = lane.and_then(|line| line.split(": ").nth(1)?.split(' ').next()?.parse().ok());
     let acknowledged: u64 = lane.unwrap_or_else(|| panic!("which, when and how many: {ended:?}"));
-    assert!(
-        acknowledged >= 2 * ROWS_PER_FILE && ended.stderr.contains("1 of 2 directories dropped out"),
-        "{ended:?}"
-    );
-    // Files that were just being synced when the disk failed the kernel may have forgotten at once.
+    assert!(acknowledged >= 64 && ended.stderr.contains("1 of 2 directories dropped out"), "{ended:?}");
+    // A file that was just being synced when the disk failed the kernel may have forgotten at once.
     let there = recording.verify(&[]);
     assert_eq!(
         (number(&there, "expected"), number(&there, "right") + missing(&there)),
         (400, 400),
         "{there:?}"
     );
-    assert!(missing(&there) <= acknowledged - 2 * ROWS_PER_FILE, "two files were synced: {there:?}");
+    assert!(missing(&there) <= 32, "one file at the most: {there:?}");
     // What the disk never had is gone: the newest frames of this lane.
     failing.remount();
     let back = recording.verify(&["--durable"]);
     let gone = missing(&back);
     assert_eq!((number(&back, "expected"), number(&back, "right") + gone), (400, 400), "{back:?}");
-    assert!(
-        gone <= acknowledged - 2 * ROWS_PER_FILE && !back.stdout.contains("damaged"),
-        "two files were synced: {back:?}"
-    );
+    assert!(gone <= acknowledged - 32 && !back.stdout.contains("damaged"), "two files were synced: {back:?}");
     failing.remount();
     failing.fail_reads();
     let unreadable = recording.verify(&[]);

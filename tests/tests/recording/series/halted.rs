@@ -50,14 +50,6 @@ impl HaltLab {
         let detector = ["simulate", "detector.toml", "--to", &self.at];
         start(self.lab.home.path(), &[&detector[..], &pace, options].concat())
     }
-
-    /// Waits until a part of a series is recorded.
-    fn await_middle(&self, recording: &SeriesRecording) -> Vec<u64> {
-        await_some("the middle of a series", || {
-            let acknowledged = recording.acknowledged();
-            (acknowledged.len() > BEFORE).then_some(acknowledged)
-        })
-    }
 }
 
 /// A series that a recorder of every series has begun.
@@ -82,6 +74,14 @@ impl SeriesRecording {
     fn acknowledged(&self) -> Vec<u64> {
         let recording = Recording::open(from_ref(&self.path), Trust::Acknowledged);
         recording.map(|recording| recording.index.frames.numbers(0..u64::MAX).collect()).unwrap_or_default()
+    }
+
+    /// Waits until a part of the series is recorded.
+    fn await_middle(&self) -> Vec<u64> {
+        await_some("the middle of a series", || {
+            let acknowledged = self.acknowledged();
+            (acknowledged.len() > BEFORE).then_some(acknowledged)
+        })
     }
 
     fn await_end(&self) {
@@ -126,7 +126,7 @@ fn a_recorder_that_was_stopped_takes_all_that_waited_for_it() {
         let recorder = lab.record();
         let sender = lab.send(version, &["--wait"]);
         let first = SeriesRecording::begun(&lab, &recorder, 0);
-        lab.await_middle(&first);
+        first.await_middle();
         halt(&recorder);
         assert_eq!(counted(&sender.end(LIMIT), "sent"), IMAGES, "version {version}");
         first.await_end();
@@ -150,7 +150,7 @@ fn images_that_a_detector_drops_while_the_recorder_is_stopped_are_counted() {
         let large = ["--queue", "3", "--shape", "500 x 500", "--compression", "none"];
         let sender = lab.send(version, &large);
         let first = SeriesRecording::begun(&lab, &recorder, 0);
-        let before = lab.await_middle(&first);
+        let before = first.await_middle();
         halt(&recorder);
         let sent = sender.end(LIMIT);
         first.await_end();
@@ -179,7 +179,7 @@ fn a_sender_that_was_stopped_in_a_series_goes_on_with_it() {
         let recorder = start(lab.lab.home.path(), &[&to[..], &["--reserve", "0 B"]].concat());
         let sender = lab.send(version, &["--wait"]);
         let series = SeriesRecording::begun(&lab, &recorder, 0);
-        lab.await_middle(&series);
+        series.await_middle();
         halt(&sender);
         let ended = recorder.end(LIMIT);
         assert_eq!(ended.code, Some(0), "version {version}: {ended:?}");
@@ -195,7 +195,7 @@ fn a_series_whose_sender_never_goes_on_ends_by_its_silence_and_the_next_is_whole
         let recorder = lab.record();
         let sender = lab.send_images(ENDLESS, version, &["--wait"]);
         let first = SeriesRecording::begun(&lab, &recorder, 0);
-        let before = lab.await_middle(&first);
+        let before = first.await_middle();
         let worker = sender.worker();
         kill_process(worker, Signal::STOP).expect("it runs");
         first.await_end();

@@ -46,6 +46,11 @@ impl CrowdedPort {
         PACKETS / self.senders()
     }
 
+    /// Packets of each sender behind an overload. All of them fit into the socket buffer.
+    fn tail(&self) -> u64 {
+        TAIL / self.senders()
+    }
+
     /// Sends these packets of all senders in turn.
     fn send(&mut self, numbers: Range<u64>) {
         let senders = self.senders();
@@ -88,8 +93,8 @@ fn starves(senders: u8, share: u64, options: &[&str]) {
     port.send(BEFORE..port.each());
     quota.lift();
     await_packets(http, port.each() * port.senders());
-    port.send(port.each()..port.each() + TAIL);
-    let packets = port.each() + TAIL;
+    let packets = port.each() + port.tail();
+    port.send(port.each()..packets);
     await_packets(http, packets * port.senders());
     let after = resident_bytes(&running);
     running.signal(Signal::TERM);
@@ -134,7 +139,7 @@ fn a_recorder_of_several_senders_that_was_stopped_counts_the_losses_of_each() {
             port.send(to - quiet..to);
         }
         await_packets(http, port.each() * port.senders());
-        let packets = port.each() + TAIL;
+        let packets = port.each() + port.tail();
         port.send(port.each()..packets);
         let ended = ended_after(running, packets * port.senders());
         port.assert_each_accounted(&ended, packets);
