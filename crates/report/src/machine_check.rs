@@ -137,6 +137,7 @@ mod tests {
         let row = "| **NOT** | socket buffer | 1 MB of &lt;20 MB><br>sysctl -w rmem\\_max=2 |";
         assert!(markdown.contains(row), "{markdown}");
         let page = machine_html(wanted, &all);
+        assert!(page.contains("<h2>for 8 Gbit/s in packets of 8 kB, 125000 a second:</h2>"), "{page}");
         assert!(page.contains("1 MB of &lt;20 MB&gt;<br/>sysctl -w rmem_max=2"), "{page}");
         let value: Value = serde_json::from_str(&machine_json(wanted, &all)).expect("JSON");
         assert_eq!(value["packets_per_second"], 125_000);

@@ -89,7 +89,7 @@ fn recorded(announced: u64, first: u64, sent: u64, code: i32) {
     let lab = SeriesLab::new();
     let Some(mut detector) = AnnouncingDetector::new(announced) else { return };
     let layout = ["--layout", "dectris", "--frames-per-file", "10", "--buffer", "64 MiB"];
-    let arguments = ["record", "--from", &detector.at, "--to", "to", "--name", "scan", "--silence", "3 s"];
+    let arguments = ["record", "--from", &detector.at, "--to", "to", "--name", "scan", "--silence", "60 s"];
     let recorder = start(lab.home.path(), &[&arguments[..], &layout].concat());
     let master = lab.recording().join("scan_master.h5");
     let links = announced.div_ceil(PER_FILE).max(1);

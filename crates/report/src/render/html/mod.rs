@@ -105,8 +105,8 @@ fn write_sections(page: &mut String, sections: &[Section]) -> fmt::Result {
 fn write_part(page: &mut String, part: &Section) -> fmt::Result {
     let is_screen = part.medium == Medium::Screen;
     page.push_str(if is_screen { "<div class=\"screen\">" } else { "" });
-    write!(page, "<h3>{}{}</h3>", Escaped(&part.heading.label), Escaped(&part.heading.rest))?;
     let heading = heading_text(part);
+    write!(page, "<h3>{}</h3>", Escaped(&heading))?;
     part.blocks.iter().try_for_each(|block| block::write(page, block, &heading))?;
     page.push_str(if is_screen { "</div>" } else { "" });
     Ok(())
@@ -115,7 +115,8 @@ fn write_part(page: &mut String, part: &Section) -> fmt::Result {
 /// Writes a section from its heading to the end of its own blocks.
 fn write_card(page: &mut String, section: &Section) -> fmt::Result {
     let mut classes = Vec::new();
-    classes.extend((!section.heading.label.is_empty()).then_some("card"));
+    let heading = heading_text(section);
+    classes.extend((!heading.is_empty()).then_some("card"));
     classes.extend((section.medium == Medium::Screen).then_some("screen"));
     page.push_str("<section");
     if !classes.is_empty() {
@@ -125,10 +126,9 @@ fn write_card(page: &mut String, section: &Section) -> fmt::Result {
         write!(page, " id=\"{id}\"")?;
     }
     page.push('>');
-    if !section.heading.label.is_empty() {
-        write!(page, "<h2>{}{}</h2>", Escaped(&section.heading.label), Escaped(&section.heading.rest))?;
+    if !heading.is_empty() {
+        write!(page, "<h2>{}</h2>", Escaped(&heading))?;
     }
-    let heading = heading_text(section);
     section.blocks.iter().try_for_each(|block| block::write(page, block, &heading))
 }
 
