@@ -1,7 +1,7 @@
 //! The environment of the measurement: facts that explain a figure years later. Facts that this machine does
 //! not reveal are left out.
 
-use nilometer_model::{TargetDescription, observed::ClockState};
+use nilometer_model::{TargetDescription, observed::ClockState, shell_word};
 use nilometer_plan::{Onto, PlannedCampaign};
 use nilometer_storage::{
     clock::{clock_source, clock_state},
@@ -68,16 +68,7 @@ fn program() -> Vec<(&'static str, String)> {
 
 /// The command line. A path that is not UTF-8 is given as far as possible.
 fn arguments() -> impl Iterator<Item = String> {
-    std::env::args_os().map(|argument| quoted(&argument.to_string_lossy()))
-}
-
-/// Quotes an argument, as a shell would read it back.
-fn quoted(argument: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=+@%".contains(letter);
-    if !argument.is_empty() && argument.chars().all(is_plain) {
-        return argument.to_owned();
-    }
-    format!("'{}'", argument.replace('\'', r"'\''"))
+    std::env::args_os().map(|argument| shell_word(&argument.to_string_lossy()))
 }
 
 fn system() -> Vec<(&'static str, String)> {
@@ -214,33 +205,6 @@ fn field(path: &str, name: &str, separator: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_shell_reads_arguments_as_they_were() {
-        let arguments = [
-            "nilometer",
-            "a b",
-            "it's",
-            "5 s",
-            "",
-            "$HOME",
-            "`id`",
-            "a\\b",
-            "*",
-            "~",
-            "x=y",
-            "\"",
-            "6*a+b",
-            "ü\nz",
-            "#",
-        ];
-        let line = arguments.map(quoted).join(" ");
-        let script = format!("printf '%s\\0' {line}");
-        let read = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
-        let read = String::from_utf8(read.stdout).expect("as it was written");
-        assert_eq!(read.split_terminator('\0').collect::<Vec<_>>(), arguments, "{line}");
-        assert_eq!(["--for", "/data/a-b.toml", "90%"].map(quoted), ["--for", "/data/a-b.toml", "90%"]);
-    }
 
     #[test]
     fn every_fact_says_something_and_the_ones_that_every_linux_has_are_there() {

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use nilometer_model::read_toml;
 use nilometer_service::{
     AllowedSender, ClientReach, CommandPermission, HTTP_ADDRESS, PreviewListener, PreviewOptions,
     RecordOptions, ServiceError, ServiceListener, ServiceSetup, TlsFiles, listen, serve,
@@ -99,7 +100,7 @@ impl Serve {
     fn configured(&self) -> anyhow::Result<Configured> {
         let Some(file) = &self.config else { return Ok(Configured::default()) };
         let text = user_file::read(file, "configuration")?;
-        toml::from_str(&text).with_context(|| file.display().to_string())
+        read_toml(&text).with_context(|| file.display().to_string())
     }
 }
 

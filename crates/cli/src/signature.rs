@@ -3,6 +3,7 @@
 
 use std::{
     fs::{self, File},
+    io,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -10,15 +11,26 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use nilometer_model::Nanos;
+use nilometer_model::{Nanos, shell_word};
 use nilometer_storage::{DetachedTask, PATIENCE, in_time, user_file};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The purpose of a signature, a namespace of sshsig: a signature for another purpose is not valid for a
 /// record.
 const NAMESPACE: &str = "nilometer";
-/// The beginnings of a public key's line. A file of allowed signers has names before it.
-const KEY_TYPES: [&str; 3] = ["ssh-", "ecdsa-", "sk-"];
+/// The first words of a public key's line, as `ssh -Q key` lists them. A file of allowed signers has names before them.
+const KEY_TYPES: [&str; 8] = [
+    "ssh-ed25519",
+    "ssh-rsa",
+    "ssh-dss",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+];
+/// The first line of a signature that `ssh-keygen` made.
+const ARMOR: &str = "-----BEGIN SSH SIGNATURE-----";
 /// The rate, in bytes per second, at which `ssh-keygen` reads and hashes a record even from slow storage.
 const SLOWEST: u64 = 10_000_000;
 
@@ -41,7 +53,8 @@ impl SigningKey {
     /// missing or does not answer.
     pub(crate) fn tried(key: &Path) -> Result<Self> {
         let shown = key.display();
-        let made = signed_by(key, Stdio::null(), PATIENCE).with_context(|| format!("--sign {shown}"))?;
+        let made = signed_by(key, RecordInput { file: Stdio::null(), limit: PATIENCE })
+            .with_context(|| format!("--sign {shown}"))?;
         let why = last_line(&made);
         ensure!(
             made.status.success(),
@@ -62,7 +75,7 @@ impl SigningKey {
             "{} already exists: move it away first",
             signature.display()
         );
-        let made = signed_by(&self.0, opened(record)?, limit(record))?;
+        let made = signed_by(&self.0, RecordInput::open(record)?)?;
         ensure!(made.status.success(), "{} can't sign: {}", self.0.display(), last_line(&made));
         fs::write(&signature, &made.stdout)
             .with_context(|| format!("can't write {}", signature.display()))?;
@@ -71,15 +84,16 @@ impl SigningKey {
 
     /// The command by which a user signs this record later.
     pub(crate) fn command(&self, record: &Path) -> String {
-        format!("ssh-keygen -Y sign -n {NAMESPACE} -f {} {}", self.0.display(), record.display())
+        let [key, record] = [&self.0, record].map(|path| shell_word(&path.to_string_lossy()));
+        format!("ssh-keygen -Y sign -n {NAMESPACE} -f {key} {record}")
     }
 }
 
 /// The result of signing the input with a key.
-fn signed_by(key: &Path, input: Stdio, limit: Nanos) -> Result<Output> {
+fn signed_by(key: &Path, input: RecordInput) -> Result<Output> {
     let mut signer = ssh_keygen();
-    signer.args(["-Y", "sign", "-n", NAMESPACE, "-f"]).arg(key).stdin(input);
-    output_within(signer, limit)
+    signer.args(["-Y", "sign", "-n", NAMESPACE, "-f"]).arg(key).stdin(input.file);
+    output_within(signer, input.limit)
 }
 
 /// The fault that leaves a record's signer unknown.
@@ -113,7 +127,7 @@ impl AllowedSigners {
         let text = user_file::read(path, "file of signers")?;
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let Some(first) = lines.next() else { bail!("{}: it names no key", path.display()) };
-        let is_key = KEY_TYPES.iter().any(|key| first.starts_with(key));
+        let is_key = first.split_whitespace().next().is_some_and(|word| KEY_TYPES.contains(&word));
         Ok(AllowedSigners { path: path.into(), is_key })
     }
 
@@ -122,8 +136,26 @@ impl AllowedSigners {
     /// # Errors
     /// If there is no signature, it is by somebody else or of other bytes, or it can't be checked.
     pub(crate) fn signer(&self, record: &Path) -> Result<String, SignatureFault> {
+        check_signature(&beside(record))?;
         if self.is_key { by_key(record, &self.path) } else { by_name(record, &self.path) }
     }
+}
+
+/// Checks that a signature is there and is one.
+fn check_signature(path: &Path) -> Result<(), SignatureFault> {
+    let shown = path.display();
+    let (looked_at, storage) = (path.to_owned(), path.to_owned());
+    let found =
+        in_time(PATIENCE, storage, move || looked_at.symlink_metadata()).map_err(anyhow::Error::from)?;
+    if found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Err(SignatureFault::Invalid(anyhow!("there is no signature {shown}")));
+    }
+    let bytes = user_file::bytes(path, "signature").map_err(anyhow::Error::from)?;
+    if bytes.trim_ascii_start().starts_with(ARMOR.as_bytes()) {
+        return Ok(());
+    }
+    let why = anyhow!("the signature is not one of this record: {shown} does not begin with {ARMOR}");
+    Err(SignatureFault::Invalid(why))
 }
 
 /// The signer's name, from a file of allowed signers.
@@ -132,17 +164,46 @@ fn by_name(record: &Path, signers: &Path) -> Result<String, SignatureFault> {
     let mut find = ssh_keygen();
     find.args(["-Y", "find-principals", "-s"]).arg(&signature).arg("-f").arg(signers);
     let found = output_within(find, PATIENCE)?;
-    if !found.status.success() {
-        let signers = signers.display();
-        return Err(SignatureFault::Invalid(anyhow!("{signers} names nobody with the key of the signature")));
-    }
     let names = String::from_utf8_lossy(&found.stdout).into_owned();
-    let name = names.lines().next().unwrap_or_default().trim().to_owned();
+    let signers_shown = signers.display();
+    let nobody =
+        || SignatureFault::Invalid(anyhow!("{signers_shown} names nobody with the key of the signature"));
+    let mut outcome = Err(if found.status.success() { nobody() } else { refused(&found, nobody) });
+    // A key may stand in several lines, each with a name and with purposes of its own.
+    for name in names.lines().map(str::trim).filter(|name| !name.is_empty()) {
+        outcome = verified(record, signers, name);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
+/// The name, if it signed the record.
+fn verified(record: &Path, signers: &Path, name: &str) -> Result<String, SignatureFault> {
+    let input = RecordInput::open(record)?;
     let mut verify = ssh_keygen();
-    verify.args(["-Y", "verify", "-n", NAMESPACE, "-I", &name, "-s"]).arg(&signature).arg("-f").arg(signers);
-    verify.stdin(opened(record)?);
-    good(&output_within(verify, limit(record))?)?;
-    Ok(name)
+    verify
+        .args(["-Y", "verify", "-n", NAMESPACE, "-I", name, "-s"])
+        .arg(beside(record))
+        .arg("-f")
+        .arg(signers);
+    verify.stdin(input.file);
+    good(&output_within(verify, input.limit)?)?;
+    Ok(name.to_owned())
+}
+
+/// The fault that made `ssh-keygen` refuse: a version without signatures, or the one given.
+fn refused(output: &Output, otherwise: impl FnOnce() -> SignatureFault) -> SignatureFault {
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("unknown option")
+        || said.contains("illegal option")
+        || said.contains("usage: ssh-keygen")
+    {
+        let why = anyhow!("this ssh-keygen has no signatures: OpenSSH 8.2 or later has");
+        return SignatureFault::NotChecked(why);
+    }
+    otherwise()
 }
 
 /// The signer's key, if it is the one in the file of a public key.
@@ -165,10 +226,11 @@ fn by_key(record: &Path, key: &Path) -> Result<String, SignatureFault> {
 
 /// `ED25519 key SHA256:...`: the key of a record's signature, whoever owns it.
 fn key_of(record: &Path) -> Result<String, SignatureFault> {
+    let input = RecordInput::open(record)?;
     let mut check = ssh_keygen();
     check.args(["-Y", "check-novalidate", "-n", NAMESPACE, "-s"]).arg(beside(record));
-    check.stdin(opened(record)?);
-    let said = good(&output_within(check, limit(record))?)?;
+    check.stdin(input.file);
+    let said = good(&output_within(check, input.limit)?)?;
     let (_, key) = said.split_once(" with ").with_context(|| format!("ssh-keygen said: {said}"))?;
     Ok(key.trim().to_owned())
 }
@@ -176,24 +238,32 @@ fn key_of(record: &Path) -> Result<String, SignatureFault> {
 /// The output of `ssh-keygen` about a valid signature.
 fn good(output: &Output) -> Result<String, SignatureFault> {
     if !output.status.success() {
-        let why = anyhow!("the signature is not one of this record: {}", last_line(output));
-        return Err(SignatureFault::Invalid(why));
+        let why = || anyhow!("the signature is not one of this record: {}", last_line(output));
+        return Err(refused(output, || SignatureFault::Invalid(why())));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A record as the input of a command. Gives up on storage that does not answer.
-fn opened(record: &Path) -> Result<Stdio> {
-    let path = record.to_owned();
-    let file = in_time(PATIENCE, record.into(), move || File::open(path))?;
-    let file = file.with_context(|| format!("can't read {}", record.display()))?;
-    Ok(file.into())
+/// A record as the input of a command.
+struct RecordInput {
+    file: Stdio,
+    /// The time for `ssh-keygen` to answer about the record, which it reads as a whole.
+    limit: Nanos,
 }
 
-/// The time for `ssh-keygen` to answer about a record, which it reads as a whole.
-fn limit(record: &Path) -> Nanos {
-    let length = fs::metadata(record).map_or(0, |found| found.len());
-    PATIENCE + Nanos::from_millis(length / (SLOWEST / 1000))
+impl RecordInput {
+    /// Opens a record. Gives up on storage that does not answer.
+    fn open(record: &Path) -> Result<Self> {
+        let path = record.to_owned();
+        let open = move || {
+            let file = File::open(path)?;
+            let length = file.metadata()?.len();
+            io::Result::Ok((file, length))
+        };
+        let opened = in_time(PATIENCE, record.into(), open)?;
+        let (file, length) = opened.with_context(|| format!("can't read {}", record.display()))?;
+        Ok(RecordInput { file: file.into(), limit: PATIENCE + Nanos::from_millis(length / (SLOWEST / 1000)) })
+    }
 }
 
 /// Runs without questions: a passphrase without an agent is an error.
@@ -260,7 +330,7 @@ mod tests {
             Err(SignatureFault::Invalid(why)) => why.to_string(),
             other => panic!("{other:?}"),
         };
-        assert!(why(&public(&ours)).contains("not one of this record"), "{}", why(&public(&ours)));
+        assert!(why(&public(&ours)).contains("there is no signature"), "{}", why(&public(&ours)));
         let signing = SigningKey::tried(&ours).expect("it can sign");
         assert_eq!(signing.sign(&record).expect("space"), path.join("r.sqlite.sig"));
         assert!(signing.sign(&record).is_err(), "a signature is not written over");
@@ -275,10 +345,44 @@ mod tests {
         assert_eq!(signer(&allowed).expect("it is ours"), "ana@example.org");
         list("ben@example.org", &other);
         assert!(why(&allowed).contains("names nobody"), "{}", why(&allowed));
+        list("ssh-ana@example.org", &ours);
+        assert_eq!(signer(&allowed).expect("a name that looks like a key"), "ssh-ana@example.org");
+        list("git namespaces=\"git\"", &ours);
+        let for_git = fs::read_to_string(&allowed).expect("a list");
+        list("ana@example.org namespaces=\"nilometer\"", &ours);
+        let for_records = fs::read_to_string(&allowed).expect("a list");
+        fs::write(&allowed, format!("{for_git}\n{for_records}")).expect("space");
+        assert_eq!(signer(&allowed).expect("the second line is for records"), "ana@example.org");
         list("ana@example.org", &ours);
         fs::write(&record, "changed").expect("space");
         assert!(why(&allowed).contains("not one of this record"), "{}", why(&allowed));
         assert!(why(&public(&ours)).contains("not one of this record"), "{}", why(&public(&ours)));
+    }
+
+    #[test]
+    fn a_signature_that_nobody_can_check_is_no_wrong_one() {
+        let directory = tempfile::tempdir().expect("space");
+        let ours = key(directory.path(), "ours", "");
+        let record = directory.path().join("r.sqlite");
+        fs::write(&record, "measured").expect("space");
+        let signers = AllowedSigners::read(&ours.with_extension("pub")).expect("a key");
+        let why = || match signers.signer(&record) {
+            Err(SignatureFault::NotChecked(why)) => format!("{why:#}"),
+            other => panic!("{other:?}"),
+        };
+        fs::create_dir(beside(&record)).expect("space");
+        assert!(why().contains("can't read the signature"), "{}", why());
+        let mut old = Command::new("sh");
+        old.args(["-c", "echo 'unknown option -- Y' >&2; exit 1"]);
+        let said = good(&output_within(old, PATIENCE).expect("a shell"));
+        assert!(matches!(said, Err(SignatureFault::NotChecked(_))), "{said:?}");
+    }
+
+    #[test]
+    fn a_command_to_sign_later_is_one_of_a_shell() {
+        let key = SigningKey(PathBuf::from("my key"));
+        let expected = "ssh-keygen -Y sign -n nilometer -f 'my key' 'a b/r.sqlite'";
+        assert_eq!(key.command(Path::new("a b/r.sqlite")), expected);
     }
 
     #[test]

@@ -114,7 +114,7 @@ pub(crate) fn with_tip(mut error: Error, arguments: &[String]) -> Error {
     let Some(ContextValue::String(named)) = error.get(kind) else { return error };
     let tip = match error.kind() {
         ErrorKind::InvalidSubcommand => unknown_command(named, arguments),
-        ErrorKind::ValueValidation | ErrorKind::InvalidValue => wrong_value(named, arguments),
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => wrong_value(named, arguments, &error),
         _ => TypedLine::of(arguments).unknown_argument(named),
     };
     let is_close = suggested(&error).is_some_and(|suggested| is_close(named, &suggested));
@@ -147,7 +147,7 @@ fn usage(arguments: &[String]) -> StyledStr {
 }
 
 /// A value that its option refused, and another option that takes it.
-fn wrong_value(named: &str, arguments: &[String]) -> Option<String> {
+fn wrong_value(named: &str, arguments: &[String], error: &Error) -> Option<String> {
     let is_name = |text: &String| text.starts_with(char::is_alphabetic);
     let is_scan_name = named.starts_with("--scan ") && value_of("--scan", arguments).is_some_and(is_name);
     if is_scan_name {
@@ -159,10 +159,18 @@ fn wrong_value(named: &str, arguments: &[String]) -> Option<String> {
         "--duration" | "--time-limit" | "--silence" if is_clock_time(value) => {
             Some(format!("write a time with its unit: `{option} 90s`, `{option} 10min` or `{option} 1h`"))
         }
-        "--format" if ["nexus", "h5", "nxs", "hdf"].contains(&value.as_str()) => {
+        "--format" if ["nexus", "h5", "nxs", "hdf"].contains(&value.as_str()) && takes(error, "hdf5") => {
             Some("`--format hdf5` writes HDF5 with NeXus".into())
         }
         _ => None,
+    }
+}
+
+/// Returns true unless the error lists the option's values without this one.
+fn takes(error: &Error, value: &str) -> bool {
+    match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(values)) => values.iter().any(|valid| valid == value),
+        _ => true,
     }
 }
 
@@ -401,6 +409,7 @@ mod tests {
             assert!(text.contains("tip: ") && text.contains(ours), "{line}: {text}");
         }
         assert!(!shown("nilometer evaluate /data --duration 5").contains("10min`"));
+        assert!(!shown("nilometer report r.sqlite --format hdf").contains("hdf5"), "a report is no HDF5");
     }
 
     /// A usage that consists of a similar option misleads.

@@ -45,7 +45,9 @@ pub use indexed::{FrameBoundaries, IndexSlots, IndexedFiles, IndexedLayout};
 pub use late_values::{LateValuesError, put_late_values};
 pub use recorded_contents::{ExportWishes, frames_due};
 pub use recorded_pictures::{RecordedPictures, picture_name};
-pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, repair_recording};
+pub use repair::{
+    RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, is_held, repair_recording,
+};
 pub use reserved::free_reserved;
 pub use user_layout::{AskedFiles, UserLayout, UserLayoutError};
 pub use wished_chunks::WishedChunks;

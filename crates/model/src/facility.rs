@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::{ByteRate, Bytes, Nanos, Readers};
+use crate::{ByteRate, Bytes, Nanos, Readers, TomlError, read_toml};
 
 /// Instruments that share a storage system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub struct FacilityError {
     /// The file as the user named it.
     pub file: String,
     /// The TOML error with line, word and valid choices.
-    pub source: Box<toml::de::Error>,
+    pub source: TomlError,
 }
 
 const COUNT_MAX: u64 = 100_000;
@@ -123,7 +123,7 @@ fn some_members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member
 impl Facility {
     /// Reads a facility. Messages call it `file`. This resolves no instruments, only their names.
     pub fn parse(text: &str, file: &str) -> Result<Self, FacilityError> {
-        toml::from_str(text).map_err(|source| FacilityError { file: file.into(), source: Box::new(source) })
+        read_toml(text).map_err(|source| FacilityError { file: file.into(), source })
     }
 
     /// A facility of one instrument, with its usual readers and without archive.
@@ -201,7 +201,7 @@ name = "mine.toml"
             }
         }
         for (text, part) in [
-            ("title = \"t\"", "missing field `instrument`"),
+            ("title = \"t\"", "the key `instrument` is missing"),
             ("title = \"t\"\ninstrument = []", "at least one"),
         ] {
             let error = Facility::parse(text, "f.toml").expect_err(text).to_string();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Burst, ByteRate, Bytes, COUNT_CUTOFF, CbfHeader, Data, DataKind, FrameShape, Frequency, ModulePlaces,
-    Nanos, Packets, Picture, Readers, RecordingLayout, Schedule,
+    Nanos, Packets, Picture, Readers, RecordingLayout, Schedule, TomlError, read_toml,
 };
 
 /// A source of frames at a fixed rate.
@@ -226,7 +226,7 @@ pub enum InstrumentError {
         /// The file as the user named it.
         file: String,
         /// The TOML error with line and valid names.
-        source: Box<toml::de::Error>,
+        source: TomlError,
     },
     /// A value that makes no sense.
     #[error("{file}: {why}")]
@@ -246,8 +246,8 @@ const PUBLISHED_TOLERANCE: f64 = 0.05;
 impl Instrument {
     /// Reads an instrument. Messages call it `file`.
     pub fn parse(text: &str, file: &str) -> Result<Self, InstrumentError> {
-        let mut instrument: Instrument = toml::from_str(text)
-            .map_err(|source| InstrumentError::Written { file: file.into(), source: Box::new(source) })?;
+        let mut instrument: Instrument =
+            read_toml(text).map_err(|source| InstrumentError::Written { file: file.into(), source })?;
         if instrument.compressed && !names_format(text) {
             instrument.recording.write_as(Format::Hdf5);
         }

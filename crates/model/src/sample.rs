@@ -40,7 +40,8 @@ pub struct Sample {
     pub started: Nanos,
     /// Load average over a minute, just before.
     pub load: f64,
-    /// The activity of the whole machine just before, without that of Nilometer itself.
+    /// The activity of the whole machine just before, without the processor time and the disk traffic of Nilometer
+    /// itself.
     pub before: Activity,
     /// The activity of the whole machine during the phase.
     pub during: Activity,

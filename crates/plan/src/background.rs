@@ -488,7 +488,7 @@ access = "buffered"
             ),
             ("\"write\"", "\"du\"", &["background: phase", "write one of write, read"]),
             ("phase = \"write\"", "rate_iops = 5", &["background has a rate and rate_iops", "one of them"]),
-            ("phase = \"write\"", "depth = 5", &["unknown field `depth`", "`rate_iops`"]),
+            ("phase = \"write\"", "depth = 5", &["unknown key `depth`", "`rate_iops`"]),
             (
                 "file_size = \"64 MiB\"",
                 "file_size = \"63.5 MiB\"",

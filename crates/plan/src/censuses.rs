@@ -178,7 +178,7 @@ mod tests {
                  size = \"1 B\"",
                 "`like` (line 7) replaces `size` (line 8)",
             ),
-            ("[stage.workload.unpack]\nlike = { path = \"c.json\" }", "missing field"),
+            ("[stage.workload.unpack]\nlike = { path = \"c.json\" }", "is missing"),
         ] {
             let message = refused(keys);
             assert!(message.contains(why), "{why}: {message}");
@@ -209,7 +209,7 @@ mod tests {
             (
                 "\"files\": 100",
                 "\"files\": true",
-                "it is no census: invalid type: boolean `true`, expected u64 at line 1",
+                "it is no census: found `true`, expected a whole number, 0 or more at line 1",
             ),
             ("\"census_version\": 1", "\"version\": 1", "it is no census: it has no census_version"),
         ] {

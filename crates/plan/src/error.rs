@@ -1,5 +1,7 @@
 //! The reason why a plan can't be read, with its place.
 
+use nilometer_model::TomlError;
+
 /// A plan that can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -9,7 +11,7 @@ pub enum PlanError {
         /// The file as the user named it.
         file: String,
         /// The error, with its line and the valid names.
-        source: Box<toml::de::Error>,
+        source: TomlError,
     },
     /// A parameter that makes no sense.
     #[error("{file}:{line}: stage `{stage}`: {why}")]
@@ -52,7 +54,10 @@ pub enum PlanError {
 }
 
 /// The list of needed keys, if one is missing: serde names the first one only.
-fn hint(source: &toml::de::Error) -> &'static str {
-    let is_missing = source.message().starts_with("missing field");
-    if is_missing { "a key is missing (`nilometer plan keys` shows all that a table needs): " } else { "" }
+fn hint(source: &TomlError) -> &'static str {
+    if source.misses_key() {
+        "a key is missing (`nilometer plan keys` shows all that a table needs): "
+    } else {
+        ""
+    }
 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use nilometer_model::{
     ByteRate, Bytes, Capabilities, Capability, Format, Goal, Instrument, Nanos, Phase, Readers, ReadingWay,
-    RecordingLayout, Subnet,
+    RecordingLayout, Subnet, read_toml,
 };
 use serde::{Deserialize, Serialize};
 
@@ -140,7 +140,7 @@ plan_table! {
 impl Condition {
     /// Reads a condition's file. Messages call it `file`.
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
-        let condition: Condition = toml::from_str(text).map_err(|error| format!("{file}: {error}"))?;
+        let condition: Condition = read_toml(text).map_err(|error| format!("{file}: {error}"))?;
         condition.check().map_err(|why| format!("{file}: {why}"))?;
         Ok(condition)
     }
@@ -401,7 +401,7 @@ mod tests {
             ("\"false\"", "\" \"", "leave is empty"),
             ("leave", "undo", "`leave`"),
             ("settle = \"10 s\"", "time_limit = \"0 s\"", "time_limit is zero"),
-            ("name = \"one disk lost\"\n", "", "missing field `name`"),
+            ("name = \"one disk lost\"\n", "", "the key `name` is missing"),
         ] {
             let error = Condition::parse(&text.replace(from, to), "c.toml").expect_err(to);
             assert!(error.contains(part) && error.contains("c.toml"), "{error}");

@@ -122,7 +122,7 @@ mod tests {
                 _ => format!("title = \"x\"\n[[stage]]\nname = \"s\"\n[{table}]\n{} = nan", key.name),
             };
             let said = parse(&text, "p.toml", 1.0).expect_err("no value of a plan").to_string();
-            assert!(!said.contains("unknown field"), "{table}.{}: {said}", key.name);
+            assert!(!said.contains("unknown key"), "{table}.{}: {said}", key.name);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{Bytes, FileSystemKind, MpiIoImplementation, Nanos, StripeControl};
+use nilometer_model::{Bytes, FileSystemKind, MpiIoImplementation, Nanos, StripeControl, read_toml};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -180,8 +180,8 @@ pub fn parse_from(
     scale: f64,
     sources: &PlanSources<'_>,
 ) -> Result<ResolvedPlan, PlanError> {
-    let mut plan: Plan = toml::from_str(text)
-        .map_err(|source| PlanError::Written { file: file.into(), source: Box::new(source) })?;
+    let mut plan: Plan =
+        read_toml(text).map_err(|source| PlanError::Written { file: file.into(), source })?;
     check_head(&plan).map_err(|why| PlanError::Head { file: file.into(), why })?;
     let refused = read_censuses(&mut plan, text, sources.censuses);
     refused.map_err(|RefusedStage { stage, why }| in_stage(&plan.stage[stage], text, file, why))?;

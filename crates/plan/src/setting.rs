@@ -172,7 +172,7 @@ undo = "echo none > /sys/block/sda/queue/scheduler"
             (
                 "undo = \"echo none > /sys/block/sda/queue/scheduler\"",
                 "",
-                &["line 15", "missing field `undo`"],
+                &["line 15", "the key `undo` is missing"],
             ),
             ("undo = \"echo none", "undo = \"\"\n#", &["my.toml:4", "undo is empty"]),
             ("read_back", "readback", &["line 13", "`read_back`"]),

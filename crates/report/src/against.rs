@@ -34,7 +34,7 @@ fn by_chance(against: &AgainstBaseline, figure: &OpenFigure) -> String {
     if !is_loss_alone {
         return String::new();
     }
-    format!("; alone it would be a loss, among {} figures it may be chance", against.figures)
+    format!("; alone it would be a loss, among {} tests it may be chance", against.tests)
 }
 
 /// Longer lists of one kind end with a count of the rest.
@@ -107,7 +107,8 @@ mod tests {
     fn an_interval_that_is_a_loss_by_itself_says_why_nothing_is_decided() {
         let against = AgainstBaseline {
             threshold: 5.0,
-            figures: 12,
+            figures: 10,
+            tests: 12,
             compared: 5,
             worse: Vec::new(),
             open: Vec::new(),
@@ -116,7 +117,7 @@ mod tests {
             spread: None,
         };
         let reason = |percent| by_chance(&against, &OpenFigure { subject: 0, what: String::new(), percent });
-        let told = "; alone it would be a loss, among 12 figures it may be chance";
+        let told = "; alone it would be a loss, among 12 tests it may be chance";
         assert_eq!(reason(Some([-97.0, -100.0, -53.0])), told);
         assert_eq!(reason(Some([-30.0, -68.0, 54.0])), "");
         assert_eq!(reason(Some([-9.0, -14.0, -4.0])), "", "a loss below the threshold is none");

@@ -139,7 +139,13 @@ fn in_a_plan(census: &Census) -> Vec<Block> {
                   other file.";
     let partial = "The tree has more than these: a part of it could not be read.";
     let partial = census.is_partial().then(|| Block::Paragraph(Sentence::toned(Tone::Doubtful, partial)));
-    let Census { directories, files, bytes, .. } = census;
+    let (share, [directories, files, bytes]) = numbers_of_plan(census);
+    let smaller = (share < 1.0).then(|| {
+        Block::plain(format!(
+            "The numbers below are {:.2} % of the tree's: a plan takes smaller trees only.",
+            100.0 * share
+        ))
+    });
     let like = format!("[stage.workload.unpack]\nlike = \"census.json\"\nfiles = {files}");
     let keys = format!(
         "[stage.workload.unpack]\ndirectories = {directories}\nfiles = {files}\nsize = \"{bytes} B\""
@@ -147,7 +153,19 @@ fn in_a_plan(census: &Census) -> Vec<Block> {
     let by_census = [Block::plain(about), Block::Code(like)];
     let by_numbers = [Some(Block::plain(spread)), partial, Some(Block::Code(keys))];
     let by_census = by_census.into_iter().filter(|_| !census.is_partial());
-    by_census.chain(by_numbers.into_iter().flatten()).collect()
+    smaller.into_iter().chain(by_census).chain(by_numbers.into_iter().flatten()).collect()
+}
+
+/// The most entries of a tree that this proposes for a plan, which takes twice as many.
+const PROPOSED_MOST: u64 = 10_000_000;
+
+/// Directories, files and bytes for a plan, and their share of the census's.
+fn numbers_of_plan(census: &Census) -> (f64, [u64; 3]) {
+    let Census { directories, files, bytes, .. } = census;
+    let share = (PROPOSED_MOST as f64 / directories.saturating_add(*files).max(1) as f64).min(1.0);
+    #[expect(clippy::cast_sign_loss, reason = "counts and shares are not negative")]
+    let part = |number: u64| if share < 1.0 { ((number as f64 * share) as u64).max(1) } else { number };
+    (share, [directories, files, bytes].map(|number| part(*number)))
 }
 
 /// The counts as JSON.
@@ -188,6 +206,17 @@ mod tests {
             census.add(&CountedEntry { kind, depth: 0, user: 1234, group: 5678 });
         }
         census
+    }
+
+    #[test]
+    fn a_tree_that_is_too_large_for_a_plan_is_proposed_in_a_smaller_size() {
+        let census =
+            Census { directories: 1_000_000, files: 999_000_000, bytes: 4_000_000_000_000, ..tree() };
+        let text = census_text(&census, TextLayout::plain());
+        let proposed = "directories = 10000\nfiles = 9990000\nsize = \"40000000000 B\"";
+        for said in ["The numbers below are 1.00 % of the tree's", proposed] {
+            assert!(text.replace("\n  ", "\n").contains(said), "{said}: {text}");
+        }
     }
 
     #[test]

@@ -36,13 +36,14 @@ pub(super) const COLUMNS: [NetworkColumn; 11] = [
 ];
 
 /// Behind those; empty for all rows but those of intervals.
-pub(super) const INTERVAL_COLUMNS: [&str; 6] = [
+pub(super) const INTERVAL_COLUMNS: [&str; 7] = [
     "network_machine",
     "network_link",
     "network_interval_from_s",
     "network_interval_until_s",
     "network_link_received_bytes",
     "network_link_sent_bytes",
+    "network_machine_segments_sent_again",
 ];
 
 /// The phase of rows of intervals.
@@ -59,7 +60,7 @@ pub(super) fn interval_rows(
     for interval in &sample.intervals {
         let row = |own: &[(&str, String)]| interval_row(stage, sample, interval, header, own);
         if let Some(count) = interval.retransmitted {
-            rows.push(row(&[("network_segments_sent_again", count.to_string())]));
+            rows.push(row(&[("network_machine_segments_sent_again", count.to_string())]));
         }
         for LinkTraffic { name, received_bytes, sent_bytes } in &interval.links {
             let own = [

@@ -48,11 +48,31 @@ struct OpenDirectory {
     is_inner: bool,
     /// The listing ended with an error: there may be more entries.
     is_cut: bool,
+    /// Entries that were looked for in a second listing.
+    sought: usize,
 }
+
+/// The most entries of a directory that are looked for in a second listing. Where so many have gone, others work.
+const SOUGHT_MOST: usize = 16;
 
 impl OpenDirectory {
     const fn new(entries: Dir) -> Self {
-        OpenDirectory { entries, count: 0, files: 0, is_inner: false, is_cut: false }
+        OpenDirectory { entries, count: 0, files: 0, is_inner: false, is_cut: false, sought: 0 }
+    }
+}
+
+impl OpenDirectory {
+    /// Returns true if the directory still lists a name that the file system says is not there: a name that a server
+    /// can't open, or a broken entry.
+    fn lists(&mut self, name: &CStr) -> bool {
+        self.sought += 1;
+        self.sought <= SOUGHT_MOST && self.listed_anew(name).unwrap_or(false)
+    }
+
+    fn listed_anew(&self, name: &CStr) -> io::Result<bool> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let entries = Dir::new(openat(self.entries.fd()?, ".", flags, Mode::empty())?)?;
+        Ok(entries.flatten().any(|entry| entry.file_name() == name))
     }
 }
 
@@ -65,7 +85,7 @@ impl CensusWalk {
             Some(Ok(entry)) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
             Some(Ok(entry)) => {
                 let counted = self.count(entry.file_name());
-                self.note(level, counted);
+                self.note(level, entry.file_name(), counted);
             }
             // The listing ends behind an error.
             Some(Err(_)) => {
@@ -77,7 +97,7 @@ impl CensusWalk {
     }
 
     /// Notes an entry of the directory at `level`.
-    fn note(&mut self, level: usize, counted: io::Result<CountedKind>) {
+    fn note(&mut self, level: usize, name: &CStr, counted: io::Result<CountedKind>) {
         let present = &mut self.open[level];
         match counted {
             Ok(kind) => {
@@ -85,7 +105,9 @@ impl CensusWalk {
                 present.files += u64::from(matches!(kind, CountedKind::File { .. }));
             }
             // Somebody removed it after the listing had it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.census.vanished += 1,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !present.lists(name) => {
+                self.census.vanished += 1;
+            }
             Err(_) => {
                 present.count += 1;
                 self.census.unreadable += 1;

@@ -320,7 +320,7 @@ fn what_can_t_be_recorded_is_refused_before_anything_starts() {
         (&["--for", "pilatus-6m+"], "an instrument is missing"),
         (&["--for", "pilatus-6m+pilatos-6m"], "no instrument `pilatos-6m`"),
         (&["--for", "./camera.toml", "--keep", "0 %"], "at most 100 %"),
-        (&["--for", "./camera.toml", "--condition", "./camera.toml"], "unknown field"),
+        (&["--for", "./camera.toml", "--condition", "./camera.toml"], "unknown key"),
         (&["--readers", "1"], "--for"),
         (&["--for", "./camera.toml", "--readers", "1001"], "write a number from 0 to 1000"),
         (&["--for", "./camera.toml", "--copy-to", "/no/such/place"], "/no/such/place"),

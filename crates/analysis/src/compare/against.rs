@@ -22,6 +22,8 @@ pub struct AgainstBaseline {
     pub threshold: f64,
     /// Number of figures in the baseline: phases of cells, recordings, and network traffic, on each target.
     pub figures: usize,
+    /// Number of tests that the decisions count together: figures and means of figures.
+    pub tests: usize,
     /// Number of decided figures: they became worse, or a loss would have been visible.
     pub compared: usize,
     /// The figures that became worse, in the order of the plan. Their intervals hold for all tests together.
@@ -83,6 +85,7 @@ impl RecordsCompared<'_> {
         let mut against = AgainstBaseline {
             threshold,
             figures: figures + found.bounded.len() + recorded.len(),
+            tests: tested,
             compared: 0,
             worse: Vec::new(),
             open: Vec::new(),

@@ -79,9 +79,13 @@ impl LinkWay {
 }
 
 impl LinkOverTime {
-    /// The least and the greatest rate.
+    /// The least and the greatest rate. An interval of less than half the longest one's length says little about a rate,
+    /// and is left out.
     pub fn range(&self) -> [f64; 2] {
-        let rates = || self.rates.iter().map(|of| of.value);
+        let length = |of: &IntervalFigure| of.until.since(of.from);
+        let longest = self.rates.iter().map(length).max().unwrap_or_default();
+        let is_whole = |of: &&IntervalFigure| length(of).0 >= longest.0 / 2;
+        let rates = || self.rates.iter().filter(is_whole).map(|of| of.value);
         [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)]
     }
 

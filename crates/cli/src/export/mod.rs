@@ -19,7 +19,7 @@ use std::{
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::export::{self, DamagedBlocks, ExportFault, ExportReadBack, Exporting, SLOTS};
-use nilometer_hdf5_recording::lone_file::RewriteWishes;
+use nilometer_hdf5_recording::{is_held, lone_file::RewriteWishes};
 use nilometer_model::{ByteRate, Bytes, EngineKind, FileSystemKind, TargetDescription};
 use nilometer_recording::{
     OVERWRITTEN,
@@ -321,7 +321,8 @@ fn unread(whole: &RecordingView) -> Outcome {
     )))
 }
 
-/// The fault of an export from a recording that lacks blocks, such as those of a directory that is gone.
+/// The fault of an export from a recording that lacks blocks, such as those of a directory that is gone. Blocks that a
+/// running recorder has not written yet are no fault.
 fn lacks_blocks(whole: &RecordingView) -> Outcome {
     let count: u64 = whole.missing_blocks().iter().map(|(_, count)| count).sum();
     if count == 0 {
@@ -329,6 +330,10 @@ fn lacks_blocks(whole: &RecordingView) -> Outcome {
     }
     let all = whole.due_blocks();
     let what = whole.recording(what);
+    if !whole.is_over() && whole.recording(is_held) {
+        tell::note(format_args!("the recording goes on: {count} of {all} {what} were not in it yet"));
+        return Ok(());
+    }
     Err(Failure::Run(anyhow!("written, but {count} of {all} {what} are missing from the recording")))
 }
 

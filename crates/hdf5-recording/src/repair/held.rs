@@ -79,7 +79,7 @@ impl HeldDirectories {
 }
 
 /// Returns true if somebody records or repairs this recording, as far as a lock shows it.
-pub(super) fn is_held(recording: &Recording) -> bool {
+pub fn is_held(recording: &Recording) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     (0..recording.index.heads.len()).any(|lane| {
         let Ok(directory) = fs::open(recording.directory(lane), flags, Mode::empty()) else { return false };

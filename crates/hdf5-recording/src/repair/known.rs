@@ -186,7 +186,7 @@ pub(super) fn chunks_of(file: &File, extent: &FrameExtent, in_file: u64) -> io::
 }
 
 /// Files by lane and index.
-type Files = BTreeMap<(usize, u64), FileFrames>;
+pub(super) type Files = BTreeMap<(usize, u64), FileFrames>;
 
 /// The frames from a lane's records.
 #[derive(Default)]

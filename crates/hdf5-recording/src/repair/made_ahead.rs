@@ -24,18 +24,21 @@ use super::{
     held::{HeldDirectories, open_own},
 };
 
-/// The signature at the start of files that HDF5 readers open.
+/// The signature of files that HDF5 readers open: at the start, or behind a user block of 512 bytes, 1 KiB, 2 KiB and so on
+/// (HDF5 File Format Specification, section II.A).
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// Bytes read at once. A begun file is shorter than that.
 const AT_ONCE: usize = 1 << 20;
+/// Bytes of the shortest user block.
+const USER_BLOCK: usize = 512;
 /// Bytes of the superblock, with which every file begins.
 const SUPERBLOCK: usize = 48;
 
 /// The treatment of files that a recorder began and no journal mentions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BegunFileTreatment {
-    /// Remove them: the journals are complete up to the kill of the recorder.
-    Remove,
+    /// Remove those that end in front of this position, where the frames of the recording's files begin.
+    RemoveBefore(u64),
     /// Only name them: records of journals may be lost, and frames may be in them.
     Keep,
 }
@@ -103,15 +106,24 @@ fn files_of(directory: &Path, name: &str) -> Vec<PathBuf> {
     listed.map(|()| files).unwrap_or_default()
 }
 
-/// Returns true if a file's name is that of a file of frames: `NAME.h5`, `NAME.00000013.h5`,
+/// Digits of a file's number.
+const DIGITS: usize = 8;
+
+/// Returns true if a file's name is that of a file of frames: `NAME.h5`, `NAME.1.h5`, `NAME.00000013.h5`,
 /// `NAME.1.00000013.h5`.
 fn is_of_frames(file: &str, name: &str) -> bool {
     let Some(numbers) = file.strip_prefix(name).and_then(|rest| rest.strip_suffix(".h5")) else {
         return false;
     };
-    let is_number = |part: &str| !part.is_empty() && part.chars().all(|letter| letter.is_ascii_digit());
-    let mut parts = numbers.split('.');
-    parts.next() == Some("") && parts.all(is_number)
+    let is_file = |part: &str| part.len() == DIGITS && part.chars().all(|letter| letter.is_ascii_digit());
+    let is_lane = |part: &str| part.parse().is_ok_and(|lane: u32| lane.to_string() == part);
+    let parts: Vec<_> = numbers.split('.').collect();
+    match parts[..] {
+        [""] => true,
+        ["", part] => is_lane(part) || is_file(part),
+        ["", lane, file] => is_lane(lane) && is_file(file),
+        _ => false,
+    }
 }
 
 impl UnusedFiles<'_> {
@@ -125,14 +137,20 @@ impl UnusedFiles<'_> {
         match content {
             UnusedContent::Signed => None,
             UnusedContent::Blank => Some(self.removed(directory, path)),
-            UnusedContent::Begun if self.begun == BegunFileTreatment::Remove => {
-                Some(self.removed(directory, path))
-            }
-            UnusedContent::Begun | UnusedContent::Unknown => {
+            UnusedContent::Begun { end } if self.holds_no_frame(end) => Some(self.removed(directory, path)),
+            UnusedContent::Begun { .. } | UnusedContent::Unknown => {
                 let why =
                     "readers of HDF5 can't open it, and no journal describes its content: move it elsewhere";
                 Some(RepairOutcome::Failed(why.into()))
             }
+        }
+    }
+
+    /// Returns true if a begun file with zeros only from `end` on has no frame.
+    fn holds_no_frame(&self, end: u64) -> bool {
+        match self.begun {
+            BegunFileTreatment::RemoveBefore(frames) => end <= frames,
+            BegunFileTreatment::Keep => false,
         }
     }
 
@@ -152,12 +170,12 @@ impl UnusedFiles<'_> {
 /// The content of a file that no journal mentions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnusedContent {
-    /// It begins with the signature: HDF5 readers open it.
+    /// It has the signature: HDF5 readers open it.
     Signed,
     /// All bytes are zero, or there are none.
     Blank,
-    /// A short file without a superblock: a recorder began it.
-    Begun,
+    /// A short file without a superblock, as a recorder begins it. All bytes from `end` on are zero.
+    Begun { end: u64 },
     /// Any other bytes.
     Unknown,
 }
@@ -166,16 +184,26 @@ impl UnusedContent {
     fn of(file: &mut File) -> io::Result<Self> {
         let mut first = Vec::new();
         file.take(AT_ONCE as u64).read_to_end(&mut first)?;
-        if first.starts_with(SIGNATURE) {
+        if is_signed(&first) {
             return Ok(UnusedContent::Signed);
         }
         let is_short = first.len() < AT_ONCE;
         match first.iter().position(|byte| *byte != 0) {
-            Some(at) if at >= SUPERBLOCK && is_short => Ok(UnusedContent::Begun),
+            Some(at) if at >= SUPERBLOCK && is_short => {
+                let end = first.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
+                Ok(UnusedContent::Begun { end })
+            }
             None if is_short || is_zero(file)? => Ok(UnusedContent::Blank),
             Some(_) | None => Ok(UnusedContent::Unknown),
         }
     }
+}
+
+/// Returns true if the signature stands at one of its places in the first bytes of a file.
+fn is_signed(first: &[u8]) -> bool {
+    let behind_block = std::iter::successors(Some(USER_BLOCK), |at| at.checked_mul(2));
+    let places = std::iter::once(0).chain(behind_block).take_while(|at| *at < first.len());
+    places.map(|at| &first[at..]).any(|rest| rest.starts_with(SIGNATURE))
 }
 
 /// Returns true if all remaining bytes of a file are zero.
@@ -206,6 +234,10 @@ mod tests {
         let home = tempfile::tempdir().expect("a temporary directory");
         let names = [
             "r.h5",
+            "r.0.h5",
+            "r.01.h5",
+            "r.2026.h5",
+            "r.0.2026.h5",
             "r.00000013.h5",
             "r.1.00000013.h5",
             "r.x.h5",
@@ -217,7 +249,8 @@ mod tests {
         for name in names {
             std::fs::write(home.path().join(name), "").expect("room");
         }
-        let expected = ["r.00000013.h5", "r.1.00000013.h5", "r.h5"].map(|name| home.path().join(name));
+        let expected = ["r.0.h5", "r.00000013.h5", "r.1.00000013.h5", "r.2026.h5", "r.h5"]
+            .map(|name| home.path().join(name));
         assert_eq!(files_of(home.path(), "r"), expected);
     }
 
@@ -234,7 +267,13 @@ mod tests {
         let cut = &begun[1..];
         assert_eq!([b"".as_slice(), &zeros[..5000], &zeros].map(content), [UnusedContent::Blank; 3]);
         assert_eq!(content(b"\x89HDF\r\n\x1a\n..."), UnusedContent::Signed);
-        assert_eq!(content(&begun), UnusedContent::Begun);
+        assert_eq!(content(&begun), UnusedContent::Begun { end: SUPERBLOCK as u64 + 5 });
+        let with_zeros = [&begun[..], &[0; 100]].concat();
+        assert_eq!(content(&with_zeros), content(&begun));
+        for block in [USER_BLOCK, 4 * USER_BLOCK] {
+            let user_block = [&vec![0; block][..], SIGNATURE].concat();
+            assert_eq!(content(&user_block), UnusedContent::Signed, "a user block of {block} B");
+        }
         assert_eq!([b"\0\0frames".as_slice(), &long, cut].map(content), [UnusedContent::Unknown; 3]);
     }
 }

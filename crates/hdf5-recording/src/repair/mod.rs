@@ -40,9 +40,10 @@ use rustix::fs::{self, AtFlags, OFlags};
 
 use crate::hdf5_master::{master_name, master_of};
 use agreement::{Expected, frames_of};
-use held::{HeldDirectories, is_held};
+use held::HeldDirectories;
+pub use held::is_held;
 pub(crate) use held::{opened_own, path_of};
-use known::{FileFrames, FrameBytes, by_file};
+use known::{FileFrames, Files, FrameBytes, by_file};
 use made_ahead::{BegunFileTreatment, UnusedFiles, each_of_empty, each_unused};
 pub(crate) use remake::is_of_frames;
 
@@ -179,6 +180,7 @@ pub fn repair_recording(
         options,
     };
     let mut files = by_file(&recording)?;
+    let begun = begun_files(&recording, &files);
     let mut any = false;
     let mut known: Vec<_> = files.values().filter_map(|file| Some(recording.path(file.any()?))).collect();
     for file in in_order(&mut files) {
@@ -190,19 +192,21 @@ pub fn repair_recording(
         tell(&master);
         known.push(master.path);
     }
-    let unused =
-        UnusedFiles { name: recording.name(), known: &known, begun: begun_files(&recording), options };
+    let unused = UnusedFiles { name: recording.name(), known: &known, begun, options };
     each_unused(&repair.held, unused, tell);
     Ok(())
 }
 
 /// The treatment of files that the recorder began. If only the recorder was killed, the kernel has all records of
-/// its journals; a loss of power may take some of them.
-fn begun_files(recording: &Recording) -> BegunFileTreatment {
+/// its journals; a loss of power may take some of them, and so may storage that went away. All files of a recording
+/// have their first frame at about the same position: a file that ends before it has no frame.
+fn begun_files(recording: &Recording, files: &Files) -> BegunFileTreatment {
     let index = &recording.index;
     let was_killed = index.due.is_none() && index.boot.is_some() && index.boot == BootId::now();
     let is_complete = recording.unreadable.is_empty() && index.heads.len() == recording.head().lanes as usize;
-    if was_killed && is_complete { BegunFileTreatment::Remove } else { BegunFileTreatment::Keep }
+    let with_first = files.values().filter(|file| file.frames.contains_key(&file.first));
+    let frames = with_first.map(FileFrames::begin).min().filter(|_| was_killed && is_complete);
+    frames.map_or(BegunFileTreatment::Keep, BegunFileTreatment::RemoveBefore)
 }
 
 fn opened(directories: &[PathBuf], trust: Trust) -> Result<Recording, RepairError> {

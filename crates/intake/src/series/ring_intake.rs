@@ -76,17 +76,27 @@ pub struct RingIntake {
 /// The reorder buffer: frames that arrived before others with a lower number.
 #[derive(Debug)]
 struct FrameOrder {
-    waiting: BTreeMap<u64, Frame>,
+    waiting: BTreeMap<u64, WaitingFrame>,
+    /// The length of all halts so far: meanwhile nobody read the frames for which others wait.
+    halts: Nanos,
     /// The number of the next frame in order.
     next: u64,
     most: usize,
+}
+
+/// A frame in the reorder buffer.
+#[derive(Debug)]
+struct WaitingFrame {
+    frame: Frame,
+    /// The length of all halts before it arrived.
+    halts_before: Nanos,
 }
 
 impl RingIntake {
     /// Makes an intake for a ring.
     pub fn new(ring: Arc<Ring>, storage: SeriesStorage) -> Self {
         let most = (ring.books().slots / WAITING_SHARE).min(WAITING_MAX);
-        let order = FrameOrder { waiting: BTreeMap::new(), next: 0, most };
+        let order = FrameOrder { waiting: BTreeMap::new(), halts: Nanos(0), next: 0, most };
         let order = (ring.gives_leases() || storage.in_order).then_some(order);
         RingIntake {
             ring,
@@ -153,15 +163,22 @@ impl FrameOrder {
     /// Takes the waiting frame with the lowest number, if it is next or `until` returns true.
     fn take_first(&mut self, until: impl Fn(&FrameOrder) -> bool) -> Option<(u64, Frame)> {
         let (first, _) = self.waiting.first_key_value()?;
-        (*first <= self.next || until(self)).then(|| self.waiting.pop_first()).flatten()
+        let taken = (*first <= self.next || until(self)).then(|| self.waiting.pop_first()).flatten()?;
+        let (number, waiting) = taken;
+        Some((number, waiting.frame))
+    }
+
+    fn insert(&mut self, number: u64, frame: Frame) {
+        self.waiting.insert(number, WaitingFrame { frame, halts_before: self.halts });
     }
 
     fn waits_too_long(&self, now: Nanos) -> bool {
-        self.waiting.len() > self.most
-            || self
-                .waiting
-                .first_key_value()
-                .is_some_and(|(_, frame)| now.since(frame.arrived) >= WAITING_FOR)
+        let waited = |WaitingFrame { frame, halts_before }: &WaitingFrame| {
+            let halts = self.halts.since(*halts_before);
+            now.since(frame.arrived).since(halts)
+        };
+        let first = self.waiting.first_key_value();
+        self.waiting.len() > self.most || first.is_some_and(|(_, waiting)| waited(waiting) >= WAITING_FOR)
     }
 }
 
@@ -218,7 +235,7 @@ impl FrameIntake for RingIntake {
         let frame = Frame { came_as, message: Some(message), ..Frame::new(number, arrived, arrived, data) };
         match &mut self.order {
             None => self.full.push(frame),
-            Some(order) => drop(order.waiting.insert(number, frame)),
+            Some(order) => order.insert(number, frame),
         }
         self.release(now, |order| order.waits_too_long(now));
         self.hand_on(now);
@@ -231,6 +248,9 @@ impl FrameIntake for RingIntake {
 
     fn halted(&mut self, length: Nanos) {
         self.ring.halted(length);
+        if let Some(order) = &mut self.order {
+            order.halts += length;
+        }
     }
 
     /// The total number of frames is set when the ring is closed.
@@ -272,4 +292,26 @@ fn put_lz4_head(data: &mut [u8], length: usize, size: u64) -> Result<(), String>
     let parts = [&size.to_be_bytes()[..], &block.to_be_bytes(), &(length as u32).to_be_bytes()];
     data[..LZ4_HEAD].copy_from_slice(&parts.concat());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_storage::Buffer;
+
+    use super::*;
+
+    #[test]
+    fn a_halt_is_no_wait_for_a_frame_that_nobody_could_read() {
+        let mut order = FrameOrder { waiting: BTreeMap::new(), halts: Nanos(0), next: 0, most: 10 };
+        let arrived = Nanos::from_millis(1000);
+        order.insert(1, Frame::new(1, arrived, arrived, Buffer::empty()));
+        let waits_too_long = |order: &FrameOrder, millis| order.waits_too_long(Nanos::from_millis(millis));
+        assert_eq!([1199, 1200].map(|millis| waits_too_long(&order, millis)), [false, true]);
+        order.halts += Nanos::from_millis(5000);
+        assert_eq!([6199, 6200].map(|millis| waits_too_long(&order, millis)), [false, true]);
+        // A frame that arrives behind the halt has not waited through it.
+        order.waiting.clear();
+        order.insert(2, Frame::new(2, Nanos::from_millis(7000), arrived, Buffer::empty()));
+        assert_eq!([7199, 7200].map(|millis| waits_too_long(&order, millis)), [false, true]);
+    }
 }

@@ -104,14 +104,20 @@ impl TreeShape {
     /// A tree that a file system and this program's memory can be expected to take, as often as there are workers.
     pub(super) fn check(&self, trees: u32) -> Result<(), String> {
         let all = self.entries().saturating_mul(u64::from(trees));
+        if let TreeShape::Like { census, .. } = self
+            && self.entries() > ENTRIES_MAX
+        {
+            let counted = census.counts.files();
+            return Err(format!(
+                "a tree has at most {ENTRIES_MAX} entries, and the census has {counted} files: write `files`, the number of \
+                 files of a smaller tree"
+            ));
+        }
         if all > 100_000_000 {
             return Err(format!("the trees have {all} entries: at most 100 million"));
         }
         if self.entries() > ENTRIES_MAX {
-            let is_like = matches!(self, TreeShape::Like { .. });
-            let advice =
-                if is_like { ": write how many files it has, which the census has more of" } else { "" };
-            return Err(format!("a tree has {} entries: at most {ENTRIES_MAX}{advice}", self.entries()));
+            return Err(format!("a tree has {} entries: at most {ENTRIES_MAX}", self.entries()));
         }
         match self {
             TreeShape::Source { directories: 0, .. } => Err("directories = 0: write at least 1".into()),

@@ -1,7 +1,7 @@
 //! The distribution of a tree, from a census of it: sizes of files, and directories by depth and by number of
 //! files. The record keeps it, so that a campaign goes on without the census.
 
-use nilometer_model::{CENSUS_DEPTH_MAX, CENSUS_VERSION, PowerCount};
+use nilometer_model::{CENSUS_DEPTH_MAX, CENSUS_VERSION, PowerCount, plain_serde_message};
 use serde::{Deserialize, Serialize};
 
 /// The distribution of a tree.
@@ -60,7 +60,9 @@ impl TreeCensus {
     /// # Errors
     /// The place and the reason, if the text is no census, or one of a tree that was not read whole.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let no_json = |error: serde_json::Error| format!("it is no census: {error}: {MAKE_ONE}");
+        let no_json = |error: serde_json::Error| {
+            format!("it is no census: {}: {MAKE_ONE}", plain_serde_message(&error.to_string()))
+        };
         match serde_json::from_str::<CensusMark>(text).map_err(no_json)?.census_version {
             Some(CENSUS_VERSION) => {}
             Some(other) => {

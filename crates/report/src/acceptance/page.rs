@@ -4,6 +4,7 @@
 use nilometer_analysis::{
     AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, JudgedCriterion, Study, letter,
 };
+use nilometer_model::shell_word;
 
 use super::offer;
 use crate::{
@@ -127,5 +128,5 @@ fn evidence(study: &Study<'_>, proof: &AcceptanceProof) -> Section {
 /// The command that derives every answer again, and checks the signature if there is one.
 fn check_command(proof: &AcceptanceProof) -> String {
     let signers = if proof.signature.is_some() { " --signed-by SIGNERS" } else { "" };
-    format!("nilometer check {}{signers}", proof.name)
+    format!("nilometer check {}{signers}", shell_word(&proof.name))
 }

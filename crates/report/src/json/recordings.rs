@@ -1,6 +1,6 @@
 //! All recordings of instruments, for programs: those that decide verdicts, and the others.
 
-use nilometer_model::{ByteRate, Ingest};
+use nilometer_model::{ByteRate, Goal, Ingest};
 use nilometer_plan::{Measured, Results};
 use serde::Serialize;
 
@@ -25,10 +25,10 @@ struct RecordingFigures {
     goal: &'static str,
     /// The reason why its figures can't be used.
     invalid: Option<String>,
-    /// The rate of arrivals.
-    bytes_per_second: f64,
-    /// The sustained rate of the storage.
-    stored_bytes_per_second: f64,
+    /// The rate of arrivals; null at full speed, where frames arrive as soon as there is room.
+    bytes_per_second: Option<f64>,
+    /// The sustained rate of the storage at full speed; null otherwise, as the storage waits for frames.
+    stored_bytes_per_second: Option<f64>,
     duration_s: f64,
     frames_due: u64,
     frames_stored: u64,
@@ -68,14 +68,16 @@ pub(super) fn instrument_recordings(
 
 fn recording_figures(results: &Results, measured: &Measured, ingest: &Ingest) -> RecordingFigures {
     let Measured { key, sample } = measured;
+    let at_full_speed = ingest.goal == Goal::Limit;
+    let arrivals = ByteRate::of(ingest.frame_size.0, ingest.period).0;
     RecordingFigures {
         target: letter(key.target),
         cell: results.cells.get(key.cell).map(ToString::to_string).unwrap_or_default(),
         repeat: u64::from(key.repeat) + 1,
         goal: ingest.goal.name(),
         invalid: sample.invalid.as_ref().map(ToString::to_string),
-        bytes_per_second: ByteRate::of(ingest.frame_size.0, ingest.period).0,
-        stored_bytes_per_second: sample.sustained_rate().0,
+        bytes_per_second: (!at_full_speed).then_some(arrivals),
+        stored_bytes_per_second: at_full_speed.then(|| sample.sustained_rate().0),
         duration_s: ingest.duration.seconds(),
         frames_due: ingest.due,
         frames_stored: ingest.stored,

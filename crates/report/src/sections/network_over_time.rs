@@ -41,10 +41,13 @@ fn sentence(results: &NetworkResults, trial: &TrafficOverTime) -> String {
     );
     let again = match (trial.all_sent_again(), trial.worst_interval()) {
         (None, _) => "the kernels do not count segments sent again".to_owned(),
-        (Some(_), None) => "no segment sent again".to_owned(),
+        (Some(_), None) => "no TCP connection of these machines sent a segment again".to_owned(),
         (Some(all), Some((machine, worst))) => {
             let name = names.get(machine).map_or("", String::as_str);
-            format!("{all:.0} segments sent again, at most {:.0} in an interval ({name})", worst.value)
+            format!(
+                "all TCP connections of these machines sent {all:.0} segments again, at most {:.0} in an interval ({name})",
+                worst.value
+            )
         }
     };
     format!("Over time, {cell}, intervals of {}: {link}; {again}", trial.interval)

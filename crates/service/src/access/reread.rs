@@ -33,6 +33,9 @@ pub(super) struct Reread<T> {
 struct FileLooks<T> {
     /// The stamps of the files when they were last read.
     seen: Vec<Option<FileStamp>>,
+    /// The error of the last read, if it failed. The next look reads again, even if no file changes: the cause may
+    /// be the storage.
+    failed: Option<String>,
     /// A look that did not end in time: storage hangs.
     pending: Option<DetachedTask<FileLook<T>>>,
 }
@@ -40,8 +43,8 @@ struct FileLooks<T> {
 /// The result of a look at the files.
 struct FileLook<T> {
     stamps: Vec<Option<FileStamp>>,
-    /// The value, if a file has changed.
-    changed: Option<Result<T, ServiceError>>,
+    /// The value, if a file has changed or the last read failed.
+    read: Option<Result<T, ServiceError>>,
 }
 
 /// A stamp that changes whenever the file does: device, inode, time of change in seconds and nanoseconds, size
@@ -66,7 +69,7 @@ impl<T: Send + 'static> Reread<T> {
         let seen = in_time(PATIENCE, first, move || stamps(&looked_at));
         let seen = seen.map_err(ServiceError::asked_wrongly)?;
         let value = RwLock::new(Arc::new(read()?));
-        let looks = Mutex::new(FileLooks { seen, pending: None });
+        let looks = Mutex::new(FileLooks { seen, failed: None, pending: None });
         Ok(Reread { what, paths, read: Arc::new(read), value, looks, log })
     }
 
@@ -91,7 +94,7 @@ impl<T: Send + 'static> Reread<T> {
                 Err(NoOutcome::Gone) => {}
             }
         }
-        let Ok(task) = self.begin_look(looks.seen.clone()) else { return };
+        let Ok(task) = self.begin_look(looks) else { return };
         match task.outcome_within(LOOK) {
             Ok(look) => self.take(look, looks),
             Err(NoOutcome::Unfinished) => {
@@ -103,28 +106,38 @@ impl<T: Send + 'static> Reread<T> {
     }
 
     /// Starts to look at the files on a thread of its own, since their storage may hang.
-    fn begin_look(&self, seen: Vec<Option<FileStamp>>) -> std::io::Result<DetachedTask<FileLook<T>>> {
+    fn begin_look(&self, looks: &FileLooks<T>) -> std::io::Result<DetachedTask<FileLook<T>>> {
+        let seen = looks.seen.clone();
+        let has_failed = looks.failed.is_some();
         let paths = self.paths.clone();
         let read = self.read.clone();
         DetachedTask::begin("secrets", move || {
             let stamps = stamps(&paths);
-            let changed = (stamps != seen).then(|| read());
-            FileLook { stamps, changed }
+            let read = (has_failed || stamps != seen).then(|| read());
+            FileLook { stamps, read }
         })
     }
 
     fn take(&self, look: FileLook<T>, looks: &mut FileLooks<T>) {
+        let has_changed = looks.seen != look.stamps;
         looks.seen = look.stamps;
-        match look.changed {
+        match look.read {
             None => {}
             Some(Ok(value)) => {
+                looks.failed = None;
                 *self.value.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
                 (self.log)(&format!("{}: a file has changed, and was read again", self.what));
             }
-            Some(Err(error)) => (self.log)(&format!(
-                "{}: {error}; the service keeps the values that it read before",
-                self.what
-            )),
+            Some(Err(error)) => {
+                let failed = Some(error.to_string());
+                if has_changed || looks.failed != failed {
+                    (self.log)(&format!(
+                        "{}: {error}; the service keeps the values that it read before",
+                        self.what
+                    ));
+                }
+                looks.failed = failed;
+            }
         }
     }
 
@@ -187,6 +200,34 @@ mod tests {
         write("3");
         assert_eq!(*reread.get(), 3);
         assert!(Reread::open("number", Vec::new(), move || number(Path::new("/none")), |_| {}).is_err());
+    }
+
+    #[test]
+    fn a_read_that_failed_is_tried_again_although_no_file_changes() {
+        static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("number");
+        fs::write(&path, "1").expect("space");
+        // The storage of the file fails while another file is away.
+        let gate = directory.path().join("gate");
+        fs::write(&gate, "").expect("space");
+        let [file, gate_of_read] = [&path, &gate].map(Clone::clone);
+        let read = move || {
+            let fault = || ServiceError::failed(std::io::Error::from_raw_os_error(5));
+            if gate_of_read.exists() { number(&file) } else { Err(fault()) }
+        };
+        let log = |line: &str| SAID.lock().expect("no test fails in it").push(line.to_owned());
+        let reread = Reread::open("number", vec![path.clone()], read, log).expect("it is a number");
+        fs::remove_file(&gate).expect("it is there");
+        fs::write(&path, "22").expect("space");
+        assert_eq!([(); 3].map(|()| *reread.get()), [1; 3]);
+        fs::write(&gate, "").expect("space");
+        while *reread.get() == 1 {
+            std::thread::yield_now();
+        }
+        assert_eq!(*reread.get(), 22);
+        let said = SAID.lock().expect("no test fails in it");
+        assert_eq!(said.len(), 2, "the fault once, and the new value: {said:?}");
     }
 
     /// Reads the number in a file. While the file `wait` stands beside it, it never ends.

@@ -1,13 +1,16 @@
 //! Dumps by HTTP: the JSON of a request becomes a dump, and its report an answer.
 
-use super::answers::{HttpResponse, json_answer, refusal};
+use super::{
+    answers::{HttpResponse, json_answer, refusal},
+    orders::no_object,
+};
 use crate::dump::{BegunDumps, DumpRefusal, Dumps};
 
 /// Begins a dump, or one for each data stream. They go on behind the answer.
 pub(super) fn begin_dump(dumps: &Dumps, body: &[u8]) -> HttpResponse {
     let request = match serde_json::from_slice(body) {
         Ok(request) => request,
-        Err(error) => return refusal(400, &format!("write a JSON object: {error}")),
+        Err(error) => return refusal(400, &no_object(&error)),
     };
     match dumps.begin(&request) {
         Ok(reports) => json_answer(202, &BegunDumps::of(reports)),

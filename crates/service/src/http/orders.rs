@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nilometer_model::plain_serde_message;
 use serde_json::{Map, Value};
 
 use super::answers::{HttpResponse, refusal, refused, report};
@@ -19,21 +20,30 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }
-    serde_json::from_slice(body).map_err(|error| format!("write a JSON object: {error}"))
+    serde_json::from_slice(body).map_err(|error| no_object(&error))
+}
+
+/// The refusal of a body that is no JSON object of the wanted keys.
+pub(super) fn no_object(error: &serde_json::Error) -> String {
+    format!("write a JSON object: {}", reason(error))
+}
+
+fn reason(error: &serde_json::Error) -> String {
+    plain_serde_message(&error.to_string())
 }
 
 /// The options in a request, with the keys of the configuration.
 pub(super) fn wishes(body: &[u8]) -> Result<RecordOptions, String> {
     let keys = Value::Object(object(body)?);
-    serde_json::from_value(keys).map_err(|error| error.to_string())
+    serde_json::from_value(keys).map_err(|error| reason(&error))
 }
 
 /// The options in a request, and its `metadata`.
 pub(super) fn arm(body: &[u8]) -> Result<RecorderOrder, String> {
     let mut keys = object(body)?;
     let metadata = keys.remove("metadata").map(serde_json::from_value).transpose();
-    let metadata = metadata.map_err(|error| format!("metadata: {error}"))?.unwrap_or_default();
-    let wishes = serde_json::from_value(Value::Object(keys)).map_err(|error| error.to_string())?;
+    let metadata = metadata.map_err(|error| format!("metadata: {}", reason(&error)))?.unwrap_or_default();
+    let wishes = serde_json::from_value(Value::Object(keys)).map_err(|error| reason(&error))?;
     Ok(RecorderOrder::Arm(wishes, metadata))
 }
 

@@ -16,7 +16,7 @@ use clap::{
 use nilometer_intake::transport::{Allowed, SenderNetwork};
 use nilometer_model::{
     Bytes, ChunkShape, EngineKind, FileSystemKind, Format, FrameCompression, Moment, Nanos, ScanShape,
-    packets::VlbiMode,
+    packets::VlbiMode, read_toml,
 };
 use nilometer_recording::Missing;
 use nilometer_storage::user_file;
@@ -419,7 +419,7 @@ impl RecordOptions {
     pub fn read(file: &Path) -> Result<Self, ServiceError> {
         let text = user_file::read(file, "configuration").map_err(ServiceError::asked_wrongly)?;
         let of_file = |error| ServiceError::AskedWrongly(caused(&file.display().to_string(), &error));
-        toml::from_str(&text).map_err(of_file)
+        read_toml(&text).map_err(of_file)
     }
 
     /// Takes each option from `below` if it is missing here.

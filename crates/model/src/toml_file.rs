@@ -1,0 +1,255 @@
+//! Reads the TOML and JSON that users write. Serde's messages speak of the types of a program; these speak of the
+//! file and name the valid values.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+
+/// An error in a TOML file: the line, the word in it, the reason and the valid values.
+#[derive(Debug)]
+pub struct TomlError {
+    /// The line and the word, as the TOML parser shows them.
+    place: String,
+    /// The reason and the valid values.
+    why: String,
+    misses_key: bool,
+}
+
+impl TomlError {
+    /// True if the file lacks a key. Serde names the first missing key only.
+    pub fn misses_key(&self) -> bool {
+        self.misses_key
+    }
+}
+
+impl fmt::Display for TomlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.place, self.why)
+    }
+}
+
+impl std::error::Error for TomlError {}
+
+/// Reads a value from the text of a TOML file.
+///
+/// # Errors
+/// The text is no TOML, or has other keys or values than `T`.
+pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, TomlError> {
+    toml::from_str(text).map_err(|error| {
+        let message = error.message().trim();
+        let shown = error.to_string();
+        let place = shown.rfind(message).map_or("", |at| &shown[..at]);
+        let choices = choices::<T>(text, &error);
+        TomlError {
+            place: place.to_owned(),
+            why: plain_message(message, choices.as_deref()),
+            misses_key: message.starts_with("missing field"),
+        }
+    })
+}
+
+/// A word that no key has as a valid value.
+const NO_CHOICE: &str = "?";
+
+/// The valid words of a key whose value has another type. Serde names them only to those who write a wrong word,
+/// so this reads the file once more with a wrong word in the value's place.
+fn choices<T: DeserializeOwned>(text: &str, error: &toml::de::Error) -> Option<String> {
+    let message = error.message();
+    let wants_word = message.contains(EXPECTED_ENUM) || message == WANTS_WORD;
+    let span = error.span().filter(|_| wants_word)?;
+    let asked = format!("{}\"{NO_CHOICE}\"{}", text.get(..span.start)?, text.get(span.end..)?);
+    let answer = toml::from_str::<T>(&asked).err()?;
+    let choices = answer.message().strip_prefix("unknown variant `?`, expected ")?;
+    Some(choices.to_owned())
+}
+
+const EXPECTED: &str = ", expected ";
+const EXPECTED_ENUM: &str = ", expected enum";
+/// The message of the TOML parser if a word is expected and the value is neither a text nor a table.
+const WANTS_WORD: &str = "wanted string or table";
+const A_TEXT: &str = "a text in quotes";
+
+/// Returns a message of serde, also of its JSON with the place at the end, in the words of the file's author.
+pub fn plain_serde_message(message: &str) -> String {
+    plain_message(message, None)
+}
+
+/// `choices` are the valid words, if the key has such.
+fn plain_message(message: &str, choices: Option<&str>) -> String {
+    let end = message.rfind(" at line ").unwrap_or(message.len());
+    let (said, place) = message.split_at(end);
+    let plain = of_name(said).or_else(|| of_value(said, choices));
+    plain.unwrap_or_else(|| said.to_owned()) + place
+}
+
+/// A message about a name: a key that there is not or that is missing, or a word that is none of the choices.
+fn of_name(said: &str) -> Option<String> {
+    const RENAMED: [(&str, &str); 2] =
+        [("unknown field ", "unknown key "), ("unknown variant ", "unknown value ")];
+    let renamed =
+        RENAMED.iter().find_map(|(serde, plain)| Some(format!("{plain}{}", said.strip_prefix(serde)?)));
+    let missing = || Some(format!("the key {} is missing", said.strip_prefix("missing field ")?));
+    let twice = || Some(format!("the key {} stands twice", said.strip_prefix("duplicate field ")?));
+    renamed.or_else(missing).or_else(twice)
+}
+
+/// A message about a value of another type or range.
+fn of_value(said: &str, choices: Option<&str>) -> Option<String> {
+    let wanted = |serde| choices.map_or_else(|| of_type(serde), str::to_owned);
+    if said == WANTS_WORD {
+        return Some(format!("expected {}", wanted("enum")));
+    }
+    let found = ["invalid type: ", "invalid value: "].iter().find_map(|prefix| said.strip_prefix(prefix))?;
+    let (found, serde) = found.rsplit_once(EXPECTED)?;
+    Some(format!("found {}{EXPECTED}{}", of_found(found), wanted(serde)))
+}
+
+/// The value that was found, from serde's description of it.
+fn of_found(found: &str) -> String {
+    let quoted = |kind: &str| found.strip_prefix(kind).map(|value| value.trim_matches('`'));
+    if let Some(number) = quoted("integer ").or_else(|| quoted("floating point ")) {
+        return format!("the number `{}`", short_number(number));
+    }
+    if let Some(truth) = quoted("boolean ") {
+        return format!("`{truth}`");
+    }
+    match found.strip_prefix("string ") {
+        Some(text) => format!("the text {text}"),
+        None => match found {
+            "sequence" => "a list".into(),
+            "map" => "a table".into(),
+            other => other.to_owned(),
+        },
+    }
+}
+
+/// A number without the hundred digits of 1e99.
+fn short_number(number: &str) -> String {
+    const DIGITS_MOST: usize = 20;
+    let float = number.parse::<f64>().ok().filter(|_| number.len() > DIGITS_MOST);
+    float.map_or_else(|| number.to_owned(), |float| format!("{float:e}"))
+}
+
+/// The values of a type of serde's.
+fn of_type(serde: &str) -> String {
+    let most: Option<u64> = match serde {
+        "u8" => Some(u8::MAX.into()),
+        "u16" => Some(u16::MAX.into()),
+        "u32" => Some(u32::MAX.into()),
+        _ => None,
+    };
+    if let Some(most) = most {
+        return format!("a whole number from 0 to {most}");
+    }
+    let plain = match serde {
+        "u64" | "usize" | "u128" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" | "i128" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a string" => A_TEXT,
+        "a boolean" => "`true` or `false`",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        other if other.starts_with("enum") => A_TEXT,
+        other if other.starts_with("struct ") => "a table",
+        other => other,
+    };
+    plain.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Fruit {
+        Apple,
+        RedPear,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Basket {
+        fruit: Fruit,
+        #[serde(default)]
+        more: Vec<Fruit>,
+        #[serde(default)]
+        count: u16,
+        #[serde(default)]
+        weight: f64,
+        #[serde(default)]
+        full: bool,
+        #[serde(default)]
+        owner: String,
+    }
+
+    fn why(text: &str) -> String {
+        let basket = read_toml::<Basket>(text);
+        let error = basket.expect_err(text).to_string();
+        error.lines().last().expect("a message").to_owned()
+    }
+
+    #[test]
+    fn a_file_without_error_is_read() {
+        let text =
+            "fruit = \"apple\"\nmore = [\"red_pear\"]\ncount = 2\nweight = 0.5\nfull = true\nowner = \"me\"";
+        let more = vec![Fruit::RedPear];
+        let expected =
+            Basket { fruit: Fruit::Apple, more, count: 2, weight: 0.5, full: true, owner: "me".into() };
+        assert_eq!(read_toml::<Basket>(text).expect("valid"), expected);
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_named_with_the_valid_ones() {
+        for (line, said) in [
+            ("fruit = 5", "found the number `5`, expected `apple` or `red_pear`"),
+            ("fruit = true", "found `true`, expected `apple` or `red_pear`"),
+            ("fruit = [1]", "expected `apple` or `red_pear`"),
+            ("fruit = \"plum\"", "unknown value `plum`, expected `apple` or `red_pear`"),
+            (
+                "fruit = \"apple\"\nmore = [\"apple\", 7]",
+                "found the number `7`, expected `apple` or `red_pear`",
+            ),
+            ("fruit = \"apple\"\nmore = \"apple\"", "found the text \"apple\", expected a list"),
+            (
+                "fruit = \"apple\"\ncount = -1",
+                "found the number `-1`, expected a whole number from 0 to 65535",
+            ),
+            (
+                "fruit = \"apple\"\ncount = \"a, expected b\"",
+                "found the text \"a, expected b\", expected a whole number from 0 to 65535",
+            ),
+            ("fruit = \"apple\"\nweight = {}", "found a table, expected a number"),
+            ("fruit = \"apple\"\nfull = 1e99", "found the number `1e99`, expected `true` or `false`"),
+            ("fruit = \"apple\"\nowner = []", "found a list, expected a text in quotes"),
+            (
+                "fruits = \"apple\"",
+                "unknown key `fruits`, expected one of `fruit`, `more`, `count`, `weight`, `full`, `owner`",
+            ),
+            ("", "the key `fruit` is missing"),
+        ] {
+            assert_eq!(why(line), said, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_line_and_the_word_stand_before_the_reason() {
+        let error =
+            read_toml::<Basket>("fruit = \"apple\"\ncount = true\n").expect_err("no number").to_string();
+        let expected = "TOML parse error at line 2, column 9\n  |\n2 | count = true\n  |         ^^^^\n\
+                        found `true`, expected a whole number from 0 to 65535";
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn messages_of_json_keep_their_place() {
+        let said = plain_serde_message("invalid type: integer `5`, expected a string at line 1 column 9");
+        assert_eq!(said, "found the number `5`, expected a text in quotes at line 1 column 9");
+        assert_eq!(
+            plain_serde_message("expected value at line 1 column 1"),
+            "expected value at line 1 column 1"
+        );
+    }
+}
