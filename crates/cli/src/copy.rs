@@ -14,11 +14,12 @@ use nilometer_recording::{
     copy::{CopyError, CopyNews, CopyResult, CopySettings, copy},
     reader::{Recording, Trust},
 };
+use nilometer_report::in_line;
 
 use crate::{
     Blame, Failure, Outcome,
     lone_file::refuse_files,
-    recording_text::{absent_lanes, in_line, unreadable},
+    recording_text::{absent_journals, facts_lines, unreadable},
     share::Share,
     signals::stop_on_signal,
     stored_at::refuse_urls,
@@ -141,7 +142,7 @@ fn summary(recording: &Recording, copied: &CopyResult) -> String {
     for (path, why) in &copied.unreadable {
         lines.push(format!("not copied  {}: {}", in_line(path.display()), in_line(why)));
     }
-    let absent = absent_lanes(recording);
+    let absent = absent_journals(recording);
     if !absent.is_empty() {
         lines.push(format!(
             "lanes       {} of {}{absent}",
@@ -149,7 +150,7 @@ fn summary(recording: &Recording, copied: &CopyResult) -> String {
             recording.head().lanes
         ));
     }
-    lines.extend(unreadable(&recording.unreadable));
+    lines.extend(facts_lines(unreadable(&recording.unreadable)));
     lines.join("\n") + "\n"
 }
 

@@ -1,14 +1,21 @@
 //! `nilometer describe`: describes the storage that is mounted at a path, and its abilities.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use nilometer_model::{FileSystemKind, TargetAddress, TargetDescription, check_expected_count};
 use nilometer_remote::{describe, describe_in_child};
 use nilometer_report::{described_html, described_markdown, described_text, units_in_keys};
 use nilometer_storage::TargetError;
 
-use crate::{Blame, Outcome, page_file, report::line_layout, target_argument::target_argument, tell};
+use crate::{
+    Blame, Outcome,
+    document_options::{DocumentFormat, DocumentOptions},
+    page_file,
+    report::line_layout,
+    target_argument::target_argument,
+    tell,
+};
 
 /// Describe the storage of a directory: type, servers, devices, layout, options, fullness and abilities
 #[derive(Debug, Args)]
@@ -20,29 +27,11 @@ pub(crate) struct Describe {
     /// ext4, nfs, lustre and others; an unknown word lists them
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     expect: Vec<FileSystemKind>,
-    /// Print in this format
-    #[arg(long, value_enum, default_value_t = DescribedFormat::Text, conflicts_with = "json")]
-    format: DescribedFormat,
-    /// The same as --format json
-    #[arg(long)]
-    json: bool,
-    /// Write a page, which opens offline
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    document: DocumentOptions,
     /// Print the form that processes of this program exchange
     #[arg(long, hide = true)]
     exchange: bool,
-}
-
-/// The format of descriptions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum DescribedFormat {
-    /// A line for each fact
-    Text,
-    /// Text for an issue or a document
-    Markdown,
-    /// JSON for programs, one object a path
-    Json,
 }
 
 impl Describe {
@@ -51,7 +40,7 @@ impl Describe {
         if self.exchange {
             return self.tell_exchanged();
         }
-        page_file::check_option(self.html.as_deref()).input()?;
+        self.document.check().input()?;
         let mut all = Vec::new();
         for (index, address) in self.targets.iter().enumerate() {
             let description = describe_in_child(address).input()?;
@@ -61,19 +50,24 @@ impl Describe {
             self.tell(&description, index)?;
             all.push(description);
         }
-        if self.format == DescribedFormat::Markdown {
+        if self.document.format() == DocumentFormat::Markdown {
             tell::result_to_copy(described_markdown(&all));
         }
-        page_file::write_option(self.html.as_deref(), || described_html(&all)).run()
+        page_file::write_option(self.document.html(), || described_html(&all)).run()
     }
 
     /// Prints a description at once: the storage of the next one may hang.
     fn tell(&self, description: &TargetDescription, index: usize) -> Outcome {
-        if self.json || self.format == DescribedFormat::Json {
-            let value = units_in_keys(serde_json::to_value(description).run()?);
-            tell::json_result(format_args!("{value}\n"));
-        } else if self.format == DescribedFormat::Text {
-            tell::result_unchanged(described_text(description, index == 0, line_layout()));
+        match self.document.format() {
+            DocumentFormat::Json => {
+                let value = units_in_keys(serde_json::to_value(description).run()?);
+                tell::json_result(format_args!("{value}\n"));
+            }
+            DocumentFormat::Text => {
+                tell::result_unchanged(described_text(description, index == 0, line_layout()));
+            }
+            // Of all of them at once.
+            DocumentFormat::Markdown => {}
         }
         Ok(())
     }

@@ -1,42 +1,77 @@
 //! Texts about recordings without a journal: the facts that their files show, and those that nobody knows.
 
+use std::fmt::Display;
+
 use nilometer_model::Bytes;
 use nilometer_recording::{
     ForeignFacts,
     foreign::{FrameFindings, StrangeBytes},
     reader::Recording,
+    view::Jump,
 };
+use nilometer_report::{NamedFact, Tone};
 use nilometer_wire::Stamp;
 use serde_json::{Value, json};
 
-use crate::recording_text::in_line;
+use crate::recording_json::jumps_value;
 
 /// The most places of one kind in a text.
 const SHOWN: usize = 10;
 
-/// The last line about any recording without a journal.
-pub(crate) const NOT_KNOWN: &str = "not known   without a journal: losses before the first frame and after the last, \
-                                    their causes, changed bytes, and survival of a loss of power";
-
-/// The kind of the recording, its files, and the findings of opening it.
-pub(crate) fn foreign_lines(recording: &Recording) -> Vec<String> {
-    let Some(facts) = recording.foreign() else { return Vec::new() };
-    let mut lines = vec![stored(recording, facts)];
-    lines.extend(facts.faults.iter().take(SHOWN).map(|fault| format!("fault       {}", in_line(fault))));
-    let unnamed = facts.faults.len().saturating_sub(SHOWN);
-    lines.extend((unnamed > 0).then(|| format!("fault       {unnamed} more")));
-    lines.extend(facts.notes.iter().map(|note| format!("note        {}", in_line(note))));
-    lines
+/// The last fact about any recording without a journal.
+pub(crate) fn not_known() -> NamedFact {
+    let text = "without a journal: losses before the first frame and after the last, their causes, changed bytes, and \
+                survival of a loss of power";
+    NamedFact::toned(Tone::Doubtful, "not known", text)
 }
 
-fn stored(recording: &Recording, ForeignFacts { kind, files, .. }: &ForeignFacts) -> String {
-    let lanes = recording.index.heads.len();
-    let first = recording.foreign_files(0).first().map_or_else(String::new, |path| in_line(path.display()));
-    match files {
-        1 => format!("stored      {kind} without a journal: {first}"),
-        _ => format!(
-            "stored      {kind} without a journal: {files} files in {lanes} directories, first {first}"
-        ),
+/// The origin of a recording without a journal: its kind, its files, and the findings of opening it.
+#[derive(Debug, Clone)]
+pub(crate) struct ForeignOrigin {
+    pub(crate) facts: ForeignFacts,
+    /// Number of its directories.
+    pub(crate) directories: usize,
+    pub(crate) first_file: String,
+}
+
+impl ForeignOrigin {
+    /// Returns `None` if the recording has a journal.
+    pub(crate) fn of(recording: &Recording) -> Option<Self> {
+        let facts = recording.foreign()?.clone();
+        let first = recording.foreign_files(0).first();
+        let first_file = first.map_or_else(String::new, |path| path.display().to_string());
+        Some(ForeignOrigin { facts, directories: recording.index.heads.len(), first_file })
+    }
+
+    /// The facts for a reader.
+    pub(crate) fn named_facts(&self) -> Vec<NamedFact> {
+        let ForeignFacts { faults, notes, .. } = &self.facts;
+        let mut facts = vec![NamedFact::new("stored", self.stored())];
+        let fault = |text: &dyn Display| NamedFact::toned(Tone::Bad, "fault", text);
+        facts.extend(faults.iter().take(SHOWN).map(|text| fault(text)));
+        let unnamed = faults.len().saturating_sub(SHOWN);
+        facts.extend((unnamed > 0).then(|| fault(&format_args!("{unnamed} more"))));
+        facts.extend(notes.iter().map(|note| NamedFact::new("note", note)));
+        facts
+    }
+
+    fn stored(&self) -> String {
+        let ForeignOrigin { facts: ForeignFacts { kind, files, .. }, directories, first_file } = self;
+        match files {
+            1 => format!("{kind} without a journal: {first_file}"),
+            _ => format!(
+                "{kind} without a journal: {files} files in {directories} directories, first {first_file}"
+            ),
+        }
+    }
+
+    /// The facts for a program.
+    pub(crate) fn value(&self) -> Value {
+        let ForeignFacts { kind, files, faults, notes, .. } = &self.facts;
+        json!({
+            "kind": kind.name(), "files": files, "directories": self.directories, "first_file": self.first_file,
+            "faults": faults, "notes": notes,
+        })
     }
 }
 
@@ -57,53 +92,57 @@ pub(crate) fn foreign_missing(missing_frames: u64, walked: Option<&FrameFindings
     words.join("; ")
 }
 
-/// The findings of a walk over all headers, one line each. `rate` is the number of frames a second, if known.
-pub(crate) fn walked_lines(walked: &FrameFindings, frame_size: u64, rate: Option<u64>) -> Vec<String> {
+/// The findings of a walk over all headers. `rate` is the number of frames a second, if known.
+pub(crate) fn walked_facts(walked: &FrameFindings, frame_size: u64, rate: Option<u64>) -> Vec<NamedFact> {
     let continuity = &walked.continuity;
-    let mut lines =
-        vec![format!("headers     {} frames; {} are marked as invalid", walked.frames, continuity.invalid)];
-    let at = |stamp: Stamp| format!("{} frame {}", stamp.moment(rate), stamp.frame);
-    lines.extend(continuity.first_jumps.iter().take(SHOWN).map(|jump| {
-        let thread = jump.stamp.thread;
-        let before = at(jump.before);
-        let behind = at(jump.stamp);
-        format!("jump        thread {thread} goes on at {behind} behind {before}: frame {}", jump.frame)
-    }));
+    let bad = |name, text: String| NamedFact::toned(Tone::Bad, name, text);
+    let invalid = continuity.invalid;
+    let headers = format!("{} frames; {invalid} are marked as invalid", walked.frames);
+    let mut facts = vec![NamedFact::new("headers", headers)];
+    let jumps = continuity.first_jumps.iter().take(SHOWN);
+    facts.extend(jumps.map(|jump| bad("jump", jump_text(jump, rate))));
     if rate.is_none() {
-        lines.push("rate        not known: a gap at the end of a second can't be seen".into());
+        let text = "not known: a gap at the end of a second can't be seen";
+        facts.push(NamedFact::toned(Tone::Doubtful, "rate", text));
     }
-    let fill = walked.first_fill.map(|first| {
-        format!(
-            "fill        {} frames replace missing ones, without a time: the first at byte {first}",
-            walked.fill
-        )
-    });
-    lines.extend(fill);
-    let odd = walked.first_other_sizes.iter().take(SHOWN);
-    lines.extend(odd.map(|(at, size)| format!("other size  a frame of {} at byte {at}", Bytes(*size))));
-    lines.extend(more(walked.other_sizes, walked.first_other_sizes.len(), "other size"));
-    lines.extend(walked.first_strange.iter().take(SHOWN).map(strange_line));
-    lines.extend(more(walked.strange, walked.first_strange.len(), "no frame"));
-    lines.extend(walked.cut.as_ref().map(|cut| {
-        let there = Bytes(cut.end - cut.start);
-        format!(
-            "cut         the last frame has {there} of {}: it begins at byte {}",
-            Bytes(frame_size),
-            cut.start
-        )
+    facts.extend(walked.first_fill.map(|first| {
+        let fill = walked.fill;
+        let text = format!("{fill} frames replace missing ones, without a time: the first at byte {first}");
+        bad("fill", text)
     }));
-    lines
+    let odd = walked.first_other_sizes.iter().take(SHOWN);
+    let odd = odd.map(|(at, size)| format!("a frame of {} at byte {at}", Bytes(*size)));
+    facts.extend(odd.map(|text| bad(OTHER_SIZE, text)));
+    facts.extend(more(walked.other_sizes, walked.first_other_sizes.len(), OTHER_SIZE));
+    let strange = walked.first_strange.iter().take(SHOWN);
+    facts.extend(strange.map(|bytes| bad(NO_FRAME, strange_text(bytes))));
+    facts.extend(more(walked.strange, walked.first_strange.len(), NO_FRAME));
+    facts.extend(walked.cut.as_ref().map(|cut| {
+        let there = Bytes(cut.end - cut.start);
+        let whole = Bytes(frame_size);
+        bad("cut", format!("the last frame has {there} of {whole}: it begins at byte {}", cut.start))
+    }));
+    facts
 }
 
-fn strange_line(StrangeBytes { range, is_zero }: &StrangeBytes) -> String {
+const OTHER_SIZE: &str = "other size";
+const NO_FRAME: &str = "no frame";
+
+fn jump_text(Jump { frame, before, stamp }: &Jump, rate: Option<u64>) -> String {
+    let at = |stamp: &Stamp| format!("{} frame {}", stamp.moment(rate), stamp.frame);
+    format!("thread {} goes on at {} behind {}: frame {frame}", stamp.thread, at(stamp), at(before))
+}
+
+fn strange_text(StrangeBytes { range, is_zero }: &StrangeBytes) -> String {
     let length = Bytes(range.end - range.start);
     let of = if *is_zero { ", all of them zero" } else { "" };
-    format!("no frame    {length} from byte {} on{of}", range.start)
+    format!("{length} from byte {} on{of}", range.start)
 }
 
-fn more(count: u64, listed: usize, word: &str) -> Option<String> {
+fn more(count: u64, listed: usize, name: &'static str) -> Option<NamedFact> {
     let unnamed = count - listed.min(SHOWN) as u64;
-    (unnamed > 0).then(|| format!("{word:<12}and {unnamed} more: --json names the first 100"))
+    let text = format!("and {unnamed} more: --json names the first 100");
+    (unnamed > 0).then(|| NamedFact::toned(Tone::Bad, name, text))
 }
 
 /// The reasons why a recording without a journal is not whole. `missing_frames` are those in absent blocks.
@@ -124,16 +163,8 @@ pub(crate) fn foreign_faults(
     faults
 }
 
-/// The kind of a recording without a journal and the findings of opening it, as JSON. Null with a journal.
-pub(crate) fn foreign_value(recording: &Recording) -> Value {
-    let Some(ForeignFacts { kind, files, faults, notes, .. }) = recording.foreign() else {
-        return Value::Null;
-    };
-    json!({ "kind": kind.name(), "files": files, "faults": faults, "notes": notes })
-}
-
-/// The findings of a walk over all headers, as JSON.
-pub(crate) fn walked_value(walked: &FrameFindings) -> Value {
+/// The findings of a walk over all headers, as JSON. `rate` is the number of frames a second, if known.
+pub(crate) fn walked_value(walked: &FrameFindings, rate: Option<u64>) -> Value {
     let odd = |(at, size): &(u64, u64)| json!({ "offset": at, "bytes": size });
     let strange = |StrangeBytes { range, is_zero }: &StrangeBytes| {
         let length = range.end - range.start;
@@ -141,10 +172,53 @@ pub(crate) fn walked_value(walked: &FrameFindings) -> Value {
     };
     json!({
         "frames": walked.frames, "invalid": walked.continuity.invalid, "jumps": walked.continuity.jumps,
-        "fill_frames": walked.fill, "other_sizes": walked.other_sizes, "strange_runs": walked.strange,
+        "first_jumps": jumps_value(&walked.continuity.first_jumps, rate),
+        "fill_frames": walked.fill, "first_fill": walked.first_fill, "other_sizes": walked.other_sizes, "strange_runs": walked.strange,
         "strange_bytes": walked.strange_bytes, "absent_bytes": walked.absent_bytes,
         "first_other_sizes": walked.first_other_sizes.iter().map(odd).collect::<Vec<_>>(),
         "first_strange": walked.first_strange.iter().map(strange).collect::<Vec<_>>(),
         "cut": walked.cut.as_ref().map(|cut| json!({ "offset": cut.start, "bytes": cut.end - cut.start })),
     })
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Findings about recordings of other programs, with every field set.
+
+    use nilometer_recording::{ForeignKind, view::Continuity};
+
+    use super::*;
+
+    pub(crate) fn origin() -> ForeignOrigin {
+        let facts = ForeignFacts {
+            kind: ForeignKind::Chunks,
+            files: 4,
+            in_step: true,
+            faults: vec!["a chunk is empty".into()],
+            notes: vec!["a note".into()],
+        };
+        ForeignOrigin { facts, directories: 2, first_file: "/d/a.00000000".into() }
+    }
+
+    pub(crate) fn walked() -> FrameFindings {
+        let stamp = |second| Stamp { second, frame: 8, station: 3, thread: 5, invalid: false };
+        let mut continuity = Continuity::new(Some(100));
+        continuity.frames = 52;
+        continuity.invalid = 1;
+        continuity.jumps = 1;
+        continuity.first_jumps = vec![Jump { frame: 7, before: stamp(60), stamp: stamp(62) }];
+        FrameFindings {
+            continuity,
+            frames: 50,
+            fill: 2,
+            first_fill: Some(8000),
+            other_sizes: 12,
+            first_other_sizes: vec![(16000, 500); 10],
+            strange: 1,
+            strange_bytes: 30,
+            first_strange: vec![StrangeBytes { range: 90..120, is_zero: true }],
+            cut: Some(400..600),
+            absent_bytes: 4000,
+        }
+    }
 }

@@ -4,10 +4,11 @@ use std::{path::PathBuf, sync::atomic::Ordering, thread, time::Duration};
 
 use clap::Args;
 use nilometer_mount::{MountReaders, Mounted};
+use nilometer_report::in_line;
 
 use crate::{
-    Blame, Outcome, lone_file::refuse_unknown_files, part::PartOptions, recording_text::in_line,
-    signals::stop_on_signal, stored_at::refuse_urls, tell,
+    Blame, Outcome, lone_file::refuse_unknown_files, part::PartOptions, signals::stop_on_signal,
+    stored_at::refuse_urls, tell,
 };
 
 /// Show each recording as one plain file, even while it grows. Runs until ctrl-C or SIGTERM

@@ -2,7 +2,8 @@
 //! other file.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -49,17 +50,54 @@ pub(crate) fn write_option(html: Option<&Path>, page: impl FnOnce() -> String) -
 
 /// Writes a file over an earlier one, whole or not at all. A device or a fifo gets the text as it is.
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return fs::write(path, text);
+    let mut growing = GrowingFile::create(path)?;
+    growing.push(text)?;
+    growing.finish()
+}
+
+/// A file that grows beside an earlier one and replaces it at the end.
+#[derive(Debug)]
+pub(crate) struct GrowingFile {
+    file: File,
+    /// The path of the growing file, until it has its own name; `None` if the text goes to a device or a fifo.
+    new: Option<PathBuf>,
+    path: PathBuf,
+}
+
+impl GrowingFile {
+    /// Creates an empty file beside `path`.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            let file = File::options().write(true).open(path)?;
+            return Ok(GrowingFile { file, new: None, path: path.to_owned() });
+        }
+        // A link stays one.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let new = path.with_added_extension("new");
+        let file = File::create(&new)?;
+        Ok(GrowingFile { file, new: Some(new), path })
     }
-    // A link stays one.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let new = path.with_added_extension("new");
-    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
-    if written.is_err() {
-        drop(fs::remove_file(&new));
+
+    /// Adds text.
+    pub(crate) fn push(&mut self, text: &str) -> io::Result<()> {
+        self.file.write_all(text.as_bytes())
     }
-    written
+
+    /// Replaces the earlier file.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        if let Some(new) = &self.new {
+            fs::rename(new, &self.path)?;
+        }
+        self.new = None;
+        Ok(())
+    }
+}
+
+impl Drop for GrowingFile {
+    /// Removes a file that was not finished.
+    fn drop(&mut self) {
+        drop(self.new.as_ref().map(fs::remove_file));
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Texts about recordings that several commands print: lanes, and missing parts.
 
-use std::{fmt::Display, io, path::PathBuf};
+use std::{fmt::Display, path::PathBuf};
 
-use nilometer_model::packets::source_name;
+use nilometer_model::{observed::ClockReading, packets::source_name};
 use nilometer_recording::{
-    reader::{Index, Recording, Unreadable},
+    reader::Recording,
     view::{Hole, Scan, SourceLoss},
 };
+use nilometer_report::{NamedFact, Tone, in_line};
 
 /// The most ranges in one text.
 const NAMED: usize = 20;
@@ -18,13 +19,13 @@ pub(crate) fn what(recording: &Recording) -> &'static str {
     if recording.index.stream.is_some() { "blocks" } else { "frames" }
 }
 
-/// The line about the recording machine's clock, if the journal states it.
-pub(crate) fn clock_line(index: &Index) -> Option<String> {
-    index.clock.map(|clock| format!("clock       {clock}, at the start"))
+/// The recording machine's clock at the start.
+pub(crate) fn clock_fact(clock: ClockReading) -> NamedFact {
+    NamedFact::new("clock", format_args!("{clock}, at the start"))
 }
 
-/// Names the journals that are not here: their lanes' frames are missing, unless other lanes have them.
-pub(crate) fn absent_lanes(recording: &Recording) -> String {
+/// The lanes whose journals are not here, as first numbers and counts.
+pub(crate) fn absent_lanes(recording: &Recording) -> Vec<(u64, u64)> {
     let mut here: Vec<u64> = recording.index.heads.iter().map(|head| head.lane.into()).collect();
     here.sort_unstable();
     let mut absent = Vec::new();
@@ -35,11 +36,17 @@ pub(crate) fn absent_lanes(recording: &Recording) -> String {
         }
         next = next.max(lane + 1);
     }
-    journals_not_here(recording.name(), &absent)
+    absent
+}
+
+/// Names the journals that are not here: their lanes' frames are missing, unless other lanes have them. Empty if all
+/// are here.
+pub(crate) fn absent_journals(recording: &Recording) -> String {
+    journals_not_here(recording.name(), &absent_lanes(recording))
 }
 
 /// The names of journals, from first numbers and counts of lanes. Names of files count lanes from 0.
-fn journals_not_here(name: &str, absent: &[(u64, u64)]) -> String {
+pub(crate) fn journals_not_here(name: &str, absent: &[(u64, u64)]) -> String {
     let named = absent.iter().take(NAMED).map(|&(first, count)| match count {
         1 => format!("{name}.{first}.journal"),
         _ => format!("{name}.{first}.journal to {name}.{}.journal", first + count - 1),
@@ -72,24 +79,23 @@ pub(crate) fn not_come(scan: &Scan) -> Vec<String> {
     there.map(|(count, how)| format!("{count} frames did not come and {how}")).collect()
 }
 
-/// The gaps in the packets by the journals, one line each for the first ones. `more` is the option that names
-/// all.
-pub(crate) fn gaps(scan: &Scan, more: &str) -> Vec<String> {
-    let line = |Hole { frame, packets, filled, .. }: &Hole| {
+/// The gaps in the packets by the journals, the first ones. `more` is the option that names all.
+pub(crate) fn gaps(scan: &Scan, more: &str) -> Vec<NamedFact> {
+    let gap = |Hole { frame, packets, filled, .. }: &Hole| {
         let how = if *filled { "from" } else { "left out before" };
-        format!("gap         {packets} packets {how} frame {frame}")
+        NamedFact::toned(Tone::Bad, "gap", format_args!("{packets} packets {how} frame {frame}"))
     };
-    let mut lines: Vec<_> = scan.gaps.iter().take(GAPS).map(line).collect();
-    let unnamed = scan.gaps.len() - lines.len();
+    let mut facts: Vec<_> = scan.gaps.iter().take(GAPS).map(gap).collect();
+    let unnamed = scan.gaps.len() - facts.len();
     if unnamed > 0 {
-        lines.push(format!("            and {unnamed} more gaps: {more} names all"));
+        let text = format!("and {unnamed} more gaps: {more} names all");
+        facts.push(NamedFact::toned(Tone::Bad, "", text));
     }
-    lines
+    facts
 }
 
-/// The packets of each sender and thread that did not come, one line each. Empty if the recording has one
-/// source.
-pub(crate) fn sources(scan: &Scan) -> Vec<String> {
+/// The packets of each sender and thread that did not come. Empty if the recording has one source.
+pub(crate) fn sources(scan: &Scan) -> Vec<NamedFact> {
     let is_thread_of_one = |source: &SourceLoss| {
         source.sender.is_none() && source.thread.is_none_or(|(station, _)| station.is_some())
     };
@@ -97,10 +103,11 @@ pub(crate) fn sources(scan: &Scan) -> Vec<String> {
     if is_one || scan.sources.iter().all(|source| source.sender.is_none() && source.thread.is_none()) {
         return Vec::new();
     }
-    let line = |source: &SourceLoss| {
-        format!("from        {}: {} packets did not come", named(source), source.packets)
+    let fact = |source: &SourceLoss| {
+        let text = format!("{}: {} packets did not come", named(source), source.packets);
+        NamedFact::toned(Tone::Bad, "from", text)
     };
-    scan.sources.iter().map(line).collect()
+    scan.sources.iter().map(fact).collect()
 }
 
 /// A sender and a thread in words.
@@ -114,19 +121,17 @@ fn named(SourceLoss { sender, thread, .. }: &SourceLoss) -> String {
     }
 }
 
-/// Directories and journals that could not be read, one line each.
-pub(crate) fn unreadable(unreadable: &Unreadable) -> Vec<String> {
-    let line =
-        |(path, error): &(PathBuf, io::Error)| format!("unreadable  {}: {error}", in_line(path.display()));
-    unreadable.iter().map(line).collect()
+/// Directories and journals that could not be read.
+pub(crate) fn unreadable<Error: Display>(unreadable: &[(PathBuf, Error)]) -> Vec<NamedFact> {
+    let fact = |(path, error): &(PathBuf, Error)| {
+        NamedFact::toned(Tone::Bad, "unreadable", format_args!("{}: {error}", path.display()))
+    };
+    unreadable.iter().map(fact).collect()
 }
 
-/// A name or a path on one line: it may contain line ends, or commands to a terminal.
-pub(crate) fn in_line(name: impl Display) -> String {
-    let shown = |letter: char| {
-        if letter.is_control() { letter.escape_default().collect() } else { letter.to_string() }
-    };
-    name.to_string().chars().map(shown).collect()
+/// The facts as lines.
+pub(crate) fn facts_lines(facts: Vec<NamedFact>) -> impl Iterator<Item = String> {
+    facts.into_iter().map(|fact| fact.to_string())
 }
 
 #[cfg(test)]
@@ -143,11 +148,6 @@ mod tests {
         );
         let many: Vec<(u64, u64)> = (0..22).map(|lane| (2 * lane, 1)).collect();
         assert!(journals_not_here("r", &many).ends_with("r.38.journal and 2 more"));
-    }
-
-    #[test]
-    fn a_name_stays_in_its_line() {
-        assert_eq!(in_line("scan\nwritten  /x\u{1b}[31m é"), "scan\\nwritten  /x\\u{1b}[31m é");
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
             "from        10.0.0.2:4000: 7 packets did not come",
             "from        sender 2, thread 1 of station Mc: 1 packets did not come",
         ];
-        assert_eq!(sources(&scan), expected);
+        assert_eq!(facts_lines(sources(&scan)).collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
             not_come(&scan),
             ["22 frames did not come and are marked as invalid", "2 frames did not come and are left out"]
         );
-        let lines = gaps(&scan, "--json");
+        let lines: Vec<_> = facts_lines(gaps(&scan, "--json")).collect();
         assert_eq!(lines.len(), 11);
         assert_eq!(lines[0], "gap         2 packets left out before frame 0");
         assert_eq!(lines[9], "gap         2 packets from frame 9");

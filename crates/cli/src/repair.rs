@@ -6,10 +6,9 @@ use anyhow::anyhow;
 use clap::Args;
 use nilometer_hdf5_recording::{RepairError, RepairOptions, RepairOutcome, RepairedFile, repair_recording};
 use nilometer_recording::reader::OpenError;
+use nilometer_report::in_line;
 
-use crate::{
-    Blame, Failure, Outcome, lone_file::refuse_files, recording_text::in_line, stored_at::refuse_urls, tell,
-};
+use crate::{Blame, Failure, Outcome, lone_file::refuse_files, stored_at::refuse_urls, tell};
 
 /// Repair HDF5 files of a recording in place, after a loss of power or damage
 ///

@@ -16,13 +16,13 @@ use nilometer_recording::{
     reader::{Recording, Trust},
     view::{Extent, RecordingView},
 };
+use nilometer_report::in_line;
 use nilometer_storage::Clock;
 
 use crate::{
     Blame, Failure, Outcome,
     lone_file::refuse_unknown_files,
     part::{PartOptions, part_line},
-    recording_text::in_line,
     share::Share,
     signals::stop_on_signal,
     stored_at::StoredAt,

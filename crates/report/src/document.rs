@@ -5,9 +5,9 @@
 //! Study -> sections (a file for each finding) -> Document -> render (terminal, Markdown, HTML)
 //! ```
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
-use crate::chart::Chart;
+use crate::{chart::Chart, in_line::in_line};
 
 /// A whole report.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -120,6 +120,8 @@ pub(crate) enum Block {
     Fold(Fold),
     /// To be copied as it is.
     Code(String),
+    /// A line for each in a terminal, a table elsewhere.
+    Facts(Vec<NamedFact>),
     /// At the top of a page.
     Answer(Answer),
     /// Beside the answers.
@@ -199,20 +201,35 @@ pub(crate) struct Sentence {
     pub(crate) lead: String,
     pub(crate) text: String,
     pub(crate) tone: Tone,
+    /// The samples behind the statement, which a page shows under the pointer; empty if it has none.
+    pub(crate) origin: String,
     /// Sentences that explain this one.
     pub(crate) more: Vec<Sentence>,
 }
 
 /// The prominence of a sentence or a figure. A renderer without colours uses signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
+    /// Text as any other.
     Plain,
     /// Less important than the text next to it.
     Soft,
+    /// A condition that holds.
     Good,
     /// Not sure, or to be careful with.
     Doubtful,
+    /// A fault.
     Bad,
+}
+
+/// A text with its name, such as `missing` and `3 frames: 4-6`. It has no control characters, because names of
+/// foreign files may contain any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFact {
+    /// Empty if the text continues the fact before it.
+    pub(crate) name: &'static str,
+    pub(crate) text: String,
+    pub(crate) tone: Tone,
 }
 
 /// Rows of cells below columns.
@@ -346,11 +363,21 @@ impl Block {
 
 impl Sentence {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Sentence { lead: String::new(), text: text.into(), tone: Tone::Plain, more: Vec::new() }
+        Sentence {
+            lead: String::new(),
+            text: text.into(),
+            tone: Tone::Plain,
+            origin: String::new(),
+            more: Vec::new(),
+        }
     }
 
     pub(crate) fn toned(tone: Tone, text: impl Into<String>) -> Self {
         Sentence { tone, ..Sentence::new(text) }
+    }
+
+    pub(crate) fn from(self, origin: impl Into<String>) -> Self {
+        Sentence { origin: origin.into(), ..self }
     }
 
     /// Puts the name of the target or machine in front of the text.
@@ -382,7 +409,42 @@ impl Column {
     }
 }
 
+impl NamedFact {
+    /// Makes a fact.
+    pub fn new(name: &'static str, text: impl Display) -> Self {
+        NamedFact::toned(Tone::Plain, name, text)
+    }
+
+    /// Makes a fact of this prominence.
+    pub fn toned(tone: Tone, name: &'static str, text: impl Display) -> Self {
+        NamedFact { name, text: in_line(text), tone }
+    }
+}
+
+/// The line of a terminal. Texts of other facts begin in the same column.
+impl Display for NamedFact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<11} {}", self.name, self.text)
+    }
+}
+
+impl Table {
+    /// The facts below two columns without headings. Facts that share a name, one after the other, share a row.
+    pub(crate) fn of_facts(facts: &[NamedFact]) -> Self {
+        let continues =
+            |before: &NamedFact, next: &NamedFact| next.name.is_empty() || next.name == before.name;
+        let columns = [Role::Name, Role::Sentence].map(|role| Column::new(role, "")).to_vec();
+        Table { columns, rows: facts.chunk_by(continues).map(Row::of_facts).collect() }
+    }
+}
+
 impl Row {
+    /// The facts of a name, a line each.
+    fn of_facts(facts: &[NamedFact]) -> Self {
+        let lines = facts.iter().map(|fact| fact.text.clone()).collect();
+        Row::of([Cell::new(facts[0].name), Cell { lines, ..Cell::toned(facts[0].tone, "") }])
+    }
+
     pub(crate) fn of(cells: impl IntoIterator<Item = Cell>) -> Self {
         Row { cells: cells.into_iter().collect(), notes: Vec::new() }
     }

@@ -18,6 +18,7 @@ mod evaluation_metrics;
 mod figure_key;
 mod figures_csv;
 mod growth;
+mod in_line;
 mod interference;
 mod json;
 mod limiting;
@@ -29,6 +30,7 @@ mod optimum;
 mod order;
 mod packets;
 mod prospects;
+mod recording_findings;
 mod render;
 mod sections;
 mod siblings;
@@ -46,10 +48,12 @@ pub use census::census_json;
 pub use csv::csv;
 pub use evaluation_metrics::evaluation_metrics;
 pub use figures_csv::figures_csv;
+pub use in_line::in_line;
 pub use json::{COMPARISON_VERSION, FORMAT_VERSION, compared_json, json};
 pub use machine_check::{MachineFinding, Sufficiency, WantedPackets};
 use machine_check::{machine_document, machine_value};
 pub use network::network_json;
+pub use recording_findings::{GrowingDocument, GrowingForm, RecordingFindings};
 pub use render::{Palette, TextLayout};
 pub use sizing::{Checked, InstrumentRooms, Sized, rooms_json, sizing_json};
 use sizing::{rooms_document, sizing_document};
@@ -60,7 +64,7 @@ use nilometer_analysis::{RecordsCompared, Study};
 use nilometer_model::{Census, NetworkResults, TargetDescription};
 
 use compared_document::compared_document;
-pub use document::Detail;
+pub use document::{Detail, NamedFact, Tone};
 use order::{Answers, document, papers_document};
 
 /// Writes the report for a terminal of this width, with units everywhere. The answers come last, where the

@@ -190,8 +190,8 @@ pub(crate) fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -
         Finding::Comparisons => sections::comparisons(results, stages, detail),
         Finding::Papers => sections::papers(papers),
         Finding::Predictions => sections::predictions(study, predictions),
-        Finding::Verdicts => sections::verdicts(results, verdicts, full_speeds, &missing.open),
-        Finding::Acceptance => sections::acceptance(results, acceptance),
+        Finding::Verdicts => sections::verdicts(study, verdicts, full_speeds, &missing.open),
+        Finding::Acceptance => sections::acceptance(study, acceptance),
         Finding::Environment => sections::environment(results, detail),
     }
 }

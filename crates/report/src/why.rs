@@ -2,16 +2,17 @@
 
 use std::fmt;
 
-use nilometer_analysis::{CellOutcome, Quantity, RateUnit, Study, StudyRecording, StudyStage, Verdict};
+use nilometer_analysis::{CellOutcome, Quantity, RateUnit, Study, StudyRecording, StudyStage, TrialVerdict};
 use nilometer_model::{
-    Goal,
-    statistics::{CONFIDENCE, Summary, student},
+    Goal, StorageRoom,
+    statistics::{CONFIDENCE, Summary, poisson_upper, student},
 };
-use nilometer_plan::{Event, Measured};
+use nilometer_plan::{Event, Measured, RecordedInstrument};
 
 use crate::{
     document::{Block, Cell, Column, Document, Heading, Role, Row, Section, Table, Tone},
     figure_key::{figure_key, recording_key, stage_key},
+    sections::meanwhile,
     words::{self, NONE},
 };
 
@@ -193,7 +194,7 @@ fn is_of(study: &Study<'_>, outcome: &CellOutcome<'_>, event: &Event) -> bool {
     named.is_some_and(|(targets, _)| targets.split(", ").any(|path| path == target.path))
 }
 
-/// The recordings of an instrument on a target, and the verdict that follows.
+/// The recordings of an instrument on a target, and the statements that follow.
 fn of_recording(
     study: &Study<'_>,
     recording: &StudyRecording<'_>,
@@ -201,33 +202,74 @@ fn of_recording(
     samples: &[&Measured],
 ) -> Section {
     let target = samples[0].key.target;
-    let is_of_it =
-        |verdict: &&Verdict| verdict.target == target && verdict.instrument == recording.instrument;
-    let verdict = study.verdicts.iter().find(is_of_it);
-    let said = verdict.map(|verdict| [vec![format!("{verdict}.")], verdict.more()].concat());
-    let blocks = vec![Block::Table(recordings(samples)), Block::list(said.unwrap_or_default())];
-    Section::new(Heading::of(key), blocks)
+    let table = Block::Table(recordings(study, samples));
+    let said = statements(study, &recording.instrument, target);
+    Section::new(Heading::of(key), vec![table, Block::list(said)])
 }
 
-fn recordings(samples: &[&Measured]) -> Table {
+/// The statements about an instrument on a target, with the calculation of their figures.
+fn statements(study: &Study<'_>, instrument: &RecordedInstrument, target: usize) -> Vec<String> {
+    let is_of_it = |other: &RecordedInstrument, on: usize| (other, on) == (instrument, target);
+    let mut verdicts = study.verdicts.iter();
+    let verdict = verdicts.find(|verdict| is_of_it(&verdict.instrument, verdict.target));
+    let mut said = Vec::new();
+    if let Some(verdict) = verdict {
+        said.push(format!("{verdict}."));
+        said.extend(verdict.more());
+        said.extend(verdict.trial().and_then(loss_formula));
+        said.extend(verdict.room.as_ref().map(room_formula));
+    }
+    let full_speeds = study.full_speeds.iter().filter(|of| is_of_it(&of.instrument, of.target));
+    said.extend(full_speeds.map(|of| format!("{of}.")));
+    let open = study.missing.open.iter().filter(|of| is_of_it(&of.instrument, of.target));
+    said.extend(open.map(|of| format!("{of}.")));
+    said
+}
+
+/// Shows the calculation of the bound on losses; `None` if the recording lost frames or its buffer was filling.
+fn loss_formula(trial: &TrialVerdict) -> Option<String> {
+    let TrialVerdict { duration, lost, filling, .. } = trial;
+    let most = poisson_upper(0);
+    (*lost == 0 && !filling).then(|| {
+        format!(
+            "bound on losses = {most:.2} events / {duration} without loss ({most:.2}: the most events that none seen allows, \
+             Poisson, {:.0} %)",
+            100.0 * CONFIDENCE
+        )
+    })
+}
+
+/// Shows the calculation of the room for recordings.
+fn room_formula(room: &StorageRoom) -> String {
+    let StorageRoom { usable, rate } = room;
+    format!("{room} = {usable} free beyond the reserve when the campaign began / {rate} written")
+}
+
+fn recordings(study: &Study<'_>, samples: &[&Measured]) -> Table {
     let names = ["rate", "frames due", "stored", "lost", "longest stall"];
-    let mut columns = vec![Column::new(Role::Name, "round"), Column::new(Role::Name, "pace")];
+    let named = ["stage", "round", "pace", "meanwhile"];
+    let mut columns: Vec<Column> = named.map(|name| Column::new(Role::Name, name)).into();
     columns.extend(names.map(Column::figure));
     columns.push(Column::new(Role::Sentence, "use"));
-    let rows = samples.iter().filter_map(|measured| {
-        let ingest = measured.sample.ingest.as_ref()?;
-        let cells = [
-            (measured.key.repeat + 1).to_string(),
-            pace(ingest.goal).to_owned(),
-            measured.sample.sustained_rate().to_string(),
-            ingest.due.to_string(),
-            ingest.stored.to_string(),
-            if ingest.goal == Goal::Limit { NONE.to_owned() } else { ingest.lost.to_string() },
-            ingest.longest_stall.to_string(),
-        ];
-        Some(Row::of(cells.map(Cell::new).into_iter().chain([used(measured)])))
-    });
+    let rows = samples.iter().filter_map(|measured| recording_row(study, measured));
     Table { columns, rows: rows.collect() }
+}
+
+fn recording_row(study: &Study<'_>, measured: &Measured) -> Option<Row> {
+    let ingest = measured.sample.ingest.as_ref()?;
+    let stage = study.results.cells.get(measured.key.cell).map_or("", |cell| &cell.stage);
+    let cells = [
+        stage.to_owned(),
+        (measured.key.repeat + 1).to_string(),
+        pace(ingest.goal).to_owned(),
+        meanwhile(ingest),
+        measured.sample.sustained_rate().to_string(),
+        ingest.due.to_string(),
+        ingest.stored.to_string(),
+        if ingest.goal == Goal::Limit { NONE.to_owned() } else { ingest.lost.to_string() },
+        ingest.longest_stall.to_string(),
+    ];
+    Some(Row::of(cells.map(Cell::new).into_iter().chain([used(measured)])))
 }
 
 /// The pace of a recording, in a word or two.

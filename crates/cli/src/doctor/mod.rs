@@ -6,17 +6,21 @@ mod interface;
 mod kernel;
 mod processors;
 
-use std::path::PathBuf;
-
 use anyhow::{anyhow, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use nilometer_model::{ByteRate, Bytes};
 use nilometer_report::{
     MachineFinding, Sufficiency, WantedPackets, machine_html, machine_json, machine_markdown, machine_text,
 };
 use nilometer_storage::network::{interfaces, links::is_up};
 
-use crate::{Blame, Failure, Outcome, page_file, report::line_layout, tell};
+use crate::{
+    Blame, Failure, Outcome,
+    document_options::{DocumentFormat, DocumentOptions},
+    page_file,
+    report::line_layout,
+    tell,
+};
 
 /// Check this machine for receiving packets without loss, and change nothing. Prints the command for each
 /// wrong setting
@@ -31,31 +35,13 @@ pub(crate) struct Doctor {
     /// Bytes of a packet, without the headers of IP and UDP
     #[arg(long, default_value = "8040 B")]
     packet: Bytes,
-    /// Print the findings in this format
-    #[arg(long, value_enum, default_value_t = DoctorFormat::Text, conflicts_with = "json")]
-    format: DoctorFormat,
-    /// The same as --format json: the rate, and each finding
-    #[arg(long)]
-    json: bool,
-    /// Write a page, which opens offline
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-}
-
-/// The format of findings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum DoctorFormat {
-    /// A line for each setting, and one for its command
-    Text,
-    /// Text for an issue or a document
-    Markdown,
-    /// JSON for programs
-    Json,
+    #[command(flatten)]
+    document: DocumentOptions,
 }
 
 impl Doctor {
     pub(crate) fn execute(&self) -> Outcome {
-        page_file::check_option(self.html.as_deref()).input()?;
+        self.document.check().input()?;
         let names = self.interfaces().input()?;
         let wanted = WantedPackets { rate: self.rate, packet: self.packet };
         let mut findings = kernel::findings(wanted);
@@ -65,7 +51,7 @@ impl Doctor {
         findings.extend(processors::findings());
         findings.push(clock::finding());
         self.tell(wanted, &findings);
-        page_file::write_option(self.html.as_deref(), || machine_html(wanted, &findings)).run()?;
+        page_file::write_option(self.document.html(), || machine_html(wanted, &findings)).run()?;
         let bad = findings.iter().filter(|finding| finding.sufficiency == Sufficiency::Bad).count();
         if bad == 0 {
             return Ok(());
@@ -74,11 +60,10 @@ impl Doctor {
     }
 
     fn tell(&self, wanted: WantedPackets, findings: &[MachineFinding]) {
-        let format = if self.json { DoctorFormat::Json } else { self.format };
-        match format {
-            DoctorFormat::Text => tell::result_unchanged(machine_text(wanted, findings, line_layout())),
-            DoctorFormat::Markdown => tell::result_to_copy(machine_markdown(wanted, findings)),
-            DoctorFormat::Json => tell::json_result(machine_json(wanted, findings)),
+        match self.document.format() {
+            DocumentFormat::Text => tell::result_unchanged(machine_text(wanted, findings, line_layout())),
+            DocumentFormat::Markdown => tell::result_to_copy(machine_markdown(wanted, findings)),
+            DocumentFormat::Json => tell::json_result(machine_json(wanted, findings)),
         }
     }
 

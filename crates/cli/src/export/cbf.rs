@@ -11,12 +11,12 @@ use anyhow::{Context, anyhow, ensure};
 use nilometer_hdf5_recording::{RecordedPictures, picture_name};
 use nilometer_model::{Bytes, FileSystemKind, Format};
 use nilometer_recording::{reader::Recording, view::RecordingView};
+use nilometer_report::in_line;
 use nilometer_storage::new_file::NewFile;
 
 use super::{Export, lacks_blocks, not_here};
 use crate::{
-    Blame, Failure, Outcome, describe::described_directory, recording_text::in_line, share::Share,
-    signals::stop_on_signal, tell,
+    Blame, Failure, Outcome, describe::described_directory, share::Share, signals::stop_on_signal, tell,
 };
 
 /// The pictures that an export wrote, and the frames that it could not read.

@@ -31,6 +31,7 @@ use nilometer_recording::{
     verify_while,
     view::{Extent, RecordingView},
 };
+use nilometer_report::in_line;
 use nilometer_service::compression_parser;
 use nilometer_storage::{
     Clock, PATIENCE, Target, in_time,
@@ -44,7 +45,7 @@ use super::{Export, lacks_blocks, not_here};
 use crate::{
     Blame, Failure, Outcome,
     describe::directory_of,
-    recording_text::{in_line, ranges, what},
+    recording_text::{ranges, what},
     share::Share,
     signals::stop_on_signal,
     tell,

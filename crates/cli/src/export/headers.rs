@@ -10,13 +10,13 @@ use std::{
 use anyhow::{Context, anyhow, ensure};
 use nilometer_model::Bytes;
 use nilometer_recording::{Gap, view::RecordingView};
+use nilometer_report::in_line;
 use nilometer_storage::new_file::NewFile;
 use nilometer_wire::{Geometry, numbered::HeaderTable};
 
 use super::{Export, lacks_blocks, not_here};
 use crate::{
-    Blame, Outcome, describe::directory_of, part::part_line, recording_text::in_line, share::Share,
-    signals::stop_on_signal, tell,
+    Blame, Outcome, describe::directory_of, part::part_line, share::Share, signals::stop_on_signal, tell,
 };
 
 /// Bytes of frames to read at once, at least a frame.

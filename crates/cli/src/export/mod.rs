@@ -26,6 +26,7 @@ use nilometer_recording::{
     reader::{Recording, Trust},
     view::{Extent, RecordingView},
 };
+use nilometer_report::in_line;
 use nilometer_storage::{
     Clock, Drive, Engine,
     engine::{EngineError, Options, on_directory},
@@ -36,10 +37,10 @@ use self::hdf5::Hdf5Options;
 use crate::{
     Blame, Failure, Outcome,
     describe::{described_directory, directory_of},
-    foreign_text::foreign_lines,
+    foreign_text::ForeignOrigin,
     lone_file::{self, LoneExport},
     part::{PartOptions, part_line},
-    recording_text::{absent_lanes, in_line, ranges, unreadable, what},
+    recording_text::{absent_journals, facts_lines, ranges, unreadable, what},
     share::Share,
     signals::stop_on_signal,
     stored_at::{StoredAt, refuse_urls},
@@ -377,7 +378,8 @@ fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Ex
     ]);
     lines.extend(not_here(whole, "marked as invalid"));
     lines.extend(unreadable_line(whole));
-    lines.extend(whole.recording(foreign_lines));
+    let origin = whole.recording(ForeignOrigin::of);
+    lines.extend(origin.iter().flat_map(|origin| facts_lines(origin.named_facts())));
     lines.extend(
         copied.into_iter().flat_map(|copied| whole.recording(|recording| compared(recording, copied))),
     );
@@ -402,7 +404,7 @@ fn not_here(whole: &RecordingView, stand_in: &str) -> Vec<String> {
 fn absent(recording: &Recording, missing: &[(u64, u64)], all: u64, stand_in: &str) -> Vec<String> {
     let index = &recording.index;
     let what = what(recording);
-    let absent = absent_lanes(recording);
+    let absent = absent_journals(recording);
     let mut lines = Vec::new();
     if !missing.is_empty() {
         let count: u64 = missing.iter().map(|(_, count)| count).sum();
@@ -417,7 +419,7 @@ fn absent(recording: &Recording, missing: &[(u64, u64)], all: u64, stand_in: &st
     if index.due.is_none() {
         lines.push(format!("not ended   more {what} may be missing after the last of these"));
     }
-    lines.extend(unreadable(&recording.unreadable));
+    lines.extend(facts_lines(unreadable(&recording.unreadable)));
     lines
 }
 

@@ -13,10 +13,17 @@ use nilometer_hdf5_recording::lone_file::{
     BrokenObject, ChunkPlan, LoneFile, LoneVerified, PlainCopy, RewriteWishes, checksum_of_copy,
 };
 use nilometer_model::{ByteRate, Bytes};
+use nilometer_report::in_line;
 use nilometer_storage::new_file::NewFile;
 
-use super::{BROKEN_SHOWN, all_bytes, by_times, directory_of, faults, guard, opened, told};
-use crate::{Blame, Failure, Outcome, recording_text::in_line, share::Share, signals::stop_on_signal, tell};
+use super::{
+    all_bytes, directory_of, guard, opened,
+    reading::{BROKEN_SHOWN, LoneReading, by_times},
+};
+use crate::{
+    Blame, Failure, Outcome, recording_listing::RecordingResult, recording_text::facts_lines, share::Share,
+    signals::stop_on_signal, tell,
+};
 
 /// The options of an export of one file.
 #[derive(Debug, Clone, Copy)]
@@ -57,8 +64,10 @@ pub(crate) fn export(path: &Path, asked: LoneExport<'_>) -> Outcome {
     // The readers of the source may read the copy.
     let access = fs::metadata(path).run()?.mode() & 0o666;
     new.finish(access).with_context(|| format!("can't name it {}", shown.display())).run()?;
-    tell::result(tell::visible(&format!("{text}{}", told(&file, &verified))));
-    whole(&verified, left_out, asked.verify)
+    let reading = LoneReading::of(&file, verified);
+    let lines: String = facts_lines(reading.findings().facts).map(|line| line + "\n").collect();
+    tell::result(text + &lines);
+    whole(&reading, left_out, asked.verify)
 }
 
 /// Limits the output by the size of the file.
@@ -182,18 +191,18 @@ fn ensure_rate(rate: Option<ByteRate>) -> anyhow::Result<()> {
 }
 
 /// Turns missing parts into a failure.
-fn whole(verified: &LoneVerified, left_out: usize, asked: bool) -> Outcome {
-    if verified.is_whole() && left_out == 0 {
+fn whole(reading: &LoneReading, left_out: usize, asked: bool) -> Outcome {
+    if reading.complaint().is_none() && left_out == 0 {
         return Ok(());
     }
-    let filled = if verified.missing.is_empty() && verified.damaged.is_empty() {
+    let filled = if reading.has_all_frames() {
         "all frames of this dataset are there"
     } else {
         "the fill value of the dataset stands for frames that are not there"
     };
     let mut why = Vec::new();
-    if !verified.is_whole() {
-        why.push(format!("the file is not whole: {}; {filled}", faults(verified)));
+    if let Some(faults) = reading.complaint() {
+        why.push(format!("the file is not whole: {faults}; {filled}"));
     }
     if left_out > 0 {
         why.push(format!("{left_out} objects or attributes are not copied"));

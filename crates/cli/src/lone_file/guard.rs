@@ -22,6 +22,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use nilometer_hdf5_recording::lone_file::note_reading;
+use nilometer_report::in_line;
 use nilometer_storage::{new_file::remove_dead, process::processors};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -31,7 +32,6 @@ use rustix::{
 
 use super::progress::ReadingProgress;
 use crate::{
-    recording_text::in_line,
     tell,
     watch::{PassedSignals, end_with_parent},
 };

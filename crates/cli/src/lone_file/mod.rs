@@ -3,8 +3,8 @@
 
 mod export;
 mod guard;
-mod json;
 mod progress;
+mod reading;
 
 use std::{
     fs, io,
@@ -13,21 +13,22 @@ use std::{
 };
 
 use anyhow::{anyhow, bail, ensure};
-use nilometer_hdf5_recording::lone_file::{LoneFile, LoneFileError, LoneVerified};
+use nilometer_hdf5_recording::lone_file::{LoneFile, LoneFileError};
 use nilometer_model::Bytes;
-use nilometer_recording::{Ranges, foreign::is_foreign_file};
+use nilometer_recording::foreign::is_foreign_file;
+use nilometer_report::in_line;
 use nilometer_storage::user_file;
 
 use crate::{
     Blame, Failure, Outcome,
-    json_list::JsonList,
-    recording_text::{in_line, ranges},
+    document_options::DocumentOptions,
+    recording_listing::{ListingHead, RecordingListing},
     share::Share,
     signals::stop_on_signal,
-    tell,
 };
 pub(crate) use export::{LoneExport, export};
 pub(crate) use guard::guarded;
+use reading::LoneReading;
 
 /// The only path of the command line, if it is a file, and neither a recording of another program nor a record.
 pub(crate) fn named_file(paths: &[PathBuf]) -> Option<&Path> {
@@ -127,10 +128,11 @@ fn opened(path: &Path, dataset: Option<&str>) -> Result<LoneFile, Failure> {
 }
 
 /// Reads every chunk of a file, and names the missing and unreadable ones.
-pub(crate) fn verify(path: &Path, dataset: Option<&str>, as_json: bool) -> Outcome {
+pub(crate) fn verify(path: &Path, dataset: Option<&str>, document: &DocumentOptions) -> Outcome {
     let file = opened(path, dataset)?;
     guard::allow_memory(file.memory_needed()).run()?;
     let stop = stop_on_signal().run()?;
+    let mut listing = RecordingListing::begin(document, HEAD).run()?;
     let mut share = Share::new("read", all_bytes(&file));
     let verified = file.verify(|done| {
         share.tell(Bytes(done));
@@ -138,18 +140,16 @@ pub(crate) fn verify(path: &Path, dataset: Option<&str>, as_json: bool) -> Outco
     });
     share.clear();
     let verified = verified.map_err(|why| Failure::Run(anyhow!(why)))?;
-    if as_json {
-        let mut list = JsonList::new();
-        list.push(&json::value(&file, &verified)).run()?;
-        list.end();
-    } else {
-        tell::result(tell::visible(&told(&file, &verified)));
+    let reading = LoneReading::of(&file, verified);
+    listing.push(&reading).run()?;
+    listing.end(&[]).run()?;
+    match reading.complaint() {
+        None => Ok(()),
+        Some(faults) => Err(Failure::Run(anyhow!("the file is not whole: {faults}"))),
     }
-    if verified.is_whole() {
-        return Ok(());
-    }
-    Err(Failure::Run(anyhow!("the file is not whole: {}", faults(&verified))))
 }
+
+const HEAD: ListingHead = ListingHead { title: "A file read back", origin: "" };
 
 fn all_bytes(file: &LoneFile) -> Bytes {
     Bytes(file.claimed())
@@ -161,66 +161,8 @@ fn directory_of(file: &Path) -> PathBuf {
     above.map_or_else(|| ".".into(), Path::to_owned)
 }
 
-/// The contents of the file, one line each.
-fn told(file: &LoneFile, verified: &LoneVerified) -> String {
-    let shape = file.shape();
-    let right = right(file, verified);
-    let filters: Vec<_> = shape.filters.iter().map(|filter| filter.number.to_string()).collect();
-    let filters =
-        if filters.is_empty() { "no filter".into() } else { format!("filter {}", filters.join(", ")) };
-    let mut lines = vec![
-        format!("file        {}", in_line(file.path().display())),
-        format!("dataset     {}: {} of {}", in_line(file.dataset()), by_times(&shape.dimensions), shape.kind),
-    ];
-    lines.push(match &shape.chunk {
-        Some(chunk) => format!(
-            "chunks      {} of {}, each {}, {filters}",
-            verified.chunks,
-            file.chunks_due(),
-            by_times(chunk)
-        ),
-        None => "chunks      none: it is stored in one piece".into(),
-    });
-    lines.push(format!(
-        "readable    {right} of {} frames of {}, unpacked; without a journal there are no checksums to compare them with",
-        file.frames(),
-        Bytes(file.frame_size())
-    ));
-    lines.push(format!("missing     {}", counted(&verified.missing)));
-    if !verified.not_whole.is_empty() {
-        lines.push(format!("not whole   {}, as the recorder noted", counted(&verified.not_whole)));
-    }
-    for damage in &verified.damages {
-        let at = by_commas(&damage.begin);
-        lines.push(format!(
-            "damaged     chunk at ({at}), frame {} on: {}",
-            damage.frame,
-            in_line(&damage.why)
-        ));
-    }
-    let unnamed = verified.damaged_chunks - verified.damages.len() as u64;
-    lines.extend((unnamed > 0).then(|| format!("damaged     {unnamed} chunks more")));
-    if !verified.damaged.is_empty() {
-        lines.push(format!("damaged     {}", counted(&verified.damaged)));
-    }
-    for broken in verified.broken.iter().take(BROKEN_SHOWN) {
-        lines.push(format!("broken      {}: {}", in_line(&broken.path), in_line(&broken.why)));
-    }
-    let unnamed = verified.broken.len().saturating_sub(BROKEN_SHOWN);
-    lines.extend((unnamed > 0).then(|| format!("broken      {unnamed} objects more")));
-    if !file.others().is_empty() {
-        lines.push(format!("not read    {}: --dataset names another", some_of(file.others())));
-    }
-    lines.extend(journal_beside(file.path()).map(|directory| {
-        format!("journal     beside it is one: name {} to compare with it", in_line(directory.display()))
-    }));
-    lines.join("\n") + "\n"
-}
-
 /// The most other datasets in the text.
 const SHOWN: usize = 5;
-/// The most unreadable objects in the text.
-const BROKEN_SHOWN: usize = 20;
 
 /// The first of these names.
 fn some_of(names: &[String]) -> String {
@@ -241,45 +183,4 @@ fn journals_beside(path: &Path) -> Vec<String> {
     let names =
         entries.unwrap_or_default().into_iter().filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| Some(name.strip_suffix(".journal")?.to_owned())).collect()
-}
-
-/// The number of readable frames.
-fn right(file: &LoneFile, verified: &LoneVerified) -> u64 {
-    file.frames() - united(&[&verified.missing, &verified.damaged])
-}
-
-fn united(all: &[&Ranges]) -> u64 {
-    let mut one = Ranges::default();
-    for range in all.iter().flat_map(|ranges| ranges.iter()) {
-        one.add_all(range);
-    }
-    one.count()
-}
-
-fn counted(frames: &Ranges) -> String {
-    if frames.is_empty() {
-        return "none".into();
-    }
-    let named: Vec<_> = frames.iter().map(|range| (range.start, range.end - range.start)).collect();
-    format!("{} frames: {}", frames.count(), ranges(&named))
-}
-
-fn faults(verified: &LoneVerified) -> String {
-    let counts = [(&verified.missing, "missing"), (&verified.damaged, "damaged")];
-    let words = counts.into_iter().filter(|(frames, _)| !frames.is_empty());
-    let words = words.map(|(frames, what)| format!("{} frames are {what}", frames.count()));
-    let broken = match verified.broken.len() {
-        0 => None,
-        1 => Some("1 object can't be read".into()),
-        count => Some(format!("{count} objects can't be read")),
-    };
-    words.chain(broken).collect::<Vec<_>>().join("; ")
-}
-
-fn by_times(sides: &[u64]) -> String {
-    sides.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ")
-}
-
-fn by_commas(place: &[u64]) -> String {
-    place.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -6,24 +6,32 @@ use nilometer_recording::{
     reader::Recording,
     view::{Extent, RecordingView, Scan},
 };
+use nilometer_report::{NamedFact, RecordingFindings, Tone};
 use serde_json::{Value, json};
 
-use super::range;
 use crate::{
-    foreign_text::{
-        NOT_KNOWN, foreign_faults, foreign_lines, foreign_missing, foreign_value, walked_lines, walked_value,
-    },
-    recording_text::{in_line, ranges},
+    foreign_text::{ForeignOrigin, foreign_faults, foreign_missing, not_known, walked_facts, walked_value},
+    recording_json::ranges_value,
+    recording_listing::RecordingResult,
+    recording_text::ranges,
     share::Share,
 };
 
-/// A recording without a journal, after all of it was read.
+/// The findings about a recording without a journal, from all its bytes.
 pub(super) struct ForeignReading {
-    whole: RecordingView,
+    name: String,
+    /// The name of its format.
+    format: &'static str,
+    origin: Option<ForeignOrigin>,
+    frame_size: u64,
     scan: Scan,
+    /// `None` if its frames have no headers.
     walked: Option<FrameFindings>,
+    failed_reads: u64,
+    /// The error of the first of them.
+    unreadable: Option<String>,
     /// The reasons why it is not whole, in words.
-    faults: Vec<String>,
+    pub(super) faults: Vec<String>,
 }
 
 impl ForeignReading {
@@ -34,64 +42,97 @@ impl ForeignReading {
         let mut share = Share::new("read", Bytes(scan.bytes));
         let walked = read_through(&whole, |done| share.tell(Bytes(done)));
         share.clear();
-        let facts = whole.recording(|recording| recording.foreign().cloned());
-        let mut faults =
-            facts.map_or_else(Vec::new, |facts| foreign_faults(&facts, scan.missing_frames, walked.as_ref()));
         let unread = whole.faults();
-        faults.extend(unread.first.map(|why| format!("{} reads failed: {why}", unread.count)));
+        let mut reading = ForeignReading {
+            name: whole.name().into(),
+            format: whole.format().name(),
+            origin: whole.recording(ForeignOrigin::of),
+            frame_size: whole.frame_size(),
+            scan,
+            walked,
+            failed_reads: unread.count,
+            unreadable: unread.first,
+            faults: Vec::new(),
+        };
+        reading.faults = reading.found_faults();
+        reading
+    }
+
+    fn found_faults(&self) -> Vec<String> {
+        let ForeignReading { origin, scan, walked, failed_reads, unreadable, .. } = self;
+        let facts = origin.as_ref().map(|origin| &origin.facts);
+        let mut faults =
+            facts.map_or_else(Vec::new, |facts| foreign_faults(facts, scan.missing_frames, walked.as_ref()));
+        faults.extend(unreadable.as_ref().map(|why| format!("{failed_reads} reads failed: {why}")));
         if scan.bytes == 0 {
             faults.push("there is nothing in it".into());
         }
-        ForeignReading { whole, scan, walked, faults }
+        faults
     }
 
-    /// The reason why it is not whole, if it is not.
-    pub(super) fn complaint(&self) -> Option<String> {
-        (!self.faults.is_empty()).then(|| self.faults.join("; "))
-    }
-
-    /// The state of the recording, one line each.
-    pub(super) fn told(&self) -> String {
-        let ForeignReading { whole, scan, walked, .. } = self;
-        let frame_size = whole.frame_size();
-        let rate = scan.survey.frames_per_second;
-        let mut lines = vec![format!("recording   {}, {}", in_line(whole.name()), whole.format().name())];
-        lines.extend(whole.recording(foreign_lines));
-        let unread = whole.faults();
-        let readable = if unread.count == 0 {
-            "all of it can be read".into()
-        } else {
-            format!("{} reads failed", unread.count)
+    fn frames(&self) -> String {
+        let ForeignReading { frame_size, scan, failed_reads, .. } = self;
+        let readable = match failed_reads {
+            0 => "all of it can be read".into(),
+            count => format!("{count} reads failed"),
         };
-        lines.push(format!(
-            "frames      {} of {}, {} in all: {readable}; there are no checksums to compare them with",
+        format!(
+            "{} of {}, {} in all: {readable}; there are no checksums to compare them with",
             scan.frames,
-            Bytes(frame_size),
+            Bytes(*frame_size),
             Bytes(scan.bytes)
-        ));
-        lines.extend(unread.first.map(|why| format!("unreadable  {}", in_line(why))));
-        lines.push(match walked {
-            Some(_) => format!("missing     {}", foreign_missing(scan.missing_frames, walked.as_ref())),
-            None => "missing     not known: its frames have no headers".into(),
-        });
-        if !scan.missing.is_empty() {
-            lines.push(format!("no block    {}", ranges(&scan.missing)));
-        }
-        lines.extend(walked.iter().flat_map(|walked| walked_lines(walked, frame_size, rate)));
-        lines.push(NOT_KNOWN.to_owned());
-        lines.join("\n") + "\n"
+        )
     }
 
-    /// The result as JSON.
-    pub(super) fn value(&self) -> Value {
-        let ForeignReading { whole, scan, walked, faults } = self;
-        let missing = scan.missing.iter().map(|&(first, count)| range(first, count));
+    fn conclusion(&self) -> (Tone, String) {
+        if !self.faults.is_empty() {
+            return (Tone::Bad, format!("Not whole: {}", self.faults.join("; ")));
+        }
+        let text = "No fault found. Without a journal, changed bytes and losses at both ends do not show.";
+        (Tone::Doubtful, text.to_owned())
+    }
+
+    fn missing(&self) -> NamedFact {
+        let text = match &self.walked {
+            Some(_) => foreign_missing(self.scan.missing_frames, self.walked.as_ref()),
+            None => "not known: its frames have no headers".into(),
+        };
+        NamedFact::new("missing", text)
+    }
+}
+
+impl RecordingResult for ForeignReading {
+    fn findings(&self) -> RecordingFindings {
+        let ForeignReading { name, format, origin, frame_size, scan, walked, unreadable, .. } = self;
+        let mut facts = vec![NamedFact::new("recording", format_args!("{name}, {format}"))];
+        facts.extend(origin.iter().flat_map(ForeignOrigin::named_facts));
+        facts.push(NamedFact::new("frames", self.frames()));
+        facts.extend(unreadable.iter().map(|why| NamedFact::toned(Tone::Bad, "unreadable", why)));
+        facts.push(self.missing());
+        if !scan.missing.is_empty() {
+            facts.push(NamedFact::toned(Tone::Bad, "no block", ranges(&scan.missing)));
+        }
+        let rate = scan.survey.frames_per_second;
+        facts.extend(walked.iter().flat_map(|walked| walked_facts(walked, *frame_size, rate)));
+        facts.push(not_known());
+        RecordingFindings { name: name.clone(), conclusion: Some(self.conclusion()), facts }
+    }
+
+    fn value(&self) -> Value {
+        let ForeignReading { name, format, origin, frame_size, scan, walked, .. } = self;
+        let ForeignReading { failed_reads, unreadable, faults, .. } = self;
+        let rate = scan.survey.frames_per_second;
+        let walk = walked.as_ref().map_or(Value::Null, |walked| walked_value(walked, rate));
         json!({
-            "name": whole.name(), "format": whole.format().name(), "without_journal": whole.recording(foreign_value),
-            "frames": scan.frames, "frame_bytes": whole.frame_size(), "bytes": scan.bytes,
-            "missing_frames": scan.missing_frames, "missing_blocks": missing.collect::<Vec<_>>(),
-            "walk": walked.as_ref().map_or(Value::Null, walked_value), "unreadable": whole.faults().first,
+            "name": name, "format": format,
+            "without_journal": origin.as_ref().map_or(Value::Null, ForeignOrigin::value),
+            "frames": scan.frames, "frame_bytes": frame_size, "bytes": scan.bytes, "frames_per_second": rate,
+            "missing_frames": scan.missing_frames, "missing_blocks": ranges_value(&scan.missing),
+            "walk": walk, "unreadable": unreadable, "failed_reads": failed_reads,
             "whole": faults.is_empty(), "faults": faults,
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

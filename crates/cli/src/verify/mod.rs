@@ -1,36 +1,24 @@
 //! `nilometer verify`: checks that a recording is whole, and lists exactly the parts that are not.
 
 mod foreign;
-mod json;
+mod journaled;
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use clap::Args;
-use nilometer_hdf5_recording::{RepairError, index_faults};
-use nilometer_model::{Bytes, Format};
-use nilometer_recording::{
-    Damaged, Headers, OVERWRITTEN, Verified,
-    reader::{Index, OpenError, Recording, Trust, Unreadable},
-    verify,
-    view::{Extent, Jump, RecordingView, Scan},
-};
-use nilometer_storage::process::BootId;
-use nilometer_wire::Stamp;
+use nilometer_recording::reader::{Recording, Trust, Unreadable};
+use nilometer_report::in_line;
 
 use crate::{
     Blame, Failure, Outcome,
-    json_list::JsonList,
+    document_options::{DocumentFormat, DocumentOptions},
     lone_file,
-    recording_text::{absent_lanes, clock_line, gaps, in_line, not_come, ranges, sources, unreadable, what},
+    recording_listing::{ListingHead, RecordingListing},
     stored_at::StoredAt,
-    tell,
 };
-use json::Judged;
-pub(crate) use json::range;
+use foreign::ForeignReading;
+use journaled::JournaledReading;
 
 /// Read recordings back, frame by frame, and list missing and damaged frames
 #[derive(Debug, Args)]
@@ -46,9 +34,8 @@ pub(crate) struct Verify {
     /// one with the most dimensions]
     #[arg(long, value_name = "PATH")]
     dataset: Option<String>,
-    /// Print JSON: a list of recordings, or of the one file
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    document: DocumentOptions,
 }
 
 impl Verify {
@@ -58,129 +45,68 @@ impl Verify {
     }
 
     pub(crate) fn execute(&self) -> Outcome {
+        self.document.check().input()?;
         if let Some(file) = self.lone_file() {
             if self.durable {
                 return Err(Failure::Input(anyhow!(DURABLE_WITHOUT_JOURNAL)));
             }
-            return lone_file::verify(file, self.dataset.as_deref(), self.json);
+            return lone_file::verify(file, self.dataset.as_deref(), &self.document);
         }
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         lone_file::refuse_parts(&self.directories).input()?;
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
         let stored = StoredAt::named(&self.directories).input()?;
-        let (mut recordings, unread) = stored.open_those_named(trust).input()?;
-        if self.json {
-            return self.list(recordings, &unread);
-        }
-        if recordings.len() == 1
-            && let Some(only) = recordings.next()
-        {
-            let faults = self.tell_of(only).input()?;
-            return ended(faults.map(|faults| format!("the recording is not whole: {faults}")).as_slice());
-        }
-        let mut not_whole = unread_words(&unread);
-        for (at, recording) in recordings.enumerate() {
-            let name = in_line(recording.name());
-            let gap = if at == 0 { "" } else { "\n" };
-            tell::result(tell::visible(&format!("{gap}name        {name}\n")));
-            let faults = self.tell_of(recording).input()?;
-            not_whole.extend(faults.map(|faults| format!("{name} is not whole: {faults}")));
-        }
-        ended(&not_whole)
+        let (recordings, unread) = stored.open_those_named(trust).input()?;
+        self.verify_each(recordings, &unread)
     }
 
-    /// Prints the recordings as JSON.
-    fn list(&self, recordings: impl Iterator<Item = Recording>, unread: &Unreadable) -> Outcome {
-        let mut list = JsonList::new();
-        let mut not_whole = unread_words(unread);
-        let mut listed = Ok(());
+    /// Reads each recording, and names those that are not whole.
+    fn verify_each(
+        &self,
+        recordings: impl ExactSizeIterator<Item = Recording>,
+        unread: &Unreadable,
+    ) -> Outcome {
+        let is_one = recordings.len() == 1;
+        let mut listing = RecordingListing::begin(&self.document, self.head()).run()?;
+        let unread = unread_words(unread);
+        let mut not_whole = unread.clone();
+        let mut told = Ok(());
         for recording in recordings {
             let name = in_line(recording.name());
-            let faults = match recording.foreign() {
-                Some(_) => self.check_foreign().and_then(|()| {
-                    let read = foreign::ForeignReading::of(recording);
-                    list.push(&read.value())?;
-                    Ok(read.complaint())
-                }),
-                None => self.judged(recording, |judged| {
-                    list.push(&judged.value())?;
-                    Ok((!judged.faults.is_empty()).then(|| judged.faults.join("; ")))
-                }),
-            };
-            match faults.input() {
-                Ok(faults) => not_whole.extend(faults.map(|faults| format!("{name} is not whole: {faults}"))),
-                Err(error) => listed = listed.and(Err(error)),
+            if !is_one {
+                listing.announce(&name);
+            }
+            match self.tell(recording, &mut listing).input() {
+                Ok(faults) if faults.is_empty() => {}
+                Ok(faults) => {
+                    let is_named = !is_one || self.document.format() == DocumentFormat::Json;
+                    let subject = if is_named { &name } else { "the recording" };
+                    not_whole.push(format!("{subject} is not whole: {}", faults.join("; ")));
+                }
+                Err(error) => told = told.and(Err(error)),
             }
         }
         // The list must be complete for programs, even if a recording could not be read.
-        list.end();
-        listed.and_then(|()| ended(&not_whole))
+        listing.end(&unread).run()?;
+        told.and_then(|()| ended(&not_whole))
     }
 
-    /// Reads a recording, and prints its state. Returns the reason if it is not whole.
-    fn tell_of(&self, recording: Recording) -> anyhow::Result<Option<String>> {
+    const fn head(&self) -> ListingHead {
+        let origin = if self.durable { "Only frames that survive a loss of power count." } else { "" };
+        ListingHead { title: "Recordings read back", origin }
+    }
+
+    /// Reads a recording and writes the findings. Returns the reasons if it is not whole.
+    fn tell(&self, recording: Recording, listing: &mut RecordingListing) -> anyhow::Result<Vec<String>> {
         if recording.foreign().is_some() {
-            self.check_foreign()?;
-            let read = foreign::ForeignReading::of(recording);
-            tell::result(tell::visible(&read.told()));
-            return Ok(read.complaint());
+            ensure!(!self.durable, DURABLE_WITHOUT_JOURNAL);
+            let reading = ForeignReading::of(recording);
+            listing.push(&reading)?;
+            return Ok(reading.faults);
         }
-        self.judged(recording, |judged| {
-            tell::result(tell::visible(&told(judged)));
-            Ok((!judged.faults.is_empty()).then(|| judged.faults.join("; ")))
-        })
-    }
-
-    /// Refuses `--durable` for a recording without a journal.
-    fn check_foreign(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(!self.durable, DURABLE_WITHOUT_JOURNAL);
-        Ok(())
-    }
-
-    /// Reads a recording back.
-    fn judged<T>(
-        &self,
-        recording: Recording,
-        use_of: impl FnOnce(&Judged<'_>) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
-        let whole = RecordingView::new(recording, Extent::All);
-        let verified = verify(&whole);
-        let scan = Scan::of(&whole);
-        let unproved = self.unproved(&whole, &verified)?;
-        let torn = whole.recording(|recording| torn(recording, &verified))?;
-        whole.recording(|recording| {
-            let mut faults = faults(recording, &verified);
-            faults.extend((!torn.is_empty()).then(|| {
-                format!(
-                    "readers of HDF5 do not find all in {} files: `nilometer repair` mends them",
-                    torn.len()
-                )
-            }));
-            faults.extend((unproved > 0).then(|| format!("{unproved} {} may be damaged", what(recording))));
-            use_of(&Judged {
-                recording,
-                verified: &verified,
-                scan: &scan,
-                unproved,
-                torn: &torn,
-                faults: &faults,
-            })
-        })
-    }
-
-    /// The number of readable frames that may be damaged. If the machine went down while recording, frames
-    /// that were not durable may have any bytes, and without a checksum nothing shows it.
-    fn unproved(&self, whole: &RecordingView, verified: &Verified) -> Result<u64, OpenError> {
-        let went_down = whole.recording(|recording| {
-            let Index { boot, due, .. } = &recording.index;
-            boot.is_some() && *boot != BootId::now() && due.is_none()
-        });
-        if self.durable || !went_down || verified.unchecked == 0 {
-            return Ok(0);
-        }
-        let durable = whole.recording(|recording| recording.opened_anew(Trust::Durable))?;
-        let there = whole.recording(|recording| recording.index.frames.len());
-        Ok((there.saturating_sub(durable.index.frames.len()) as u64).min(verified.unchecked))
+        let reading = JournaledReading::of(recording, self.durable)?;
+        listing.push(&reading)?;
+        Ok(reading.faults)
     }
 }
 
@@ -195,160 +121,4 @@ fn unread_words(unread: &Unreadable) -> Vec<String> {
 /// Success, if there are no faults.
 fn ended(faults: &[String]) -> Outcome {
     if faults.is_empty() { Ok(()) } else { Err(Failure::Run(anyhow!("{}", faults.join("; ")))) }
-}
-
-/// Files whose index does not agree with the journals, with the reason. Leaves out files with damaged frames:
-/// an index should not have lost frames.
-fn torn(recording: &Recording, verified: &Verified) -> Result<Vec<(PathBuf, String)>, RepairError> {
-    if recording.head().format != Format::Hdf5 {
-        return Ok(Vec::new());
-    }
-    let damaged: BTreeSet<PathBuf> =
-        verified.damaged.iter().map(|damaged| recording.path(damaged.place)).collect();
-    let mut faults = index_faults(recording)?;
-    faults.retain(|(path, _)| !damaged.contains(path));
-    Ok(faults)
-}
-
-/// The state of the recording, one line each. Among the right frames, `unproved` may still be damaged.
-fn told(judged: &Judged<'_>) -> String {
-    let &Judged { recording, verified, scan, unproved, torn, .. } = judged;
-    let index = &recording.index;
-    let head = recording.head();
-    let right = verified.right - unproved;
-    let bytes = Bytes(right * head.frame_size);
-    let what = what(recording);
-    let against = match (verified.made_again, verified.unchecked) {
-        (true, _) => "compared with the frames of the simulated instrument".into(),
-        (false, 0) => "compared with the checksums of the journal".into(),
-        (false, count) => {
-            format!("read; {} of them have no checksum, so they are not verified", count - unproved)
-        }
-    };
-    let mut lines = vec![
-        format!("recording   {:016x}, {what} of {}", head.recording, Bytes(head.frame_size)),
-        format!(
-            "lanes       {} of {}, {} ended in order{}",
-            index.heads.len(),
-            head.lanes,
-            index.ended,
-            absent_lanes(recording)
-        ),
-        format!("expected    {} {what}", index.expected()),
-        format!("right       {right} {what}, {bytes}, {against}"),
-    ];
-    lines.extend(clock_line(index));
-    if unproved > 0 {
-        lines.push(format!(
-            "unproved    {unproved} {what}: the machine went down while they were recorded, or it is another one; they were \
-             not durable, and have no checksum"
-        ));
-    }
-    if !index.chunks.is_empty() {
-        lines.push(format!("chunks      {}", chunks(index)));
-    }
-    if !index.removed.is_empty() {
-        lines.push(format!("removed     {} {what}, to make room", index.removed.count()));
-    }
-    if verified.overwritten > 0 {
-        lines.push(format!("overwritten {} {what}, while they were read", verified.overwritten));
-    }
-    if let Some(why) = &verified.not_made_again {
-        lines.push(format!("simulated   frames can't be made again: {why}"));
-    }
-    lines.push(format!("missing     {}", missing(verified, what, scan)));
-    lines.extend(sources(scan));
-    lines.extend(gaps(scan, "`nilometer scan --json`"));
-    lines.extend(verified.headers.iter().flat_map(times));
-    for Damaged { number, place, why } in &verified.damaged {
-        let path = recording.path(*place);
-        let one = what.trim_end_matches('s');
-        lines.push(format!(
-            "damaged     {one} {number} {why}: it begins at byte {} of {}",
-            place.extent.offset,
-            in_line(path.display())
-        ));
-    }
-    let unnamed = verified.damaged_frames - verified.damaged.len() as u64;
-    lines.extend((unnamed > 0).then(|| format!("damaged     {unnamed} {what} more")));
-    lines.extend(unreadable(&recording.unreadable));
-    let index = |(path, why): &(PathBuf, String)| {
-        format!("index       {}: {}", in_line(path.display()), in_line(why))
-    };
-    lines.extend(torn.iter().map(index));
-    lines.join("\n") + "\n"
-}
-
-/// Frames or blocks that are not there and, in blocks that are, frames that did not come over the network.
-fn missing(verified: &Verified, what: &str, scan: &Scan) -> String {
-    let mut words = not_come(scan);
-    let count = verified.missing_frames();
-    if count > 0 {
-        words.insert(0, format!("{count} {what}: {}", ranges(&verified.missing)));
-    }
-    if words.is_empty() { "none".into() } else { words.join("; ") }
-}
-
-/// The most jumps that the output names.
-const SHOWN: usize = 20;
-
-/// The lines about the headers of packets.
-fn times(headers: &Headers) -> Vec<String> {
-    let Headers { continuity, noted, .. } = headers;
-    let mut lines = vec![format!(
-        "headers     {} frames; {} are marked as invalid, and by the journal {noted} never arrived",
-        continuity.frames, continuity.invalid
-    )];
-    let at = |stamp: Stamp| format!("{} frame {}", stamp.moment(None), stamp.frame);
-    for Jump { frame, before, stamp } in continuity.first_jumps.iter().take(SHOWN) {
-        lines.push(format!(
-            "jump        thread {} goes on at {} behind {}: frame {frame} of the recording",
-            stamp.thread,
-            at(*stamp),
-            at(*before)
-        ));
-    }
-    lines
-}
-
-/// The number of chunks, and a warning if other readers do not find all of them.
-fn chunks(index: &Index) -> String {
-    let count = index.chunks.len();
-    let unnumbered = index.chunks.values().filter(|names| names.last.is_none()).count();
-    if unnumbered == 0 {
-        return count.to_string();
-    }
-    format!(
-        "{count}; {unnumbered} found no number between those of directories that had dropped out: readers that go by the \
-         numbers miss them"
-    )
-}
-
-/// The reasons why the recording is not whole; empty if it is.
-fn faults(recording: &Recording, verified: &Verified) -> Vec<String> {
-    let index = &recording.index;
-    let lanes = recording.head().lanes as usize;
-    if verified.overwritten > 0 {
-        return vec![OVERWRITTEN.into()];
-    }
-    let mut faults = Vec::new();
-    let mut fault = |count: usize, text: String| {
-        if count > 0 {
-            faults.push(text);
-        }
-    };
-    let missing = verified.missing_frames();
-    let what = what(recording);
-    let nothing = verified.right == 0 && index.expected() == 0 && index.removed.is_empty();
-    fault(usize::from(nothing), "there is nothing in it".into());
-    fault(missing as usize, format!("{missing} {what} are missing"));
-    fault(verified.damaged_frames as usize, format!("{} {what} are damaged", verified.damaged_frames));
-    let jumps = verified.headers.as_ref().map_or(0, |headers| headers.continuity.jumps);
-    fault(jumps as usize, format!("{jumps} times time does not go on, and the journal notes no gap there"));
-    let absent = lanes.saturating_sub(index.heads.len());
-    let named = "name the directories of all lanes";
-    fault(absent, format!("{absent} of {lanes} lanes have no journal here ({named})"));
-    let unended = usize::from(index.due.is_none());
-    fault(unended, "it did not end in order, and frames after the last one may be missing".into());
-    faults
 }

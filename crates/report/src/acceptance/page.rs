@@ -9,6 +9,7 @@ use nilometer_model::shell_word;
 use super::offer;
 use crate::{
     document::{Answer, Block, Cell, Column, Document, Heading, Role, Row, Section, Sentence, Table, Tone},
+    figure_key::criterion_tooltip,
     order::targets,
     render, words,
 };
@@ -61,7 +62,10 @@ fn judged(study: &Study<'_>, verdict: &AcceptanceVerdict) -> [Section; 2] {
         Column::new(Role::Name, "answer"),
         Column::new(Role::Sentence, "found"),
     ];
-    let criteria = Table { columns, rows: verdict.criteria.iter().map(criterion).collect() };
+    let criteria = Table {
+        columns,
+        rows: verdict.criteria.iter().map(|judged| criterion(study, judged, verdict.target)).collect(),
+    };
     [
         Section::new(Heading::of(""), vec![Block::Answer(answer)]),
         Section::new(Heading::with("Criteria", format!(" for {offer}")), vec![Block::Table(criteria)]),
@@ -77,14 +81,15 @@ pub(crate) const fn tone(answer: AcceptanceAnswer) -> Tone {
     }
 }
 
-fn criterion(JudgedCriterion { criterion, answer, found }: &JudgedCriterion) -> Row {
+fn criterion(study: &Study<'_>, judged: &JudgedCriterion, target: usize) -> Row {
+    let JudgedCriterion { criterion, answer, found } = judged;
     let phase = criterion.phase.map(|phase| format!(", {}", phase.name())).unwrap_or_default();
     let tone = if *answer == CriterionAnswer::Violated { Tone::Bad } else { Tone::Plain };
     Row::of([
         Cell::new(format!("{}{phase}", criterion.stage)),
         Cell::new(criterion.demand),
         Cell::toned(tone, answer.name()),
-        Cell::new(found),
+        Cell::new(found).from(criterion_tooltip(study, criterion, target)),
     ])
 }
 

@@ -11,6 +11,14 @@ pub(crate) fn markdown_text(document: &Document) -> String {
     text
 }
 
+/// Further sections of a document that has begun.
+pub(crate) fn markdown_sections(sections: &[Section]) -> String {
+    let mut text = String::new();
+    let written = sections.iter().try_for_each(|section| write_section(&mut text, section));
+    written.expect("writing to a string does not fail");
+    text
+}
+
 fn write_document(text: &mut String, document: &Document) -> fmt::Result {
     writeln!(text, "# {}", plain(&document.title))?;
     if !document.origin.is_empty() {
@@ -52,6 +60,8 @@ fn write_block(text: &mut String, block: &Block) -> fmt::Result {
         Block::Table(table) => write_table(text, table),
         Block::Fold(fold) => fold.blocks.iter().try_for_each(|block| write_block(text, block)),
         Block::Code(code) => writeln!(text, "\n````text\n{code}\n````"),
+        Block::Facts(facts) if facts.is_empty() => Ok(()),
+        Block::Facts(facts) => write_table(text, &Table::of_facts(facts)),
         // Drawings are for pages.
         Block::Charts(..) | Block::Key(_) | Block::Glance(_) | Block::Answer(_) | Block::Aside(_) => Ok(()),
     }

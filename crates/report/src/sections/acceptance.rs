@@ -2,27 +2,28 @@
 
 use std::cmp::Reverse;
 
-use nilometer_analysis::{AcceptanceVerdict, CriterionAnswer, letter};
-use nilometer_plan::Results;
+use nilometer_analysis::{AcceptanceVerdict, CriterionAnswer, Study, letter};
 
 use crate::{
     acceptance::{offer, tone},
     document::{Block, Heading, Section, Sentence, Tone},
+    figure_key::criterion_tooltip,
 };
 
-pub(crate) fn acceptance(results: &Results, verdicts: &[AcceptanceVerdict]) -> Vec<Section> {
-    verdicts.iter().map(|verdict| of_target(results, verdict)).collect()
+pub(crate) fn acceptance(study: &Study<'_>, verdicts: &[AcceptanceVerdict]) -> Vec<Section> {
+    verdicts.iter().map(|verdict| of_target(study, verdict)).collect()
 }
 
-fn of_target(results: &Results, verdict: &AcceptanceVerdict) -> Section {
+fn of_target(study: &Study<'_>, verdict: &AcceptanceVerdict) -> Section {
     let tone = tone(verdict.answer());
     let mut criteria: Vec<_> = verdict.criteria.iter().collect();
     criteria.sort_by_key(|judged| Reverse(judged.answer));
     let more = criteria.into_iter().map(|judged| {
         let tone = if judged.answer == CriterionAnswer::Met { Tone::Soft } else { Tone::Plain };
-        Sentence::toned(tone, judged.to_string())
+        let origin = criterion_tooltip(study, &judged.criterion, verdict.target);
+        Sentence::toned(tone, judged.to_string()).from(origin)
     });
     let answer = Sentence { more: more.collect(), ..Sentence::toned(tone, verdict.answer().name()) };
-    let heading = format!(" of {} {}", letter(verdict.target), offer(results, verdict));
+    let heading = format!(" of {} {}", letter(verdict.target), offer(study.results, verdict));
     Section::new(Heading::with("Acceptance", heading), vec![Block::Paragraph(answer)])
 }

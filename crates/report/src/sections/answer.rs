@@ -8,6 +8,7 @@ use nilometer_analysis::{
 
 use crate::{
     document::{Answer, Aside, Block, Heading, Section, Sentence, Tone},
+    figure_key::instrument_tooltip,
     words,
 };
 
@@ -20,7 +21,14 @@ pub(crate) fn answer(study: &Study<'_>) -> Vec<Section> {
         return Vec::new();
     }
     let several = short.answers.iter().any(|answer| answer.instrument != short.answers[0].instrument);
-    let answers = short.answers.iter().map(|answer| Block::Answer(of_target(study, answer, several)));
+    // A short answer has the rate in its name, and is in the order of the verdicts and the open questions.
+    let open = study.missing.open.iter().map(|open| &open.instrument);
+    let instruments = study.verdicts.iter().map(|verdict| &verdict.instrument).chain(open);
+    let answers = short.answers.iter().zip(instruments).map(|(answer, instrument)| {
+        let origin = instrument_tooltip(study, &instrument.to_string(), answer.target);
+        let of_target = of_target(study, answer, several);
+        Block::Answer(Answer { sentence: of_target.sentence.from(origin), ..of_target })
+    });
     let blocks = answers.chain(notes(study)).collect();
     vec![Section::new(Heading::of(""), blocks).at("answer", "")]
 }

@@ -46,7 +46,7 @@ pub(crate) use observed::observed;
 pub(crate) use packets::packets;
 pub(crate) use papers::papers;
 pub(crate) use predictions::predictions;
-pub(crate) use recordings::recordings;
+pub(crate) use recordings::{meanwhile, recordings};
 pub(crate) use repeat::repeat;
 pub(crate) use stage::stages;
 pub(crate) use storage::storage;

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table},
-    figure_key::figure_key,
+    figure_key::{figure_key, tooltip},
     words,
 };
 
@@ -142,7 +142,9 @@ impl FigureRow<'_> {
     }
 
     fn figures(&self) -> Vec<Cell> {
-        let mut cells: Vec<Cell> = rate(self.outcome, unit_beside(self.stage, self.outcome)).into();
+        let origin = tooltip(self.stage, self.outcome);
+        let rate = rate(self.outcome, unit_beside(self.stage, self.outcome));
+        let mut cells: Vec<Cell> = rate.map(|cell| cell.from(origin.as_str())).into();
         let quantile = |(_, share, _)| Cell::new(words::short_quantile(self.outcome, share));
         cells.extend(QUANTILES.map(quantile));
         cells.push(Cell::new(self.limit()));

@@ -1,10 +1,10 @@
 //! The instruments of the catalogue that each target carries, from recordings and predictions.
 
 use nilometer_analysis::{Basis, Predictions, Prospect, Prospects, Study, letter};
-use nilometer_plan::Results;
 
 use crate::{
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table, Tone},
+    figure_key::{instrument_tooltip, limit_tooltip},
     prospects::{SUBTITLE, is_recorded, is_table, known_rows, limit, notes, rate, says, title},
 };
 
@@ -19,7 +19,7 @@ pub(crate) fn predictions(study: &Study<'_>, predictions: &Predictions) -> Vec<S
         return Vec::new();
     }
     let mut blocks = Vec::new();
-    blocks.extend(is_table(predictions).then(|| Block::Table(table(study.results, predictions))));
+    blocks.extend(is_table(predictions).then(|| Block::Table(table(study, predictions))));
     let both = predictions.records() && predictions.predicts();
     blocks.extend(both.then(|| Block::soft("* recorded.")));
     blocks.extend(notes.into_iter().map(Block::soft));
@@ -29,38 +29,39 @@ pub(crate) fn predictions(study: &Study<'_>, predictions: &Predictions) -> Vec<S
 }
 
 /// Makes a row for each instrument with a result, and a column for each target.
-fn table(results: &Results, predictions: &Predictions) -> Table {
-    let targets: Vec<usize> = (0..results.targets.len()).collect();
+fn table(study: &Study<'_>, predictions: &Predictions) -> Table {
+    let targets: Vec<usize> = (0..study.results.targets.len()).collect();
     let mut columns =
         vec![Column::new(Role::Name, "instrument").at_least(NAME).at_most(NAME), Column::figure("rate")];
     columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(PROSPECT)));
     let rows = known_rows(predictions, &targets);
-    Table { columns, rows: rows.map(|row| of_instrument(predictions, row, &targets)).collect() }
+    Table { columns, rows: rows.map(|row| of_instrument(study, row, &targets)).collect() }
 }
 
-fn of_instrument(predictions: &Predictions, row: &Prospects, targets: &[usize]) -> Row {
+fn of_instrument(study: &Study<'_>, row: &Prospects, targets: &[usize]) -> Row {
+    let predictions = &study.predictions;
     let both = predictions.records() && predictions.predicts();
     let prospects = targets.iter().map(|target| {
         let prospect = row.on.get(*target).and_then(|prospect| prospect.as_ref().ok());
         let star = if both && is_recorded(prospect) { " *" } else { "" };
-        Cell::toned(tone(prospect), format!("{}{star}", says(prospect))).from(origin(
-            predictions,
-            row,
-            *target,
-        ))
+        Cell::toned(tone(prospect), format!("{}{star}", says(prospect))).from(origin(study, row, *target))
     });
     Row::of([Cell::new(&row.instrument), Cell::new(rate(row))].into_iter().chain(prospects))
 }
 
 /// The origin of a prospect, or the reason why there is none.
-fn origin(predictions: &Predictions, row: &Prospects, target: usize) -> String {
+fn origin(study: &Study<'_>, row: &Prospects, target: usize) -> String {
     match row.on.get(target) {
         None => String::new(),
         Some(Err(why)) => format!("not predicted: {why}"),
-        Some(Ok(Prospect { basis: Basis::Recorded, .. })) => "recorded".into(),
+        Some(Ok(Prospect { basis: Basis::Recorded, .. })) => {
+            format!("recorded, {}", instrument_tooltip(study, &row.instrument, target))
+        }
         Some(Ok(Prospect { basis: Basis::Predicted(index), .. })) => {
-            let known = predictions.limits.get(*index).map(limit);
-            format!("predicted from {}", known.unwrap_or_default())
+            let known = study.predictions.limits.get(*index);
+            let [limit, samples] =
+                known.map_or_else(Default::default, |known| [limit(known), limit_tooltip(study, known)]);
+            format!("predicted from {limit}: {samples}")
         }
     }
 }

@@ -1,16 +1,17 @@
 //! The answers: which targets carry which instruments, and the questions still open.
 
-use nilometer_analysis::{FullSpeed, OpenQuestion, Verdict};
-use nilometer_plan::Results;
+use nilometer_analysis::{FullSpeed, OpenQuestion, Study, Verdict};
+use nilometer_plan::RecordedInstrument;
 
 use super::answer::tone;
 use crate::{
     document::{Block, Heading, Section, Sentence, Tone},
+    figure_key::instrument_tooltip,
     words,
 };
 
 pub(crate) fn verdicts(
-    results: &Results,
+    study: &Study<'_>,
     verdicts: &[Verdict],
     full_speeds: &[FullSpeed],
     open: &[OpenQuestion],
@@ -18,19 +19,15 @@ pub(crate) fn verdicts(
     let mut sections: Vec<Section> = Vec::new();
     for verdict in verdicts {
         let heading = Heading::with("Verdict", format!(" for {}", words::instrument(verdict)));
-        add(&mut sections, heading, answer(results, verdict));
+        add(&mut sections, heading, answer(study, verdict));
     }
     for of in full_speeds {
-        add(
-            &mut sections,
-            Heading::with("At full speed", format!(": {}", of.instrument)),
-            taken(results, of),
-        );
+        add(&mut sections, Heading::with("At full speed", format!(": {}", of.instrument)), taken(study, of));
     }
     for open in open {
         let heading = Heading::with("Verdict", format!(" for {}, {}", open.instrument, open.rate));
-        let target = words::target(results, open.target);
-        add(&mut sections, heading, Sentence::toned(Tone::Doubtful, format!("{open}.")).led(target));
+        let sentence = Sentence::toned(Tone::Doubtful, format!("{open}."));
+        add(&mut sections, heading, about(study, sentence, &open.instrument, open.target));
     }
     sections
 }
@@ -43,14 +40,20 @@ fn add(sections: &mut Vec<Section>, heading: Heading, sentence: Sentence) {
     }
 }
 
-fn answer(results: &Results, verdict: &Verdict) -> Sentence {
+fn answer(study: &Study<'_>, verdict: &Verdict) -> Sentence {
     let tone = tone(verdict.decision());
     let more = verdict.more().into_iter().map(|more| Sentence::toned(Tone::Soft, more)).collect();
-    let sentence = Sentence::toned(tone, format!("{verdict}."));
-    Sentence { more, ..sentence.led(words::target(results, verdict.target)) }
+    let sentence = Sentence { more, ..Sentence::toned(tone, format!("{verdict}.")) };
+    about(study, sentence, &verdict.instrument, verdict.target)
 }
 
-fn taken(results: &Results, of: &FullSpeed) -> Sentence {
+fn taken(study: &Study<'_>, of: &FullSpeed) -> Sentence {
     let sentence = Sentence::toned(Tone::Doubtful, format!("{of}."));
-    sentence.led(words::target(results, of.target))
+    about(study, sentence, &of.instrument, of.target)
+}
+
+/// A sentence about recordings of an instrument on a target.
+fn about(study: &Study<'_>, sentence: Sentence, instrument: &RecordedInstrument, target: usize) -> Sentence {
+    let origin = instrument_tooltip(study, &instrument.to_string(), target);
+    sentence.led(words::target(study.results, target)).from(origin)
 }

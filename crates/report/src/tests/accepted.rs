@@ -91,3 +91,13 @@ fn a_changed_record_and_an_open_criterion_are_said() {
     let page = page(vec![judged(CriterionAnswer::Undecided, "one repeat")], Some(false));
     assert!(page.contains("? NOT DECIDED</h2>") && page.contains("WAS CHANGED AFTER"), "{page}");
 }
+
+#[test]
+fn a_criterion_names_the_samples_behind_its_finding() {
+    let page = page(vec![judged(CriterionAnswer::Met, "2 ms")], Some(true));
+    for target in ["A", "B"] {
+        let samples =
+            format!("title=\"from 6 samples: nilometer report RECORD --why &#39;one/write/{target}&#39;\">");
+        assert!(page.contains(&samples), "{samples}: {page}");
+    }
+}

@@ -8,7 +8,7 @@ use nilometer_plan::{Cell, Key, Measured, Results};
 use nilometer_analysis::made_up::camera;
 
 use super::{
-    super::{TextLayout, html, markdown, terminal},
+    super::{TextLayout, html, markdown, terminal, why_markdown},
     Detail, SECOND, WICKED, results, sample, studied,
 };
 
@@ -188,4 +188,47 @@ fn a_recording_that_must_not_be_used_says_so_in_the_first_column() {
         1,
         "each reason once: {table}"
     );
+}
+
+/// The texts under the pointer in a part of a page.
+fn tooltips(part: &str) -> Vec<String> {
+    let after = part.split(" title=\"").skip(1);
+    after.map(|rest| rest.split('"').next().expect("one piece").replace("&#39;", "'")).collect()
+}
+
+#[test]
+fn figures_of_recordings_and_verdicts_name_their_samples_under_the_pointer() {
+    let mut results = recorded(results(1, Vec::new(), &[], 0));
+    results.cells[0] = Cell { stage: "ingest".into(), ..Cell::recording("camera", camera("camera")) };
+    let study = studied(&results);
+    let page = html(&study);
+    let command = "nilometer report RECORD --why 'camera/A'";
+    let of_table = tooltips(section(&page, "All recordings"));
+    let [recordings, trials] = [6 * 11, 3 * 8];
+    assert_eq!(of_table.len(), recordings + trials, "each figure has its samples");
+    assert_eq!(of_table[0], format!("from the recording of ingest, round 1: {command}"));
+    let of_all = format!("from 9 recordings of ingest, rounds 1 to 9: {command}");
+    let verdicts = tooltips(&page).into_iter().filter(|tooltip| *tooltip == of_all);
+    assert_eq!(verdicts.count(), 2, "the answer above and the verdict below: {page}");
+}
+
+#[test]
+fn the_samples_behind_a_verdict_have_their_stage_their_company_and_the_calculation() {
+    let mut results = recorded(results(1, Vec::new(), &[], 0));
+    results.cells[0] = Cell { stage: "ingest".into(), ..Cell::recording("camera", camera("camera")) };
+    for measured in &mut results.samples {
+        let ingest = measured.sample.ingest.as_mut().expect("a recording");
+        ingest.lost = 0;
+        ingest.stored = ingest.due;
+        ingest.levels = Levels::new(Nanos(0));
+    }
+    let text = why_markdown(&studied(&results), "camera/A").expect("it was recorded");
+    for part in [
+        "| ingest | 1 | full speed | by itself |",
+        "| ingest | 3 | its own | by itself |",
+        "| ingest | 4 | full speed | beside 2 readers |",
+        "bound on losses = 3.00 events / ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }

@@ -74,12 +74,18 @@ fn the_memory_of_a_scan_does_not_grow_with_the_square_of_the_recordings() {
         fs::create_dir(above).expect("space");
         numbers.for_each(|number| make(above, number));
     }
-    let (_, of_few) = scanned(&[&few], &[]);
-    let (said, of_all) = scanned(&[&few, &many], &[]);
-    assert_eq!(said.matches("frames      3 of 64 B").count(), 4000);
-    assert!(said.starts_with("recording   r000000, ") && said.contains("\nrecording   r003999, "));
-    let each = of_all.0.saturating_sub(of_few.0) / 3500;
-    assert!(each <= EACH_MAX, "{each} B a recording: {of_few} of 500, {of_all} of 4000");
+    let page = home.path().join("page.html");
+    let documents = ["--format", "markdown", "--html", text(&page)];
+    for (more, begin) in [(&[][..], "recording   "), (&documents, "\n## ")] {
+        let (_, of_few) = scanned(&[&few], more);
+        let (said, of_all) = scanned(&[&few, &many], more);
+        assert_eq!(said.matches("3 of 64 B").count(), 4000);
+        assert!(said.contains(&format!("{begin}r000000")) && said.contains(&format!("{begin}r003999")));
+        let each = of_all.0.saturating_sub(of_few.0) / 3500;
+        assert!(each <= EACH_MAX, "{more:?}: {each} B a recording: {of_few} of 500, {of_all} of 4000");
+    }
+    let page = fs::read_to_string(page).expect("a page");
+    assert_eq!(page.matches("3 of 64 B").count(), 4000, "each recording is on the page");
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use std::fmt::{self, Write};
 
-use super::{class, sign_of, table};
+use super::{Title, class, sign_of, table};
 use crate::{
     chart::{Chart, Escaped, lone_sign, sign},
-    document::{Answer, Arrangement, Aside, Block, Fold, Glance, GlanceRate, KeyEntry, Sentence, Tone},
+    document::{
+        Answer, Arrangement, Aside, Block, Fold, Glance, GlanceRate, KeyEntry, Sentence, Table, Tone,
+    },
 };
 
 /// Writes a block of the section with this heading.
@@ -20,6 +22,8 @@ pub(super) fn write(page: &mut String, block: &Block, heading: &str) -> fmt::Res
         Block::Glance(rows) => rows.iter().try_for_each(|row| write_glance(page, row)),
         Block::Fold(fold) => write_fold(page, fold, heading),
         Block::Code(text) => write!(page, "<pre>{}</pre>", Escaped(text)),
+        Block::Facts(facts) if facts.is_empty() => Ok(()),
+        Block::Facts(facts) => table::write(page, &Table::of_facts(facts), heading),
         Block::Answer(answer) => write_answer(page, answer),
         Block::Aside(aside) => write_aside(page, aside),
     }
@@ -32,12 +36,14 @@ fn write_paragraph(page: &mut String, sentence: &Sentence) -> fmt::Result {
     }
     let name = class(sentence.tone);
     let is_answer = matches!(sentence.tone, Tone::Good | Tone::Doubtful | Tone::Bad);
+    let title = Title(&sentence.origin);
     match (is_answer, name) {
         (true, name) => {
-            write!(page, "<div class=\"verdict {name}\"><strong>{}</strong>", sign_of(sentence.tone))?;
+            let sign = sign_of(sentence.tone);
+            write!(page, "<div class=\"verdict {name}\"{title}><strong>{sign}</strong>")?;
         }
-        (false, "") => page.push_str("<p>"),
-        (false, name) => write!(page, "<p class=\"{name}\">")?,
+        (false, "") => write!(page, "<p{title}>")?,
+        (false, name) => write!(page, "<p class=\"{name}\"{title}>")?,
     }
     write_words(page, sentence)?;
     if is_answer {
@@ -65,10 +71,11 @@ fn write_list(page: &mut String, sentences: &[Sentence]) -> fmt::Result {
     let warns = sentences.iter().any(is_warning);
     page.push_str(if warns { "<ul class=\"warn\">" } else { "<ul>" });
     for sentence in sentences {
+        let title = Title(&sentence.origin);
         match (warns, class(sentence.tone)) {
-            (true, "" | "soft") => page.push_str("<li class=\"note\">"),
-            (false, "") => page.push_str("<li>"),
-            (_, name) => write!(page, "<li class=\"{name}\">")?,
+            (true, "" | "soft") => write!(page, "<li class=\"note\"{title}>")?,
+            (false, "") => write!(page, "<li{title}>")?,
+            (_, name) => write!(page, "<li class=\"{name}\"{title}>")?,
         }
         write_words(page, sentence)?;
         write_list(page, &sentence.more)?;
@@ -174,10 +181,11 @@ fn write_rate(page: &mut String, GlanceRate { target, share, cell }: &GlanceRate
 fn write_answer(page: &mut String, Answer { tone, reply, sentence }: &Answer) -> fmt::Result {
     write!(
         page,
-        "<div class=\"answer {}\"><h2 class=\"reply\">{}{}</h2><div><p class=\"claim\"><b>{}</b>{}</p>",
+        "<div class=\"answer {}\"><h2 class=\"reply\">{}{}</h2><div><p class=\"claim\"{}><b>{}</b>{}</p>",
         class(*tone),
         sign_of(*tone),
         Escaped(reply),
+        Title(&sentence.origin),
         Escaped(&sentence.lead),
         Escaped(&sentence.text)
     )?;

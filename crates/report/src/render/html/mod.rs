@@ -24,10 +24,7 @@ const SHORTENED: &str =
     " Each stage, all numbers and the measured systems are on the web page, not on this paper.";
 
 fn write_page(page: &mut String, document: &Document) -> fmt::Result {
-    write_head(page, &document.title)?;
-    page.push_str("<a class=\"skip\" href=\"#main\">Skip to the answer</a>");
-    write_header(page, document)?;
-    page.push_str("<main id=\"main\" tabindex=\"-1\">");
+    write_begin(page, document)?;
     // The answers stand above the list of contents.
     let first = document.sections.iter().take_while(|section| section.heading.label.is_empty()).count();
     write_sections(page, &document.sections[..first])?;
@@ -36,6 +33,35 @@ fn write_page(page: &mut String, document: &Document) -> fmt::Result {
     let is_screen_only = |section: &Section| section.medium == Medium::Screen;
     let is_shortened = document.sections.iter().any(is_screen_only);
     write_foot(page, if is_shortened { SHORTENED } else { "" })
+}
+
+/// The page up to its first section. The document needs no sections.
+pub(crate) fn html_begin(document: &Document) -> String {
+    let mut page = String::new();
+    write_begin(&mut page, document).expect("writing to a string does not fail");
+    page
+}
+
+/// Further sections of a page that has begun.
+pub(crate) fn html_sections(sections: &[Section]) -> String {
+    let mut page = String::new();
+    write_sections(&mut page, sections).expect("writing to a string does not fail");
+    page
+}
+
+/// The page behind its last section.
+pub(crate) fn html_end() -> String {
+    let mut page = String::new();
+    write_foot(&mut page, "").expect("writing to a string does not fail");
+    page
+}
+
+fn write_begin(page: &mut String, document: &Document) -> fmt::Result {
+    write_head(page, &document.title)?;
+    page.push_str("<a class=\"skip\" href=\"#main\">Skip to the answer</a>");
+    write_header(page, document)?;
+    page.push_str("<main id=\"main\" tabindex=\"-1\">");
+    Ok(())
 }
 
 /// Everything before the page's own text.
@@ -134,6 +160,15 @@ fn write_card(page: &mut String, section: &Section) -> fmt::Result {
 
 fn heading_text(section: &Section) -> String {
     format!("{}{}", section.heading.label, section.heading.rest)
+}
+
+/// The attribute with the text under the pointer. Writes nothing for an empty text.
+struct Title<'a>(&'a str);
+
+impl fmt::Display for Title<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " title=\"{}\"", Escaped(self.0)) }
+    }
 }
 
 /// Returns the class that colours a text; empty for plain text.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::class;
+use super::{Title, class};
 use crate::{
     chart::Escaped,
     document::{Cell, Column, Role, Row, Table, Tone},
@@ -105,9 +105,7 @@ fn write_cell(
     if let Some(heading) = heading {
         write!(page, " data-heading=\"{}\"", Escaped(heading))?;
     }
-    if !cell.origin.is_empty() {
-        write!(page, " title=\"{}\"", Escaped(&cell.origin))?;
-    }
+    write!(page, "{}", Title(&cell.origin))?;
     let lines: Vec<String> = cell.lines.iter().map(|line| Escaped(line).to_string()).collect();
     let text = lines.join("<br/>");
     match cell.tone {

@@ -60,6 +60,9 @@ impl Page {
             Block::Table(table) => self.table(table),
             Block::Fold(fold) => fold.blocks.iter().for_each(|block| self.block(block)),
             Block::Code(text) => text.lines().for_each(|line| self.paragraph("", "    ", line)),
+            Block::Facts(facts) => {
+                facts.iter().for_each(|fact| self.line(colour(fact.tone), &fact.to_string()))
+            }
             // Drawings are for pages.
             Block::Charts(..) | Block::Key(_) | Block::Glance(_) | Block::Answer(_) | Block::Aside(_) => {}
         }

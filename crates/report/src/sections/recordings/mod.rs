@@ -71,6 +71,11 @@ impl fmt::Display for Setting<'_> {
     }
 }
 
+/// The other activity during a recording, in words.
+pub(crate) fn meanwhile(ingest: &Ingest) -> String {
+    Setting::of(ingest).to_string()
+}
+
 /// A section for each instrument, with its charts.
 pub(crate) fn recordings(study: &Study<'_>, recordings: &[StudyRecording<'_>]) -> Vec<Section> {
     let all = recordings.iter().enumerate();
@@ -95,7 +100,7 @@ fn of_instrument(study: &Study<'_>, recording: &StudyRecording<'_>, number: usiz
     }
     sections.extend(unpaced(recording, rate));
     sections.extend(trials::trials(study, recording));
-    sections.push(table::table(recording));
+    sections.push(table::table(study, recording));
     sections
 }
 

@@ -1,6 +1,6 @@
 //! The figures of all recordings of an instrument, with the trials of searches in a separate table.
 
-use nilometer_analysis::{StudyRecording, letter};
+use nilometer_analysis::{Study, StudyRecording, letter};
 use nilometer_model::{ByteRate, Bytes, Goal, Ingest};
 use nilometer_plan::{
     Measured,
@@ -10,6 +10,7 @@ use nilometer_plan::{
 use super::Setting;
 use crate::{
     document::{Block, Cell, Column, Heading, Role, Row, Section, Sentence, Table, Tone},
+    figure_key::recording_tooltip,
     words::{self, NONE, percent},
 };
 
@@ -28,7 +29,7 @@ const FIGURES: [&str; 11] = [
 ];
 
 /// The recordings, then the trials.
-pub(super) fn table(recording: &StudyRecording<'_>) -> Section {
+pub(super) fn table(study: &Study<'_>, recording: &StudyRecording<'_>) -> Section {
     let made =
         recording.samples.iter().filter_map(|&measured| Some((measured, measured.sample.ingest.as_ref()?)));
     let (trials, others): (Vec<_>, Vec<_>) = made.partition(|(_, ingest)| ingest.goal.searches());
@@ -37,20 +38,21 @@ pub(super) fn table(recording: &StudyRecording<'_>) -> Section {
     columns.extend(has_marks.then(|| Column::new(Role::Mark, "")));
     columns.extend(["target", "pace", "meanwhile"].map(|name| Column::new(Role::Name, name)));
     columns.extend(FIGURES.map(Column::figure));
-    let rows = others.iter().map(|(measured, ingest)| row(measured, ingest, has_marks));
+    let origin = |measured: &Measured| recording_tooltip(study.results, recording, measured);
+    let rows = others.iter().map(|(measured, ingest)| row(measured, ingest, has_marks, &origin(measured)));
     let mut blocks = vec![Block::Table(Table { columns, rows: rows.collect() })];
     let reasons = others.iter().filter_map(|(measured, _)| reason(measured));
     blocks.extend(has_marks.then(|| Block::List(distinct(reasons))));
     blocks.extend((!trials.is_empty()).then(|| {
         Block::closed(
             format!("{} trials of searches", trials.len()),
-            vec![Block::Table(trial_table(&trials))],
+            vec![Block::Table(trial_table(&trials, &origin))],
         )
     }));
     Section::part(Heading::of("All recordings"), blocks).on_screen()
 }
 
-fn row(measured: &Measured, ingest: &Ingest, has_marks: bool) -> Row {
+fn row(measured: &Measured, ingest: &Ingest, has_marks: bool, origin: &str) -> Row {
     let sample = &measured.sample;
     let is_paced = ingest.goal == Goal::Pace;
     let named = [
@@ -61,7 +63,7 @@ fn row(measured: &Measured, ingest: &Ingest, has_marks: bool) -> Row {
     let mark = has_marks.then(|| words::marked(sample.invalid.as_ref().map(|_| "INVALID".to_owned())));
     // Figures that must not be used are not in the colour of figures.
     let tone = if sample.invalid.is_some() { Tone::Soft } else { Tone::Plain };
-    let figures = figures(measured, ingest, is_paced).map(|figure| Cell::toned(tone, figure));
+    let figures = figures(measured, ingest, is_paced).map(|figure| Cell::toned(tone, figure).from(origin));
     Row::of(mark.into_iter().chain(named.map(Cell::new)).chain(figures))
 }
 
@@ -103,18 +105,19 @@ fn figures(measured: &Measured, ingest: &Ingest, is_paced: bool) -> [String; 11]
     ]
 }
 
-fn trial_table(trials: &[(&Measured, &Ingest)]) -> Table {
+fn trial_table(trials: &[(&Measured, &Ingest)], origin: &dyn Fn(&Measured) -> String) -> Table {
     let names = ["target", "searched for"].map(|name| Column::new(Role::Name, name));
     let has_marks = trials.iter().any(|(measured, _)| measured.sample.invalid.is_some());
     let mark = has_marks.then(|| Column::new(Role::Mark, ""));
     let figures = ["rate", "slots", "most in use", "frames due", "lost"].map(Column::figure);
     let ended = Column::new(Role::Sentence, "ended");
     let columns = mark.into_iter().chain(names).chain(figures).chain([ended]).collect();
-    let row = |(measured, ingest): &(&Measured, &Ingest)| trial_row(measured, ingest, has_marks);
+    let row =
+        |(measured, ingest): &(&Measured, &Ingest)| trial_row(measured, ingest, has_marks, &origin(measured));
     Table { columns, rows: trials.iter().filter_map(row).collect() }
 }
 
-fn trial_row(measured: &Measured, ingest: &Ingest, has_marks: bool) -> Option<Row> {
+fn trial_row(measured: &Measured, ingest: &Ingest, has_marks: bool, origin: &str) -> Option<Row> {
     let trial = Trial::of(&measured.sample)?;
     let invalid = measured.sample.invalid.as_ref();
     let mark = has_marks.then(|| words::marked(invalid.map(|_| "INVALID".to_owned())));
@@ -135,5 +138,6 @@ fn trial_row(measured: &Measured, ingest: &Ingest, has_marks: bool) -> Option<Ro
         ingest.lost.to_string(),
         format!("{ended}{why}"),
     ];
-    Some(Row::of(mark.into_iter().chain(cells.map(Cell::new))))
+    let cells = cells.map(|cell| Cell::new(cell).from(origin));
+    Some(Row::of(mark.into_iter().chain(cells)))
 }
