@@ -77,7 +77,8 @@ pub(crate) fn not_come(scan: &Scan) -> Vec<String> {
 pub(crate) fn gaps(scan: &Scan, more: &str) -> Vec<String> {
     let line = |Hole { frame, packets, filled, .. }: &Hole| {
         let how = if *filled { "from" } else { "left out before" };
-        format!("gap         {packets} packets {how} frame {frame}")
+        let plural = if *packets == 1 { "" } else { "s" };
+        format!("gap         {packets} packet{plural} {how} frame {frame}")
     };
     let mut lines: Vec<_> = scan.gaps.iter().take(GAPS).map(line).collect();
     let unnamed = scan.gaps.len() - lines.len();

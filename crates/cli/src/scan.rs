@@ -243,11 +243,22 @@ fn of_format(whole: &RecordingView, scan: &Scanned) -> String {
     if let Some(header) = &scan.survey.header {
         let version = header.edv().map_or("legacy header".into(), |edv| format!("EDV {edv}"));
         words.push(version);
-        words.push(format!("{} channels of {} bits", 1_u64 << header.channels_log2, header.bits));
+        words.push(
+            counted(1 << header.channels_log2, "channel")
+                + &format!(" of {}", counted(header.bits.into(), "bit")),
+        );
         words.push(format!("station {}", stations.join(" ")));
-        words.push(format!("threads {}", threads.iter().map(u16::to_string).collect::<Vec<_>>().join(" ")));
+        let plural = if threads.len() == 1 { "" } else { "s" };
+        let threads: Vec<_> = threads.iter().map(u16::to_string).collect();
+        words.push(format!("thread{plural} {}", threads.join(" ")));
     }
     words.join(", ")
+}
+
+/// `1 bit`, `2 bits`.
+fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 /// Stations and threads, as far as the frames or the journal name them.
@@ -291,12 +302,12 @@ fn times(scan: &Scanned) -> Vec<String> {
     match (rate, scan.seconds()) {
         (Some(each), Some(seconds)) => {
             let bytes = ByteRate(scan.bytes as f64 / seconds);
-            let threads = scan.survey.lanes.len();
+            let threads = match scan.survey.lanes.len() {
+                1 => String::new(),
+                threads => format!(" of each of {threads} threads"),
+            };
             let time = Nanos::from_seconds(seconds);
-            lines.push(format!(
-                "rate        {bytes} ({}), {each} frames/s of each of {threads} threads, {time}",
-                bytes.bits()
-            ));
+            lines.push(format!("rate        {bytes} ({}), {each} frames/s{threads}, {time}", bytes.bits()));
         }
         (Some(_), None) => lines.push("rate        not known: the last frame is before the first".into()),
         (None, _) => lines.push("rate        not known: no second ends in it".into()),

@@ -215,16 +215,7 @@ fn told(judged: &Judged<'_>) -> String {
     let &Judged { recording, verified, scan, unproved, torn, .. } = judged;
     let index = &recording.index;
     let head = recording.head();
-    let right = verified.right - unproved;
-    let bytes = Bytes(right * head.frame_size);
     let what = what(recording);
-    let against = match (verified.made_again, verified.unchecked) {
-        (true, _) => "compared with the frames of the simulated instrument".into(),
-        (false, 0) => "compared with the checksums of the journal".into(),
-        (false, count) => {
-            format!("read; {} of them have no checksum, so they are not verified", count - unproved)
-        }
-    };
     let mut lines = vec![
         format!("recording   {:016x}, {what} of {}", head.recording, Bytes(head.frame_size)),
         format!(
@@ -235,8 +226,8 @@ fn told(judged: &Judged<'_>) -> String {
             absent_lanes(recording)
         ),
         format!("expected    {} {what}", index.expected()),
-        format!("right       {right} {what}, {bytes}, {against}"),
     ];
+    lines.extend(read_back(judged));
     lines.extend(clock_line(index));
     if unproved > 0 {
         lines.push(format!(
@@ -244,7 +235,8 @@ fn told(judged: &Judged<'_>) -> String {
              not durable, and have no checksum"
         ));
     }
-    if !index.chunks.is_empty() {
+    // Files of one frame each are as many as frames.
+    if !index.chunks.is_empty() && head.frames_per_file != 1 {
         lines.push(format!("chunks      {}", chunks(index)));
     }
     if !index.removed.is_empty() {
@@ -277,6 +269,27 @@ fn told(judged: &Judged<'_>) -> String {
     };
     lines.extend(torn.iter().map(index));
     lines.join("\n") + "\n"
+}
+
+/// The frames that are right, and those that can be read and have nothing to be compared with.
+fn read_back(judged: &Judged<'_>) -> Vec<String> {
+    let &Judged { recording, verified, unproved, .. } = judged;
+    let what = what(recording);
+    let counted = |count: u64| format!("{count} {what}, {}", Bytes(count * recording.head().frame_size));
+    let readable = verified.unchecked - unproved;
+    let right = verified.right - verified.unchecked;
+    if verified.made_again {
+        let right = counted(right + readable);
+        return vec![format!("right       {right}, compared with the frames of the simulated instrument")];
+    }
+    let mut lines = Vec::new();
+    if right > 0 || readable == 0 {
+        lines.push(format!("right       {}, compared with the checksums of the journal", counted(right)));
+    }
+    if readable > 0 {
+        lines.push(format!("readable    {}, not verified: they have no checksum", counted(readable)));
+    }
+    lines
 }
 
 /// Frames or blocks that are not there and, in blocks that are, frames that did not come over the network.

@@ -1,31 +1,88 @@
 //! The instruments of the catalogue that each target carries, from recordings and predictions.
 
-use nilometer_analysis::{Basis, Predictions, Prospect, Prospects, Study, letter};
+use nilometer_analysis::{Basis, Predictions, Prospect, Prospects, Study, Withheld, letter};
 use nilometer_plan::Results;
 
 use crate::{
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table, Tone},
-    prospects::{SUBTITLE, is_recorded, is_table, known_rows, limit, notes, rate, says, title},
+    prospects::{SUBTITLE, is_recorded, known_rows, limit, notes, rate, says, title, withheld},
 };
 
 /// Width in letters of an instrument's name, and of a target's result.
 const NAME: usize = 28;
 const PROSPECT: usize = 13;
 
-/// Returns no table if verdicts say everything.
-pub(crate) fn predictions(study: &Study<'_>, predictions: &Predictions) -> Vec<Section> {
-    let notes = notes(study);
-    if !predictions.predicts() && study.verdicts.len() < 2 && notes.is_empty() {
-        return Vec::new();
+/// Recorded instruments first. The others follow for those who ask, or if nothing was recorded.
+pub(crate) fn predictions(study: &Study<'_>, predictions: &Predictions, detail: Detail) -> Vec<Section> {
+    let (recorded, others) = by_basis(predictions);
+    let first = recorded_section(study, &recorded);
+    first.into_iter().chain(predicted_section(study, &recorded, &others, detail)).collect()
+}
+
+/// The instruments with a recording, and all others.
+fn by_basis(predictions: &Predictions) -> (Predictions, Predictions) {
+    let is_one = |row: &&Prospects| row.on.iter().any(|on| is_recorded(on.as_ref().ok()));
+    let rows = predictions.rows.iter();
+    let (recorded, others): (Vec<_>, Vec<_>) = rows.partition(is_one);
+    let part = |rows: Vec<&Prospects>| Predictions {
+        rows: rows.into_iter().cloned().collect(),
+        limits: predictions.limits.clone(),
+    };
+    (part(recorded), part(others))
+}
+
+/// Returns nothing if verdicts say everything.
+fn recorded_section(study: &Study<'_>, recorded: &Predictions) -> Option<Section> {
+    let is_said = study.verdicts.len() < 2 && !recorded.predicts() && withheld(study, recorded).is_none();
+    if is_said || !recorded.records() {
+        return None;
     }
-    let mut blocks = Vec::new();
-    blocks.extend(is_table(predictions).then(|| Block::Table(table(study.results, predictions))));
-    let both = predictions.records() && predictions.predicts();
-    blocks.extend(both.then(|| Block::soft("* recorded.")));
-    blocks.extend(notes.into_iter().map(Block::soft));
-    let section = Section::new(Heading::with(title(predictions), format!(": {SUBTITLE}")), blocks);
-    // A campaign that records an instrument asks for its margin. `--predict` asks for all margins.
-    vec![if predictions.records() { section } else { section.from(Detail::Predicted) }]
+    let mut blocks = vec![Block::Table(table(study.results, recorded))];
+    blocks.extend(recorded.predicts().then(|| Block::soft("* recorded.")));
+    blocks.extend(notes(study, recorded).into_iter().map(Block::soft));
+    Some(Section::new(heading(recorded), blocks))
+}
+
+/// A table of the instruments that nobody recorded, or one sentence if it would have only dashes.
+fn predicted_section(
+    study: &Study<'_>,
+    recorded: &Predictions,
+    others: &Predictions,
+    detail: Detail,
+) -> Option<Section> {
+    if !others.predicts() {
+        return withheld_section(study, recorded, others, detail);
+    }
+    let table = Block::Table(table(study.results, others));
+    let blocks = [table].into_iter().chain(notes(study, others).into_iter().map(Block::soft)).collect();
+    if !recorded.records() {
+        return Some(Section::new(heading(others), blocks).from(Detail::Predicted));
+    }
+    let fold = Block::closed("The instruments of the catalogue that were not recorded", blocks);
+    Some(Section::new(heading(others), vec![fold]).from(Detail::Predicted).on_screen())
+}
+
+/// The reasons why there are no predictions. A campaign that measured none of the limits has no such section, unless
+/// the reader asks for predictions.
+fn withheld_section(
+    study: &Study<'_>,
+    recorded: &Predictions,
+    others: &Predictions,
+    detail: Detail,
+) -> Option<Section> {
+    let is_expected = detail == Detail::Predicted || (!recorded.records() && was_measured(others));
+    let reasons = withheld(study, others).filter(|_| is_expected)?;
+    Some(Section::new(heading(others), vec![Block::soft(reasons)]).from(Detail::Predicted))
+}
+
+/// True if a limit was measured, and is not usable.
+fn was_measured(predictions: &Predictions) -> bool {
+    let mut reasons = predictions.rows.iter().flat_map(|row| &row.on).filter_map(|on| on.as_ref().err());
+    reasons.any(|why| !matches!(why, Withheld::NotMeasured(_) | Withheld::NotRecorded))
+}
+
+fn heading(predictions: &Predictions) -> Heading {
+    Heading::with(title(predictions), format!(": {SUBTITLE}"))
 }
 
 /// Makes a row for each instrument with a result, and a column for each target.
