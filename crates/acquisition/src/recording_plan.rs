@@ -424,6 +424,9 @@ impl fmt::Display for RecordingPlan {
             (None, Storing::Shared | Storing::Growing) => {
                 write!(f, "{}, synced every {file}", self.frames.storing.kind().words)?;
             }
+            (None, Storing::Positions) if self.frames_per_file == 1 => {
+                write!(f, "a file for each frame, of {file}")?;
+            }
             (None, storing) => write!(f, "{}, of {file} each", storing.kind().words)?,
         }
         if let Some(keep) = self.keep.filter(|_| self.ring_size().is_none()) {

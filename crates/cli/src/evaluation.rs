@@ -207,7 +207,11 @@ impl Evaluate {
         let descriptions = self.targets.iter().map(describe_in_child).collect::<Result<Vec<_>, _>>()?;
         refuse_twice(&descriptions)?;
         let resolved = sourced(resolve(self.changed(plan, nodes), descriptions)?)?;
-        refuse_in_use(&resolved)?;
+        match refuse_in_use(&resolved) {
+            // A look at the plan disturbs nobody.
+            Err(occupied) if self.dry_run => tell::note(format!("note: {occupied}")),
+            free => free?,
+        }
         Ok(with_ceiling(resolved))
     }
 

@@ -12,8 +12,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
     (
         "Evaluate storage",
         &[
-            "evaluate", "report", "check", "compare", "explain", "import", "plan", "size", "facility",
-            "describe", "census", "network", "observe", "clean", "demo",
+            "demo", "evaluate", "report", "check", "compare", "explain", "import", "plan", "size",
+            "facility", "describe", "census", "network", "observe", "clean",
         ],
     ),
     (

@@ -83,7 +83,8 @@ pub(crate) fn not_come(scan: &Scan) -> Vec<String> {
 pub(crate) fn gaps(scan: &Scan, more: &str) -> Vec<NamedFact> {
     let gap = |Hole { frame, packets, filled, .. }: &Hole| {
         let how = if *filled { "from" } else { "left out before" };
-        NamedFact::toned(Tone::Bad, "gap", format_args!("{packets} packets {how} frame {frame}"))
+        let plural = if *packets == 1 { "" } else { "s" };
+        NamedFact::toned(Tone::Bad, "gap", format_args!("{packets} packet{plural} {how} frame {frame}"))
     };
     let mut facts: Vec<_> = scan.gaps.iter().take(GAPS).map(gap).collect();
     let unnamed = scan.gaps.len() - facts.len();

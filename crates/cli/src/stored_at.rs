@@ -54,11 +54,24 @@ impl StoredAt {
         match Recording::open_on(self.storage.clone(), &self.directories, trust) {
             Err(OpenError::NotARecording { directories }) if !self.is_remote => {
                 match foreign_sources(&self.directories)?.as_slice() {
-                    [] => Err(OpenError::NotARecording { directories }),
+                    [] => Err(OpenError::NotARecording { directories: self.and_below(directories) }),
                     sources => only(sources),
                 }
             }
             opened => opened,
+        }
+    }
+
+    /// Adds the recordings directly below, for an error.
+    fn and_below(&self, directories: String) -> String {
+        let all = with_below(&self.directories).unwrap_or_default();
+        let below = all.into_iter().filter(|path| !self.directories.contains(path));
+        let names: Vec<String> = below.map(|path| path.display().to_string()).collect();
+        let named = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        match names.len() {
+            0 => directories,
+            count if count <= NAMED => format!("{directories} itself, but in {named}"),
+            count => format!("{directories} itself, but in {named} and {} more", count - NAMED),
         }
     }
 
@@ -104,6 +117,9 @@ impl StoredAt {
         Ok((EachRecording { journals, foreign: without_journal.into_iter() }, unreadable))
     }
 }
+
+/// Directories that an error names.
+const NAMED: usize = 3;
 
 /// Opens the only recording without a journal.
 fn only(sources: &[ForeignSource]) -> Result<Recording, OpenError> {

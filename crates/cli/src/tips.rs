@@ -1,6 +1,8 @@
 //! Tips for arguments that the program does not know: options of fio, IOR and elbencho, words for its commands, and
 //! values whose unit stands apart.
 
+use std::error::Error as _;
+
 use clap::{
     Command, Error,
     builder::StyledStr,
@@ -32,11 +34,28 @@ const IN_A_PLAN: [(&[&str], &str); 8] = [
 ];
 
 /// Tips of some commands only: the commands, the options that users type, and the tip.
-const BY_COMMAND: [(&[&str], &[&str], &str); 8] = [
+const BY_COMMAND: [(&[&str], &[&str], &str); 12] = [
     (
         &["evaluate"],
-        &["--json", "--output-format", "--csv", "--html"],
+        &["--json", "--output-format"],
         "`nilometer report RECORD --format json`; while it runs `--progress json`",
+    ),
+    (&["evaluate"], &["--csv"], "`nilometer report RECORD --format csv`"),
+    (
+        &["evaluate"],
+        &["--html"],
+        "`evaluate` makes a page beside the record; `nilometer report RECORD --format html` makes it again",
+    ),
+    (&["evaluate"], &["--quick", "--fast", "--short"], "`--plan quick`, which is the default"),
+    (
+        &["report"],
+        &["--for", "--instrument", "--detector"],
+        "`nilometer evaluate /data --for INSTRUMENT` records it; `--predict` predicts all instruments",
+    ),
+    (
+        &["demo"],
+        &["--for", "--instrument", "--detector"],
+        "`nilometer evaluate /data --for INSTRUMENT` asks it of your storage",
     ),
     (&["evaluate"], &["--output", "--outfile", "-o"], "`--record FILE`"),
     (
@@ -114,7 +133,9 @@ pub(crate) fn with_tip(mut error: Error, arguments: &[String]) -> Error {
     let Some(ContextValue::String(named)) = error.get(kind) else { return error };
     let tip = match error.kind() {
         ErrorKind::InvalidSubcommand => unknown_command(named, arguments),
-        ErrorKind::ValueValidation | ErrorKind::InvalidValue => wrong_value(named, arguments, &error),
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            wrong_value(named, arguments, &error).or_else(|| out_of_range(&error))
+        }
         _ => TypedLine::of(arguments).unknown_argument(named),
     };
     let is_close = suggested(&error).is_some_and(|suggested| is_close(named, &suggested));
@@ -172,6 +193,14 @@ fn takes(error: &Error, value: &str) -> bool {
         Some(ContextValue::Strings(values)) => values.iter().any(|valid| valid == value),
         _ => true,
     }
+}
+
+/// The numbers that an option takes, in place of `0 is not in 1..=1000`.
+fn out_of_range(error: &Error) -> Option<String> {
+    let why = error.source()?.to_string();
+    let (_, range) = why.split_once(" is not in ")?;
+    let (least, most) = range.split_once("..=")?;
+    Some(format!("write a whole number from {least} to {most}"))
 }
 
 /// Hours, minutes and seconds as a clock shows them: `00:10:00`.
@@ -283,6 +312,11 @@ impl<'a> TypedLine<'a> {
 
     /// The place of an argument that stands behind too many others.
     fn misplaced(&self, named: &str) -> Option<String> {
+        if self.name == "demo" {
+            let is_one = is_place(named);
+            return is_one
+                .then(|| format!("`nilometer evaluate {named}` measures this storage; a demo needs none"));
+        }
         let to = self.as_written("--to").filter(|to| to.contains("DIRECTORY"))?;
         let takes_instrument = ["record", "simulate"].contains(&self.name);
         if takes_instrument && catalogue::has_instrument(named) {
@@ -382,6 +416,10 @@ mod tests {
             ("nilometer evaluate -t 1m /data", "block_size"),
             ("nilometer evaluate --threads 4 /data", "workers"),
             ("nilometer evaluate /data --json", "--format json"),
+            ("nilometer evaluate /data --html", "--format html"),
+            ("nilometer evaluate /data --quick", "`--plan quick`"),
+            ("nilometer report a.sqlite --for pco-edge", "`nilometer evaluate /data --for INSTRUMENT`"),
+            ("nilometer demo /data", "`nilometer evaluate /data`"),
             ("nilometer evaluate --instrument pco-edge /data", "--for INSTRUMENT"),
             ("nilometer evaluate --runtime=60 /data", "--time-limit"),
             ("nilometer evaluate --directory /data", "without an option"),
@@ -404,6 +442,7 @@ mod tests {
         for (line, ours) in [
             ("nilometer evaluate /data --duration 00:10:00", "`--duration 10min`"),
             ("nilometer simulate pco-4000 --to /data --format nexus", "`--format hdf5`"),
+            ("nilometer evaluate /data --repeats 0", "a whole number from 1 to 1000"),
         ] {
             let text = shown(line);
             assert!(text.contains("tip: ") && text.contains(ours), "{line}: {text}");

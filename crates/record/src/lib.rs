@@ -50,10 +50,12 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// The file does not exist.
-    #[error("{path}: no such record")]
+    #[error("{path}: no such record{near}")]
     Missing {
         /// The record.
         path: PathBuf,
+        /// The records beside it, as the end of the sentence; empty if there are none.
+        near: String,
     },
     /// This program does not read the record's schema.
     #[error(

@@ -35,7 +35,8 @@ impl Place {
 
     /// Returns the place of an existing record. It resolves links, so that each record has only one lock.
     pub(super) fn existing(path: &Path) -> Result<Self, RecordError> {
-        let real = path.canonicalize().map_err(|_| RecordError::Missing { path: path.into() })?;
+        let real =
+            path.canonicalize().map_err(|_| RecordError::Missing { path: path.into(), near: near(path) })?;
         let foreign = || RecordError::Foreign { path: path.into() };
         let place = Place::of(&real).map_err(|_| foreign())?;
         let unreadable = |source| RecordError::Unreadable { path: path.into(), source };
@@ -85,6 +86,28 @@ fn open_plain(path: &Path) -> io::Result<Option<File>> {
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     Ok(file.metadata()?.is_file().then_some(file))
 }
+
+/// `; did you mean a.sqlite?`: the record with this name, or the records beside it; empty if there are none.
+fn near(path: &Path) -> String {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let files = parent.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_record = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "sqlite");
+    let mut names: Vec<String> =
+        files.filter(is_record).filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
+    names.sort_unstable();
+    let same = names.iter().position(|name| Path::new(name).file_stem() == path.file_name());
+    let named = same.map_or(&names[..names.len().min(NAMED)], |same| &names[same..=same]);
+    match (named.is_empty(), names.len().saturating_sub(NAMED)) {
+        (true, _) => String::new(),
+        (false, more) if same.is_none() && more > 0 => {
+            format!("; there are {} and {more} more", named.join(", "))
+        }
+        (false, _) => format!("; did you mean {}?", named.join(" or ")),
+    }
+}
+
+/// Records that an error names.
+const NAMED: usize = 3;
 
 fn is_database(path: &Path) -> io::Result<bool> {
     let Some(file) = open_plain(path)? else { return Ok(false) };

@@ -189,7 +189,7 @@ pub(crate) fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -
         Finding::Warnings => sections::warnings(warnings, detail),
         Finding::Comparisons => sections::comparisons(results, stages, detail),
         Finding::Papers => sections::papers(papers),
-        Finding::Predictions => sections::predictions(study, predictions),
+        Finding::Predictions => sections::predictions(study, predictions, detail),
         Finding::Verdicts => sections::verdicts(study, verdicts, full_speeds, &missing.open),
         Finding::Acceptance => sections::acceptance(study, acceptance),
         Finding::Environment => sections::environment(results, detail),

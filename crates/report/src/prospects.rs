@@ -21,11 +21,6 @@ pub(super) fn title(predictions: &Predictions) -> &'static str {
     }
 }
 
-/// Returns true if some row has a result. One sentence replaces a table of dashes.
-pub(super) fn is_table(predictions: &Predictions) -> bool {
-    predictions.records() || predictions.predicts()
-}
-
 /// Returns the rows of instruments with a result on one of these targets. A sentence explains the others.
 pub(super) fn known_rows<'a>(
     predictions: &'a Predictions,
@@ -91,21 +86,19 @@ fn decimal(bytes: u64) -> String {
     ByteRate(bytes as f64).to_string().replace("/s", "")
 }
 
-/// Returns the caveats of predictions, a paragraph each, or none if the table only has recordings.
-pub(super) fn notes(study: &Study<'_>) -> Vec<String> {
-    let predictions = &study.predictions;
+/// Returns the caveats of a table with these predictions, a paragraph each, or none if it only has recordings.
+pub(super) fn notes(study: &Study<'_>, predictions: &Predictions) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.extend(rests_on(study));
+    notes.extend(rests_on(study, predictions));
     notes.extend(assumed(predictions));
     let open = [Without::Packing, Without::FileSync, Without::Stalls];
     notes.extend(open.into_iter().filter_map(|of| without(predictions, of)));
-    notes.extend(withheld(study));
+    notes.extend(withheld(study, predictions));
     notes
 }
 
 /// Describes the limits. A user who asked for an instrument knows how to record it.
-fn rests_on(study: &Study<'_>) -> Option<String> {
-    let predictions = &study.predictions;
+fn rests_on(study: &Study<'_>, predictions: &Predictions) -> Option<String> {
     let advice = if study.missing.instruments { "" } else { ": write --for NAME to record an instrument" };
     let used = predictions.used();
     let of_target = |limits: &[&MeasuredLimit]| {
@@ -124,7 +117,8 @@ fn rests_on(study: &Study<'_>) -> Option<String> {
 
 /// Lists the assumed rates, grouped by the assumed values.
 fn assumed(predictions: &Predictions) -> Option<String> {
-    let rows = predictions.rows.iter().filter(|row| !row.assumed.is_empty());
+    let is_known = |row: &&Prospects| row.on.iter().any(Result::is_ok);
+    let rows = predictions.rows.iter().filter(is_known).filter(|row| !row.assumed.is_empty());
     let what = |row: &Prospects| {
         let words: Vec<String> = row.assumed.iter().map(|key| key.replace('_', " ")).collect();
         words.join(", ")
@@ -152,8 +146,7 @@ fn without(predictions: &Predictions, what: Without) -> Option<String> {
 }
 
 /// Lists missing predictions with their reasons. Nobody expects one for several targets at once.
-fn withheld(study: &Study<'_>) -> Option<String> {
-    let predictions = &study.predictions;
+pub(super) fn withheld(study: &Study<'_>, predictions: &Predictions) -> Option<String> {
     let is_single = |target: &usize| {
         let description = study.results.targets.get(*target).and_then(|target| target.description.as_ref());
         description.is_none_or(|description| !description.is_joined())

@@ -254,28 +254,32 @@ fn the_table_tells_what_was_recorded_from_what_is_predicted() {
     let study = studied(&results);
     let text = terminal(&study, Detail::Full, TextLayout::plain());
     let (table, verdict) = text.split_once("VERDICT for").expect("verdicts come last");
-    assert!(table.contains("RECORDED AND PREDICTED") && table.contains("no: 2.0 x *"), "{table}");
+    let (recorded, predicted) = table.split_once("PREDICTED:").expect("the other instruments");
+    assert!(recorded.contains("RECORDED:") && recorded.contains("no: 2.0 x"), "{table}");
+    assert!(!recorded.contains("hungry") && predicted.contains("hungry"), "{table}");
     assert!(!verdict.contains("PREDICTED"), "{verdict}");
     let page = html(&study);
-    let places = ["<h1>Can ", "class=\"answer no\"", "Verdict for", "Recorded and predicted"];
+    let places = ["<h1>Can ", "class=\"answer no\"", "Verdict for", "<h2>Recorded:", "<h2>Predicted:"];
     let places = places.map(|part| page.find(part).expect(part));
     assert!(places.is_sorted(), "the question and its answer open the page: {places:?}");
-    assert_eq!(page.matches("<span class=\"toned no\">no: 2.0 x *</span>").count(), 1);
+    assert_eq!(page.matches("<span class=\"toned no\">no: 2.0 x</span>").count(), 1);
     let text = markdown(&study, Detail::Full);
-    assert!(text.contains("| **no: 2.0 x \\*** | – |"), "{text}");
-    assert!(text.find("## Verdict for") < text.find("Recorded and predicted"), "the answer first: {text}");
+    assert!(text.contains("| **no: 2.0 x** | – |"), "{text}");
+    assert!(text.find("## Verdict for") < text.find("## Recorded:"), "the answer first: {text}");
 }
 
 #[test]
-fn without_anything_to_predict_from_the_reason_stands_for_the_table() {
+fn without_anything_to_predict_from_only_those_who_ask_get_the_reason() {
     let results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Read], 6);
     let study = studied(&results);
-    for text in
-        [terminal(&study, Detail::Full, TextLayout::plain()), html(&study), markdown(&study, Detail::Full)]
-    {
-        let text = text.replace('\\', "");
-        assert!(text.contains("– not predicted: on A all 2: no sequential write was measured."), "{text}");
-        assert!(!text.contains("hungry"), "a table of dashes says nothing: {text}");
+    let asked = terminal(&study, Detail::Predicted, TextLayout::plain());
+    assert!(asked.contains("– not predicted: on A all 2: no sequential write was measured."), "{asked}");
+    assert!(!asked.contains("hungry"), "a table of dashes says nothing: {asked}");
+    assert!(!asked.contains("assumed"), "no rate is shown: {asked}");
+    let others =
+        [terminal(&study, Detail::Full, TextLayout::plain()), html(&study), markdown(&study, Detail::Full)];
+    for text in others {
+        assert!(!text.to_lowercase().contains("not predicted"), "nobody measured a limit: {text}");
     }
     let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
     let hungry = &document["instruments"][1];
@@ -297,8 +301,7 @@ fn what_is_assumed_and_what_is_not_in_it_is_marked_and_explained() {
         let text = text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "~507 MB/s",
-            "~ depends on assumed values: data of pilatus-6m; pixel, frame rate, data of \
-             eiger2-16m.",
+            "~ depends on assumed values: pixel, frame rate, data of eiger2-16m.",
             "– not predicted: on A pilatus-6m: no rate of making files was measured.",
         ] {
             assert!(text.contains(part), "{part} is missing in: {text}");

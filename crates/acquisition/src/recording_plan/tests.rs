@@ -156,6 +156,8 @@ fn it_says_in_words_what_lies_there() {
     assert!(growing.starts_with("one growing file, synced every 2"), "{growing}");
     let ring = words(packets(), disk(), &latest(2));
     assert!(ring.contains("that is overwritten from its beginning"), "{ring}");
+    let pictures = words(StoredFrames { format: Format::Cbf, ..frames(MIB, Storing::Files) }, disk(), &all);
+    assert!(pictures.starts_with("a file for each frame, of "), "{pictures}");
     assert_eq!(
         words(frames(MIB, Storing::Files), memory(), &latest(2)),
         "files of a writer's own, one after the other, of 256 MiB each, the last 8 kept; through the cache, \

@@ -23,7 +23,7 @@ use clap::{Args, ValueEnum};
 use nilometer_acquisition::{Outcome as Recorded, Recorder};
 use nilometer_cluster::launched_here;
 use nilometer_intake::joined::JoinedTally;
-use nilometer_model::{Bytes, Moment, Nanos, StorageRoom, packets::PacketShare};
+use nilometer_model::{Moment, Nanos, StorageRoom, packets::PacketShare};
 use nilometer_service::{
     AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, PreviewListener,
     PreviewOptions, RecordOptions, RecordingAccount, RecordingAtEnd, RecordingSettings, ServiceState,
@@ -257,7 +257,7 @@ impl FinishedRecording<'_> {
             master: master.as_ref().ok().cloned().flatten(),
             patience: settings.patience(),
         });
-        let text = told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally });
+        let text = told(&prepared, &outcome, &account, Told { wishes: settings.wishes(), tally });
         let text = if settings.is_of_several() { format!("{}\n{text}", prepared.name) } else { text };
         let mut faults: Vec<String> = fault.into_iter().collect();
         if faults.is_empty() {
@@ -343,34 +343,39 @@ fn too_long(prepared: &PreparedRecording, settings: &RecordingSettings) -> Optio
 }
 
 /// The facts that the last lines report beside the frames.
-struct Told {
-    keep: Option<Bytes>,
+struct Told<'a> {
+    wishes: &'a RecordOptions,
     /// The tally of the values that were joined to the frames.
     tally: Option<JoinedTally>,
 }
+
+/// Tells how the next recording gets checksums.
+const WITHOUT_CHECKSUMS: &str = "checksums   none: `verify` can read the blocks, and not prove them; `record --checksums` keeps one of each";
 
 /// The last lines of a recording: its results.
 fn told(
     prepared: &PreparedRecording,
     outcome: &Recorded,
     account: &RecordingAccount,
-    beside: Told,
+    beside: Told<'_>,
 ) -> String {
-    let Told { keep, tally } = beside;
+    let Told { wishes, tally } = beside;
     let targets = &prepared.targets;
     let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
     let lost = account.network_losses();
     let lost = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
-    let kept = keep.map(|keep| format!("kept        the latest {keep}: older packets made room for it"));
+    let kept =
+        wishes.keep.map(|keep| format!("kept        the latest {keep}: older packets made room for it"));
     let kernel = prepared
         .room
         .map(|room| format!("kernel      {room} socket buffer; system-wide drops meanwhile: {lost}"));
     let engine = prepared.recorder.engine();
     let engine = engine.why().map(|_| format!("engine      {engine}"));
-    let lines = [
-        format!("durable     {}", durable_when(prepared.durability, targets)),
-        format!("\nnilometer verify {}", paths.join(" ")),
-    ];
+    // Frames of a series come compressed, with checks of their own.
+    let unproved = (outcome.series.is_none() && !wishes.checksums).then(|| WITHOUT_CHECKSUMS.to_owned());
+    let durable = format!("durable     {}", durable_when(prepared.durability, targets));
+    let lines =
+        [durable].into_iter().chain(unproved).chain([format!("\nnilometer verify {}", paths.join(" "))]);
     let joined = tally.as_ref().and_then(JoinedTally::line).map(|line| format!("metadata    {line}"));
     let datasets = tally.as_ref().and_then(|tally| tally.datasets.as_ref());
     let datasets = datasets.map(|datasets| format!("datasets    {}", datasets.line()));

@@ -76,10 +76,13 @@ impl ScannedRecording {
         if let Some(header) = &self.scan.survey.header {
             let version = header.edv().map_or("legacy header".into(), |edv| format!("EDV {edv}"));
             words.push(version);
-            words.push(format!("{} channels of {} bits", 1_u64 << header.channels_log2, header.bits));
+            let [channels, bits] =
+                [(1 << header.channels_log2, "channel"), (header.bits.into(), "bit")].map(counted);
+            words.push(format!("{channels} of {bits}"));
             words.push(format!("station {}", stations.join(" ")));
+            let plural = if threads.len() == 1 { "" } else { "s" };
             let threads: Vec<_> = threads.iter().map(u16::to_string).collect();
-            words.push(format!("threads {}", threads.join(" ")));
+            words.push(format!("thread{plural} {}", threads.join(" ")));
         }
         words.join(", ")
     }
@@ -199,6 +202,13 @@ fn first_fault(whole: &RecordingView) -> Option<String> {
     journal.or_else(|| whole.faults().first)
 }
 
+/// `1 bit`, `2 bits`.
+fn counted(of: (u64, &str)) -> String {
+    let (count, noun) = of;
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// Stations and threads, as far as the frames or the journal name them.
 fn names(scan: &Scan) -> (Vec<String>, Vec<u16>) {
     let seen = scan.read.iter().flat_map(|read| &read.lanes);
@@ -223,10 +233,13 @@ fn times(scan: &Scan) -> Vec<NamedFact> {
     let speed = match (rate, scan.seconds()) {
         (Some(each), Some(seconds)) => {
             let bytes = ByteRate(scan.bytes as f64 / seconds);
-            let threads = scan.survey.lanes.len();
+            let threads = match scan.survey.lanes.len() {
+                1 => String::new(),
+                threads => format!(" of each of {threads} threads"),
+            };
             let time = Nanos::from_seconds(seconds);
             let bits = bytes.bits();
-            format!("{bytes} ({bits}), {each} frames/s of each of {threads} threads, {time}")
+            format!("{bytes} ({bits}), {each} frames/s{threads}, {time}")
         }
         (Some(_), None) => "not known: the last frame is before the first".into(),
         (None, _) => "not known: no second ends in it".into(),

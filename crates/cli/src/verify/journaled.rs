@@ -52,6 +52,8 @@ struct JournalFacts {
     /// Lanes without a journal here, as first numbers and counts.
     absent: Vec<(u64, u64)>,
     expected: u64,
+    frames_per_file: u64,
+    /// Files with several consecutive frames each.
     chunks: usize,
     /// Chunks that readers miss if they go by the numbers in names.
     unnumbered_chunks: usize,
@@ -161,16 +163,22 @@ impl JournaledReading {
     fn read_back(&self) -> Vec<NamedFact> {
         let JournaledReading { journals, verified, unproved, .. } = self;
         let what = journals.what;
-        let against = match (verified.made_again, verified.unchecked) {
-            (true, _) => "compared with the frames of the simulated instrument".into(),
-            (false, 0) => "compared with the checksums of the journal".into(),
-            (false, _) => {
-                format!("read; {} of them have no checksum, so they are not verified", self.unchecked())
-            }
+        let counted = |count: u64| format!("{count} {what}, {}", Bytes(count * journals.frame_size));
+        let readable = if verified.made_again { 0 } else { self.unchecked() };
+        let right = self.right() - readable;
+        let truth = match verified.made_again {
+            true => "frames of the simulated instrument",
+            false => "checksums of the journal",
         };
-        let right = self.right();
-        let bytes = Bytes(right * journals.frame_size);
-        let mut facts = vec![NamedFact::new("right", format_args!("{right} {what}, {bytes}, {against}"))];
+        let mut facts = Vec::new();
+        if right > 0 || readable == 0 {
+            facts
+                .push(NamedFact::new("right", format_args!("{}, compared with the {truth}", counted(right))));
+        }
+        if readable > 0 {
+            let text = format!("{}, not verified: they have no checksum", counted(readable));
+            facts.push(NamedFact::toned(Tone::Doubtful, "readable", text));
+        }
         facts.extend(journals.clock.map(clock_fact));
         if *unproved > 0 {
             let text = format!(
@@ -279,6 +287,7 @@ impl JournalFacts {
             lanes_ended: index.ended,
             absent: absent_lanes(recording),
             expected: index.expected(),
+            frames_per_file: head.frames_per_file,
             chunks: index.chunks.len(),
             unnumbered_chunks: index.chunks.values().filter(|names| names.last.is_none()).count(),
             removed: index.removed.count(),
@@ -301,7 +310,9 @@ impl JournalFacts {
 
     fn stored_facts(&self) -> Vec<NamedFact> {
         let JournalFacts { what, removed, .. } = self;
-        let chunks = (self.chunks > 0).then(|| self.chunks_fact());
+        // Files of one frame each are as many as frames.
+        let is_told = self.chunks > 0 && self.frames_per_file != 1;
+        let chunks = is_told.then(|| self.chunks_fact());
         let removed =
             (*removed > 0).then(|| NamedFact::new("removed", format_args!("{removed} {what}, to make room")));
         chunks.into_iter().chain(removed).collect()

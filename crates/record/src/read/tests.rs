@@ -269,6 +269,23 @@ fn foreign_and_missing_files_are_refused() {
 }
 
 #[test]
+fn an_error_about_a_missing_record_names_those_beside_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let told = |name: &str| read(&directory.path().join(name)).expect_err("missing").to_string();
+    assert!(told("a").ends_with("/a: no such record"), "{}", told("a"));
+    for name in ["b.sqlite", "a.sqlite", "page.html"] {
+        std::fs::write(directory.path().join(name), "").expect("written");
+    }
+    assert!(told("a").ends_with("no such record; did you mean a.sqlite?"), "{}", told("a"));
+    assert!(told("c").ends_with("no such record; did you mean a.sqlite or b.sqlite?"), "{}", told("c"));
+    for number in 2..6 {
+        std::fs::write(directory.path().join(format!("e-{number}.sqlite")), "").expect("written");
+    }
+    let many = "no such record; there are a.sqlite, b.sqlite, e-2.sqlite and 3 more";
+    assert!(told("c").ends_with(many), "{}", told("c"));
+}
+
+#[test]
 fn a_record_of_an_older_program_is_refused_with_a_word() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("r.sqlite");

@@ -175,7 +175,7 @@ fn over_time(title: &str, quantity: Quantity, outcomes: &[&CellOutcome<'_>]) -> 
         let letter = if apart { format!(", {}", letter(group[0].0)) } else { String::new() };
         format!("{title}{letter}: over time")
     };
-    groups.filter_map(|group| timeline(&title(group), quantity, group, None, Vec::new())).collect()
+    groups.filter_map(|group| timeline(&title(group), quantity, group)).collect()
 }
 
 /// More targets than this share a chart, even if they differ widely.
@@ -197,26 +197,34 @@ fn fit_together(all: &[(usize, &Series)]) -> bool {
         && near(all.iter().map(|(_, series)| rate(series)).collect())
 }
 
-/// Draws the rate over time of each target. `level` is a reference line, and `spans` are behind the lines.
-pub(super) fn timeline(
-    title: &str,
-    quantity: Quantity,
-    series: &[(usize, &Series)],
-    level: Option<f64>,
-    spans: Vec<Span>,
-) -> Option<Chart> {
+/// Draws the rate over time of each target.
+fn timeline(title: &str, quantity: Quantity, series: &[(usize, &Series)]) -> Option<Chart> {
     let long = series.iter().filter(|(_, series)| series.bins().len() >= BINS_LEAST);
-    let mut lines: Vec<Line> = long.map(|(target, series)| time_line(*target, series, quantity)).collect();
-    let points = || lines.iter().flat_map(|line| &line.points);
+    let lines: Vec<Line> = long.map(|(target, series)| time_line(*target, series, quantity)).collect();
     let lengths = series.iter().map(|(_, series)| series.width().0 as f64 * series.bins().len() as f64);
-    let end = lengths.fold(0.0, f64::max);
-    let most = points().map(|point| point.y).chain(level).fold(0.0, f64::max);
+    let course = RateCourse { lines, end: lengths.fold(0.0, f64::max), level: None, spans: Vec::new() };
+    rate_chart(title, quantity, course)
+}
+
+/// Rates over time.
+pub(super) struct RateCourse {
+    pub(super) lines: Vec<Line>,
+    /// Nanoseconds from the start to the end of the axis.
+    pub(super) end: f64,
+    /// A reference line.
+    pub(super) level: Option<f64>,
+    pub(super) spans: Vec<Span>,
+}
+
+/// Draws rates over time, if there is a line.
+pub(super) fn rate_chart(title: &str, quantity: Quantity, course: RateCourse) -> Option<Chart> {
+    let RateCourse { mut lines, end, level, spans } = course;
     if lines.is_empty() {
         return None;
     }
-    if let Some(level) = level {
-        lines.push(reference(level, end));
-    }
+    let points = lines.iter().flat_map(|line| &line.points);
+    let most = points.map(|point| point.y).chain(level).fold(0.0, f64::max);
+    lines.extend(level.map(|level| reference(level, end)));
     let unit = if quantity == Quantity::Bytes { Unit::ByteRate } else { Unit::Operations };
     let x = time_axis(end);
     let y = Axis::from_zero(unit, most).named("rate");
@@ -280,7 +288,7 @@ mod tests {
         assert!(line.points.len() <= POINTS_MOST && line.points.len() > 50, "{}", line.points.len());
         let mean = line.points.iter().map(|point| point.y).sum::<f64>() / line.points.len() as f64;
         assert!((mean / 10e6 - 1.0).abs() < 0.02, "{mean}");
-        assert_eq!(timeline("t", Quantity::Bytes, &[], None, Vec::new()), None);
+        assert_eq!(timeline("t", Quantity::Bytes, &[]), None);
     }
 
     #[test]
@@ -288,7 +296,7 @@ mod tests {
         let drawn = |bins: u64| {
             let mut series = Series::new(Nanos(0));
             (0..bins).for_each(|bin| series.add(Nanos(bin << 20), 1000));
-            timeline("t", Quantity::Bytes, &[(0, &series)], Some(1.0), Vec::new()).is_some()
+            timeline("t", Quantity::Bytes, &[(0, &series)]).is_some()
         };
         assert_eq!([1, 3, 7, 8, 9].map(drawn), [false, false, false, true, true]);
     }

@@ -103,6 +103,7 @@ fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
     }
     let limits = section(&page, "Full speed");
     assert!(limits.contains("read together, ") && limits.contains("beside 2 readers: "), "{limits}");
+    assert!(limits.contains("Drawn: of each target, the slowest pass: A pass "), "{limits}");
     let trials = section(&page, "Search for the highest rate");
     assert_eq!(
         ["trial 1 at", ": lost frames", ": invalid"].map(|part| trials.matches(part).count()),
@@ -119,6 +120,8 @@ fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
     for cell in [
         ">7<",
         ">321 MB/s<",
+        ">1 of 2<",
+        ">2 of 2<",
         "together with the others (",
         "3 trials of searches",
         "lost: the ring was still filling",

@@ -102,5 +102,9 @@ fn predictions_are_for_those_who_ask_or_who_record() {
     assert!(!short(&study).contains(asked));
     assert!(terminal(&study, Detail::Predicted, TextLayout::plain()).contains(asked));
     let both = recorded(results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6));
-    assert!(short(&studied(&both)).contains("the rate of"), "{}", short(&studied(&both)));
+    let study = studied(&both);
+    let text = short(&study);
+    assert!(text.contains("VERDICT for") && !text.contains("hungry"), "only those recorded: {text}");
+    let asked = terminal(&study, Detail::Predicted, TextLayout::plain());
+    assert!(asked.contains("PREDICTED:") && asked.contains("hungry"), "{asked}");
 }

@@ -217,7 +217,8 @@ pub struct RecordOptions {
     /// `io_uring` past the page cache, or `pool` if a trial of the storage shows it far faster; `sync` into the cache]
     #[arg(long, value_name = "ENGINE", help_heading = "This machine")]
     pub engine: Option<RecordingEngine>,
-    /// Write a checksum of each block of packets into the journal
+    /// Write a checksum of each block of packets into the journal, so that `verify` can prove every byte. The
+    /// recorder then needs about a tenth more processor time
     #[arg(long, help_heading = "Storage")]
     pub checksums: bool,
     /// The longest that storage may be silent after the last packet [default: 60 s]

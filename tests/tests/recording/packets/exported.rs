@@ -85,7 +85,8 @@ fn says_what_scan_says(verified: &Ended, scan: &Ended, missing: &[u64]) {
     let named = gaps(verified);
     assert!(named == gaps(scan) && named.len() == 10, "{verified:?}");
     let first = missing.iter().zip(missing[0]..).take_while(|(missing, next)| **missing == *next).count();
-    assert_eq!(named[0], format!("gap         {first} packets from frame {}", missing[0]));
+    let plural = if first == 1 { "" } else { "s" };
+    assert_eq!(named[0], format!("gap         {first} packet{plural} from frame {}", missing[0]));
     assert!(verified.stdout.contains(" more gaps: `nilometer scan --json` names all\n"), "{verified:?}");
 }
 

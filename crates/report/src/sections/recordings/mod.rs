@@ -3,9 +3,11 @@
 
 mod lateness;
 mod over_time;
+mod passes;
 mod surface;
 mod table;
 mod trials;
+mod windows;
 
 use std::fmt;
 
@@ -14,6 +16,7 @@ use nilometer_plan::Measured;
 
 use nilometer_analysis::{Study, StudyRecording, stages_of};
 
+use self::passes::drawn_passes;
 use super::stage::key;
 use crate::{
     chart::Chart,
@@ -96,7 +99,7 @@ fn of_instrument(study: &Study<'_>, recording: &StudyRecording<'_>, number: usiz
     let heading = Heading::with("Recordings of ", name.as_str());
     let mut sections = vec![Section::new(heading, blocks.collect()).at(format!("recording-{number}"), name)];
     for setting in drawn(recording) {
-        sections.extend(paced_charts(study, &chosen(recording, Goal::Pace, setting), setting, rate));
+        sections.extend(paced_charts(study, recording, setting, rate));
     }
     sections.extend(unpaced(recording, rate));
     sections.extend(trials::trials(study, recording));
@@ -156,22 +159,25 @@ const PACED: &str = "Rate: data that the storage acknowledged; dashed, data that
                      Buffer: frames that wait in memory; dashed, its size; a mark at the top shows lost \
                      frames. Delay: percentiles over frames; dashed, the longest stall that the buffer can \
                      bridge. Strip below the rate: stalls, in which frames waited and the storage acknowledged \
-                     none. Drawn: of each target, the recording that decides.";
+                     none.";
 
 fn paced_charts(
     study: &Study<'_>,
-    samples: &[&Measured],
+    recording: &StudyRecording<'_>,
     setting: Setting<'_>,
     rate: ByteRate,
 ) -> Option<Section> {
+    let samples = &chosen(recording, Goal::Pace, setting);
     let mut charts: Vec<Chart> = over_time::rate("rate over time", samples, rate).into_iter().collect();
     charts.extend(over_time::ring("buffer in use over time", samples));
     charts.extend(lateness::charts(study, samples));
     if charts.is_empty() {
         return None;
     }
+    let drawn =
+        format!("Drawn: of each target, the recording that decides{}.", drawn_passes(recording, samples));
     let source = lateness::source(samples).map(|source| format!(" {source}")).unwrap_or_default();
-    let blocks = vec![Block::charts(charts), Block::soft(format!("{PACED}{source}"))];
+    let blocks = vec![Block::charts(charts), Block::soft(format!("{PACED} {drawn}{source}"))];
     Some(Section::part(Heading::with("At the instrument's rate", format!(", {setting}")), blocks))
 }
 
@@ -190,7 +196,7 @@ fn unpaced(recording: &StudyRecording<'_>, rate: ByteRate) -> Option<Section> {
     if charts.is_empty() {
         return None;
     }
-    let drawn = "Drawn: of each target, the slowest pass.";
+    let drawn = format!("Drawn: of each target, the slowest pass{}.", drawn_passes(recording, &limit));
     let note = format!("Dashed: the instrument's rate. Strip below: stalls. {drawn}{note}");
     let heading = Heading::with("Full speed", beside);
     Some(Section::part(heading, vec![Block::charts(charts), Block::soft(note)]))

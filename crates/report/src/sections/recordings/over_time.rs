@@ -5,15 +5,36 @@ use nilometer_plan::Measured;
 
 use nilometer_analysis::{Quantity, letter};
 
-use super::super::latency::{BINS_LEAST, POINTS_MOST, reference, time_axis, timeline};
+use super::super::latency::{BINS_LEAST, POINTS_MOST, RateCourse, rate_chart, reference, time_axis};
+use super::windows::{RateWindow, windows};
 use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, SpanPlace, Style, Unit, WIDTH, clipped};
 
 /// Draws the rate of each recording with its stalls. `level` is a reference line.
 pub(super) fn rate(title: &str, samples: &[&Measured], level: ByteRate) -> Option<Chart> {
-    let series: Vec<(usize, &Series)> =
-        samples.iter().map(|measured| (measured.key.target, &measured.sample.series)).collect();
+    let long = samples.iter().filter(|measured| measured.sample.series.bins().len() >= BINS_LEAST);
+    let lines = long.map(|measured| rate_line(measured.key.target, &measured.sample.series)).collect();
     let spans = samples.iter().flat_map(|measured| stalls(measured)).collect();
-    timeline(title, Quantity::Bytes, &series, Some(level.0), spans)
+    let end = samples.iter().map(|measured| whole_time(measured)).fold(0.0, f64::max);
+    rate_chart(title, Quantity::Bytes, RateCourse { lines, end, level: Some(level.0), spans })
+}
+
+/// Nanoseconds until the last frame arrived, or until the storage acknowledged it.
+fn whole_time(measured: &Measured) -> f64 {
+    let series = &measured.sample.series;
+    let acknowledged = series.width().0 as f64 * series.bins().len() as f64;
+    let arrived = measured.sample.ingest.as_ref().map_or(0.0, |ingest| ingest.duration.0 as f64);
+    acknowledged.max(arrived)
+}
+
+/// A step for each window.
+fn rate_line(target: usize, series: &Series) -> Line {
+    let width = series.width().0 as f64;
+    let step = |window: &RateWindow| {
+        let y = window.rate(width);
+        window.ends(width).map(|x| Point { x, y, ..Point::default() })
+    };
+    let points = windows(series).iter().flat_map(step).collect();
+    Line { series: target, name: letter(target), points, style: Style::Plain }
 }
 
 fn stalls(measured: &Measured) -> impl Iterator<Item = Span> + '_ {

@@ -7,7 +7,7 @@ use nilometer_plan::{
     search::{SearchEnd, Trial},
 };
 
-use super::Setting;
+use super::{Setting, passes::Pass};
 use crate::{
     document::{Block, Cell, Column, Heading, Role, Row, Section, Sentence, Table, Tone},
     figure_key::recording_tooltip,
@@ -34,12 +34,19 @@ pub(super) fn table(study: &Study<'_>, recording: &StudyRecording<'_>) -> Sectio
         recording.samples.iter().filter_map(|&measured| Some((measured, measured.sample.ingest.as_ref()?)));
     let (trials, others): (Vec<_>, Vec<_>) = made.partition(|(_, ingest)| ingest.goal.searches());
     let has_marks = others.iter().any(|(measured, _)| measured.sample.invalid.is_some());
+    let pass = |measured: &Measured| Pass::of(recording, measured).filter(|pass| pass.is_one_of_several());
+    let has_passes = others.iter().any(|(measured, _)| pass(measured).is_some());
     let mut columns = Vec::new();
     columns.extend(has_marks.then(|| Column::new(Role::Mark, "")));
     columns.extend(["target", "pace", "meanwhile"].map(|name| Column::new(Role::Name, name)));
+    columns.extend(has_passes.then(|| Column::figure("pass")));
     columns.extend(FIGURES.map(Column::figure));
     let origin = |measured: &Measured| recording_tooltip(study.results, recording, measured);
-    let rows = others.iter().map(|(measured, ingest)| row(measured, ingest, has_marks, &origin(measured)));
+    let row = |(measured, ingest): &(&Measured, &Ingest)| {
+        let pass = has_passes.then(|| pass(measured).map_or_else(|| NONE.into(), Pass::words));
+        row(measured, ingest, has_marks, pass, &origin(measured))
+    };
+    let rows = others.iter().map(row);
     let mut blocks = vec![Block::Table(Table { columns, rows: rows.collect() })];
     let reasons = others.iter().filter_map(|(measured, _)| reason(measured));
     blocks.extend(has_marks.then(|| Block::List(distinct(reasons))));
@@ -52,7 +59,7 @@ pub(super) fn table(study: &Study<'_>, recording: &StudyRecording<'_>) -> Sectio
     Section::part(Heading::of("All recordings"), blocks).on_screen()
 }
 
-fn row(measured: &Measured, ingest: &Ingest, has_marks: bool, origin: &str) -> Row {
+fn row(measured: &Measured, ingest: &Ingest, has_marks: bool, pass: Option<String>, origin: &str) -> Row {
     let sample = &measured.sample;
     let is_paced = ingest.goal == Goal::Pace;
     let named = [
@@ -63,7 +70,8 @@ fn row(measured: &Measured, ingest: &Ingest, has_marks: bool, origin: &str) -> R
     let mark = has_marks.then(|| words::marked(sample.invalid.as_ref().map(|_| "INVALID".to_owned())));
     // Figures that must not be used are not in the colour of figures.
     let tone = if sample.invalid.is_some() { Tone::Soft } else { Tone::Plain };
-    let figures = figures(measured, ingest, is_paced).map(|figure| Cell::toned(tone, figure).from(origin));
+    let figures = pass.into_iter().chain(figures(measured, ingest, is_paced));
+    let figures = figures.map(|figure| Cell::toned(tone, figure).from(origin));
     Row::of(mark.into_iter().chain(named.map(Cell::new)).chain(figures))
 }
 

@@ -1,0 +1,209 @@
+//! The rate of a recording over time, from acknowledgements that come in batches.
+//!
+//! A journal acknowledges many frames at once, and neighbouring bins then have one batch and none, or two and one.
+//! A line through such bins zigzags at a steady rate. A window therefore begins and ends at an acknowledgement:
+//!
+//! ```text
+//! bins       . . B . . . B . . B . . . B . . B
+//! windows   |-----------------|---------------|
+//! ```
+//!
+//! Its rate is the data of its batches, divided by the time between its ends. The error is at most a bin at each
+//! end, which is small beside [`BINS_LEAST`] bins. A stall is a window of its own, so that its neighbours do not
+//! hide it.
+
+use nilometer_model::{Bin, Series};
+
+/// Frames and batches that a window has at least, if the recording has enough of them.
+const FRAMES_LEAST: u64 = 10;
+const BATCHES_LEAST: usize = 2;
+
+/// Bins that a window has at least. Its ends are then exact to a tenth.
+const BINS_LEAST: usize = 10;
+
+/// A recording has this number of windows at least, if it has as many frames in pairs.
+const WINDOWS_LEAST: u64 = 4;
+
+/// A batch that comes after this many times the usual time between batches ends a stall.
+const STALL_LEAST: usize = 4;
+
+/// A stretch of a recording between two acknowledgements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RateWindow {
+    /// The first bin.
+    first: usize,
+    /// Number of bins.
+    bins: usize,
+    batches: usize,
+    frames: u64,
+    bytes: u64,
+    is_stall: bool,
+}
+
+impl RateWindow {
+    /// The ends in nanoseconds, for bins of this width.
+    pub(super) fn ends(&self, width: f64) -> [f64; 2] {
+        [self.first as f64 * width, (self.first + self.bins) as f64 * width]
+    }
+
+    /// Bytes per second, for bins of this width in nanoseconds.
+    pub(super) fn rate(&self, width: f64) -> f64 {
+        self.bytes as f64 / (self.bins as f64 * width * 1e-9)
+    }
+
+    /// Adds the window that follows.
+    fn extend(&mut self, next: &RateWindow) {
+        self.bins += next.bins;
+        self.batches += next.batches;
+        self.frames += next.frames;
+        self.bytes += next.bytes;
+    }
+}
+
+/// The windows of a recording, from its start to its last acknowledgement.
+pub(super) fn windows(series: &Series) -> Vec<RateWindow> {
+    let mut batches = batches(series.bins());
+    mark_stalls(&mut batches);
+    let frames: u64 = batches.iter().map(|batch| batch.frames).sum();
+    let frames_least = (frames / WINDOWS_LEAST).clamp(BATCHES_LEAST as u64, FRAMES_LEAST);
+    let is_full = |window: &RateWindow| {
+        window.bins >= BINS_LEAST && window.batches >= BATCHES_LEAST && window.frames >= frames_least
+    };
+    let mut windows: Vec<RateWindow> = Vec::new();
+    for batch in &batches {
+        match windows.last_mut() {
+            Some(last) if !batch.is_stall && !last.is_stall && !is_full(last) => last.extend(batch),
+            _ => windows.push(*batch),
+        }
+    }
+    joined_rests(windows, is_full)
+}
+
+/// Each acknowledgement with the bins without one before it.
+fn batches(bins: &[Bin]) -> Vec<RateWindow> {
+    let mut batches = Vec::new();
+    let mut first = 0;
+    for (number, bin) in bins.iter().enumerate().filter(|(_, bin)| bin.operations > 0) {
+        let bins = number + 1 - first;
+        let Bin { operations: frames, bytes } = *bin;
+        batches.push(RateWindow { first, bins, batches: 1, frames, bytes, is_stall: false });
+        first = number + 1;
+    }
+    batches
+}
+
+/// Marks the batches that came far later than is usual.
+fn mark_stalls(batches: &mut [RateWindow]) {
+    let mut lengths: Vec<usize> = batches.iter().map(|batch| batch.bins).collect();
+    lengths.sort_unstable();
+    let Some(usual) = lengths.get(lengths.len() / 2).copied() else { return };
+    for batch in batches {
+        batch.is_stall = batch.bins >= BINS_LEAST && batch.bins >= STALL_LEAST * usual;
+    }
+}
+
+/// Joins each rest that is not full with the window before it, unless that is a stall.
+fn joined_rests(windows: Vec<RateWindow>, is_full: impl Fn(&RateWindow) -> bool) -> Vec<RateWindow> {
+    let mut joined: Vec<RateWindow> = Vec::with_capacity(windows.len());
+    for window in windows {
+        match joined.last_mut() {
+            Some(before) if !window.is_stall && !before.is_stall && !is_full(&window) => {
+                before.extend(&window)
+            }
+            _ => joined.push(window),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::Nanos;
+
+    const SECOND: u64 = 1_000_000_000;
+    const FRAME: u64 = 1_000_000;
+
+    /// Frames at a steady rate from `from` to `to` seconds, acknowledged `batch` at a time.
+    fn acknowledge(series: &mut Series, rate: f64, batch: u64, from: f64, to: f64) {
+        let frames = ((to - from) * rate) as u64;
+        for number in 0..frames {
+            let last_of_batch = (number / batch + 1) * batch;
+            let at = from + last_of_batch as f64 / rate;
+            if at <= to {
+                series.add(Nanos((at * SECOND as f64) as u64), FRAME);
+            }
+        }
+    }
+
+    fn rates(series: &Series) -> Vec<f64> {
+        let width = series.width().0 as f64;
+        windows(series).iter().map(|window| window.rate(width)).collect()
+    }
+
+    fn spread(rates: &[f64]) -> f64 {
+        let most = rates.iter().copied().fold(0.0, f64::max);
+        most / rates.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn batches_at_a_steady_rate_are_a_flat_line() {
+        for (rate, seconds) in [(133.0, 10.0), (500.0, 15.0), (987.0, 40.0), (2000.0, 7.0), (5000.0, 60.0)] {
+            for batch in [1, 7, 64] {
+                let mut series = Series::new(Nanos(0));
+                acknowledge(&mut series, rate, batch, 0.0, seconds);
+                let rates = rates(&series);
+                let inside = &rates[1..rates.len() - 1];
+                let told = format!("{rate} Hz by {batch}: {inside:?}");
+                assert!(inside.len() >= 2 && spread(inside) < 1.3, "{told}");
+                let mean = inside.iter().sum::<f64>() / inside.len() as f64;
+                assert!((mean / (rate * FRAME as f64) - 1.0).abs() < 0.05, "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stall_of_two_seconds_is_a_gap() {
+        for (rate, batch) in [(133.0, 64), (500.0, 64), (2000.0, 64), (2000.0, 1)] {
+            let mut series = Series::new(Nanos(0));
+            acknowledge(&mut series, rate, batch, 0.0, 6.0);
+            acknowledge(&mut series, rate, batch, 8.0, 15.0);
+            let width = series.width().0 as f64;
+            let steady = rate * FRAME as f64;
+            let windows = windows(&series);
+            let low: Vec<&RateWindow> =
+                windows.iter().filter(|window| window.rate(width) < 0.3 * steady).collect();
+            let told = format!("{rate} Hz by {batch}: {windows:?}");
+            let [gap] = low[..] else { panic!("{told}") };
+            let [from, to] = gap.ends(width);
+            assert!(to - from > 1.9e9 && to - from < 2.9e9, "{told}");
+            let others = windows.iter().filter(|window| *window != gap).map(|window| window.rate(width));
+            assert!(spread(&others.collect::<Vec<_>>()) < 1.6, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_slow_detector_has_a_line_from_the_start_to_the_last_frame() {
+        let mut series = Series::new(Nanos(0));
+        acknowledge(&mut series, 5.0, 1, 0.0, 10.0);
+        let width = series.width().0 as f64;
+        let windows = windows(&series);
+        assert!(windows.len() >= 4, "{windows:?}");
+        let first = windows.first().expect("windows").ends(width)[0];
+        let last = windows.last().expect("windows").ends(width)[1];
+        assert!(first.abs() < 1.0 && last >= 9.99e9, "{first} {last}");
+        assert!(windows.windows(2).all(|pair| pair[0].first + pair[0].bins == pair[1].first), "{windows:?}");
+        assert!(spread(&rates(&series)) < 1.2);
+    }
+
+    #[test]
+    fn every_byte_is_in_one_window() {
+        let mut series = Series::new(Nanos(0));
+        acknowledge(&mut series, 313.0, 17, 0.0, 3.0);
+        acknowledge(&mut series, 1500.0, 3, 4.5, 5.0);
+        acknowledge(&mut series, 40.0, 1, 5.0, 9.0);
+        let bytes: u64 = windows(&series).iter().map(|window| window.bytes).sum();
+        assert_eq!(bytes, series.bins().iter().map(|bin| bin.bytes).sum::<u64>());
+        assert_eq!(windows(&Series::new(Nanos(0))), []);
+    }
+}
