@@ -89,14 +89,14 @@ dead_processes() {
 DEAD_BEFORE=
 
 # Waits until a command succeeds: SECONDS, what is waited for, the command. Ends if a process of the system has died. A limit only
-# finds a server that hangs, so a busy machine gets a longer one.
+# finds a server that hangs, so it is two minutes at least, and a busy machine gets a longer one.
 await() {
     local seconds=$1 what=$2 dead begin=$SECONDS
     shift 2
     until "$@" >/dev/null 2>&1; do
         dead=$(dead_processes | grep --invert-match --line-regexp --fixed-strings --regexp="$DEAD_BEFORE" || true)
         [ -z "$dead" ] || fail "$SYSTEM: ended by itself: $(paste -sd ' ' <<<"$dead")"
-        [ $((SECONDS - begin)) -lt $((seconds * $(crowding))) ] || fail "$SYSTEM: waited $((SECONDS - begin)) s for $what"
+        [ $((SECONDS - begin)) -lt $(((seconds < 120 ? 120 : seconds) * $(crowding))) ] || fail "$SYSTEM: waited $((SECONDS - begin)) s for $what"
         sleep 0.05
     done
 }

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which a test gives up: far more than anything takes on a busy machine."""
 
 
@@ -53,7 +53,7 @@ class Service:
         self.data.mkdir()
         self.port = free_port()
         self.stream = f"tcp://127.0.0.1:{self.port}"
-        defaults = {"listen": self.stream, "buffer": "32 MiB", "silence": "3 s", "reserve": "1 MiB"}
+        defaults = {"listen": self.stream, "buffer": "32 MiB", "silence": "60 s", "reserve": "1 MiB"}
         configuration = directory / "recorder.toml"
         lines = [f'{key} = "{value}"' for key, value in (defaults | keys).items() if value is not None]
         configuration.write_text("\n".join(["[record]", f'to = ["{self.data}"]', *lines, ""]))

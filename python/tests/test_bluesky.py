@@ -16,7 +16,7 @@ import pytest
 from bluesky import RunEngine
 from bluesky.utils import FailedStatus
 from bluesky_tiled_plugins import TiledWriter
-from loopback import Service, awaited, free_port
+from loopback import PATIENCE, Service, awaited, free_port
 from ophyd_async.core import (
     DetectorAcquireLogic,
     DetectorTriggerLogic,
@@ -92,7 +92,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.engine.loop.call_soon_threadsafe(bench.engine.loop.stop)
 
 
-def fly(detector: NilometerDetector, images: int, timeout: float = 60.0) -> Any:
+def fly(detector: NilometerDetector, images: int, timeout: float = PATIENCE) -> Any:
     """A fly scan: one series of images."""
 
     @bpp.stage_decorator([detector])

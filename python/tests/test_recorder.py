@@ -108,8 +108,8 @@ def test_errors_have_the_sentence_of_the_service(recorder: Recorder) -> None:
         recorder.start()
     with pytest.raises(InvalidOrder, match="unknown field `nme`, expected one of"):
         recorder.arm(nme="x")
-    with pytest.raises(RecorderTimeout, match=r"not recording within 0\.3 s: it is configured"):
-        recorder.wait_for(State.RECORDING, 0.3)
+    with pytest.raises(RecorderTimeout, match="not recording within 3 s: it is configured"):
+        recorder.wait_for(State.RECORDING, 3)
 
 
 def test_a_service_that_is_gone_is_unreachable(service: Service, recorder: Recorder) -> None:
@@ -134,7 +134,7 @@ def test_a_recorder_that_is_killed_ends_the_wait(service: Service, recorder: Rec
 
 
 def test_a_recording_without_frames_fails_with_its_reason(recorder: Recorder) -> None:
-    soon = datetime.now(UTC) + timedelta(seconds=2)
+    soon = datetime.now(UTC) + timedelta(seconds=10)
     recorder.arm("scan-5", stop=f"{soon:%Y-%m-%dT%H:%M:%SZ}")
     with pytest.raises(RecordingFailed, match="before a series began"):
         recorder.wait_for("recording", PATIENCE)
@@ -153,7 +153,7 @@ def test_asyncio_clients_do_the_same(service: Service, send: Send) -> None:
         with pytest.raises(WrongState, match="arm it first"):
             await recorder.start()
         with pytest.raises(RecorderTimeout, match="it is configured"):
-            await recorder.wait_for("recording", 0.3)
+            await recorder.wait_for("recording", 3)
 
     asyncio.run(record())
 

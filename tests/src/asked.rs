@@ -3,14 +3,11 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
-    time::Duration,
 };
 
 use serde_json::Value;
 
-use crate::{Running, await_some};
-
-const LIMIT: Duration = Duration::from_mins(1);
+use crate::{Running, await_some, patience::PATIENCE};
 
 /// The address at which a program says that it listens.
 pub fn address(running: &Running, what: &str) -> SocketAddr {
@@ -40,7 +37,7 @@ pub fn status(at: SocketAddr) -> Value {
 /// Reads an answer: its status and body.
 pub fn answer(stream: &mut TcpStream) -> (u16, String) {
     let mut text = String::new();
-    stream.set_read_timeout(Some(LIMIT)).expect("a time");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
     stream.read_to_string(&mut text).expect("an answer");
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");

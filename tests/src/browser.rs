@@ -7,13 +7,12 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::mpsc::{Receiver, SyncSender, sync_channel},
     thread,
-    time::Duration,
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{await_some, tool};
+use crate::{await_some, patience::PATIENCE, tool};
 
 /// A running browser. Dropping it ends the browser.
 #[derive(Debug)]
@@ -33,7 +32,6 @@ pub struct BrowserPage {
     session: String,
 }
 
-const LIMIT: Duration = Duration::from_mins(1);
 /// Every host name except this machine fails to resolve, whatever a page requests.
 const NOWHERE: &str = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1";
 const OPTIONS: [&str; 8] = [
@@ -94,7 +92,7 @@ impl Browser {
         self.call(Some(page), "Runtime.evaluate", &asked)["result"]["value"].clone()
     }
 
-    /// Waits until an expression gives something that is neither null nor false. Panics after a minute.
+    /// Waits until an expression gives something that is neither null nor false. Panics after two minutes.
     pub fn await_value(&mut self, page: &BrowserPage, expression: &str) -> Value {
         await_some(expression, || {
             let value = self.evaluate(page, expression);
@@ -137,7 +135,7 @@ impl Browser {
         self.input.write_all(format!("{message}\0").as_bytes()).expect("it reads");
         loop {
             let answer =
-                self.messages.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("no answer to {method}"));
+                self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no answer to {method}"));
             if answer["id"] == id {
                 assert!(answer["error"].is_null(), "{method}: {answer}");
                 return answer["result"].clone();

@@ -17,6 +17,7 @@ mod memory_group;
 mod mounted;
 mod mpi;
 mod patience;
+mod ports;
 mod power;
 mod processor_quota;
 mod program;
@@ -38,6 +39,7 @@ pub use memory_group::{MemoryGroup, peak_memory};
 pub use mounted::{Mounted, may_show};
 pub use mpi::{Mpi, MpiKind};
 pub use patience::awaited;
+pub use ports::{free_port, free_ports};
 pub use power::PowerLoss;
 pub use processor_quota::ProcessorQuota;
 pub use program::{Ended, Running, clients, command_of, nilometer, number, run, start, start_copy};
@@ -48,12 +50,11 @@ pub use testbed::Testbed;
 pub use tool::tool;
 pub use torn_disk::{PowerLost, TornDisk};
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
 use nilometer_plan::Cell;
+
+use patience::PATIENCE;
 
 /// The repository's root.
 pub fn root() -> PathBuf {
@@ -108,13 +109,11 @@ pub fn camera(frame_rate: u64) -> String {
 /// The file that marks a run directory as ours.
 pub const MARKER: &str = ".nilometer-run";
 
-/// Calls `found` every few milliseconds until it returns a value. Panics after a minute, or later on a busy
+/// Calls `found` every few milliseconds until it returns a value. Panics after two minutes, or later on a busy
 /// machine.
 pub fn await_some<T>(what: &str, found: impl FnMut() -> Option<T>) -> T {
-    awaited(MINUTE, found).unwrap_or_else(|| panic!("waited a minute for {what}"))
+    awaited(PATIENCE, found).unwrap_or_else(|| panic!("waited {PATIENCE:?} for {what}"))
 }
-
-const MINUTE: Duration = Duration::from_mins(1);
 
 /// Waits until the process that held a run directory releases it: it dies a moment after the killed one.
 pub fn await_let_go(run: &Path) {

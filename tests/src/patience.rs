@@ -4,6 +4,10 @@ use std::time::Duration;
 
 const STEP: Duration = Duration::from_millis(5);
 
+/// Limit of a wait that only a program that hangs exceeds. A step that takes a second alone may take half a minute
+/// beside others.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+
 /// Calls `found` every few milliseconds until it returns a value. Gives up with `None` after `limit`. On a busy
 /// machine the limit grows with the load, five times at most.
 pub fn awaited<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) -> Option<T> {

@@ -12,7 +12,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::{MARKER, MINUTE, awaited, root, run_directories};
+use crate::{MARKER, await_some, awaited, patience::PATIENCE, root, run_directories};
 
 /// The path of the program: the value of `NILOMETER_PROGRAM`, or, if unset, one built at the first call.
 pub fn nilometer() -> &'static Path {
@@ -116,9 +116,9 @@ pub fn start_copy<S: AsRef<OsStr>>(program: &Path, directory: &Path, arguments: 
     Running::of(command)
 }
 
-/// Runs the program to its end, at most a minute, in the system's temporary directory.
+/// Runs the program to its end, at most two minutes, in the system's temporary directory.
 pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Ended {
-    start(&std::env::temp_dir(), arguments).end(Duration::from_mins(1))
+    start(&std::env::temp_dir(), arguments).end(PATIENCE)
 }
 
 impl Running {
@@ -131,8 +131,10 @@ impl Running {
         Running { child, said }
     }
 
-    /// Waits for the end. Panics with all output if it does not come in time; a busy machine gets more time.
+    /// Waits for the end. Panics with all output if it does not come within `limit`, or within two minutes if
+    /// these are longer. A busy machine gets more time.
     pub fn end(mut self, limit: Duration) -> Ended {
+        let limit = limit.max(PATIENCE);
         let status = awaited(limit, || self.child.try_wait().expect("a child of ours"));
         let Some(status) = status else {
             panic!("no end within {limit:?}:\n{}\n{}", self.read("stdout"), self.stderr());
@@ -140,15 +142,24 @@ impl Running {
         Ended { code: status.code(), stdout: self.read("stdout"), stderr: self.stderr() }
     }
 
+    /// Kills the program, and waits until its children have ended too: they die a moment later.
+    pub fn killed(self) -> Ended {
+        let children = children_of(self.process());
+        self.signal(Signal::KILL);
+        let ended = self.end(PATIENCE);
+        await_some("the end of its children", || children.iter().all(|id| has_ended(id)).then_some(()));
+        ended
+    }
+
     /// Returns true if the program has ended.
     pub fn is_over(&mut self) -> bool {
         self.child.try_wait().expect("a child of ours").is_some()
     }
 
-    /// Waits until stderr has this text. Panics if the program ends first, or after a minute, or later on a
-    /// busy machine.
+    /// Waits until stderr has this text. Panics if the program ends first, or after two minutes, or later on
+    /// a busy machine.
     pub fn await_said(&mut self, text: &str) {
-        let said = awaited(MINUTE, || {
+        let said = awaited(PATIENCE, || {
             let is_over = self.child.try_wait().expect("a child of ours").is_some();
             let is_said = self.stderr().contains(text);
             assert!(is_said || !is_over, "it ended before it said `{text}`:\n{}", self.stderr());
@@ -157,12 +168,12 @@ impl Running {
         assert!(said.is_some(), "it did not say `{text}`:\n{}", self.stderr());
     }
 
-    /// Waits for its directory on a target, before it measures anything there. Panics after a minute, or later
-    /// on a busy machine.
+    /// Waits for its directory on a target, before it measures anything there. Panics after two minutes, or
+    /// later on a busy machine.
     pub fn await_run_directory(&self, target: &Path, record: &Path) -> PathBuf {
         // The record is made after the probe, which has a directory of its own, and before the run's.
         let ours = |path: &PathBuf| record.exists() && path.join(MARKER).exists();
-        let found = awaited(MINUTE, || run_directories(target).into_iter().find(ours));
+        let found = awaited(PATIENCE, || run_directories(target).into_iter().find(ours));
         found.unwrap_or_else(|| panic!("it made no run directory:\n{}", self.stderr()))
     }
 
@@ -183,25 +194,39 @@ impl Running {
 
     /// The worker process.
     pub fn worker(&self) -> Pid {
-        let id = self.child.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-        let first = children.split_whitespace().next().and_then(|id| id.parse().ok());
+        let children = children_of(self.child.id());
+        let first = children.first().and_then(|id| id.parse().ok());
         first.and_then(Pid::from_raw).expect("it has a child")
     }
 
     /// Returns true if both the started process and the worker are stopped.
     pub fn is_stopped(&self) -> bool {
-        [Pid::from_child(&self.child), self.worker()].into_iter().all(|id| {
-            let stat =
-                std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).unwrap_or_default();
-            stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
-        })
+        let both = [Pid::from_child(&self.child), self.worker()];
+        both.into_iter().all(|id| state(&id.as_raw_nonzero().to_string()) == Some('T'))
     }
 
     fn read(&self, name: &str) -> String {
         let bytes = std::fs::read(self.said.path().join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
+}
+
+/// The children of a process that its first thread has started.
+fn children_of(process: u32) -> Vec<String> {
+    let path = format!("/proc/{process}/task/{process}/children");
+    let children = std::fs::read_to_string(path).unwrap_or_default();
+    children.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The state of a process, as the kernel abbreviates it. `None` if there is no such process.
+fn state(process: &str) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Returns true if a process is gone, or waits for nothing but its parent.
+fn has_ended(process: &str) -> bool {
+    matches!(state(process), None | Some('Z' | 'X'))
 }
 
 impl Drop for Running {

@@ -12,7 +12,6 @@ use nilometer_tests::{
     Ended, FaultyDisk, FileSystem, Running, await_some, camera, command_of, may_have_faulty_disks, nilometer,
     start,
 };
-use rustix::process::Signal;
 use serde_json::Value;
 
 /// Frames of 1 MB, so many a second; files that are large enough for each to be synced.
@@ -230,8 +229,7 @@ fn what_is_met_is_a_pass_and_a_record_without_a_seal_is_not_decided() {
     let running = start(home.path(), &[&evaluate[..], &["killed.sqlite"]].concat());
     let record = home.path().join("killed.sqlite");
     await_some("the record", || record.exists().then_some(()));
-    running.signal(Signal::KILL);
-    drop(running.end(Duration::from_mins(1)));
+    running.killed();
     let checked = run(home.path(), &["check", "killed.sqlite"]);
     assert_eq!(checked.code, Some(4), "{}{}", checked.stdout, checked.stderr);
 }

@@ -16,6 +16,9 @@ use tempfile::TempDir;
 const PLAN: &str = "title = \"weekly \\\"one\\\"\"\nrepeats = 4\nreserve = \"0 B\"\n[[stage]]\nname = \"files\"\nrate = \"2 MB/s\"\n\
                     [stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"256 KiB\"\naccess = \"buffered\"\n";
 
+/// Evaluations of which one at least has no figure that a busy machine spoilt.
+const TRIES: usize = 10;
+
 fn contrib(name: &str) -> PathBuf {
     root().join("contrib/weekly").join(name)
 }
@@ -55,6 +58,20 @@ impl WeeklyCheck {
         let result = self.value_of("nilometer_weekly_result", " 1");
         let result = result.split("result=\"").nth(1).and_then(|rest| rest.split('"').next());
         (output.status.code(), result.unwrap_or_else(|| panic!("{output:?}")).to_owned())
+    }
+
+    /// Runs the check until it has a baseline. A busy machine makes figures INVALID, which make none.
+    fn make_baseline(&self) {
+        for _ in 0..TRIES {
+            let (code, result) = self.run();
+            if (code, result.as_str()) != (Some(4), "undecided") {
+                assert_eq!((code, result.as_str()), (Some(0), "baseline"), "{}", self.mail());
+                assert_eq!(self.mail(), "", "nothing is wrong");
+                return;
+            }
+            fs::remove_file(self.home.path().join("mail")).expect("it says what is INVALID");
+        }
+        panic!("no baseline in {TRIES} evaluations");
     }
 
     fn textfile(&self, kind: &str) -> String {
@@ -105,8 +122,7 @@ fn hasten(record: &Path) {
 #[test]
 fn the_weekly_check_keeps_a_baseline_and_tells_a_loss() {
     let check = WeeklyCheck::new();
-    assert_eq!(check.run(), (Some(0), "baseline".into()), "{}", check.mail());
-    assert_eq!(check.mail(), "", "nothing is wrong");
+    check.make_baseline();
     promtool_reads(&check.textfile("weekly"));
     let evaluation = check.textfile("evaluation");
     promtool_reads(&evaluation);
@@ -131,7 +147,7 @@ fn the_weekly_check_keeps_a_baseline_and_tells_a_loss() {
 #[test]
 fn a_check_that_comes_to_no_end_is_told_and_leaves_the_last_evaluation() {
     let check = WeeklyCheck::new();
-    assert_eq!(check.run().0, Some(0), "{}", check.mail());
+    check.make_baseline();
     let before = check.textfile("evaluation");
     check.set("not-there");
     assert_eq!(check.run(), (Some(1), "failed".into()));
@@ -150,7 +166,7 @@ fn metrics_take_the_place_of_earlier_ones_at_once() {
     let limit = Duration::from_mins(2);
     let evaluate = ["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite", "--quiet"];
     let ended = start(check.home.path(), &evaluate).end(limit);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.has_answered(), "{ended:?}");
     let path = check.home.path().join("textfiles/nilometer.prom");
     fs::write(&path, "earlier ones\n").expect("space");
     let reading = fs::File::open(&path).expect("it is there");

@@ -4,14 +4,13 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{PipeReader, Write, pipe},
-    net::UdpSocket,
     os::unix::ffi::OsStringExt,
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
-use nilometer_tests::{await_some, command_of, nilometer, run, run_directories, start};
+use nilometer_tests::{await_some, command_of, free_port, nilometer, run, run_directories, start};
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     process::{Pid, Signal, kill_process},
@@ -128,11 +127,6 @@ fn a_listing_that_nobody_reads_to_its_end_is_no_fault() {
         assert_eq!(ended.status.code(), Some(1), "{arguments:?}: {stderr}");
         assert!(stderr.contains("can't write the results to stdout") || arguments == ["doctor"], "{stderr}");
     }
-}
-
-/// A port of this machine that nobody uses.
-fn free_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port()
 }
 
 /// Starts a recording that a shell may prepare, sends it packets while it is asked `meanwhile`, and gives its exit code.

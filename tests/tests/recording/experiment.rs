@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader},
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, sync_channel},
@@ -17,11 +17,14 @@ use nilometer_recording::{
     instrument::Content,
     reader::{Recording, Trust},
 };
-use nilometer_tests::{Browser, Running, address, await_some, python, root, run, start, status};
+use nilometer_tests::{Browser, Running, address, await_some, free_port, python, root, run, start, status};
 use rustix::process::{Signal, kill_process};
 use tempfile::TempDir;
 
-const FRAMES: u64 = 16;
+/// Frames of a series that is watched to its end: 72 MB each, of which four are different.
+const FRAMES: u64 = 8;
+/// Frames of a series that is not over when its recorder is killed.
+const FRAMES_KILLED: u64 = 16;
 /// Found by the reader before the recorder is killed.
 const ENOUGH: usize = 4;
 const LIMIT: Duration = Duration::from_mins(5);
@@ -41,10 +44,9 @@ impl Experiment {
     /// The recorder waits for a series.
     fn prepare() -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|bound| bound.local_addr());
-        let detector_at = format!("tcp://127.0.0.1:{}", port.expect("a free port").port());
+        let detector_at = format!("tcp://127.0.0.1:{}", free_port());
         let options =
-            ["--buffer", "1 GiB", "--reserve", "0 B", "--http", "127.0.0.1:0", "--silence", "10 min"];
+            ["--buffer", "512 MiB", "--reserve", "0 B", "--http", "127.0.0.1:0", "--silence", "10 min"];
         let what = ["record", "eiger2-16m", "--from", &detector_at, "--to", ".", "--name", "scan"];
         let mut recorder = start(home.path(), &[&what[..], &options].concat());
         recorder.await_said("waiting for a series");
@@ -52,11 +54,21 @@ impl Experiment {
         Experiment { home, detector_at, recorder, http }
     }
 
-    fn detector(&self) -> Running {
-        let frames = FRAMES.to_string();
+    fn detector(&self, frames: u64) -> Running {
+        let frames = frames.to_string();
         let pace = ["--frames", &frames, "--rate", "1 Hz", "--duration", "1 min", "--wait", "--seed", "4711"];
         let what = ["simulate", "eiger2-16m", "--to", &self.detector_at];
         start(self.home.path(), &[&what[..], &pace].concat())
+    }
+
+    /// Stops the detector when this number of frames is recorded. Its series is then not over before readers and a
+    /// browser, which may be slow, have seen a part of it.
+    fn stop(&self, detector: &Running, frames: u64) {
+        await_some("recorded frames", || {
+            let recorded = &status(self.http)["recording"]["acknowledged_packets"];
+            (recorded.as_u64() >= Some(frames)).then_some(())
+        });
+        kill_process(detector.worker(), Signal::STOP).expect("it runs");
     }
 
     fn directory(&self) -> PathBuf {
@@ -68,10 +80,10 @@ impl Experiment {
     }
 
     /// A reader of the file, once there is one.
-    fn watched(&self) -> Option<Watcher> {
+    fn watched(&self, frames: u64) -> Option<Watcher> {
         await_some("the file", || self.file().exists().then_some(()));
         let mut command = h5py()?;
-        command.arg("follow").arg(self.file()).arg(FRAMES.to_string());
+        command.arg("follow").arg(self.file()).arg(frames.to_string());
         Some(Watcher::start(command))
     }
 }
@@ -93,7 +105,7 @@ impl Watcher {
     fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it can be run");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
-        let (sender, lines) = sync_channel(FRAMES as usize);
+        let (sender, lines) = sync_channel(FRAMES_KILLED as usize);
         thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         Watcher { child, lines }
     }
@@ -127,7 +139,7 @@ fn read(file: &Path) -> Option<(FrameSums, u64)> {
 }
 
 /// Checksums of what the detector delivers by its seed.
-fn truth() -> FrameSums {
+fn truth(frames: u64) -> FrameSums {
     let detector = catalogue::instruments().into_iter().find(|instrument| instrument.name == "eiger2-16m");
     let detector = detector.expect("it is in the catalogue");
     let seed = Seed(4711).named("content");
@@ -138,7 +150,7 @@ fn truth() -> FrameSums {
         content.fill(number, &mut frame);
         (number, crc32fast::hash(&frame))
     };
-    (0..FRAMES).map(of_frame).collect()
+    (0..frames).map(of_frame).collect()
 }
 
 #[test]
@@ -147,14 +159,14 @@ fn a_series_is_recorded_while_it_is_watched() {
     let experiment = Experiment::prepare();
     let page = browser.open(&format!("http://{}/", experiment.http), 1280, false);
     browser.await_value(&page, "document.getElementById(\"state\").dataset.raw");
-    let detector = experiment.detector();
-    let Some(watcher) = experiment.watched() else { return };
+    let detector = experiment.detector(FRAMES);
+    let Some(watcher) = experiment.watched(FRAMES) else { return };
+    experiment.stop(&detector, 1);
     let mut seen = watcher.await_frames(1);
-    // It goes on when all was seen that is only there meanwhile.
-    kill_process(detector.worker(), Signal::STOP).expect("it runs");
     browser.await_value(&page, "Number(document.getElementById(\"acknowledged\")?.dataset.raw) > 0");
     browser.await_value(&page, "!document.getElementById(\"shot\").hidden");
     assert_eq!(status(experiment.http)["recording"]["counted_in"], "frames");
+    // It goes on when all was seen that is only there meanwhile.
     kill_process(detector.worker(), Signal::CONT).expect("it stands still");
     seen.extend(watcher.await_frames(FRAMES as usize - 1));
     let (file, directory) = (experiment.file(), experiment.directory());
@@ -162,9 +174,10 @@ fn a_series_is_recorded_while_it_is_watched() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let sent = detector.end(LIMIT);
     // A busy machine makes images later than they are due: then the detector says so, but none of them is lost.
-    let is_sent = sent.stdout.contains("sent        16 images") && sent.stdout.contains("dropped     none");
+    let is_sent = sent.stdout.contains(&format!("sent        {FRAMES} images"))
+        && sent.stdout.contains("dropped     none");
     assert!(is_sent && (sent.code == Some(0) || sent.stderr.contains("the pace was not kept")), "{sent:?}");
-    assert_eq!(seen, truth(), "each frame as it came");
+    assert_eq!(seen, truth(FRAMES), "each frame as it came");
     assert_eq!(read(&file), Some((seen, FRAMES)), "the closed file");
     let verified = run(&["verify".as_ref(), directory.as_os_str()]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
@@ -181,17 +194,20 @@ fn is_nxmx(file: &Path) {
 
 #[test]
 fn a_series_whose_recorder_is_killed_is_there_as_far_as_it_was_acknowledged() {
-    let mut experiment = Experiment::prepare();
-    let detector = experiment.detector();
-    let Some(watcher) = experiment.watched() else { return };
+    let experiment = Experiment::prepare();
+    let detector = experiment.detector(FRAMES_KILLED);
+    let Some(watcher) = experiment.watched(FRAMES_KILLED) else { return };
+    experiment.stop(&detector, ENOUGH as u64);
     let seen = watcher.await_frames(ENOUGH);
-    experiment.recorder.signal(Signal::KILL);
-    await_some("its end", || experiment.recorder.is_over().then_some(()));
+    kill_process(detector.worker(), Signal::CONT).expect("it stands still");
+    let [directory, file] = [experiment.directory(), experiment.file()];
+    let Experiment { home: _home, recorder, .. } = experiment;
+    recorder.killed();
     drop(detector);
-    let recording = Recording::open(&[experiment.directory()], Trust::Acknowledged).expect("it opens");
+    let recording = Recording::open(&[directory], Trust::Acknowledged).expect("it opens");
     let acknowledged: Vec<u64> = recording.index.frames.numbers(0..u64::MAX).collect();
-    let Some((found, _)) = read(&experiment.file()) else { return };
-    let truth = truth();
+    let Some((found, _)) = read(&file) else { return };
+    let truth = truth(FRAMES_KILLED);
     assert!(seen.keys().all(|number| found.contains_key(number)), "{:?}", found.keys());
     assert!(acknowledged.iter().all(|number| found.contains_key(number)), "{acknowledged:?}");
     assert!(found.iter().all(|(number, sum)| truth.get(number) == Some(sum)), "{:?}", found.keys());

@@ -10,7 +10,6 @@ use std::{
 };
 
 use nilometer_tests::{Ended, await_some, run, start};
-use rustix::process::Signal;
 use tempfile::TempDir;
 
 const PLAN: &str = "title = \"one\"\nrepeats = 1\nreserve = \"0 B\"\n[[stage]]\nname = \"w\"\n[stage.workload.stream]\n\
@@ -240,8 +239,7 @@ fn a_record_runs_no_command_that_its_reader_has_not_named() {
         [&["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite"][..], &options].concat();
     let campaign = start(home.0.path(), &arguments);
     await_some("the record", || home.path("r.sqlite").exists().then_some(()));
-    campaign.signal(Signal::KILL);
-    drop(campaign.end(LIMIT));
+    campaign.killed();
     let trap = home.path("PWNED");
     let crafted = craft(&home.path("r.sqlite"), &format!("id > {}", trap.display()));
     assert!(crafted > 0, "the plan of the record has conditions");

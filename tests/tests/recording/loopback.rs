@@ -1,12 +1,12 @@
 //! Packets over this machine's own network: an instrument evaluated with the recorder of packets, what packets cost over
 //! their size and rate, and modules that send to ports of their own.
 
-use std::{fs, net::UdpSocket, path::Path, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use nilometer_model::{Goal, Ingest, Instrument, Seed};
 use nilometer_plan::Results;
 use nilometer_recording::instrument::Content;
-use nilometer_tests::{Ended, RECORDINGS_ONLY, address, await_packets, run, start};
+use nilometer_tests::{Ended, RECORDINGS_ONLY, address, await_packets, free_ports, run, start};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -134,21 +134,9 @@ buffer = "32 MiB"
     assert!(report(home.path(), "html").contains("id=\"packets\""));
 }
 
-/// Two neighbouring ports that are free.
-fn two_ports() -> u16 {
-    let at = |port| UdpSocket::bind(("127.0.0.1", port)).ok();
-    let port = |socket: &UdpSocket| socket.local_addr().map(|address| address.port()).ok();
-    let pair = || {
-        let first = at(0)?;
-        let number = port(&first)?;
-        at(number.checked_add(1)?).map(|_| number)
-    };
-    (0..100).find_map(|_| pair()).expect("some are free")
-}
-
 /// Records the detector while `simulated` sends to that port and those behind it: what was recorded.
 fn recorded_detector(simulated: impl FnOnce(&Path, &str) -> Ended) -> (TempDir, Vec<u8>) {
-    let port = two_ports();
+    let port = free_ports(2);
     let home = home(&detector(port));
     let record = ["record", "it.toml", "--to", ".", "--name", "run", "--buffer", "64 MiB"];
     let record = [&record[..], &["--http", "127.0.0.1:0"]].concat();

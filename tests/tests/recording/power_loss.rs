@@ -3,7 +3,9 @@
 use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
 use nilometer_recording::reader::{Recording, Trust};
-use nilometer_tests::{Ended, FileSystem, PowerLoss, address, await_some, may_mount, run, start, status};
+use nilometer_tests::{
+    Ended, FileSystem, PowerLoss, address, await_some, free_port, may_mount, run, start, status,
+};
 use serde_json::Value;
 
 const PLAN: &str = "title = \"t\"\nrepeats = 2\nreserve = \"0 B\"\n[[stage]]\nname = \"w\"\n[stage.workload.stream]\n\
@@ -36,11 +38,7 @@ fn a_sample_is_on_the_disk_when_the_next_is_taken() {
 /// A recording of packets of 8 kB on this disk.
 fn recorded(disk: &Path, meanwhile: impl FnOnce(SocketAddr)) -> Ended {
     let home = tempfile::tempdir().expect("a temporary directory");
-    let port = std::net::UdpSocket::bind("127.0.0.1:0")
-        .and_then(|socket| socket.local_addr())
-        .expect("a free port")
-        .port();
-    let listen = format!("udp://127.0.0.1:{port}");
+    let listen = format!("udp://127.0.0.1:{}", free_port());
     let to = disk.to_str().expect("a plain name");
     let options = ["--buffer", "64 MiB", "--reserve", "1 MiB", "--packets", "4000", "--http", "127.0.0.1:0"];
     let arguments =

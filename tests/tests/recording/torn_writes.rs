@@ -2,7 +2,7 @@
 //! durable before is there, and nothing else is taken for a frame.
 
 use std::{
-    net::{SocketAddr, TcpListener, UdpSocket},
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -10,8 +10,8 @@ use std::{
 use nilometer_model::Seed;
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_tests::{
-    Ended, PowerLost, Running, TornDisk, address, await_some, kills, may_have_faulty_disks, number, run,
-    start, status,
+    Ended, PowerLost, Running, TornDisk, address, await_some, free_port, kills, may_have_faulty_disks,
+    number, run, start, status,
 };
 
 use crate::hdf5::lab::{Lab, found};
@@ -22,11 +22,6 @@ const FRAMES_PER_FILE: &str = "6000";
 /// A detector of 12 KiB a frame, some 100 of which come in a second.
 fn detector() -> Lab {
     Lab::new("64, 96", "uint16", "100 Hz", "data = \"diffraction\"\n")
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener.expect("a free port").port()
 }
 
 /// Records a series of the detector onto a disk, for minutes; the detector, the recorder, and where it is asked.
@@ -144,9 +139,7 @@ fn packets_that_were_durable_are_there() {
     }
     let home = tempfile::tempdir().expect("a temporary directory");
     let disk = TornDisk::ext4(600);
-    let port =
-        UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
-    let listen = format!("udp://127.0.0.1:{port}");
+    let listen = format!("udp://127.0.0.1:{}", free_port());
     let to = disk.path();
     let to = to.to_str().expect("plain letters");
     let record = ["record", "fila10g-512m", "--listen", &listen, "--to", to, "--name", "scan", "--checksums"];

@@ -124,7 +124,7 @@ fn survives(testbed: &Testbed, system: &str, server: &str, before: &FileBefore) 
 /// longer than `status` waits for it; a server that ended again never becomes one that runs.
 fn becomes_whole(testbed: &Testbed, system: &str) {
     let mut now = testbed.system(system);
-    for _ in 0..60 {
+    for _ in 0..120 {
         if now["state"] == "up" {
             return;
         }

@@ -8,7 +8,7 @@ use super::*;
 
 fn receiver() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("above zero");
+    socket.set_read_timeout(Some(Duration::from_mins(1))).expect("above zero");
     socket
 }
 
@@ -181,7 +181,7 @@ fn a_group_is_reached_by_the_named_interface() {
     receiver.join_multicast_v4(&group, &home).expect("loopback takes part");
     // A socket that is bound to an address receives no packets to a group.
     let group_port = UdpSocket::bind((group, 0)).expect("a free port");
-    group_port.set_read_timeout(Some(Duration::from_secs(5))).expect("above zero");
+    group_port.set_read_timeout(Some(Duration::from_mins(1))).expect("above zero");
     let to = (group, group_port.local_addr().expect("it is bound").port()).into();
     let sending = Sending { hops: Some(3), interface: Some("lo".into()), ..Sending::default() };
     let mut outlet = UdpOutlet::connect(to, &sending).expect("loopback is there");

@@ -107,8 +107,8 @@ fn a_disk_that_stands_still_for_a_while_costs_frames_that_are_blank_and_no_other
         lab.await_file("scan.h5");
         nilometer_tests::await_some("some frames", || (lab.acknowledged().len() > 200).then_some(()));
         disk.pause();
-        // At least 5 ms each.
-        let there = await_standstill(&lab, 100);
+        // At least 5 ms each: longer than the recorder waits for a processor.
+        let there = await_standstill(&lab, 400);
         disk.resume();
         nilometer_tests::await_some("more", || (lab.acknowledged().len() > there + 200).then_some(()));
         running.signal(Signal::INT);

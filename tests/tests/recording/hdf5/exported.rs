@@ -10,7 +10,7 @@ use std::{
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_tests::{Ended, run};
 
-use crate::hdf5::lab::{self, Found, Lab, found_in};
+use crate::hdf5::lab::{self, Found, Lab, found, found_in};
 
 /// Records so many raw frames, or in whichever format.
 pub(crate) fn recorded(lab: &Lab, format: &[&str], frames: u64) {
@@ -102,14 +102,14 @@ fn recordings_of_every_way_of_storing_and_of_several_directories_become_one_file
         let (one, two) = (lab.made("one"), lab.made("two"));
         let lab = if several { lab.into(&[&one, &two]) } else { lab };
         recorded(&lab, format, 100);
-        for compression in ["none", "bslz4"] {
-            let instrument = lab.home.path().join("detector.toml");
-            let instrument = instrument.to_str().expect("a plain path");
+        let instrument = lab.home.path().join("detector.toml");
+        let instrument = instrument.to_str().expect("a plain path");
+        let files = ["none", "bslz4"].map(|compression| {
             let more = ["--compression", compression, "--instrument", instrument];
-            let file = exported(&lab, &format!("{compression}.h5"), &more);
-            let Some(found) = found_in(&lab.truth(100), &file) else { return };
-            found.assert_whole(100);
-        }
+            (exported(&lab, &format!("{compression}.h5"), &more), 0)
+        });
+        let Some(all) = found(&lab.truth(100), &files) else { return };
+        all.iter().for_each(|found| found.assert_whole(100));
     }
 }
 
@@ -239,9 +239,12 @@ fn frames_that_are_cut_into_chunks_stay_so_whatever_they_are_compressed_by() {
         let lab = Lab::new("33, 50", "uint16", "500 Hz", "data = \"diffraction\"\n");
         let format = ["--format", "hdf5", "--chunk", "20x33", "--compression", compression];
         recorded(&lab, &format, 40);
-        for wished in ["none", "bslz4", "zstd"] {
-            let file = exported(&lab, &format!("{wished}.h5"), &["--compression", wished, "--verify"]);
-            let Some(found) = found_in(&lab.truth(40), &file) else { return };
+        let wishes = ["none", "bslz4", "zstd"];
+        let files = wishes.map(|wished| {
+            (exported(&lab, &format!("{wished}.h5"), &["--compression", wished, "--verify"]), 0)
+        });
+        let Some(all) = found(&lab.truth(40), &files) else { return };
+        for (found, wished) in all.iter().zip(wishes) {
             found.assert_whole(40);
             assert_eq!(found.said("chunk"), "[1,20,33]", "{compression} {wished}");
         }

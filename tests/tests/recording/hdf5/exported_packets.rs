@@ -1,9 +1,10 @@
 //! Recordings of packets exported into a file of HDF5: frames that lack packets say so, and those that never came are blank.
 
-use std::{fs, net::UdpSocket, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 use nilometer_recording::reader::{Recording, Trust};
-use nilometer_tests::{Ended, run, start};
+use nilometer_tests::{Ended, free_port, run, start};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::hdf5::lab::{LIMIT, found_in, number};
@@ -18,8 +19,7 @@ impl Loopback {
     /// So many frames of a detector, with lines that say what it is and how it sends, of which some packets are lost.
     fn recorded(detector: &str, frames: u64, loss: &str) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
-        let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-        let port = free.expect("a free port").port();
+        let port = free_port();
         let text = format!(
             "name = \"detector\"\ntitle = \"for tests\"\nsource = \"none\"\n{}",
             detector.replace("PORT", &port.to_string())
@@ -37,8 +37,6 @@ impl Loopback {
             "0 B",
             "--buffer",
             "64 MiB",
-            "--silence",
-            "2 s",
         ];
         let mut recording = start(home.path(), &record);
         recording.await_said("recording scan");
@@ -48,6 +46,7 @@ impl Loopback {
             ["simulate", "detector.toml", "--to", &to, "--frames", &count, "--seed", "7", "--loss", loss];
         let sent = start(home.path(), &arguments).end(LIMIT);
         assert!(sent.has_sent_all(), "{sent:?}");
+        recording.signal(Signal::TERM);
         let recorded = recording.end(LIMIT);
         Loopback { home, recorded }
     }

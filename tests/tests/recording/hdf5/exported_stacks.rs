@@ -12,7 +12,7 @@ use nilometer_tests::{pairs, run};
 use crate::hdf5::{
     COMPRESSIONS,
     exported::{PIXELS, assert_whole, export, exported, place_of, recorded},
-    lab::{LIMIT, Lab, found_in, number},
+    lab::{LIMIT, Lab, found, found_in, number},
 };
 
 #[test]
@@ -43,10 +43,12 @@ fn frames_of_any_dimension_are_put_together_with_each_compression() {
     for ((compression, filters), (shape, chunk)) in pairs(&COMPRESSIONS, &shapes) {
         let lab = Lab::new(shape, "uint16", "500 Hz", "");
         recorded(&lab, &["--format", "hdf5", "--compression", compression, "--checksums"], 40);
-        for (name, wished) in [("plain.h5", "none"), ("made.h5", compression)] {
-            let more = ["--compression", wished, "--chunk", chunk, "--verify"];
-            let file = exported(&lab, name, &more);
-            let Some(found) = found_in(&lab.truth(40), &file) else { return };
+        let wishes = [("plain.h5", "none"), ("made.h5", compression)];
+        let files = wishes.map(|(name, wished)| {
+            (exported(&lab, name, &["--compression", wished, "--chunk", chunk, "--verify"]), 0)
+        });
+        let Some(all) = found(&lab.truth(40), &files) else { return };
+        for (found, (_, wished)) in all.iter().zip(wishes) {
             found.assert_whole(40);
             assert_eq!(found.said("chunk"), format!("[{}]", chunk.replace('x', ",")), "{shape}");
             let there = if wished == "none" { "[]" } else { filters };
@@ -60,9 +62,11 @@ fn the_chunks_of_a_recording_are_cut_anew() {
     for there in [&[][..], &["--chunk", "20x33"], &["--chunk", "33x17"]] {
         let lab = Lab::new("33, 50", "uint16", "500 Hz", "data = \"diffraction\"\n");
         recorded(&lab, &[&["--format", "hdf5", "--compression", "bslz4"], there].concat(), 40);
-        for (chunk, sides) in [("33x50", "[1,33,50]"), ("1x11x25", "[1,11,25]"), ("16x20x33", "[16,20,33]")] {
-            let file = exported(&lab, &format!("{chunk}.h5"), &["--chunk", chunk, "--verify"]);
-            let Some(found) = found_in(&lab.truth(40), &file) else { return };
+        let chunks = [("33x50", "[1,33,50]"), ("1x11x25", "[1,11,25]"), ("16x20x33", "[16,20,33]")];
+        let files = chunks
+            .map(|(chunk, _)| (exported(&lab, &format!("{chunk}.h5"), &["--chunk", chunk, "--verify"]), 0));
+        let Some(all) = found(&lab.truth(40), &files) else { return };
+        for (found, (_, sides)) in all.iter().zip(chunks) {
             found.assert_whole(40);
             // The compression is that of the recording.
             let here = ["chunk", "filters"].map(|what| found.said(what));

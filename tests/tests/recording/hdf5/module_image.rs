@@ -1,9 +1,9 @@
 //! Modules of a detector that sends each by itself: h5py sees one image with gaps, a mask of them, and the place of each
 //! module by NXmx. That holds while the recording grows, over several files, after a repair, and for packets.
 
-use std::{fs, fs::OpenOptions, net::UdpSocket, os::unix::fs::FileExt, path::Path};
+use std::{fs, fs::OpenOptions, os::unix::fs::FileExt, path::Path};
 
-use nilometer_tests::{await_some, python, root, run, start};
+use nilometer_tests::{await_some, free_ports, python, root, run, start};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -91,8 +91,7 @@ fn images_are_there_while_the_file_grows_and_after_a_kill_and_a_repair() {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     });
     assert!(seen.trim().ends_with("135, 202)") && !seen.starts_with("(0,"), "{seen}");
-    recorder.signal(Signal::KILL);
-    recorder.end(LIMIT);
+    recorder.killed();
     let file = OpenOptions::new().write(true).open(lab.file()).expect("a file");
     file.write_all_at(&[0; 96], 0).expect("space");
     let repaired = lab.about("repair");
@@ -123,8 +122,7 @@ fn exports_have_the_image_too() {
 #[test]
 fn modules_of_a_jungfrau_by_packets_are_an_image() {
     let home = tempfile::tempdir().expect("a temporary directory");
-    let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
-    let port = free.port().saturating_sub(1);
+    let port = free_ports(2);
     let text = format!(
         "name = \"jf\"\ntitle = \"for tests\"\nsource = \"none\"\nshape = [2, 512, 1024]\npixel = \"uint16\"\n\
          frame_rate = \"20 Hz\"\npackets = {{ port = {port}, format = {{ jungfrau = {{ modules = 2 }} }} }}\n\
@@ -135,12 +133,12 @@ fn modules_of_a_jungfrau_by_packets_are_an_image() {
     fs::create_dir(home.path().join("to")).expect("space");
     let record =
         ["record", "jf.toml", "--to", "to", "--name", "scan", "--format", "hdf5", "--reserve", "0 B"];
-    let mut recording =
-        start(home.path(), &[&record[..], &["--buffer", "64 MiB", "--silence", "2 s"]].concat());
+    let mut recording = start(home.path(), &[&record[..], &["--buffer", "64 MiB"]].concat());
     recording.await_said("recording scan");
     let to = format!("udp://127.0.0.1:{port}");
     let sent = start(home.path(), &["simulate", "jf.toml", "--to", &to, "--frames", "10"]).end(LIMIT);
     assert!(sent.has_sent_all(), "{sent:?}");
+    recording.signal(Signal::TERM);
     let recorded = recording.end(LIMIT);
     let Some(found) = found(&home.path().join("to/scan/scan.h5"), [256, 256]) else { return };
     let frames = found["flags"].as_array().expect("a list").len() as u64;

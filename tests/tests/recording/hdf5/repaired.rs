@@ -218,8 +218,7 @@ fn a_repair_that_is_killed_leaves_the_file_as_it_was() {
         let running = start(lab.home.path(), &arguments);
         // The whole takes some 300 ms: some are killed before the end, whatever else the machine does.
         std::thread::sleep(Duration::from_millis(moments.below(300)));
-        running.signal(Signal::KILL);
-        running.end(LIMIT);
+        running.killed();
         is_as_it_was_or_whole(&lab, &damaged, FRAMES);
     }
     let repaired = repair(&lab, &[]);

@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    net::TcpListener,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Stdio},
@@ -11,7 +10,7 @@ use std::{
 };
 
 use nilometer_recording::reader::{Recording, Trust};
-use nilometer_tests::{Ended, Running, python, root, run, start};
+use nilometer_tests::{Ended, Running, free_port, python, root, run, start};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -119,15 +118,9 @@ impl LayoutLab {
     }
 }
 
-/// Where nobody listened a moment ago.
+/// An address at which nobody listens.
 pub(crate) fn free_address() -> String {
     format!("tcp://127.0.0.1:{}", free_port())
-}
-
-/// A port that nobody listened at a moment ago.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it is bound").port()
 }
 
 /// An example for users.

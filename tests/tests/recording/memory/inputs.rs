@@ -1,12 +1,10 @@
 //! All that can come, and all that it can become: what records it, and what sends it.
 
-use std::{
-    fs,
-    net::{TcpListener, UdpSocket},
-    path::Path,
-};
+use std::{fs, path::Path};
 
-use nilometer_tests::{Ended, MemoryGroup, Running, address, ask, await_some, start, status as status_of};
+use nilometer_tests::{
+    Ended, MemoryGroup, Running, address, ask, await_some, free_port, start, status as status_of,
+};
 use rustix::process::Signal;
 
 use super::{LIMIT, MEMORY};
@@ -146,22 +144,12 @@ impl Size {
     }
 }
 
-pub(super) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it is bound").port()
-}
-
-fn free_udp_port() -> u16 {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    socket.local_addr().expect("it is bound").port()
-}
-
 /// The instrument and the directories.
 pub(super) fn prepare(home: &Path, input: Input, layout: Layout, size: Size) {
     for directory in ["to", "beside"] {
         fs::create_dir(home.join(directory)).expect("space");
     }
-    let port = free_udp_port();
+    let port = free_port();
     let ([rows, columns], rate) = size.shape();
     // What CBF has is of 32 bit.
     let pixel = if layout == Layout::Cbf { "int32" } else { "uint16" };
@@ -243,13 +231,14 @@ pub(super) fn record(group: &MemoryGroup, home: &Path, input: Input, layout: Lay
 }
 
 fn record_packets(group: &MemoryGroup, home: &Path, arguments: &[&str]) -> Ended {
-    let all = [&["record", "it.toml", "--silence", "1 s"][..], arguments].concat();
+    let all = [&["record", "it.toml"][..], arguments].concat();
     let mut recorder = group.start(home, &all);
     recorder.await_said("recording scan");
     let text = fs::read_to_string(home.join("it.toml")).expect("it is there");
     let (_, port) = text.split_once("port = ").expect("it has one");
     let to = format!("udp://127.0.0.1:{}", port.lines().next().expect("a number"));
     start(home, &["simulate", "it.toml", "--to", &to, "--frames", "20000"]).end(LIMIT);
+    recorder.signal(Signal::TERM);
     recorder.end(LIMIT)
 }
 

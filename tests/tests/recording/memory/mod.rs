@@ -7,7 +7,7 @@ use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
 use nilometer_model::Bytes;
 use nilometer_tests::{
-    Ended, MemoryGroup, Mpi, ask, await_some, nilometer, pairs, peak_memory, run, start, status,
+    Ended, MemoryGroup, Mpi, ask, await_some, free_port, nilometer, pairs, peak_memory, run, start, status,
 };
 use tempfile::TempDir;
 
@@ -154,13 +154,13 @@ fn processes_that_record_together_share_the_memory_of_their_machine() {
 
 #[test]
 fn images_of_a_few_pixels_have_as_many_slots_as_the_buffer_has_room_for() {
-    let (home, port) = (tempfile::tempdir().expect("a temporary directory"), inputs::free_port());
+    let (home, port) = (tempfile::tempdir().expect("a temporary directory"), free_port());
     let at = format!("tcp://127.0.0.1:{port}");
     inputs::prepare(home.path(), Input::Series, Layout::Hdf5, Size::Tiny);
-    let http = format!("127.0.0.1:{}", inputs::free_port());
+    let http = format!("127.0.0.1:{}", free_port());
     let sender = inputs::sender(home.path(), &at, "4000");
     let arguments = ["record", "--from", &at, "--to", "to", "--name", "scan", "--buffer", "64 MiB"];
-    let more = ["--reserve", "0 B", "--silence", "2 s", "--http", &http];
+    let more = ["--reserve", "0 B", "--silence", "60 s", "--http", &http];
     let mut recorder = start(home.path(), &[&arguments[..], &more].concat());
     recorder.await_said("waiting for a series");
     let asked: SocketAddr = http.parse().expect("an address");

@@ -18,7 +18,7 @@ use nilometer_intake::transport::{
 use nilometer_model::{Frequency, Instrument, Seed};
 use nilometer_recording::instrument::Content;
 use nilometer_storage::Clock;
-use nilometer_tests::{Running, await_some, python, root, start};
+use nilometer_tests::{Running, await_some, free_port, python, root, start};
 use nilometer_wire::{Known, vdif::VdifHeader};
 use tempfile::TempDir;
 
@@ -59,9 +59,7 @@ impl Lab {
     }
 
     fn in_directory(directory: TempDir, rate: u64, to: Vec<PathBuf>) -> Self {
-        let free =
-            UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
-        let lab = Lab { directory, rate, to, port: free.port() };
+        let lab = Lab { directory, rate, to, port: free_port() };
         fs::write(lab.path().join("telescope.toml"), lab.telescope()).expect("space");
         lab
     }

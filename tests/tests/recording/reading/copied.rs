@@ -50,8 +50,7 @@ fn partial(to: &Path) -> Option<PathBuf> {
 
 fn killed(lane: &Path, to: &Path) {
     let running = begun(lane, to);
-    running.signal(Signal::KILL);
-    assert_eq!(running.end(LIMIT).code, None);
+    assert_eq!(running.killed().code, None);
 }
 
 /// Goes on with a copy, verifies it, and compares its files with those of the recording.

@@ -125,8 +125,7 @@ fn who_is_killed_leaves_nothing_under_the_name_and_who_is_asked_to_end_nothing_a
         assert!(names(to.path()).is_empty(), "{signal:?} {:?}", names(to.path()));
     }
     let running = slowly();
-    running.signal(Signal::KILL);
-    assert_eq!(running.end(LIMIT).code, None);
+    assert_eq!(running.killed().code, None);
     assert!(!whole.exists() && names(to.path()).len() == 1, "{:?}", names(to.path()));
     let ended = start(to.path(), &arguments).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -152,8 +151,7 @@ fn clean_removes_what_killed_exports_left_and_nothing_else() {
     };
     for (name, more) in [("a.raw", &[][..]), ("b.h5", &["--format", "hdf5"])] {
         let killed = begun(name, more);
-        killed.signal(Signal::KILL);
-        assert_eq!(killed.end(LIMIT).code, None);
+        assert_eq!(killed.killed().code, None);
     }
     let live = begun("c.raw", &[]);
     fs::write(to.path().join(".d.raw.4711.0.partial"), "somebody else's").expect("space");
@@ -185,8 +183,7 @@ fn an_export_that_is_killed_at_any_moment_leaves_nothing_that_looks_whole() {
         let path = to.path().join(name);
         let running = start(to.path(), &["export", text(&lanes[0]), "--to", text(&path), "--format", format]);
         std::thread::sleep(Duration::from_millis(moments.below(200)));
-        running.signal(Signal::KILL);
-        running.end(LIMIT);
+        running.killed();
         if path.exists() {
             let is_whole = match format {
                 "raw" => fs::read(&path).expect("it is there") == raw,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use nilometer_intake::transport::StreamCourse;
-use nilometer_tests::run;
+use nilometer_tests::{free_port, run};
 use rustix::net::sockopt::set_ip_multicast_if;
 
 use crate::record::{Lab, assert_frames, count, ended_after};
@@ -40,8 +40,7 @@ fn groups(lab: &Lab) -> Vec<SocketAddr> {
 }
 
 fn ports(lab: &Lab) -> Vec<SocketAddr> {
-    let other = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    vec![([127, 0, 0, 1], lab.port).into(), other.expect("a free port")]
+    [lab.port, free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port))).to_vec()
 }
 
 /// Records a stream that its sender spreads over these addresses.

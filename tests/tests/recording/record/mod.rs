@@ -26,7 +26,7 @@ use nilometer_model::{Frequency, Instrument, Moment, Seed};
 use nilometer_recording::instrument::Content;
 use nilometer_storage::{Clock, clock::clock_reading};
 use nilometer_tests::{
-    Ended, FileSystem, Running, address, await_packets, await_some, may_mount, run, start,
+    Ended, FileSystem, Running, address, await_packets, await_some, free_port, may_mount, run, start,
 };
 use nilometer_wire::{Known, WireFormat, vdif::VdifHeader};
 use rustix::process::Signal;
@@ -77,10 +77,9 @@ impl Lab {
     }
 
     fn onto(directory: TempDir, to: PathBuf) -> Self {
-        let free =
-            UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
-        fs::write(directory.path().join("telescope.toml"), telescope(free.port())).expect("space");
-        Lab { directory, to, port: free.port(), begins: BEGINS }
+        let port = free_port();
+        fs::write(directory.path().join("telescope.toml"), telescope(port)).expect("space");
+        Lab { directory, to, port, begins: BEGINS }
     }
 
     /// The same, recorded elsewhere.

@@ -84,7 +84,7 @@ fn what_comes_slowly_is_durable_after_a_while() {
 #[test]
 fn a_recording_whose_files_are_removed_under_it_does_not_end_well() {
     let lab = Lab::new();
-    let (running, _) = record(&lab, &["--silence", "3 s"]);
+    let (running, _) = record(&lab, &["--packets", "2000", "--silence", "60 s"]);
     for entry in fs::read_dir(lab.to.join("scan")).expect("its directory").flatten() {
         fs::remove_file(entry.path()).expect("a file");
     }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed, python, run};
+use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed, free_ports, python, run};
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_mins(2);
@@ -22,18 +22,6 @@ fn detector(port: u16) -> String {
     )
 }
 
-/// Four neighbouring ports that are free.
-fn four_ports() -> u16 {
-    let at = |port| UdpSocket::bind(("127.0.0.1", port)).ok();
-    let four = || {
-        let first = at(0)?;
-        let number = first.local_addr().ok()?.port();
-        let others = (1..4).map(|more| at(number.checked_add(more)?));
-        others.collect::<Option<Vec<_>>>().map(|_| number)
-    };
-    (0..100).find_map(|_| four()).expect("some are free")
-}
-
 /// A directory for recordings and their instrument.
 pub(crate) struct Lab {
     home: TempDir,
@@ -44,7 +32,7 @@ impl Lab {
     /// Of an instrument with packets to a port and those behind it.
     pub(crate) fn new(instrument: impl Fn(u16) -> String) -> Self {
         let home = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
-        let port = four_ports();
+        let port = free_ports(4);
         fs::write(home.path().join("it.toml"), instrument(port)).expect("space");
         Lab { home, port }
     }
@@ -209,7 +197,7 @@ fn frames_of_modules_that_began_at_different_numbers_are_put_together_by_these()
         return;
     }
     let lab = Lab::new(detector);
-    let hdf5 = ["--format", "hdf5", "--silence", "3 s"];
+    let hdf5 = ["--format", "hdf5", "--silence", "10 s"];
     let ended = lab.recorded(&mpi, &hdf5, |lab| {
         send_frames([0, 1], lab.port, 40..50);
         send_frames([2, 3], lab.port, 42..50);

@@ -52,6 +52,10 @@ impl Recording {
         if !more.contains(&"--reserve") {
             arguments.extend(["--reserve", "0 B"]);
         }
+        let buffer = room_for(more);
+        if !more.contains(&"--buffer") {
+            arguments.extend(["--buffer", &buffer]);
+        }
         arguments.extend(more);
         for to in &self.to {
             arguments.extend(["--to", to.to_str().expect("plain names")]);
@@ -88,6 +92,14 @@ impl Recording {
             prefix(&journal).iter().any(&is_awaited).then_some(())
         });
     }
+}
+
+/// A buffer with room for all frames of the test's camera, if their number is given: however slow a disk is, none
+/// is lost. A larger buffer would only take processor time.
+fn room_for(options: &[&str]) -> String {
+    let given = options.iter().position(|option| *option == "--frames");
+    let frames = given.map_or(250, |at| options[at + 1].parse::<u64>().expect("a number"));
+    format!("{} MiB", (2 * frames + 16).min(1024))
 }
 
 /// Frames that verify names as missing; none if it says so.

@@ -54,6 +54,33 @@ fn images_left_from_a_series_whose_start_was_missed_are_counted() {
     has_images(&lab, IMAGES);
 }
 
+/// Runs each case in a thread of its own: a recorder waits for seconds for images behind the end of a series.
+fn at_once(cases: &[&[&str]], case: impl Fn(&[&str]) + Sync) {
+    std::thread::scope(|scope| {
+        for options in cases {
+            scope.spawn(|| case(options));
+        }
+    });
+}
+
+/// Records a series with these options, of which 5 of 100 000 images come.
+fn ends_early(options: &[&str]) {
+    let lab = SeriesLab::new();
+    let mut detector = Detector::new(&lab);
+    let ended = recorded(&lab, &mut detector, options, |detector| {
+        detector.begin_series(&name(), 100_000, Vec::new());
+        (0..5).for_each(|image| detector.send(image));
+        detector.end();
+    });
+    assert_eq!(ended.code, Some(1), "{options:?}: {ended:?}");
+    assert!(ended.stderr.contains("99995 of 100000 frames did not come"), "{options:?}: {ended:?}");
+    if options != ["--scan", "?x1"] {
+        return has_images(&lab, 5);
+    }
+    let Some(found) = lab.found() else { return };
+    assert!(found.shape().starts_with("[5,"), "{found:?}");
+}
+
 #[test]
 fn a_series_that_ends_early_has_a_dataset_that_ends_behind_its_last_image() {
     let layouts: [&[&str]; 5] = [
@@ -63,39 +90,26 @@ fn a_series_that_ends_early_has_a_dataset_that_ends_behind_its_last_image() {
         &["--compression", "none"],
         &["--scan", "?x1"],
     ];
-    for options in layouts {
-        let lab = SeriesLab::new();
-        let mut detector = Detector::new(&lab);
-        let ended = recorded(&lab, &mut detector, &[options, &["--silence", "1 s"]].concat(), |detector| {
-            detector.begin_series(&name(), 100_000, Vec::new());
-            (0..5).for_each(|image| detector.send(image));
-            detector.end();
-        });
-        assert_eq!(ended.code, Some(1), "{options:?}: {ended:?}");
-        assert!(ended.stderr.contains("99995 of 100000 frames did not come"), "{options:?}: {ended:?}");
-        if options == ["--scan", "?x1"] {
-            let Some(found) = lab.found() else { return };
-            assert!(found.shape().starts_with("[5,"), "{found:?}");
-            continue;
-        }
-        has_images(&lab, 5);
-    }
+    at_once(&layouts, ends_early);
+}
+
+/// Records a series with these options, of which 20 images come, and not 3.
+fn goes_on(options: &[&str]) {
+    let lab = SeriesLab::new();
+    let mut detector = Detector::new(&lab);
+    let ended = recorded(&lab, &mut detector, options, |detector| {
+        detector.begin_series(&name(), 3, Vec::new());
+        (0..20).for_each(|image| detector.send(image));
+        detector.end();
+    });
+    assert_eq!(ended.code, Some(0), "{options:?}: {ended:?}");
+    assert!(ended.stdout.contains("3 frames announced, 17 more came, complete"), "{ended:?}");
+    has_images(&lab, 20);
 }
 
 #[test]
 fn more_images_than_announced_are_kept() {
-    for options in [&[][..], &["--frames-per-file", "7"]] {
-        let lab = SeriesLab::new();
-        let mut detector = Detector::new(&lab);
-        let ended = recorded(&lab, &mut detector, &[options, &["--silence", "1 s"]].concat(), |detector| {
-            detector.begin_series(&name(), 3, Vec::new());
-            (0..20).for_each(|image| detector.send(image));
-            detector.end();
-        });
-        assert_eq!(ended.code, Some(0), "{options:?}: {ended:?}");
-        assert!(ended.stdout.contains("3 frames announced, 17 more came, complete"), "{ended:?}");
-        has_images(&lab, 20);
-    }
+    at_once(&[&[], &["--frames-per-file", "7"]], goes_on);
 }
 
 #[test]
@@ -105,7 +119,7 @@ fn the_first_image_says_what_the_start_leaves_out() {
     {
         let lab = SeriesLab::new();
         let mut detector = Detector::new(&lab);
-        let ended = recorded(&lab, &mut detector, &["--silence", "1 s"], |detector| {
+        let ended = recorded(&lab, &mut detector, &[], |detector| {
             let mut message = start_of(&name(), 6, Vec::new());
             let at = message.windows(key.len()).position(|word| word == key).expect("it is there");
             message[at] = b'_';

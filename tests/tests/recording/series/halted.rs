@@ -4,10 +4,10 @@
 use std::{path::PathBuf, slice::from_ref, time::Duration};
 
 use nilometer_recording::reader::{Recording, Trust};
-use nilometer_tests::{Ended, Running, await_some, run, start};
+use nilometer_tests::{Ended, Running, await_some, free_port, run, start};
 use rustix::process::{Signal, kill_process};
 
-use crate::series::lab::{LIMIT, SeriesLab, free_port};
+use crate::series::lab::{LIMIT, SeriesLab};
 
 const VERSIONS: [&str; 2] = ["2", "1"];
 /// The images of a series, at a rate of 100 Hz.
@@ -17,8 +17,8 @@ const BEFORE: usize = 20;
 /// The images of a series that no detector sends to its end.
 const ENDLESS: u64 = 1_000_000;
 /// A halt that is longer than `--silence` and than all waits for images.
-const HALT: Duration = Duration::from_secs(3);
-const SILENCE: &str = "1500 ms";
+const HALT: Duration = Duration::from_secs(4);
+const SILENCE: &str = "2500 ms";
 
 /// A recorder of every series from a port, and the simulated detectors that send there.
 struct HaltLab {
@@ -176,7 +176,8 @@ fn a_sender_that_was_stopped_in_a_series_goes_on_with_it() {
     for version in VERSIONS {
         let lab = HaltLab::new();
         let to = ["record", "--to", "to", "--name", "scan", "--from", &lab.at, "--silence", "20 s"];
-        let recorder = start(lab.lab.home.path(), &[&to[..], &["--reserve", "0 B"]].concat());
+        let recorder =
+            start(lab.lab.home.path(), &[&to[..], &["--reserve", "0 B", "--buffer", "64 MiB"]].concat());
         let sender = lab.send(version, &["--wait"]);
         let series = SeriesRecording::begun(&lab, &recorder, 0);
         series.await_middle();

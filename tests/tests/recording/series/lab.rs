@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Stdio},
     time::Duration,
@@ -194,10 +193,4 @@ pub(crate) fn write_npy(path: &Path, shape: [u64; 3], images: &[u8]) {
     file.extend(head.bytes().chain([b'\n']));
     file.extend(images);
     fs::write(path, file).expect("space");
-}
-
-/// A port that nobody listened at a moment ago.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it is bound").port()
 }

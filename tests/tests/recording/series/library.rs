@@ -10,16 +10,20 @@ use std::{
     thread,
 };
 
-use nilometer_tests::{Ended, python, root, start, tool};
+use nilometer_tests::{Ended, free_port, python, root, start, tool};
 use nilometer_wire::zmtp::{self, ZmtpSocket};
 use tempfile::TempDir;
 
-use crate::series::lab::{LIMIT, SeriesLab, free_port, write_npy};
+use crate::series::lab::{LIMIT, SeriesLab, write_npy};
 
 const FOLDER: &str = "contrib/libnilometer_send";
 const IMAGES: u64 = 24;
 const ROWS: u64 = 60;
 const COLUMNS: u64 = 50;
+/// Milliseconds for an answer that comes.
+const LONG: u32 = 120_000;
+/// Milliseconds for an answer that never comes.
+const SHORT: u32 = 700;
 
 fn folder() -> PathBuf {
     root().join(FOLDER)
@@ -46,8 +50,60 @@ fn copied() -> TempDir {
 }
 
 /// The program of the tests, with checks of memory and of undefined behaviour.
-fn program(lab: &SeriesLab) -> PathBuf {
-    let built = lab.home.path().join("library");
+struct SendingProgram(TempDir);
+
+impl SendingProgram {
+    fn build() -> Self {
+        let program = SendingProgram(tempfile::tempdir().expect("a temporary directory"));
+        let mut command = compiler();
+        command.arg("-I").arg(folder()).arg("-o").arg(program.path());
+        command.arg(root().join("tests/tests/recording/series/library.c"));
+        done(command.arg(folder().join("nilometer_send.c")));
+        program
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("library")
+    }
+
+    /// Sends this number of images and channels. Returns its exit code and its words.
+    fn sent(
+        &self,
+        lab: &SeriesLab,
+        at: &str,
+        timeout: u32,
+        sizes: [u64; 2],
+        senders: u32,
+    ) -> (Option<i32>, String) {
+        let [images, channels] = sizes;
+        let mut command = Command::new(self.path());
+        command.args([at, &timeout.to_string()]).arg(lab.home.path().join("pixels"));
+        command.args([images, channels, ROWS, COLUMNS].map(|number| number.to_string()));
+        let output = command.arg(senders.to_string()).output().expect("it starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// Runs it with another end that answers its connection, and a limit in milliseconds. A stream that the answer
+    /// returns stays open until the program ends.
+    fn answered(
+        &self,
+        images: u64,
+        timeout: u32,
+        answer: fn(TcpStream) -> Option<TcpStream>,
+    ) -> (Option<i32>, String) {
+        let lab = SeriesLab::new();
+        fs::write(lab.home.path().join("pixels"), pixels(images)).expect("space");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let at = format!("tcp://{}", listener.local_addr().expect("it is bound"));
+        let other = thread::spawn(move || answer(listener.accept().expect("the program connects").0));
+        let told = self.sent(&lab, &at, timeout, [images, 1], 1);
+        drop(other.join().expect("it ends"));
+        told
+    }
+}
+
+/// A compiler that builds the checks into a program.
+fn compiler() -> Command {
     let mut command = Command::new("cc");
     command.args([
         "-std=c99",
@@ -59,10 +115,7 @@ fn program(lab: &SeriesLab) -> PathBuf {
         "-g",
     ]);
     command.args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-pthread"]);
-    command.arg("-I").arg(folder()).arg("-o").arg(&built);
-    command.arg(root().join("tests/tests/recording/series/library.c")).arg(folder().join("nilometer_send.c"));
-    done(&mut command);
-    built
+    command
 }
 
 /// Pixels of that many frames, of which no two are alike.
@@ -75,17 +128,7 @@ fn pixels(frames: u64) -> Vec<u8> {
 /// Starts the recorder, with this option for the connection.
 fn recorder(lab: &SeriesLab, option: &str, at: &str) -> nilometer_tests::Running {
     let arguments = ["record", option, at, "--to", "to", "--name", "scan", "--reserve", "0 B"];
-    start(lab.home.path(), &arguments)
-}
-
-/// Runs the program of the tests with this number of images and channels. Returns its exit code and its words.
-fn sent(lab: &SeriesLab, at: &str, timeout: u32, sizes: [u64; 2], senders: u32) -> (Option<i32>, String) {
-    let [images, channels] = sizes;
-    let mut command = Command::new(program(lab));
-    command.args([at, &timeout.to_string()]).arg(lab.home.path().join("pixels"));
-    command.args([images, channels, ROWS, COLUMNS].map(|number| number.to_string())).arg(senders.to_string());
-    let output = command.output().expect("it starts");
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    start(lab.home.path(), &[&arguments[..], &["--buffer", "64 MiB"]].concat())
 }
 
 fn are_recorded(lab: &SeriesLab, ended: &Ended, frames: u64) {
@@ -97,7 +140,7 @@ fn are_recorded(lab: &SeriesLab, ended: &Ended, frames: u64) {
 }
 
 /// A program of C sends, by one connection or by two, and to a recorder that waits or connects.
-fn is_sent(option: &str, channels: u64, senders: u32) {
+fn is_sent(program: &SendingProgram, option: &str, channels: u64, senders: u32) {
     let lab = SeriesLab::new();
     let images = pixels(IMAGES * channels);
     write_npy(&lab.arrays(), [IMAGES * channels, ROWS, COLUMNS], &images);
@@ -106,7 +149,7 @@ fn is_sent(option: &str, channels: u64, senders: u32) {
     let recorder = recorder(&lab, option, &at);
     let address = if option == "--from" { format!("listen:{at}") } else { at };
     assert_eq!(
-        sent(&lab, &address, 60_000, [IMAGES, channels], senders),
+        program.sent(&lab, &address, LONG, [IMAGES, channels], senders),
         (Some(0), String::new()),
         "{option}"
     );
@@ -115,13 +158,14 @@ fn is_sent(option: &str, channels: u64, senders: u32) {
 
 #[test]
 fn a_program_of_c_is_recorded_whoever_connects() {
-    is_sent("--listen", 1, 1);
-    is_sent("--from", 2, 1);
+    let program = SendingProgram::build();
+    is_sent(&program, "--listen", 1, 1);
+    is_sent(&program, "--from", 2, 1);
 }
 
 #[test]
 fn two_threads_send_one_series() {
-    is_sent("--listen", 2, 2);
+    is_sent(&SendingProgram::build(), "--listen", 2, 2);
 }
 
 /// The example for Python sends arrays of this type and shape with the installed library.
@@ -208,18 +252,6 @@ fn the_library_can_be_built_for_windows() {
     }
 }
 
-/// The program's result if another end answers its connection. A stream that the answer returns stays open until the program ends.
-fn answered(images: u64, answer: fn(TcpStream) -> Option<TcpStream>) -> (Option<i32>, String) {
-    let lab = SeriesLab::new();
-    fs::write(lab.home.path().join("pixels"), pixels(images)).expect("space");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let at = format!("tcp://{}", listener.local_addr().expect("it is bound"));
-    let other = thread::spawn(move || answer(listener.accept().expect("the program connects").0));
-    let told = sent(&lab, &at, 700, [images, 1], 1);
-    drop(other.join().expect("it ends"));
-    told
-}
-
 /// Says that it is a recorder.
 fn greet(stream: &mut TcpStream, socket: ZmtpSocket) {
     stream.write_all(&zmtp::greeting()).expect("it is open");
@@ -228,8 +260,9 @@ fn greet(stream: &mut TcpStream, socket: ZmtpSocket) {
 
 #[test]
 fn every_error_has_a_code_and_a_reason() {
-    let lab = SeriesLab::new();
+    let (lab, program) = (SeriesLab::new(), SendingProgram::build());
     fs::write(lab.home.path().join("pixels"), pixels(IMAGES)).expect("space");
+    let sent = |address: &str| program.sent(&lab, address, SHORT, [IMAGES, 1], 1);
     let is = |told: (Option<i32>, String), code: i32, reason: &str| {
         assert!(told.0 == Some(code) && told.1.contains(reason), "{code} {reason}: {told:?}");
     };
@@ -243,32 +276,29 @@ fn every_error_has_a_code_and_a_reason() {
         "tcp://host:65536",
         "tcp://host:1x",
     ] {
-        is(sent(&lab, address, 100, [IMAGES, 1], 1), 1, "write tcp://HOST:PORT");
+        is(sent(address), 1, "write tcp://HOST:PORT");
     }
-    is(sent(&lab, &format!("tcp://127.0.0.1:{}", free_port()), 100, [IMAGES, 1], 1), 5, "nobody listens");
-    is(sent(&lab, "tcp://no.such.host.invalid:1", 100, [IMAGES, 1], 1), 5, "no such host");
-    is(sent(&lab, "listen:tcp://192.0.2.1:9", 100, [IMAGES, 1], 1), 5, "can't listen");
-    is(
-        sent(&lab, &format!("listen:tcp://127.0.0.1:{}", free_port()), 100, [IMAGES, 1], 1),
-        6,
-        "no recorder connected",
-    );
-    is(answered(IMAGES, |_| None), 8, "closed the connection");
+    is(sent(&format!("tcp://127.0.0.1:{}", free_port())), 5, "nobody listens");
+    is(sent("tcp://no.such.host.invalid:1"), 5, "no such host");
+    is(sent("listen:tcp://192.0.2.1:9"), 5, "can't listen");
+    is(sent(&format!("listen:tcp://127.0.0.1:{}", free_port())), 6, "no recorder connected");
+    let answered = |answer| program.answered(IMAGES, LONG, answer);
+    is(answered(|_| None), 8, "closed the connection");
     let another_protocol = |mut stream: TcpStream| {
         stream.write_all(&[b'x'; 100]).expect("it is open");
         Some(stream)
     };
-    is(answered(IMAGES, another_protocol), 7, "does not speak ZMTP");
-    is(answered(IMAGES, |stream| read_all(stream, ZmtpSocket::Push)), 7, "no PULL socket");
-    is(answered(IMAGES, Some), 6, "did not answer in time");
-    is(answered(IMAGES, |stream| read_all(stream, ZmtpSocket::Pull)), 0, "");
-    is(answered(IMAGES, gone_in_the_middle), 8, "");
+    is(answered(another_protocol), 7, "does not speak ZMTP");
+    is(answered(|stream| read_all(stream, ZmtpSocket::Push)), 7, "no PULL socket");
+    is(program.answered(IMAGES, SHORT, Some), 6, "did not answer in time");
+    is(answered(|stream| read_all(stream, ZmtpSocket::Pull)), 0, "");
+    is(answered(gone_in_the_middle), 8, "");
     // More than the buffers of sockets hold, at an end that reads nothing.
     let deaf = |mut stream: TcpStream| {
         greet(&mut stream, ZmtpSocket::Pull);
         Some(stream)
     };
-    is(answered(400 * IMAGES, deaf), 6, "took nothing for too long");
+    is(program.answered(400 * IMAGES, 10 * SHORT, deaf), 6, "took nothing for too long");
 }
 
 fn read_all(mut stream: TcpStream, socket: ZmtpSocket) -> Option<TcpStream> {

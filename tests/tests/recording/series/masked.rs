@@ -10,10 +10,9 @@ use std::{
 };
 
 use nilometer_tests::{await_some, python, root, run, start};
-use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::series::lab::{LIMIT, SeriesLab};
+use crate::series::lab::SeriesLab;
 
 const MODULES: [&str; 5] = ["zmq", "cbor2", "numpy", "h5py", "hdf5plugin"];
 
@@ -44,8 +43,7 @@ fn a_mask_of_four_megapixels_is_in_the_journals() {
     let arguments = ["record", "--from", at.trim(), "--to", "to", "--name", "scan", "--buffer", "128 MiB"];
     let recorder = start(lab.home.path(), &[&arguments[..], &["--reserve", "0 B"]].concat());
     await_some("two frames", || (lab.acknowledged() == [0, 1]).then_some(()));
-    recorder.signal(Signal::KILL);
-    recorder.end(LIMIT);
+    recorder.killed();
     detector.kill().expect("it runs");
     detector.wait().expect("it ends");
     let scan = lab.recording().join("scan.h5");

@@ -15,7 +15,7 @@ mod strangers;
 
 use std::{os::unix::fs::FileExt, process::Command, time::Duration};
 
-use nilometer_tests::{await_some, run, start};
+use nilometer_tests::{Running, await_some, free_port, run, start};
 use nilometer_wire::series::{MetadataField, MetadataValue};
 use rustix::process::Signal;
 
@@ -23,6 +23,15 @@ use crate::series::{
     detector::{Detector, IMAGES},
     lab::{LIMIT, Sender, SeriesLab},
 };
+
+/// A buffer for the small images of these tests: memory that nobody uses costs processor time too.
+const SMALL: [&str; 2] = ["--buffer", "64 MiB"];
+
+/// Starts to record `scan` with these options.
+fn recorder(lab: &SeriesLab, options: &[&str]) -> Running {
+    let arguments = ["record", "--to", "to", "--name", "scan"];
+    start(lab.home.path(), &[&arguments[..], &SMALL, options].concat())
+}
 
 /// A program of Python sends arrays of this type, compressed or not, and they are recorded with these options.
 fn are_in_the_file(kind: &str, shape: &str, compressed: bool, options: &[&str]) {
@@ -35,6 +44,7 @@ fn are_in_the_file_as(kind: &str, shape: &str, stored: &str, compressed: bool, o
     let Some(sender) = Sender::start(&lab, kind, shape, compressed) else { return };
     let mut arguments =
         vec!["record", "--from", &sender.at, "--to", "to", "--name", "scan", "--reserve", "0 B"];
+    arguments.extend(SMALL);
     arguments.extend(options);
     let ended = start(lab.home.path(), &arguments).end(LIMIT);
     let what = format!("{kind} {options:?}: {ended:?}");
@@ -93,8 +103,7 @@ fn a_series_of_another_length_than_its_scan_is_not_recorded() {
 fn a_damaged_file_of_channels_is_repaired() {
     let lab = SeriesLab::new();
     let Some(sender) = Sender::start(&lab, "u2", "[10,2,131,117]", true) else { return };
-    let ended =
-        start(lab.home.path(), &["record", "--from", &sender.at, "--to", "to", "--name", "scan"]).end(LIMIT);
+    let ended = recorder(&lab, &["--from", &sender.at]).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let file =
         std::fs::OpenOptions::new().write(true).open(lab.recording().join("scan.h5")).expect("it is there");
@@ -110,9 +119,9 @@ fn a_damaged_file_of_channels_is_repaired() {
 #[test]
 fn a_recorder_that_listens_takes_a_sender_that_connects() {
     let lab = SeriesLab::new();
-    let port = lab::free_port();
+    let port = free_port();
     let at = format!("tcp://127.0.0.1:{port}");
-    let recorder = start(lab.home.path(), &["record", "--listen", &at, "--to", "to", "--name", "scan"]);
+    let recorder = recorder(&lab, &["--listen", &at]);
     let Some(_sender) = Sender::start_at(&lab, &at, "u2", "[10,50,60]", true) else { return };
     let ended = recorder.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -124,9 +133,9 @@ fn a_recorder_that_listens_takes_a_sender_that_connects() {
 fn the_example_in_c_is_recorded_and_can_be_built_for_windows() {
     let lab = SeriesLab::new();
     let built = lab.compiled("cc", &["-D_GNU_SOURCE"]).expect("a compiler builds the tests too");
-    let port = lab::free_port();
+    let port = free_port();
     let at = format!("tcp://127.0.0.1:{port}");
-    let mut recorder = start(lab.home.path(), &["record", "--listen", &at, "--to", "to", "--name", "scan"]);
+    let mut recorder = recorder(&lab, &["--listen", &at]);
     recorder.await_said("waiting for a series");
     let sent = Command::new(built).args(["127.0.0.1", &port.to_string(), "12", "100", "120"]).status();
     assert!(sent.expect("it can be run").success());
@@ -149,7 +158,7 @@ fn is_recorded(options: &[&str], channels: u64) {
     const IMAGES: u64 = 20;
     let lab = SeriesLab::new();
     let truth = lab.simulated_detector(IMAGES * channels);
-    let at = format!("tcp://127.0.0.1:{}", lab::free_port());
+    let at = format!("tcp://127.0.0.1:{}", free_port());
     let mut arguments =
         vec!["simulate", "detector.toml", "--seed", "4711", "--frames", "20", "--wait", "--to", &at];
     arguments.extend(options);
@@ -183,6 +192,7 @@ fn images_of_several_connections_get_to_their_places() {
         let (one, other) = (Detector::new(&lab), Detector::new(&lab));
         let mut arguments =
             vec!["record", "--to", "to", "--name", "scan", "--from", &one.at, "--from", &other.at];
+        arguments.extend(SMALL);
         arguments.extend(options);
         let recorder = start(lab.home.path(), &arguments);
         let mut detectors = [one, other];
@@ -206,10 +216,7 @@ fn images_of_several_connections_get_to_their_places() {
 fn what_does_not_come_is_blank_and_what_is_wrong_costs_itself() {
     let lab = SeriesLab::new();
     let mut detector = Detector::new(&lab);
-    let recorder = start(
-        lab.home.path(),
-        &["record", "--to", "to", "--name", "scan", "--from", &detector.at, "--silence", "5 s"],
-    );
+    let recorder = recorder_of(&lab, &detector);
     detector.begin(Vec::new());
     for image in (0..IMAGES).filter(|image| image % 10 != 3) {
         detector.send(image);
@@ -236,11 +243,8 @@ fn what_does_not_come_is_blank_and_what_is_wrong_costs_itself() {
 }
 
 /// Starts to record what a detector sends.
-fn recorder_of(lab: &SeriesLab, detector: &Detector) -> nilometer_tests::Running {
-    start(
-        lab.home.path(),
-        &["record", "--to", "to", "--name", "scan", "--from", &detector.at, "--silence", "5 s"],
-    )
+fn recorder_of(lab: &SeriesLab, detector: &Detector) -> Running {
+    recorder(lab, &["--from", &detector.at])
 }
 
 #[test]
@@ -297,8 +301,7 @@ fn an_image_with_a_damaged_block_is_kept_and_not_called_whole() {
 fn a_detector_describes_itself_as_nxmx_wants_it() {
     let lab = SeriesLab::new();
     let mut detector = Detector::new(&lab);
-    let recorder =
-        start(lab.home.path(), &["record", "--to", "to", "--name", "scan", "--from", &detector.at]);
+    let recorder = recorder_of(&lab, &detector);
     let text = |name: &str, text: &str| MetadataField::new(name, MetadataValue::Text(text.into()));
     let number = |name: &str, number| MetadataField::new(name, MetadataValue::Float(number));
     let angle = vec![number("start", 10.0), number("increment", 0.5)];
@@ -336,16 +339,14 @@ fn a_detector_describes_itself_as_nxmx_wants_it() {
 fn after_a_kill_all_acknowledged_frames_are_in_the_file() {
     let lab = SeriesLab::new();
     let mut detector = Detector::new(&lab);
-    let mut recorder =
-        start(lab.home.path(), &["record", "--to", "to", "--name", "scan", "--from", &detector.at]);
+    let recorder = recorder_of(&lab, &detector);
     detector.begin(Vec::new());
     (0..IMAGES / 2).for_each(|image| detector.send(image));
     let acknowledged = await_some("acknowledged frames", || {
         let acknowledged = lab.acknowledged();
         (acknowledged.len() > 5).then_some(acknowledged)
     });
-    recorder.signal(Signal::KILL);
-    await_some("its end", || recorder.is_over().then_some(()));
+    recorder.killed();
     let Some(found) = lab.found() else { return };
     assert!(found.numbers("wrong").is_empty(), "{found:?}");
     let right = found.numbers("right");
@@ -368,14 +369,13 @@ fn a_stop_before_a_series_begins_leaves_nothing() {
 fn before_its_time_nothing_is_listened_to() {
     let lab = SeriesLab::new();
     let Some(sender) = Sender::start(&lab, "u2", "[10,50,60]", true) else { return };
-    let arguments = ["record", "--to", "to", "--name", "scan", "--from", &sender.at, "--start"];
-    let mut waiting = start(lab.home.path(), &[&arguments[..], &["2100-01-01T00:00:00Z"]].concat());
+    let mut waiting = recorder(&lab, &["--from", &sender.at, "--start", "2100-01-01T00:00:00Z"]);
     waiting.await_said("scan is prepared, and listens from 2100-01-01T00:00:00Z on");
     waiting.signal(Signal::INT);
     let ended = waiting.end(LIMIT);
     assert!(ended.code == Some(1) && ended.stderr.contains("stopped before a series began"), "{ended:?}");
     // The series that waited meanwhile is whole.
-    let ended = start(lab.home.path(), &[&arguments[..], &["2020-01-01T00:00:00Z"]].concat()).end(LIMIT);
+    let ended = recorder(&lab, &["--from", &sender.at, "--start", "2020-01-01T00:00:00Z"]).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let Some(found) = lab.found() else { return };
     assert_eq!(found.numbers("right").len(), 10, "{found:?}");

@@ -46,7 +46,7 @@ fn an_export_into_cbf_files_that_can_not_be_is_refused() {
     lab.simulated_detector(1);
     let arguments =
         ["simulate", "detector.toml", "--frames", "3", "--to", "to", "--name", "scan", "--format", "raw"];
-    let ended = start(lab.home.path(), &arguments).end(LIMIT);
+    let ended = start(lab.home.path(), &[&arguments[..], &["--buffer", "64 MiB"]].concat()).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for (options, said) in [
         (&["--to", "to"][..], "is not in HDF5"),

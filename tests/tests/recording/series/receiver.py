@@ -18,7 +18,7 @@ socket.connect(sys.argv[1])
 found = {"start": None, "images": [], "hashes": 0, "ended": False, "times": []}
 while not found["ended"]:
     # The end message is lost where the sender gave up.
-    if not socket.poll(20_000):
+    if not socket.poll(120_000):
         break
     parts = socket.recv_multipart()
     if parts[0][:1] == b"{":

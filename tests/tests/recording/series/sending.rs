@@ -7,10 +7,10 @@ use std::{
     process::{Child, Stdio},
 };
 
-use nilometer_tests::{Ended, Running, python, root, start};
+use nilometer_tests::{Ended, Running, free_port, python, root, start};
 use serde_json::Value;
 
-use crate::series::lab::{LIMIT, SIDES, SeriesLab, free_port};
+use crate::series::lab::{LIMIT, SIDES, SeriesLab};
 
 /// A receiver, and what it found when it has ended.
 struct Receiver(Child);
@@ -187,7 +187,10 @@ fn what_the_sender_loses_is_blank_in_the_recording_and_second_copies_are_counted
     let lab = SeriesLab::new();
     let truth = lab.simulated_detector(IMAGES);
     let (sender, at) = detector(&lab, &[&["--frames", "100", "--wait"][..], &FAULTS].concat());
-    let recorder = start(lab.home.path(), &["record", "--from", &at, "--to", "to", "--name", "scan"]);
+    let recorder = start(
+        lab.home.path(),
+        &["record", "--from", &at, "--to", "to", "--name", "scan", "--buffer", "64 MiB"],
+    );
     let sent = sender.end(LIMIT);
     assert!(sent.has_sent_all(), "{sent:?}");
     let ended = recorder.end(LIMIT);

@@ -5,10 +5,9 @@ use std::{
     fs,
     io::{Read, Write},
     net::{IpAddr, SocketAddr, TcpStream},
-    time::Duration,
 };
 
-use nilometer_tests::{Ended, Running, address, await_some, run, start, status};
+use nilometer_tests::{Ended, Running, address, await_some, free_port, run, start, status};
 use nilometer_wire::{
     series::{ElementType, ImageTimes, Packing, SeriesName, SeriesStart},
     stream1,
@@ -45,7 +44,7 @@ impl RawSender {
     /// Waits until the recorder said what it is, as senders of ZeroMQ do. Whether it did.
     fn is_answered(&mut self) -> bool {
         let mut said = [0; zmtp::GREETING_BYTES];
-        self.stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time");
+        self.stream.set_read_timeout(Some(LIMIT)).expect("a time");
         self.stream.read_exact(&mut said).is_ok()
     }
 
@@ -138,7 +137,7 @@ fn connected(last: u8, port: u16) -> Option<TcpStream> {
 
 /// A recorder that waits at a port of this machine, with these options.
 fn recorder(lab: &SeriesLab, options: &[&str]) -> (Running, u16) {
-    let port = lab::free_port();
+    let port = free_port();
     let at = format!("tcp://127.0.0.1:{port}");
     let arguments = [
         &["record", "--listen", &at, "--to", "to", "--name", "scan", "--reserve", "0 B"][..],
@@ -343,10 +342,10 @@ fn what_strangers_send_beside_pixels_does_not_fill_the_memory() {
 fn values_of_senders_who_are_not_named_are_not_joined() {
     let lab = SeriesLab::new();
     let mut detector = Detector::new(&lab);
-    let port = lab::free_port();
+    let port = free_port();
     let values = format!("tcp://*:{port}");
     let arguments = ["record", "--from", &detector.at, "--to", "to", "--name", "scan", "--reserve", "0 B"];
-    let options = ["--metadata", &values, "--allow", "127.0.0.1"];
+    let options = ["--metadata", &values, "--allow", "127.0.0.1", "--buffer", "64 MiB"];
     let mut running = start(lab.home.path(), &[&arguments[..], &options].concat());
     running.await_said("waiting for a series");
     let mut stranger = RawSender::connect(9, port);

@@ -6,14 +6,11 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{await_some, start};
+use nilometer_tests::{await_some, free_port, start};
 use nilometer_wire::zmtp;
 use rustix::net::{AddressFamily, SocketType};
 
-use crate::{
-    series::lab::free_port,
-    service::commanded::{Service, Station},
-};
+use crate::service::commanded::{Service, Station};
 
 const LIMIT: Duration = Duration::from_mins(1);
 

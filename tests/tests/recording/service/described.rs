@@ -4,14 +4,14 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     path::Path,
     process::Stdio,
     time::Duration,
 };
 
 use nilometer_hdf5::ReadFile;
-use nilometer_tests::{ask, await_packets, await_some, python, start};
+use nilometer_tests::{ask, await_packets, await_some, free_port, python, start};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -74,8 +74,7 @@ impl Events {
 }
 
 fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    format!("tcp://{}", listener.local_addr().expect("it is bound"))
+    format!("tcp://127.0.0.1:{}", free_port())
 }
 
 /// Sends a series of 40 frames with 64 x 80 pixels.
@@ -105,7 +104,7 @@ fn a_series_is_followed_by_events_and_its_file_is_where_they_say() {
     service.json(200, "POST", "/arm", "{\"name\": \"one\"}");
     let waiting = events.until(|_, data| data["state"] == "waiting");
     assert_eq!(waiting["recording"], Value::Null, "{waiting}");
-    send_series(below, &from, &["--channels", "2"]);
+    send_series(below, &from, &["--channels", "2", "--rate", "20 Hz"]);
     let running = events.until(|name, data| name == "status" && data["state"] == "recording");
     let file = &running["recording"]["file"];
     let path = below.join("one/one.h5");
@@ -137,7 +136,7 @@ fn several_files_have_a_pattern_and_then_a_list_and_a_master_file() {
     let service = Service::start(below, &format!("from = \"{from}\"\nframes_per_file = 16\n"));
     let mut events = Events::follow(service.http);
     service.json(200, "POST", "/arm", "{\"name\": \"scan\"}");
-    send_series(below, &from, &[]);
+    send_series(below, &from, &["--rate", "20 Hz"]);
     let own = below.join("scan");
     let running = events.until(|name, data| name == "status" && data["state"] == "recording");
     let file = &running["recording"]["file"];

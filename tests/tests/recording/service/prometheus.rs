@@ -6,14 +6,11 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use nilometer_tests::{await_some, read, root, tool};
+use nilometer_tests::{await_some, free_port, read, root, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{
-    series::lab::free_port,
-    service::{commanded::Service, instrument, sender::Sender},
-};
+use crate::service::{commanded::Service, instrument, sender::Sender};
 
 /// A server of Prometheus that collects metrics every second.
 struct Prometheus {

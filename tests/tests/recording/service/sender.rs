@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use nilometer_tests::free_port;
+
 /// Sends to one port.
 pub(crate) struct Sender {
     socket: UdpSocket,
@@ -14,12 +16,10 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// To a port that was free a moment ago.
+    /// To a port at which nobody listens yet.
     pub(crate) fn new() -> Self {
-        let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let port = free.local_addr().expect("an address").port();
-        drop(free);
-        Sender { socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"), port }
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        Sender { socket, port: free_port() }
     }
 
     /// Another sender to the same port, from the address 127.0.0.`host`.

@@ -4,7 +4,7 @@ use std::{fs, net::TcpListener, path::Path, time::Duration};
 
 use nilometer_hdf5::ReadFile;
 use nilometer_intake::transport::zeromq::{PushSocket, ZmqEndpoint};
-use nilometer_tests::{Browser, Running, address, ask, await_some, run, start, status};
+use nilometer_tests::{Browser, Running, address, ask, await_some, free_port, run, start, status};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 const DETECTOR: &str = "name = \"detector\"\ntitle = \"for tests\"\nsource = \"none\"\nshape = [128, 150]\n\
                         pixel = \"uint16\"\nframe_rate = \"200 Hz\"\ndata = \"diffraction\"\n";
 
-/// A directory with a detector in it, and an address at which nobody listened a moment ago.
+/// A directory with a detector in it, and an address at which nobody listens.
 fn lab() -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::write(directory.path().join("detector.toml"), DETECTOR).expect("space");
@@ -22,8 +22,7 @@ fn lab() -> (tempfile::TempDir, String) {
 }
 
 fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    format!("tcp://{}", listener.local_addr().expect("it is bound"))
+    format!("tcp://127.0.0.1:{}", free_port())
 }
 
 /// A detector that sends 40 images to there.
@@ -180,7 +179,8 @@ fn who_looks_at_a_recording_is_told_that_it_waits() {
     let (directory, from) = lab();
     let below = directory.path();
     let options = ["--to", ".", "--name", "scan", "--reserve", "0 B", "--http", "127.0.0.1:0"];
-    let mut running = start(below, &[&["record", "--from", &from][..], &options].concat());
+    let arguments = ["record", "--from", &from, "--buffer", "64 MiB"];
+    let mut running = start(below, &[&arguments[..], &options].concat());
     running.await_said("waiting for a series");
     let http = address(&running, "http");
     let waiting = status(http);

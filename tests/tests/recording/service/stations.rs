@@ -36,7 +36,7 @@ fn no_web_page_commands_the_recorder() {
         [&posted, &long, "GET /;record=off; HTTP/1.1\r\n\r\n", "CONNECT x:2620 HTTP/1.1\r\nrecord=off;\n"]
     {
         let mut page = TcpStream::connect(service.mark5).expect("it listens");
-        page.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
+        page.set_read_timeout(Some(Duration::from_mins(2))).expect("a time");
         page.write_all(said.as_bytes()).expect("it reads");
         let mut answer = String::new();
         // What it had not read when it closed the connection may cut off the answer.

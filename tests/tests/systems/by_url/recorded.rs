@@ -1,10 +1,10 @@
 //! Recordings onto storage that has no files to be written in places: objects, which are put whole, and files of Hadoop, which
 //! grow at their ends. Nothing is called acknowledged before the server has it.
 
-use std::{fs, net::UdpSocket, path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use nilometer_model::TargetUrl;
-use nilometer_tests::{Ended, Running, Testbed, address, await_some, nilometer, run, status};
+use nilometer_tests::{Ended, Running, Testbed, address, await_some, free_port, nilometer, run, status};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
@@ -114,8 +114,7 @@ impl Recorder {
     /// Onto a directory or a server, where the recording is then.
     fn onto(to: &str, name: &str, recording: String) -> Self {
         let place = tempfile::tempdir().expect("a temporary directory");
-        let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-        let port = free.expect("a free port").port();
+        let port = free_port();
         let listen = format!("udp://127.0.0.1:{port}");
         let mut command = Command::new(nilometer());
         command.current_dir(place.path()).args(["record", "fila10g-1g", "--listen", &listen, "--to", to]);

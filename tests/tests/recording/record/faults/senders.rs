@@ -8,7 +8,7 @@ use std::{
 };
 
 use nilometer_intake::transport::StreamCourse;
-use nilometer_tests::{Ended, address, ask, await_some, run, status};
+use nilometer_tests::{Ended, address, ask, await_some, free_port, run, status};
 use nilometer_wire::vdif::VdifHeader;
 use serde_json::Value;
 
@@ -145,12 +145,12 @@ fn eight_boards_are_recorded() {
 #[test]
 fn boards_that_send_to_ports_of_their_own_are_one_recording() {
     let lab = Lab::new();
-    let other = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
-    let [first, second] = [lab.port, other.port()].map(|port| format!("udp://127.0.0.1:{port}"));
+    let other = free_port();
+    let [first, second] = [lab.port, other].map(|port| format!("udp://127.0.0.1:{port}"));
     let running = lab.record(&["--listen", &first, "--listen", &second]);
     let board = |at: u8| Board { address: 2 + at, first: 7000 * u64::from(at), thread: u16::from(at) };
     let mut boards = boards(&lab, &[board(0), board(1)]);
-    boards[1].to.1 = other.port();
+    boards[1].to.1 = other;
     send(&mut boards, 0..1500, |at, number| at == 1 && (1000..1005).contains(&number));
     let ended = ended_after(running, 2 * 1500 - 5);
     assert_eq!(ended.code, Some(1), "five are missing: {ended:?}");
