@@ -3,6 +3,7 @@
 mod accept;
 mod error;
 mod joined;
+mod layouts;
 mod processes;
 
 use nilometer_model::{Bytes, Capability, DirectIo, FileSystemSpace, TargetDescription, check_expected};
@@ -238,8 +239,11 @@ fn check_recording(campaign: &PlannedCampaign, cell: usize) -> Result<(), Resolv
     let is_able = |target: &TargetDescription| {
         needs.first().is_some_and(|needs| target.capabilities.lacking(needs).is_empty())
     };
+    let stage = &plan.cells[cell].stage;
+    members.iter().try_for_each(|run| layouts::check_frames(stage, run))?;
     for target in 0..campaign.targets.len() {
         if is_able(&campaign.targets[target]) && campaign.is_about(cell, target) {
+            layouts::check_stripes(stage, &members, &campaign.described(target))?;
             check_recorded_onto(plan, &members, &name, &campaign.described(target))?;
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`ChunkCodec`]: the chunks of HDF5 datasets by each [`Compression`]. LZ4 is filter 32004, Zstandard
 //!   32015, and both after a transposition of bits 32008; the DECTRIS stream uses the ones with LZ4 too.
+//! - [`packed12`]: samples of 12 bits as numbers of 16 bits, which the compressions take.
 //! - [`byte_offset`]: differences of pixels, as in CBF files of Pilatus.
 //!
 //! The caller gives a decoder its output memory, so no number in a file decides how much is allocated. A
@@ -19,6 +20,7 @@ mod compression;
 mod element;
 mod frame;
 mod lz4_filter;
+pub mod packed12;
 mod transpose;
 mod walk;
 

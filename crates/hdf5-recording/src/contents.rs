@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use nilometer_codec::ElementSize;
+use nilometer_codec::{
+    ElementSize,
+    packed12::{numbers_bytes, unpack_12},
+};
 use nilometer_hdf5::{
     filter_plugin,
     layout::FrameDatasets,
@@ -39,8 +42,10 @@ pub struct Hdf5Contents {
     pub compression: FrameCompression,
     /// Bytes of a pixel.
     pub element: ElementSize,
-    /// Bytes of a frame, or of a stack of them.
+    /// Bytes of a recorded frame, or of a stack of them.
     pub frame_size: u64,
+    /// True if the recorded frames are samples of 12 bits, two in three bytes; files have them as 16-bit numbers.
+    pub packed_12: bool,
     /// The tiles of a frame, or of a stack of them; `None` if it is a single chunk.
     pub grid: Option<Arc<TileGrid>>,
     /// The start of the recording's clock.
@@ -234,6 +239,9 @@ impl Hdf5Contents {
 
     /// The encoding of a stored frame.
     pub fn encoding(&self) -> Encoding {
+        if self.packed_12 {
+            return Encoding::Packed12(self.compression);
+        }
         encoding(self.grid.as_deref(), self.compression, self.element)
     }
 
@@ -255,7 +263,7 @@ impl Hdf5Contents {
         start: Moment,
     ) -> Option<Self> {
         let element = ElementSize::of(shape.element.bytes() as u64)?;
-        let frame_size = shape.frame_size();
+        let frame_size = shape.recorded_size(shape.frame_size());
         let grid = match &shape.chunk[..] {
             [] => None,
             tile => Some(Arc::new(TileGrid::new(&shape.frame, tile, element)?)),
@@ -265,6 +273,7 @@ impl Hdf5Contents {
             compression,
             element,
             frame_size,
+            packed_12: shape.packed_12,
             grid,
             start,
             joined: None,
@@ -318,11 +327,12 @@ impl Hdf5Contents {
 
     /// The encoder of chunks; `None` if frames are not compressed.
     pub fn encoder(&self) -> Option<ChunkEncoder> {
-        let Hdf5Contents { compression, element, frame_size, ref grid, .. } = *self;
+        let Hdf5Contents { compression, element, frame_size, packed_12, ref grid, .. } = *self;
         (compression != FrameCompression::None || grid.is_some()).then(|| ChunkEncoder {
             compression,
             element,
             frame_size,
+            packed_12,
             grid: grid.clone(),
         })
     }
@@ -334,7 +344,8 @@ pub(crate) fn instrument_description(
     compression: FrameCompression,
     start_time: &str,
 ) -> Option<DetectorDescription> {
-    let number = number_type(instrument.pixel)?;
+    let packed_12 = instrument.recording.unpacks_12(instrument.pixel);
+    let number = if packed_12 { NumberType::Uint16 } else { number_type(instrument.pixel)? };
     let described = DetectorDescription::new(&instrument.name, start_time, number, &instrument.shape);
     let cbf = instrument.cbf;
     Some(DetectorDescription {
@@ -353,6 +364,7 @@ pub(crate) fn instrument_description(
         }),
         image: instrument.placed_modules().and_then(|places| module_image(places, &instrument.shape)),
         assumed: assumed_of(instrument),
+        packed_12,
         ..described
     })
 }
@@ -446,13 +458,26 @@ pub struct ChunkEncoder {
     compression: FrameCompression,
     element: ElementSize,
     frame_size: u64,
+    packed_12: bool,
     grid: Option<Arc<TileGrid>>,
+}
+
+impl ChunkEncoder {
+    /// Encodes a frame of 12-bit samples.
+    fn encode_samples(&self, frame: &[u8], numbers: &mut Vec<u8>, into: &mut [u8]) -> StoredAs {
+        numbers.resize(numbers_bytes(frame.len() as u64) as usize, 0);
+        unpack_12(frame, numbers);
+        let length = chunk::encode(self.compression, self.element, numbers, into).ok().flatten();
+        let length = length.expect("there is room for the longest, and no plug-in takes such samples");
+        StoredAs { encoding: Encoding::Packed12(self.compression), length: length_of_extent(length) }
+    }
 }
 
 impl FrameEncoder for ChunkEncoder {
     /// Whole pages, so that the chunk can be written with `O_DIRECT`.
     fn length_max(&self) -> usize {
-        let encoding = Encoding::of_chunk(self.compression, self.element);
+        let of_chunk = Encoding::of_chunk(self.compression, self.element);
+        let encoding = if self.packed_12 { Encoding::Packed12(self.compression) } else { of_chunk };
         let of_frame = || encoding.length_max(self.frame_size) as usize;
         let most = self.grid.as_ref().map_or_else(of_frame, |grid| grid.length_max(self.compression));
         most.next_multiple_of(ALIGNMENT)
@@ -460,6 +485,9 @@ impl FrameEncoder for ChunkEncoder {
 
     fn encode(&self, _number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs {
         let frame = &slot[..self.frame_size as usize];
+        if self.packed_12 {
+            return self.encode_samples(frame, scratch, into);
+        }
         let encoding = encoding(self.grid.as_deref(), self.compression, self.element);
         if let Some(grid) = &self.grid {
             let length = grid.encode_by(self.compression, frame, scratch, into);

@@ -133,7 +133,9 @@ fn check_packets(recording: &Recording) -> Result<(), String> {
 fn compression_in(recording: &Recording) -> Result<FrameCompression, String> {
     let encodings = recording.index.frames.iter().map(|(_, place)| place.extent.encoding);
     let mut compressions = encodings.filter_map(|encoding| match encoding {
-        Encoding::Chunk(compression, _) | Encoding::Tiles(compression, _) => Some(compression),
+        Encoding::Chunk(compression, _)
+        | Encoding::Packed12(compression)
+        | Encoding::Tiles(compression, _) => Some(compression),
         Encoding::Raw | Encoding::Cbf => None,
     });
     let compression = compressions.next().unwrap_or_default();
@@ -148,7 +150,9 @@ fn compression_in(recording: &Recording) -> Result<FrameCompression, String> {
 fn check_alike(instrument: &Instrument, tree: Option<TreeGroup>) -> Result<(), String> {
     let Some(mut tree) = tree else { return Ok(()) };
     let Some(shape) = tree.frames_mut() else { return Ok(()) };
-    if Some(shape.element) == number_type(instrument.pixel) && shape.frame == instrument.shape {
+    let is_packed = shape.packed_12 && instrument.pixel == PixelType::Uint12;
+    let is_alike = is_packed || Some(shape.element) == number_type(instrument.pixel);
+    if is_alike && shape.frame == instrument.shape {
         return Ok(());
     }
     let name = &instrument.name;
@@ -187,7 +191,8 @@ fn of_instrument(
     }
     let compression = layout.compression.unwrap_or_default();
     let compression = settled_compression(compression, instrument.pixel, &instrument.shape)?;
-    let described = instrument_description(instrument, compression, NOT_STATED)
+    let described = Instrument { recording: layout, ..instrument.clone() };
+    let described = instrument_description(&described, compression, NOT_STATED)
         .ok_or_else(|| packed(instrument.pixel))?;
     let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
     let counts = counts || described.image.is_some();
@@ -234,6 +239,9 @@ fn of_tree(
         check_compression(there)?;
         there
     };
+    if shape.packed_12 && !compression.takes_packed_12() {
+        return Err("its samples of 12 bits go into HDF5 compressed: write --compression bszstd, or bslz4, lz4 or zstd".into());
+    }
     let element = ElementSize::of(shape.element.bytes() as u64).ok_or("its pixels have an unknown size")?;
     shape.filter = frame_filter(compression, element);
     // If other chunks are wished, this is checked later.

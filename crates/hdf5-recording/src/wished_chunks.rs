@@ -27,6 +27,12 @@ impl Hdf5Contents {
     /// If such chunks are impossible; the message has the alternatives.
     pub fn cut(self, wished: WishedChunks) -> Result<Self, String> {
         let Hdf5Contents { mut tree, mut compression, element, .. } = self;
+        if self.packed_12 {
+            return Err(format!(
+                "--chunk {}: samples of 12 bits go into a chunk a frame: leave it out",
+                wished.chunk
+            ));
+        }
         let several = self.datasets.is_some();
         let shape = Arc::make_mut(&mut tree).frames_mut().ok_or("its files have no frames")?;
         let cut = wished.chunk.of_frames(&shape.frame, element.bytes() as u64);

@@ -114,6 +114,9 @@ pub struct FramesShape {
     /// Frames per chunk, starting at a multiple of this number. More than 1 only without a scan.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub stack: u64,
+    /// True if frames were recorded as samples of 12 bits, two in three bytes. The numbers in the file have 16 bits.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub packed_12: bool,
     /// The compression of chunks; `None` if they are not compressed.
     pub filter: Option<FrameFilter>,
     /// The pixel value of missing frames, little-endian; `None` means 0.
@@ -125,6 +128,11 @@ fn one() -> u64 {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+fn is_false(is_true: &bool) -> bool {
+    !*is_true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
 fn is_one(number: &u64) -> bool {
     *number == 1
 }
@@ -133,9 +141,14 @@ fn is_one(number: &u64) -> bool {
 const FIRST_MAX: u64 = 1 << 32;
 
 impl FramesShape {
-    /// Bytes of a frame.
+    /// Bytes of a frame in the file, before compression.
     pub fn frame_size(&self) -> u64 {
         self.frame.iter().product::<u64>() * self.element.bytes() as u64
+    }
+
+    /// Bytes of a frame with this size in the file, as it was recorded.
+    pub const fn recorded_size(&self, in_file: u64) -> u64 {
+        if self.packed_12 { in_file / 4 * 3 } else { in_file }
     }
 
     /// Returns true if arithmetic on the shape is safe: a foreign description may contain anything. A line of the

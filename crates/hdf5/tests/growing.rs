@@ -16,6 +16,7 @@ fn tree() -> TreeGroup {
         first_max: None,
         chunk: Vec::new(),
         stack: 1,
+        packed_12: false,
         filter: None,
         fill: Some(vec![255, 255]),
     };

@@ -47,6 +47,11 @@ impl FrameCompression {
             FrameCompression::Filter(filter) => filter.text(),
         }
     }
+
+    /// True if it compresses samples of 12 bits, which the recorder unpacks for it. Plug-ins get frames as they are.
+    pub const fn takes_packed_12(self) -> bool {
+        !matches!(self, FrameCompression::None | FrameCompression::Filter(_))
+    }
 }
 
 impl FromStr for FrameCompression {

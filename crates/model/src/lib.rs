@@ -96,9 +96,9 @@ pub use storing::{ChunkNumber, FileNames, Storing, StoringKind};
 pub use target::{
     BlockLayer, BlockLayerKind, Capabilities, Capability, DescriptionRow, DirectIo, EngineTrial,
     FeatureBasis, FeatureFinding, FileSystemKind, FileSystemSpace, NotExpected, PcieLink, RunHandle,
-    StorageFeature, StorageProfile, StripeControl, StripeLayout, TargetAddress, TargetAddressError,
-    TargetDescription, TargetUrl, TargetUrlError, TriedEngine, UnknownFileSystem, UrlScheme, check_expected,
-    check_expected_count, is_volatile, option_meanings, published_features,
+    StorageFeature, StorageProfile, StripeControl, StripeLayout, StripesRefused, TargetAddress,
+    TargetAddressError, TargetDescription, TargetUrl, TargetUrlError, TriedEngine, UnknownFileSystem,
+    UrlScheme, check_expected, check_expected_count, is_volatile, option_meanings, published_features,
 };
 pub use time::Nanos;
 pub use timeline::Timeline;

@@ -160,7 +160,9 @@ impl RecordingLayout {
 
     fn check_hdf5(&self, frame: FrameShape<'_>) -> Result<(), String> {
         let FrameShape { shape, pixel, .. } = frame;
-        if pixel.whole_bytes().is_none() {
+        if pixel == PixelType::Uint12 {
+            self.check_packed_12(shape)?;
+        } else if pixel.whole_bytes().is_none() {
             let name = pixel.name();
             return Err(format!(
                 "format = \"hdf5\": pixels of {name} are no whole bytes, as HDF5 has them; write format = \"raw\""
@@ -195,6 +197,30 @@ impl RecordingLayout {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// True if the recorder unpacks samples of 12 bits into numbers of 16 bits, which it then compresses.
+    pub fn unpacks_12(&self, pixel: PixelType) -> bool {
+        let takes_them = self.compression.is_some_and(FrameCompression::takes_packed_12);
+        pixel == PixelType::Uint12 && self.format == Format::Hdf5 && takes_them
+    }
+
+    /// Checks that samples of 12 bits can be numbers of 16 bits in the file.
+    fn check_packed_12(&self, shape: &[u64]) -> Result<(), String> {
+        if !self.unpacks_12(PixelType::Uint12) {
+            return Err(
+                "format = \"hdf5\": samples of uint12 become numbers of 16 bits there, and so need a compression: write \
+                 compression = \"bszstd\", \"bslz4\", \"zstd\" or \"lz4\", or format = \"raw\""
+                    .into(),
+            );
+        }
+        if self.chunk.is_some() {
+            return Err("chunk: frames of uint12 are a chunk each; leave it out".into());
+        }
+        if shape.last().is_none_or(|samples| samples % 2 > 0) {
+            return Err("format = \"hdf5\": two samples of uint12 have three bytes: write an even last dimension of shape".into());
+        }
+        Ok(())
     }
 
     /// Checks that files end with a line of the scan.

@@ -8,6 +8,9 @@ use crate::{ByteRate, Bytes, DataKind, Format, Instrument, PixelType, RecordingL
 /// Header and padding of a CBF file, about.
 const CBF_FRAME: f64 = 5000.0;
 
+/// The share of packed samples of 12 bits in the same as numbers of 16 bits.
+const PACKED_12: f64 = 0.75;
+
 /// Keys of an instrument's file that determine its rate.
 const RATE_KEYS: [&str; 4] = ["shape", "pixel", "frame_rate", "streams"];
 
@@ -65,7 +68,8 @@ impl Instrument {
             return 1.0;
         }
         if self.recording.format == Format::Hdf5 {
-            return self.data.compressibility.unwrap_or(bit_transposed(&self.data.kind));
+            let unpacked = if self.pixel == PixelType::Uint12 { PACKED_12 } else { 1.0 };
+            return self.data.compressibility.unwrap_or(unpacked * bit_transposed(&self.data.kind));
         }
         let of_pixel = match self.data.kind {
             DataKind::Diffraction | DataKind::Vlbi | DataKind::Files(_) => 1.0,

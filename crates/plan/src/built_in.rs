@@ -9,7 +9,7 @@ macro_rules! plans {
 }
 
 /// The plans of `plans/`.
-pub const PLANS: [BuiltIn; 15] = plans!(
+pub const PLANS: [BuiltIn; 16] = plans!(
     "desy",
     "elements",
     "evlbi",
@@ -20,6 +20,7 @@ pub const PLANS: [BuiltIn; 15] = plans!(
     "packets",
     "pandata",
     "quick",
+    "stripes",
     "uci",
     "wa105",
     "wa105-files",

@@ -23,6 +23,8 @@ plan_table! {
         /// Pixels of a frame, slowest dimension first, instead of the instrument's. One shape only, no list
         /// of shapes.
         shape: Option<Vec<u64>>,
+        /// Make frames that bitshuffle with LZ4 compresses by this factor, instead of the instrument's.
+        compressibility: Option<Sweep<f64>>,
         /// The format of frames, instead of the instrument's.
         format: Option<Sweep<Format>>,
         /// The files that frames go into, instead of the instrument's.
@@ -38,6 +40,10 @@ plan_table! {
         chunk: Option<Sweep<ChunkShape>>,
         /// Writers, each with a lane and files of its own. Default: the number that suits the storage.
         writers: Option<Sweep<u32>>,
+        /// Spread each file over N storage devices. Only for targets that can.
+        stripe_count: Option<Sweep<u32>>,
+        /// Spread a file in pieces of this size. Only for targets that can.
+        stripe_size: Option<Sweep<Bytes>>,
         /// Read an HDF5 recording afterwards in this way, from a cold cache, in a phase of its own.
         read: Option<Sweep<ReadingWay>>,
         /// Deliver frames when they are due (pace), or as fast as the storage takes them (limit).
@@ -105,6 +111,7 @@ impl IngestSweep {
             return Err("readers: nothing is stored that could be read; leave readers out, or write onto = \"target\"".into());
         }
         self.check_read()?;
+        self.check_stripes()?;
         let swept = self.swept(catalogue(&self.instrument)?)?;
         let mut runs = Vec::new();
         for (instrument, swept) in swept {
@@ -170,11 +177,13 @@ impl IngestSweep {
             ("route", self.route.is_some_and(|route| route != Route::InPlace)),
             ("network", self.network.is_some()),
             ("onto", self.onto != Onto::Target),
+            ("stripe_count", self.stripe_count.is_some()),
+            ("stripe_size", self.stripe_size.is_some()),
         ];
         if let Some((key, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
             return Err(format!(
-                "{key}: the recording of a load is in place, onto the target, as long as the measurement \
-                 beside it, and without readers; leave it out"
+                "{key}: the recording of a load is in place, onto the target with its usual stripes, as long as \
+                 the measurement beside it, and without readers; leave it out"
             ));
         }
         let whole = IngestSweep { duration: Some(LONG_ENOUGH), route: Some(Route::InPlace), ..self.clone() };
@@ -187,6 +196,24 @@ impl IngestSweep {
             return Err(
                 "read: nothing is stored that could be read; leave it out, or write onto = \"target\"".into(),
             );
+        }
+        Ok(())
+    }
+
+    /// Checks that files are stored at all, and have at least a stripe.
+    fn check_stripes(&self) -> Result<(), String> {
+        let counts = self.stripe_count.as_ref().map_or(&[][..], Sweep::values);
+        let sizes = self.stripe_size.as_ref().map_or(&[][..], Sweep::values);
+        let is_written = !counts.is_empty() || !sizes.is_empty();
+        if is_written && self.onto == Onto::Nothing {
+            return Err(
+                "stripe_count and stripe_size: nothing is stored that could be spread; leave them out, \
+                        or write onto = \"target\""
+                    .into(),
+            );
+        }
+        if counts.contains(&0) || sizes.contains(&Bytes(0)) {
+            return Err("stripe_count and stripe_size: write more than 0".into());
         }
         Ok(())
     }
@@ -212,6 +239,24 @@ impl IngestSweep {
         packets.ok_or_else(no_packets)?.set_payload(Bytes(1))
     }
 
+    /// Checks that the instrument's frames can be made less or more compressible.
+    fn check_compressibility(&self, instrument: &Instrument) -> Result<(), String> {
+        let factors = self.compressibility.as_ref().map_or(&[][..], Sweep::values);
+        for factor in factors {
+            let mut data = instrument.data.clone();
+            data.set_compressibility(*factor).map_err(|why| format!("compressibility = {factor}: {why}"))?;
+        }
+        let kind = &instrument.data.kind;
+        if !factors.is_empty() && kind.usual_intensity().is_none() && !instrument.compressed {
+            return Err(format!(
+                "compressibility: {kind} data of {} have none to choose; leave it out, or write data of another \
+                 kind in a .toml file of the instrument",
+                self.instrument
+            ));
+        }
+        Ok(())
+    }
+
     /// The instrument with each combination of the plan's changes.
     fn swept(&self, mut instrument: Instrument) -> Result<Vec<(Instrument, Swept)>, String> {
         if let Some(shape) = &self.shape {
@@ -234,6 +279,11 @@ impl IngestSweep {
         let all = over(self.streams.as_ref(), all, |instrument, swept, streams| {
             instrument.streams = streams;
             swept.streams = Some(streams);
+        });
+        self.check_compressibility(&all[0].0)?;
+        let all = over(self.compressibility.as_ref(), all, |instrument, swept, factor| {
+            instrument.data.set_compressibility(factor).expect("it was just checked");
+            swept.compressibility = Some(factor);
         });
         Ok(self.swept_layouts(all))
     }
@@ -264,7 +314,9 @@ impl IngestSweep {
             instrument.recording.compression = Some(compression);
             swept.compression = Some(compression);
         });
-        over(self.writers.as_ref(), all, |_, swept, writers| swept.writers = Some(writers))
+        let all = over(self.writers.as_ref(), all, |_, swept, writers| swept.writers = Some(writers));
+        let all = over(self.stripe_count.as_ref(), all, |_, swept, count| swept.stripe_count = Some(count));
+        over(self.stripe_size.as_ref(), all, |_, swept, size| swept.stripe_size = Some(size))
     }
 
     /// The time until the frame after the last one would be due. It must be long enough to show something; a
@@ -321,12 +373,15 @@ rate = ["1 Hz", "50 Hz"]
 "#;
 
     fn camera(name: &str) -> Result<Instrument, String> {
+        let data = match name {
+            "camera" => "incompressible",
+            "detector" => "diffraction",
+            _ => return Err(format!("no instrument `{name}`: write one of camera, detector")),
+        };
         let text = format!(
-            "name = \"{name}\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 20]\npixel = \"int32\"\nframe_rate = \"5 Hz\"\n"
+            "name = \"{name}\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 20]\npixel = \"int32\"\nframe_rate = \"5 Hz\"\n\
+             data = \"{data}\"\n"
         );
-        if name != "camera" {
-            return Err(format!("no instrument `{name}`: write one of camera"));
-        }
         Instrument::parse(&text, name).map_err(|error| error.to_string())
     }
 
@@ -402,6 +457,21 @@ rate = ["1 Hz", "50 Hz"]
     }
 
     #[test]
+    fn compressibility_and_stripes_make_a_matrix() {
+        let more = "compressibility = [2, 8.5]\nstripe_count = [1, 4]\nstripe_size = [\"1 MiB\", \"4 MiB\"]";
+        let plan = PLAN.replace("rate = [\"1 Hz\", \"50 Hz\"]", more).replace("\"camera\"", "\"detector\"");
+        let plan = read(&plan, 1.0).expect("a valid plan");
+        let names: std::collections::BTreeSet<_> = plan.cells.iter().map(ToString::to_string).collect();
+        assert_eq!((plan.cells.len(), names.len()), (8, 8), "{names:?}");
+        let last = plan.cells[7].as_recording().expect("a recording");
+        assert_eq!(last.label(), "detector, compressibility 8.5, stripe count 4, stripes of 4 MiB");
+        assert_eq!(last.instrument.data.compressibility, Some(8.5));
+        assert_eq!(last.swept.layout().to_string(), "stripe count 4 of 4 MiB");
+        let kept = serde_json::to_string(last).expect("a record keeps it");
+        assert_eq!(&serde_json::from_str::<RecordingRun>(&kept).expect("it is read again"), last);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_with_its_place() {
         for (from, to, parts) in [
             (
@@ -438,6 +508,24 @@ rate = ["1 Hz", "50 Hz"]
                 &["my.toml:5", "write 1 to 1024"],
             ),
             ("frames = 100", "frames = 100\nreaders = { copy = true }", &["my.toml:5", "--copy-to"]),
+            ("frames = 100", "frames = 100\nstripe_count = [1, 0]", &["my.toml:5", "more than 0"]),
+            ("frames = 100", "frames = 100\nstripe_count = -1", &["line 9", "`-1`"]),
+            (
+                "frames = 100",
+                "frames = 100\nstripe_size = \"1 MiB\"\nonto = \"nothing\"",
+                &["my.toml:5", "nothing is stored"],
+            ),
+            (
+                "[stage.ingest]",
+                "stripe_count = 2\n[stage.ingest]",
+                &["my.toml:5", "stripe_count: write it in [stage.ingest]"],
+            ),
+            (
+                "frames = 100",
+                "frames = 100\ncompressibility = 3",
+                &["my.toml:5", "incompressible data of camera have none"],
+            ),
+            ("frames = 100", "frames = 100\ncompressibility = [2, 0]", &["my.toml:5", "above 0"]),
             ("instrument", "instrumnt", &["line 7", "`instrument`"]),
             ("[stage.ingest]", "workers = 2\n[stage.ingest]", &["my.toml:5", "a recording has none"]),
             (

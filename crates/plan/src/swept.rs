@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use nilometer_model::{Bytes, ChunkShape, Format, FrameCompression, Frequency, Storing};
+use nilometer_model::{
+    Bytes, ChunkShape, Format, FrameCompression, Frequency, Storing, StripeLayout, TargetDescription,
+};
 use serde::{Deserialize, Serialize};
 
 /// The changes that a plan makes to an instrument of the catalogue. In words they follow the instrument's
@@ -35,12 +37,34 @@ pub struct Swept {
     /// Writers, each with a lane of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writers: Option<u32>,
+    /// The factor by which bitshuffle with LZ4 compresses the frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compressibility: Option<f64>,
+    /// Number of storage devices for each file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stripe_count: Option<u32>,
+    /// Bytes written to a storage device before the next one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stripe_size: Option<Bytes>,
     /// Number of machines, the first ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
     /// Number of processes on each of them, the first ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
+}
+
+impl Swept {
+    /// The requested layout of files on storage devices.
+    pub fn layout(&self) -> StripeLayout {
+        let Swept { stripe_count, stripe_size, .. } = *self;
+        StripeLayout { stripe_count, stripe_size, ..StripeLayout::default() }
+    }
+
+    /// The same, as far as you can choose it on this target.
+    pub fn layout_on(&self, target: &TargetDescription) -> StripeLayout {
+        target.striping.map(|control| control.choosable(&self.layout())).unwrap_or_default()
+    }
 }
 
 /// The instrument of recordings. Reports compare recordings of one instrument with each other, with any
@@ -89,12 +113,15 @@ impl fmt::Display for Swept {
         encoders.map_or(Ok(()), |encoders| write!(f, ", encoded by {encoders}"))?;
         chunk.map_or(Ok(()), |chunk| write!(f, " in {chunk}"))?;
         compression.map_or(Ok(()), |compression| write!(f, ", {}", compression.name()))?;
+        self.compressibility.map_or(Ok(()), |factor| write!(f, ", compressibility {factor}"))?;
         match writers {
             None => Ok(()),
             Some(1) => f.write_str(", 1 lane"),
             Some(writers) => write!(f, ", {writers} lanes"),
         }?;
-        let Swept { nodes, processes, .. } = self;
+        let Swept { stripe_count, stripe_size, nodes, processes, .. } = self;
+        stripe_count.map_or(Ok(()), |count| write!(f, ", stripe count {count}"))?;
+        stripe_size.map_or(Ok(()), |size| write!(f, ", stripes of {size}"))?;
         match processes {
             None => Ok(()),
             Some(1) => f.write_str(", 1 process a node"),

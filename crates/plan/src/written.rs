@@ -171,6 +171,9 @@ impl Stage {
             ("rate_iops", self.rate_iops.is_some()),
         ];
         match written.into_iter().find(|(_, written)| *written) {
+            Some((key @ ("stripe_count" | "stripe_size"), _)) if !by_all => {
+                Err(format!("{key}: write it in [stage.ingest]"))
+            }
             Some((key, _)) => Err(format!("{key}: {what} has none, leave it out")),
             None => Ok(()),
         }

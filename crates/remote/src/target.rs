@@ -92,6 +92,16 @@ fn space_of(system: &Arc<dyn RemoteSystem>, url: &TargetUrl) -> Result<FileSyste
     })
 }
 
+/// Spreads new files in a directory, and returns their layout.
+fn laid_out(
+    system: &dyn RemoteSystem,
+    place: &TargetUrl,
+    asked: &StripeLayout,
+) -> Result<Option<StripeLayout>, TargetError> {
+    let failed = |why| TargetError::Client { place: place.to_string(), action: "lay out files on", why };
+    system.lay_out(&place.path, asked).map_err(failed)
+}
+
 impl Target for RemoteTarget {
     fn description(&self) -> &TargetDescription {
         &self.description
@@ -106,9 +116,7 @@ impl Target for RemoteTarget {
     }
 
     fn lay_out(&self, asked: &StripeLayout) -> Result<Option<StripeLayout>, TargetError> {
-        let place = self.place();
-        let failed = |why| TargetError::Client { place: place.to_string(), action: "lay out files on", why };
-        self.system.lay_out(&place.path, asked).map_err(failed)
+        laid_out(self.system.as_ref(), &self.place(), asked)
     }
 
     fn clear(&self) -> Result<(), TargetError> {
@@ -277,6 +285,10 @@ impl Target for RemoteDirectory {
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
         space_of(&self.system, &self.above)
+    }
+
+    fn lay_out(&self, asked: &StripeLayout) -> Result<Option<StripeLayout>, TargetError> {
+        laid_out(self.system.as_ref(), &self.url(), asked)
     }
 
     fn clear(&self) -> Result<(), TargetError> {

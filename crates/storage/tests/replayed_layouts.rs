@@ -9,7 +9,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 use nilometer_model::{Bytes, StripeControl, StripeLayout};
 use nilometer_storage::{
     Target,
-    target::{Posix, probe},
+    target::{Directory, KeptDirectory, Posix, probe},
 };
 
 /// `lfs` of a file system with four targets: a directory says what was asked for, a file what it has.
@@ -157,6 +157,40 @@ fn on_lustre() {
     let left: Vec<_> =
         fs::read_dir(target.directory()).expect("ours").flatten().map(|of| of.file_name()).collect();
     assert!(left.iter().all(|name| name != "n_layout"), "{left:?}");
+}
+
+#[test]
+fn replay_of_a_recording_on_lustre() {
+    replayed(Some(("lfs", LFS)), "replay_of_a_recording_on_lustre", recorded_on_lustre);
+}
+
+fn recorded_on_lustre() {
+    recorded_in_stripes(StripeControl::Lustre);
+}
+
+#[test]
+fn replay_of_a_recording_on_beegfs() {
+    replayed(Some(("beegfs-ctl", BEEGFS)), "replay_of_a_recording_on_beegfs", recorded_on_beegfs);
+}
+
+fn recorded_on_beegfs() {
+    recorded_in_stripes(StripeControl::BeeGfs);
+}
+
+/// The directory of a recording gets stripes before its first file, and no file is left of reading them back.
+fn recorded_in_stripes(control: StripeControl) {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let mut description = probe(place.path()).expect("a directory");
+    description.striping = Some(control);
+    let directory = Directory::create(description, "scan-1").expect("space");
+    assert_eq!(directory.lay_out(&StripeLayout::default()).expect("nothing is asked"), None);
+    let asked = layout(8, 1 << 20);
+    let given = directory.lay_out(&asked).expect("it is set").expect("it can be chosen");
+    assert_eq!((given.stripe_count, given.stripe_size), (Some(4), Some(Bytes(1 << 20))), "of four targets");
+    assert_eq!(asked.not_given(&given), ["stripe count 8 requested, 4 given"]);
+    let error = directory.lay_out(&layout(2, 1000)).expect_err("it is refused").to_string();
+    assert!(error.contains("1000"), "{error}");
+    assert_eq!(fs::read_dir(directory.path()).expect("ours").count(), 0, "nothing is left in it");
 }
 
 fn of_pool(name: &str) -> StripeLayout {

@@ -24,6 +24,7 @@ mod ranks;
 mod ranks_copies;
 mod ranks_load;
 mod ranks_settings;
+mod recording_dimensions;
 mod report;
 mod resume;
 mod settings;

@@ -99,7 +99,7 @@ pub(super) fn decode(extent: &FrameExtent, read: u32, buffer: &mut [u8]) -> bool
     match encoding {
         // The bytes are already in place.
         Encoding::Raw => read >= length,
-        Encoding::Cbf | Encoding::Chunk(..) | Encoding::Tiles(..) => {
+        Encoding::Cbf | Encoding::Chunk(..) | Encoding::Packed12(_) | Encoding::Tiles(..) => {
             let mut frame = vec![0; size as usize];
             let stored = &buffer[..read.min(length) as usize];
             let whole = encoding.decode(stored, &mut frame).is_ok();

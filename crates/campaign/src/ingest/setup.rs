@@ -182,7 +182,10 @@ impl Shape {
         // Packets from a network are recorded in blocks, with nothing between them.
         let padded = !cell.route.has_packets();
         let frames = StoredFrames { padded, ..StoredFrames::of(&recorded) };
+        // Larger frames in HDF5 begin at a stripe.
+        let align = onto.iter().filter_map(|on| cell.swept.layout_on(on).stripe_size).max();
         let options = LayoutOptions {
+            align,
             retention: retention(cell, onto, &recorded),
             writers: cell.swept.writers,
             ..LayoutOptions::with_buffer(Bytes(cell.buffer.0 / rings))

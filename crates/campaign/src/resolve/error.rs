@@ -1,6 +1,6 @@
 //! The reasons why a plan can't run.
 
-use nilometer_model::{ByteRate, Bytes, Nanos, NotExpected};
+use nilometer_model::{ByteRate, Bytes, Nanos, NotExpected, StripesRefused};
 
 /// A plan that can't run on a target. The message names the stage, the cell and a remedy.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +116,24 @@ pub enum ResolveError {
         /// The target.
         path: String,
         /// A remedy.
+        why: String,
+    },
+    /// The target lets nobody choose the layout of files that a recording asks for.
+    #[error("stage `{stage}`: {refused}")]
+    Stripes {
+        /// The stage.
+        stage: String,
+        /// The key, with the reason.
+        refused: StripesRefused,
+    },
+    /// The instrument can't make frames as the plan asks.
+    #[error("stage `{stage}`: {instrument}: {why}")]
+    Frames {
+        /// The stage.
+        stage: String,
+        /// The instrument's name.
+        instrument: String,
+        /// The reason, with the values that are possible.
         why: String,
     },
     /// More processes are to record an instrument than can do so together.

@@ -1,7 +1,7 @@
 //! Tests the checks of a plan against its targets, and their messages.
 
 use super::*;
-use nilometer_model::{Format, Instrument, Nanos, catalogue};
+use nilometer_model::{FileSystemKind, Format, Instrument, Nanos, StripeControl, catalogue};
 use nilometer_plan::{Cell, RecordingRun, parse};
 
 const COPIES: &str = r#"
@@ -140,6 +140,63 @@ fn lines_of_a_scan_that_leave_no_room_for_the_other_writer_are_refused_before_an
     for part in ["`jungfrau-4m", "--buffer 64 MiB", "writers of 4 frames each", "give 128 MiB", "writers = 1"]
     {
         assert!(why.contains(part), "`{part}`: {why}");
+    }
+}
+
+#[test]
+fn stripes_of_a_recording_are_refused_where_nobody_can_choose_them() {
+    let camera = catalogue::instruments().into_iter().find(|one| one.name == "pco-edge");
+    let mut run = RecordingRun {
+        keep: Bytes(1 << 30),
+        buffer: Bytes(64 << 20),
+        ..RecordingRun::new(camera.expect("it is in the catalogue"))
+    };
+    run.swept.stripe_count = Some(4);
+    let asked = |run: &RecordingRun| ResolvedPlan {
+        cells: vec![Cell::recording("images", run.clone())],
+        ..plan("alone")
+    };
+    let on = |path: &str, kind, striping| {
+        let mut on = target(path, 9);
+        on.address = std::path::Path::new(path).into();
+        on.striping = striping;
+        on.profile.kind = kind;
+        on
+    };
+    let lustre = || on("/lustre", FileSystemKind::Lustre, Some(StripeControl::Lustre));
+    let beegfs = || on("/beegfs", FileSystemKind::BeeGfs, Some(StripeControl::BeeGfs));
+    let accepted = resolve(asked(&run), vec![lustre(), beegfs()]).expect("both have stripes");
+    assert!(accepted.applies(0, 0) && accepted.applies(0, 1));
+    let xfs = on("/xfs", FileSystemKind::Xfs, None);
+    let why = resolve(asked(&run), vec![lustre(), xfs.clone()]).expect_err("XFS has none").to_string();
+    for part in ["stage `images`: stripe_count = 4: /xfs is on xfs", "leave it out", "Lustre, BeeGFS"] {
+        assert!(why.contains(part), "`{part}`: {why}");
+    }
+    let without_lfs = vec![on("/lustre", FileSystemKind::Lustre, None)];
+    let tool = resolve(asked(&run), without_lfs).expect_err("no lfs").to_string();
+    assert!(tool.contains("this machine has no lfs: install it"), "{tool}");
+    run.volumes = vec![Volumes::Together];
+    resolve(asked(&run), vec![lustre(), beegfs()]).expect("each member has stripes");
+    let why = resolve(asked(&run), vec![lustre(), xfs]).expect_err("one of two has none").to_string();
+    assert!(why.contains("/xfs is on xfs"), "{why}");
+}
+
+#[test]
+fn a_compressibility_out_of_reach_is_refused_with_the_range_before_anything_starts() {
+    let camera = catalogue::instruments().into_iter().find(|one| one.name == "pco-edge");
+    let mut run =
+        RecordingRun { keep: Bytes(1 << 30), ..RecordingRun::new(camera.expect("it is in the catalogue")) };
+    let resolved = |run: &RecordingRun| {
+        let plan = ResolvedPlan { cells: vec![Cell::recording("images", run.clone())], ..plan("alone") };
+        resolve(plan, vec![target("/a", 9)]).map(drop).map_err(|error| error.to_string())
+    };
+    for (factor, reached) in [(2.5, true), (500.0, false)] {
+        run.instrument.data.set_compressibility(factor).expect("a factor");
+        run.swept.compressibility = Some(factor);
+        let why = resolved(&run).err();
+        let is_named =
+            |why: &String| why.contains("stage `images`: pco-edge: compressibility = 500: tomography");
+        assert!(why.is_none() == reached && why.iter().all(is_named), "{factor}: {why:?}");
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod ceiling;
 mod keep;
+mod layout;
 mod loads;
 mod mpi_io;
 mod network;
@@ -15,7 +16,7 @@ mod spoilt;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision};
-use nilometer_model::{Invalid, Nanos, Phase, Sample, Seed};
+use nilometer_model::{Invalid, Nanos, Phase, Sample, Seed, TargetDescription};
 use nilometer_network::NetworkLead;
 use nilometer_plan::{EstimatedSpeed, Event, Measurement, PlannedCampaign, WorkloadRun};
 use nilometer_record::{Record, RecordError};
@@ -289,7 +290,8 @@ impl Campaign {
         self.cluster.broadcast(Some(ClusterDecision::Repeat { run, seed, attempt, targets }));
         let mut going = Vec::new();
         for &number in &turn.targets {
-            match self.lay_out(state, number, cell)? {
+            let layout_on = |on: &TargetDescription| cell.where_chosen_by(on.striping).layout();
+            match self.lay_out(state, number, &layout_on, cell)? {
                 Ok(()) => going.push(number),
                 Err(error) => {
                     let refused = Sample::invalid(Invalid::Refused(error.to_string()));
@@ -332,33 +334,6 @@ impl Campaign {
         }
         self.clear_loads(state, turn, loads);
         Ok(())
-    }
-
-    /// Spreads the files of a cell as it asks, as far as the target allows. If the target gives another layout
-    /// the campaign notes it.
-    fn lay_out(
-        &mut self,
-        state: &mut State<'_>,
-        target: usize,
-        cell: &WorkloadRun,
-    ) -> Result<Result<(), TargetError>, CampaignError> {
-        let Some(target) = &self.targets[target] else { return Ok(Ok(())) };
-        let asked = cell.where_chosen_by(target.description().striping).layout();
-        let wanted = asked.clone();
-        let given = match within(state.run.hang_after, target, move |target| target.lay_out(&wanted)) {
-            Ok(Ok(given)) => given,
-            Ok(Err(error)) | Err(error) => return Ok(Err(error)),
-        };
-        let address = &target.description().address;
-        let differing = given.map(|given| asked.not_given(&given)).unwrap_or_default();
-        let notes: Vec<String> = differing.iter().map(|what| format!("{address}: {what}: {cell}")).collect();
-        for note in notes {
-            if !state.noted.contains(&note) {
-                self.note(state, &note)?;
-                state.noted.push(note);
-            }
-        }
-        Ok(Ok(()))
     }
 
     fn leave_out(&mut self, state: &mut State<'_>, target: usize, why: &str) -> Result<(), CampaignError> {

@@ -3,7 +3,7 @@
 use nilometer_cluster::ClusterDecision;
 use nilometer_model::{Invalid, Phase, Sample, Seed};
 use nilometer_plan::{Condition, RecordingRun, search::SearchBound};
-use nilometer_storage::within;
+use nilometer_storage::{target::TargetError, within};
 
 use super::{Campaign, CampaignError, Progress, State, now};
 use crate::{
@@ -54,6 +54,11 @@ impl Campaign {
         let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks, attempt };
         let archive = archive.as_ref();
         let job = Job { number, target: &target, archive, cells, pass, turns: &[], together };
+        let swept = cells[0].0.swept;
+        if let Err(error) = self.lay_out(state, number, &|on| swept.layout_on(on), &cells[0].0)? {
+            self.keep_refused(state, turns, number, &error)?;
+            return Ok(true);
+        }
         let mut going = vec![number];
         let mut loads = self.prepare_loads(state, turn, &mut going)?;
         if going.is_empty() {
@@ -85,6 +90,21 @@ impl Campaign {
             self.leave_out(state, number, &format!("hung in ingest: {}", cells[0].0))?;
         }
         Ok(true)
+    }
+
+    /// Keeps the reason why no recording of a turn could begin, as its only result.
+    fn keep_refused(
+        &mut self,
+        state: &mut State<'_>,
+        turns: &[ScheduledRepeat],
+        number: usize,
+        error: &TargetError,
+    ) -> Result<(), CampaignError> {
+        for turn in turns {
+            let refused = Sample::invalid(Invalid::Refused(error.to_string()));
+            self.keep_broken(state, turn, number, Phase::Ingest, refused)?;
+        }
+        Ok(())
     }
 
     /// Returns when a pass at full speed may end. Recorders in several processes run to the end together: if
@@ -162,6 +182,11 @@ impl Campaign {
     ) -> Result<bool, CampaignError> {
         let Some(target) = self.targets[number].clone() else { return Ok(false) };
         let cells = [(cell, self.seed(turn))];
+        let swept = cells[0].0.swept;
+        if let Err(error) = self.lay_out(state, number, &|on| swept.layout_on(on), &cells[0].0)? {
+            self.keep_refused(state, std::slice::from_ref(turn), number, &error)?;
+            return Ok(false);
+        }
         let pass = Pass::Whole;
         let cluster = self.cluster.clone();
         let ranks = self.ranks.clone();

@@ -14,7 +14,7 @@ use nilometer_hdf5_recording::{AskedFiles, FileWishes, Hdf5Contents, UserLayout,
 use nilometer_intake::joined::JoinedValues;
 use nilometer_model::{
     Bytes, ChunkShape, FileNames, FileSystemKind, Format, FrameCompression, Instrument, Moment, Nanos,
-    ScanShape, Storing, TargetDescription,
+    ScanShape, Storing, StripeLayout, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_ring::{Delivery, FrameTurn, MemoryPart, MemoryPlan, Pace, WhenFull};
@@ -22,7 +22,7 @@ use nilometer_service::{
     RecordingEngine, ServiceError, compression_parser,
     recording::{
         memory::{MemoryWishes, account, program_memory},
-        place::{check_align, check_mounted, check_name, check_place, check_slots},
+        place::{check_align, check_mounted, check_name, check_place, check_slots, check_stripes},
     },
 };
 use nilometer_storage::{Clock, Target};
@@ -69,6 +69,13 @@ pub(super) struct Files {
     /// [default: the stripe size, if the storage states one]
     #[arg(long, value_name = "SIZE")]
     align: Option<Bytes>,
+    /// Spread each file over N storage devices. Only for storage that can: Lustre, BeeGFS, CephFS, EOS, XtreemFS
+    /// [default: that of the directory]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    stripe_count: Option<u32>,
+    /// Spread each file in pieces of SIZE, if the storage can [default: that of the directory]
+    #[arg(long, value_name = "SIZE")]
+    stripe_size: Option<Bytes>,
     /// Use this many writers in each directory, each with its own lane. Default: 1; 2 into a shared file, and
     /// if all frames pass the cache of one directory
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -137,6 +144,8 @@ impl Files {
             ("--scan", self.scan.is_some()),
             ("--chunk", self.chunk.is_some()),
             ("--align", self.align.is_some()),
+            ("--stripe-count", self.stripe_count.is_some()),
+            ("--stripe-size", self.stripe_size.is_some()),
             ("--writers", self.writers.is_some()),
             ("--buffer", self.buffer.is_some()),
             ("--memory", self.memory.is_some()),
@@ -177,6 +186,12 @@ impl Files {
         if self.encoders.is_some() {
             instrument.recording.encoders = self.encoders;
         }
+    }
+
+    /// The requested layout of files on storage devices.
+    pub(super) fn stripes(&self) -> StripeLayout {
+        let Files { stripe_count, stripe_size, .. } = *self;
+        StripeLayout { stripe_count, stripe_size, ..StripeLayout::default() }
     }
 
     pub(super) fn patience(&self) -> Nanos {
@@ -243,7 +258,7 @@ impl Files {
             writers: self.writers,
             reserve: self.reserve(),
             checksums: self.checksums,
-            align: self.align,
+            align: self.align.or(self.stripe_size),
             ..LayoutOptions::with_buffer(buffer)
         };
         // This process makes them frame by frame, even if they would come over a network.
@@ -279,6 +294,8 @@ impl Files {
         );
         plan.check_lines().map_err(anyhow::Error::msg)?;
         check_mounted(instrument.recording.format, to)?;
+        ensure!(self.stripe_size != Some(Bytes(0)), "--stripe-size 0 B: write more than 0");
+        check_stripes(&self.stripes(), to)?;
         plan.check_storage(to).map_err(anyhow::Error::msg)?;
         for description in to {
             check_place(description, &together.directory(), self.reserve(), "file", Bytes(plan.file_size()))?;

@@ -15,7 +15,7 @@ use nilometer_hdf5_recording::{FileWishes, Hdf5Contents, MasterError, put_master
 use nilometer_model::{Moment, StorageRoom, TargetDescription, check_expected};
 use nilometer_recording::instrument::Content;
 use nilometer_ring::MemoryPlan;
-use nilometer_service::recording::place::{discard_unused, make};
+use nilometer_service::recording::place::{discard_unused, make_striped};
 use nilometer_storage::{Clock, Target, target::KeptDirectory};
 
 use super::{
@@ -102,7 +102,7 @@ impl Files {
         if let Some(warning) = self.shortage(asked, &described) {
             together.note(warning);
         }
-        let writers = plan.lanes() as usize * together.turn().of as usize;
+        let writers = plan.lanes() as usize * together.size() as usize;
         check_layout(&wishes, instrument, writers, plan.is_bounded()).input()?;
         Ok(ArrangedFiles { described, plan, memory, wishes })
     }
@@ -127,12 +127,14 @@ impl Files {
         let instrument = &asked.instrument;
         let seed = together.shared.seed.named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
-        let targets = make(described, &together.directory()).input()?;
+        let note = |text: &str| together.note(text);
+        let targets = make_striped(described, &together.directory(), &self.stripes(), &note).input()?;
         let hdf5 = Hdf5Contents::asked(instrument, start, &wishes);
         hdf5.iter().flat_map(|hdf5| &hdf5.left_out).for_each(|what| together.note(what));
         let lanes = lanes_on(&plan, &targets, lanes, together, &content, hdf5.as_ref());
         let layouts: Vec<RawLayout> = lanes.iter().map(|(_, layout)| layout.clone()).collect();
-        let setup = self.setup(asked, &plan, lanes, content, together.turn(), clock);
+        let turn = together.turn(&instrument.recording);
+        let setup = self.setup(asked, &plan, lanes, content, turn, clock);
         let setup = setup.map(|setup| Setup { stop, ..setup });
         match setup.and_then(|setup| Recorder::prepare(setup).map_err(Into::into)) {
             Ok(recorder) => {
@@ -167,7 +169,7 @@ impl Files {
         let outcome = if begun.is_ok() { recorder.wait_to_end() } else { recorder.give_up() };
         let what = if plan.writers() > 1 { "writers" } else { "directories" };
         let interrupted = stop.load(Ordering::Relaxed);
-        let mut part = own_part(together, &outcome, &targets, what, interrupted);
+        let mut part = own_part(together, &instrument.recording, &outcome, &targets, what, interrupted);
         part.faults.extend(begun.err().map(|error| error.to_string()));
         let parts = together.stored(part);
         if parts.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use nilometer_acquisition::Outcome as Recorded;
 use nilometer_cluster::StoredPart;
-use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos};
+use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, RecordingLayout};
 use nilometer_ring::FrameTurn;
 use nilometer_service::recording::ended::early_ends;
 use nilometer_storage::target::KeptDirectory;
@@ -16,6 +16,7 @@ use crate::{recorded::ring_and_lanes, together::Together};
 /// The results of this process.
 pub(super) fn own_part(
     together: &Together<'_>,
+    recording: &RecordingLayout,
     outcome: &Recorded,
     targets: &[Arc<dyn KeptDirectory>],
     what: &str,
@@ -31,7 +32,7 @@ pub(super) fn own_part(
     StoredPart {
         node: together.node(),
         due: outcome.due,
-        delivered: together.turn().delivered(outcome.due),
+        delivered: together.turn(recording).delivered(outcome.due),
         stored: outcome.stored(),
         written: outcome.written(),
         wall: outcome.wall,
@@ -63,11 +64,11 @@ pub(super) fn summary(parts: &[StoredPart], instrument: &Instrument) -> String {
         ),
     ];
     lines.extend(compressed_here(instrument));
-    lines.push(format!("lost        {}", lost(parts)));
+    lines.push(format!("lost        {}", lost(parts, &instrument.recording)));
     lines.push(format!("latest      {longest} from due until acknowledged"));
     match parts {
         [part] => lines.extend(part.lines.iter().cloned()),
-        parts => lines.extend(told_of_all(parts)),
+        parts => lines.extend(told_of_all(parts, &instrument.recording)),
     }
     lines.join("\n") + "\n"
 }
@@ -101,9 +102,9 @@ fn written(written: u64, frames: u64, wall: Nanos, format: Format) -> String {
 }
 
 /// The number of lost frames, with the reasons; by process if there are several.
-fn lost(parts: &[StoredPart]) -> String {
+fn lost(parts: &[StoredPart], recording: &RecordingLayout) -> String {
     let mut each = Vec::new();
-    for ((rank, part), unmade) in parts.iter().enumerate().zip(unmade(parts)) {
+    for ((rank, part), unmade) in parts.iter().enumerate().zip(unmade(parts, recording)) {
         let after = (unmade > 0).then(|| format!("{unmade} were due after it had ended"));
         let lost: Vec<_> = part.lost.iter().cloned().chain(after).collect();
         let who = if parts.len() > 1 { format!("process {rank}: ") } else { String::new() };
@@ -118,10 +119,12 @@ fn delivered(parts: &[StoredPart]) -> u64 {
 }
 
 /// For each process, the frames of its turn that came after its end, while others went on.
-fn unmade(parts: &[StoredPart]) -> impl Iterator<Item = u64> {
+fn unmade(parts: &[StoredPart], recording: &RecordingLayout) -> impl Iterator<Item = u64> {
     let all = delivered(parts);
     let of = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-    (0..of).zip(parts).map(move |(first, part)| FrameTurn { first, of }.own_of(all).saturating_sub(part.due))
+    let line = recording.scan.map_or(1, |scan| scan.line());
+    let due = move |first| FrameTurn { first, of, line }.own_of(all);
+    (0..of).zip(parts).map(move |(first, part)| due(first).saturating_sub(part.due))
 }
 
 fn losses(outcome: &Recorded) -> Option<String> {

@@ -50,15 +50,10 @@ impl Together<'_> {
         if !self.is_shared() {
             return Ok(());
         }
-        let alone = "start one process, or record it raw";
         if recording.format == Format::Hdf5 {
             ensure!(
                 storing == Storing::Growing,
                 "several processes that record HDF5 have a file each: name one directory with --to, and one of --writers"
-            );
-            ensure!(
-                recording.scan.is_none(),
-                "--scan: with several processes none gets a whole line of it: {alone}"
             );
         }
         // A file with a picture has the number of the frame, which no other process records.
@@ -72,16 +67,18 @@ impl Together<'_> {
         Ok(())
     }
 
-    /// The frames that this process records.
-    pub(super) fn turn(&self) -> FrameTurn {
-        FrameTurn { first: self.rank(), of: self.size() }
+    /// The frames that this process records: every n-th, or whole lines of a scan.
+    pub(super) fn turn(&self, recording: &RecordingLayout) -> FrameTurn {
+        let line = recording.scan.map_or(1, |scan| scan.line());
+        FrameTurn { first: self.rank(), of: self.size(), line }
     }
 }
 
 /// The results of all processes, one line each, and the directories of all.
-pub(super) fn told_of_all(parts: &[StoredPart]) -> Vec<String> {
+pub(super) fn told_of_all(parts: &[StoredPart], recording: &RecordingLayout) -> Vec<String> {
     let machines = machines_of(parts);
-    let mut lines = vec![format!("recorders   {} processes on {machines}, frames in turn", parts.len())];
+    let turns = if recording.scan.is_some() { "lines" } else { "frames" };
+    let mut lines = vec![format!("recorders   {} processes on {machines}, {turns} in turn", parts.len())];
     for (rank, part) in parts.iter().enumerate() {
         lines.push(format!("process {rank} on {}: {} frames", part.node, part.stored));
         lines.extend(part.lines.iter().map(|line| format!("  {line}")));

@@ -219,7 +219,9 @@ pub(crate) fn is_of_frames(shape: &FramesShape, frame_size: u64) -> bool {
     let bytes = shape.element.bytes() as u64;
     let size = shape.frame.iter().try_fold(bytes, |size, dimension| size.checked_mul(*dimension));
     // No recorder with a journal puts several frames into a chunk.
-    size == Some(frame_size) && shape.stack == 1 && shape.is_sound(LINE_MAX, TILES_MAX)
+    size.map(|size| shape.recorded_size(size)) == Some(frame_size)
+        && shape.stack == 1
+        && shape.is_sound(LINE_MAX, TILES_MAX)
 }
 
 /// Checks the shape: the journal may come from any source, and calculations with the dimensions of a frame rely

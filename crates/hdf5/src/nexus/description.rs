@@ -22,6 +22,8 @@ pub struct DetectorDescription {
     pub first_max: Option<u64>,
     /// Dimensions of a chunk within a frame, as in [`FramesShape::chunk`]; empty if a chunk is a frame.
     pub chunk: Vec<u64>,
+    /// True for samples of 12 bits, as in [`FramesShape::packed_12`].
+    pub packed_12: bool,
     /// The compression of frames; `None` if they are not compressed.
     pub filter: Option<FrameFilter>,
     /// The pixel value of missing frames, little-endian; `None` means 0.
@@ -146,6 +148,7 @@ impl DetectorDescription {
             scan: Vec::new(),
             first_max: None,
             chunk: Vec::new(),
+            packed_12: false,
             filter: None,
             fill: None,
             end_estimated: None,
@@ -194,6 +197,7 @@ impl DetectorDescription {
             first_max: self.first_max,
             chunk: self.chunk.clone(),
             stack: 1,
+            packed_12: self.packed_12,
             filter: self.filter.clone(),
             fill: self.fill.clone(),
         }

@@ -2,6 +2,7 @@
 
 mod address;
 mod capabilities;
+mod chosen_stripes;
 mod description_rows;
 mod engine_trial;
 mod expected;
@@ -16,6 +17,7 @@ mod url;
 
 pub use address::{RunHandle, TargetAddress, TargetAddressError};
 pub use capabilities::{Capabilities, Capability};
+pub use chosen_stripes::StripesRefused;
 pub use description_rows::DescriptionRow;
 pub use engine_trial::{EngineTrial, TriedEngine};
 pub use expected::{NotExpected, check_expected, check_expected_count};

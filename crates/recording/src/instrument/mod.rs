@@ -126,6 +126,19 @@ impl Content {
         }
     }
 
+    /// Checks that frames can have the compressibility that the user asked for, if any. Makes two parts of a frame.
+    ///
+    /// # Errors
+    /// The message has the range that frames of this kind and shape reach.
+    pub fn check(data: &Data, shape: &[u64], pixel: PixelType, seed: Seed) -> Result<(), ContentError> {
+        let grid = Grid::new(shape, pixel);
+        match (&data.kind, data.compressibility) {
+            (_, None) | (DataKind::Files(_), _) => Ok(()),
+            (DataKind::Incompressible, _) => incompressible(data, grid, seed).map(drop),
+            (kind, Some(wished)) => tune::checked_reach(kind, grid, seed, wished).map(drop),
+        }
+    }
+
     /// Upper bound on the memory needed to deliver frames of this size: the distinct frames, and a few while
     /// they are made.
     pub fn memory(data: &Data, frame: Bytes) -> Bytes {

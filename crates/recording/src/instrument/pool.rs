@@ -10,7 +10,10 @@ use std::{
     thread,
 };
 
-use nilometer_codec::{ChunkCodec, Compression, ElementSize};
+use nilometer_codec::{
+    ChunkCodec, Compression, ElementSize,
+    packed12::{numbers_bytes, unpack_12},
+};
 use nilometer_model::{Data, PixelType};
 
 use super::{
@@ -137,9 +140,18 @@ impl FramePool {
     }
 }
 
-/// Returns the bytes of the chunk that bitshuffle with LZ4 makes of these pixels of `unit` bytes each. Treats
-/// packed pixels as bytes and ignores an incomplete pixel at the end.
+/// Bytes of two samples of 12 bits, which are packed together.
+const PAIR_12: usize = 3;
+
+/// Returns the bytes of the chunk that bitshuffle with LZ4 makes of these pixels of `unit` bytes each. Samples of 12
+/// bits are unpacked first, as the recorder does. Treats other packed pixels as bytes, and ignores an incomplete
+/// pixel at the end.
 pub(super) fn compressed_bytes(pixels: &[u8], unit: usize) -> usize {
+    if unit == PAIR_12 {
+        let mut numbers = vec![0; numbers_bytes(pixels.len() as u64) as usize];
+        unpack_12(pixels, &mut numbers);
+        return compressed_bytes(&numbers, ElementSize::Two.bytes());
+    }
     let element = ElementSize::of(unit as u64).unwrap_or(ElementSize::One);
     let whole = &pixels[..pixels.len() / element.bytes() * element.bytes()];
     let compression = Compression::BitshuffleLz4;

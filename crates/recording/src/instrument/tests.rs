@@ -71,12 +71,16 @@ fn ratios_out_of_reach_are_refused_with_what_can_be_reached() {
         (DataKind::Vlbi, 2.0),
         (DataKind::Incompressible, 2.0),
     ] {
+        let checked = Content::check(&wished(kind.clone(), ratio), &[500, 500], PixelType::Uint16, Seed(1));
         let error = camera(kind.clone(), ratio).expect_err("nothing makes it");
+        assert_eq!(checked.expect_err("it is known before").to_string(), error.to_string());
         let ContentError::OutOfReach { least, greatest, .. } = error else { panic!("{error}") };
         assert!(least <= greatest && !(least..=greatest).contains(&ratio), "{error}");
         assert!(error.to_string().starts_with(&format!("compressibility = {ratio}: {kind} ")), "{error}");
     }
     assert!(camera(DataKind::Incompressible, 1.0).is_ok());
+    let within = wished(DataKind::Tomography, 3.0);
+    Content::check(&within, &[500, 500], PixelType::Uint16, Seed(1)).expect("it can be had");
 }
 
 #[test]

@@ -23,18 +23,10 @@ const BANDS: usize = 64;
 /// Returns the intensity at which a frame's ratio matches the request.
 pub(super) fn intensity(kind: &DataKind, grid: Grid, seed: Seed, wished: f64) -> Result<f64, ContentError> {
     let [mut low, mut high] = recipe::intensities(kind, grid);
+    if let Some(at) = checked_reach(kind, grid, seed, wished)? {
+        return Ok(at);
+    }
     let ratio = |intensity| sampled(kind, grid, seed, intensity);
-    // Frames compress less as the intensity grows.
-    let greatest = ratio(low);
-    let least = ratio(high);
-    for (end, at) in [(greatest, low), (least, high)] {
-        if is_near(end, wished, NEAR) {
-            return Ok(at);
-        }
-    }
-    if !(least..greatest).contains(&wished) {
-        return Err(ContentError::OutOfReach { kind: kind.to_string(), wished, least, greatest });
-    }
     for _ in 0..STEPS {
         let middle = (low * high).sqrt();
         let found = ratio(middle);
@@ -44,6 +36,27 @@ pub(super) fn intensity(kind: &DataKind, grid: Grid, seed: Seed, wished: f64) ->
         if found > wished { low = middle } else { high = middle }
     }
     Ok((low * high).sqrt())
+}
+
+/// Checks that some intensity gives this ratio. Returns the least or the greatest intensity, if one of them does.
+pub(super) fn checked_reach(
+    kind: &DataKind,
+    grid: Grid,
+    seed: Seed,
+    wished: f64,
+) -> Result<Option<f64>, ContentError> {
+    let [low, high] = recipe::intensities(kind, grid);
+    // Frames compress less as the intensity grows.
+    let [greatest, least] = [low, high].map(|intensity| sampled(kind, grid, seed, intensity));
+    for (end, at) in [(greatest, low), (least, high)] {
+        if is_near(end, wished, NEAR) {
+            return Ok(Some(at));
+        }
+    }
+    if !(least..greatest).contains(&wished) {
+        return Err(ContentError::OutOfReach { kind: kind.to_string(), wished, least, greatest });
+    }
+    Ok(None)
 }
 
 /// Returns true if a ratio differs from the wished one by at most `share`.

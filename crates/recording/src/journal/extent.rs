@@ -1,6 +1,9 @@
 //! Position of a frame's bytes in a file, and their encoding.
 
-use nilometer_codec::ElementSize;
+use nilometer_codec::{
+    ElementSize,
+    packed12::{numbers_bytes, pack_12},
+};
 use nilometer_model::{Format, FrameCompression, PluginFilter};
 
 use super::Head;
@@ -19,6 +22,8 @@ pub enum Encoding {
     Cbf,
     /// A chunk of an HDF5 dataset, with this compression and element size.
     Chunk(FrameCompression, ElementSize),
+    /// Such a chunk of numbers of 16 bits, for a frame with two samples of 12 bits in three bytes.
+    Packed12(FrameCompression),
     /// Several such chunks behind a table of them: see [`crate::tiles`].
     Tiles(FrameCompression, ElementSize),
 }
@@ -27,6 +32,8 @@ pub enum Encoding {
 const CHUNKS: u64 = 2;
 /// First number of tile encodings, which are numbered in the same way.
 const TILES: u64 = 256;
+/// First number of encodings of 12-bit samples, numbered by their compression.
+const PACKED_12: u64 = 512;
 
 impl Encoding {
     /// Returns the encoding of frames in files of this format, unless they are chunks.
@@ -53,6 +60,7 @@ impl Encoding {
             Encoding::Cbf => 1,
             Encoding::Chunk(compression, element) => CHUNKS + counted(compression, element),
             Encoding::Tiles(compression, element) => TILES + counted(compression, element),
+            Encoding::Packed12(compression) => PACKED_12 + position(compression),
         }
     }
 
@@ -61,6 +69,10 @@ impl Encoding {
         let Some(of_chunks) = number.checked_sub(CHUNKS) else {
             return Some(if number == 0 { Encoding::Raw } else { Encoding::Cbf });
         };
+        if let Some(of_samples) = number.checked_sub(PACKED_12) {
+            let compression = *FrameCompression::ALL.get(of_samples as usize)?;
+            return (compression != FrameCompression::None).then_some(Encoding::Packed12(compression));
+        }
         let sizes = ElementSize::ALL.len() as u64;
         let of_tiles = number.checked_sub(TILES);
         let of_chunks = of_tiles.unwrap_or(of_chunks);
@@ -99,6 +111,7 @@ impl Encoding {
             Encoding::Cbf => cbf::size_max(size / 4),
             Encoding::Chunk(compression, _) => chunk::length_max(compression, size),
             Encoding::Tiles(compression, _) => tiles::length_max(compression, size),
+            Encoding::Packed12(compression) => chunk::length_max(compression, numbers_bytes(size)),
         }
     }
 
@@ -117,17 +130,29 @@ impl Encoding {
             Encoding::Cbf => Ok(cbf::read_frame(stored, frame)?),
             Encoding::Chunk(compression, element) => Ok(chunk::decode(compression, element, stored, frame)?),
             Encoding::Tiles(compression, element) => Ok(tiles::decode(compression, element, stored, frame)?),
+            Encoding::Packed12(compression) => decode_samples(compression, stored, frame),
         }
     }
+}
+
+/// Decodes numbers of 16 bits, and packs their 12 bits.
+fn decode_samples(compression: FrameCompression, stored: &[u8], frame: &mut [u8]) -> Result<(), DecodeError> {
+    let mut numbers = vec![0; numbers_bytes(frame.len() as u64) as usize];
+    chunk::decode(compression, ElementSize::Two, stored, &mut numbers)?;
+    if pack_12(&numbers, frame) { Ok(()) } else { Err(DecodeError::Sample) }
 }
 
 /// Returns one number for compression and element size.
 fn counted(compression: FrameCompression, element: ElementSize) -> u64 {
     let sizes = ElementSize::ALL.len() as u64;
     let size = ElementSize::ALL.iter().position(|size| *size == element).unwrap_or(0);
+    position(compression) * sizes + size as u64
+}
+
+/// Returns the number of a compression. Plug-ins have the one behind the others.
+fn position(compression: FrameCompression) -> u64 {
     let all = &FrameCompression::ALL;
-    let number = all.iter().position(|known| *known == compression).unwrap_or(all.len());
-    number as u64 * sizes + size as u64
+    all.iter().position(|known| *known == compression).unwrap_or(all.len()) as u64
 }
 
 /// The reason why bytes do not decode to a frame.
@@ -142,6 +167,9 @@ pub enum DecodeError {
     /// The bytes are no chunk of such a frame.
     #[error(transparent)]
     Chunk(#[from] ChunkError),
+    /// A sample of 12 bits has more of them.
+    #[error("a sample has more than 12 bits")]
+    Sample,
     /// The bytes are no tiles of such a frame.
     #[error("the bytes {0}")]
     Tiles(#[from] TilesError),
@@ -151,7 +179,7 @@ impl From<DecodeError> for std::io::Error {
     fn from(error: DecodeError) -> Self {
         let kind = match error {
             DecodeError::Short => std::io::ErrorKind::UnexpectedEof,
-            DecodeError::Cbf(_) | DecodeError::Chunk(_) | DecodeError::Tiles(_) => {
+            DecodeError::Cbf(_) | DecodeError::Chunk(_) | DecodeError::Sample | DecodeError::Tiles(_) => {
                 std::io::ErrorKind::InvalidData
             }
         };

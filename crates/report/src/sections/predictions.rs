@@ -84,7 +84,6 @@ fn was_measured(predictions: &Predictions) -> bool {
 fn heading(predictions: &Predictions) -> Heading {
     Heading::with(title(predictions), format!(": {SUBTITLE}"))
 }
-}
 
 /// Makes a row for each instrument with a result, and a column for each target.
 fn table(study: &Study<'_>, predictions: &Predictions) -> Table {
@@ -101,7 +100,12 @@ fn of_instrument(study: &Study<'_>, predictions: &Predictions, row: &Prospects, 
     let prospects = targets.iter().map(|target| {
         let prospect = row.on.get(*target).and_then(|prospect| prospect.as_ref().ok());
         let star = if both && is_recorded(prospect) { " *" } else { "" };
-        Cell::toned(tone(prospect), format!("{}{star}", says(prospect))).from(origin(study, predictions, row, *target))
+        Cell::toned(tone(prospect), format!("{}{star}", says(prospect))).from(origin(
+            study,
+            predictions,
+            row,
+            *target,
+        ))
     });
     Row::of([Cell::new(&row.instrument), Cell::new(rate(row))].into_iter().chain(prospects))
 }

@@ -227,7 +227,7 @@ fn chunks_do_not_overlap_whoever_fails_and_whatever_is_given_back() {
 #[test]
 fn lanes_get_the_numbers_of_the_instrument_and_the_mark_counts_the_recorder_s_own() {
     let (_, slots) = Arena::shared_out(8, 1 << 20);
-    let turn = FrameTurn { first: 2, of: 3 };
+    let turn = FrameTurn { first: 2, of: 3, line: 1 };
     let ring = Ring::in_turn(slots, 2, Chronicle::new(1, Nanos(0)), Some(2), turn);
     put(&ring, 0..5);
     let mut hands: Vec<Frame> = Vec::new();

@@ -16,7 +16,7 @@ use clap::{
 use nilometer_intake::transport::{Allowed, SenderNetwork};
 use nilometer_model::{
     Bytes, ChunkShape, EngineKind, FileSystemKind, Format, FrameCompression, Moment, Nanos, ScanShape,
-    packets::VlbiMode, read_toml,
+    StripeLayout, packets::VlbiMode, read_toml,
 };
 use nilometer_recording::Missing;
 use nilometer_storage::user_file;
@@ -102,6 +102,14 @@ pub struct RecordOptions {
     #[arg(long, value_name = "SIZE", help_heading = "Storage")]
     #[schemars(with = "Option<String>")]
     pub align: Option<Bytes>,
+    /// Spread each file of the recording over N storage devices. Only for storage that can: Lustre, BeeGFS,
+    /// CephFS, EOS, XtreemFS [default: that of the directory]
+    #[arg(long, value_name = "N", help_heading = "Storage")]
+    pub stripe_count: Option<u32>,
+    /// Spread each file in pieces of SIZE, if the storage can [default: that of the directory]
+    #[arg(long, value_name = "SIZE", help_heading = "Storage")]
+    #[schemars(with = "Option<String>")]
+    pub stripe_size: Option<Bytes>,
     /// Bytes of a chunk, if there are several directories [default: 256 MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage")]
     #[schemars(with = "Option<String>")]
@@ -404,6 +412,12 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf
 }
 
 impl RecordOptions {
+    /// The requested layout of files on storage devices.
+    pub(super) fn stripes(&self) -> StripeLayout {
+        let RecordOptions { stripe_count, stripe_size, .. } = *self;
+        StripeLayout { stripe_count, stripe_size, ..StripeLayout::default() }
+    }
+
     /// The permitted senders of packets and connections.
     ///
     /// # Errors
@@ -440,6 +454,8 @@ impl RecordOptions {
             scan: self.scan.or(below.scan),
             chunk: self.chunk.or(below.chunk),
             align: self.align.or(below.align),
+            stripe_count: self.stripe_count.or(below.stripe_count),
+            stripe_size: self.stripe_size.or(below.stripe_size),
             chunk_size: self.chunk_size.or(below.chunk_size),
             keep: self.keep.or(below.keep),
             name: self.name.or(below.name),
@@ -507,6 +523,8 @@ mod tests {
         scan = [20, 30]
         chunk = "256x512"
         align = "1 MiB"
+        stripe_count = 4
+        stripe_size = "4 MiB"
         chunk_size = "64 MB"
         keep = "1 TB"
         name = "scan"
@@ -533,7 +551,7 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 74] = [
+    const OPTIONS: [&str; 78] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
@@ -559,6 +577,10 @@ mod tests {
         "128x128",
         "--align",
         "2 MiB",
+        "--stripe-count",
+        "5",
+        "--stripe-size",
+        "5 MiB",
         "--chunk-size",
         "128 MB",
         "--keep",

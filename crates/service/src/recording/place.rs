@@ -1,8 +1,8 @@
 //! The place of a new recording: checks before anything exists, and its directories.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use nilometer_model::{Bytes, Capabilities, Format, Phase, TargetDescription};
+use nilometer_model::{Bytes, Capabilities, Format, Phase, StripeLayout, TargetDescription};
 use nilometer_remote::{create_directory, is_taken};
 use nilometer_storage::{PATIENCE, in_time, process, target::KeptDirectory};
 
@@ -71,6 +71,15 @@ pub fn check_mounted(format: Format, described: &[TargetDescription]) -> Result<
     )))
 }
 
+/// Checks that each of these directories lets the recorder choose the stripes of its files.
+///
+/// # Errors
+/// Nobody can choose them there; the message names the option, with a remedy.
+pub fn check_stripes(stripes: &StripeLayout, described: &[TargetDescription]) -> Result<(), ServiceError> {
+    let checked = described.iter().try_for_each(|description| description.check_stripes(stripes));
+    checked.map_err(|refused| ServiceError::AskedWrongly(refused.of_option()))
+}
+
 /// The name, in messages, of the file of a recording that keeps only the latest data.
 pub(crate) const KEPT: &str = "file to be kept";
 
@@ -122,10 +131,7 @@ fn within(description: &TargetDescription, name: &str) -> String {
 /// # Errors
 ///
 /// One exists already or can't be made, or its storage does not answer.
-pub fn make(
-    described: Vec<TargetDescription>,
-    name: &str,
-) -> Result<Vec<Arc<dyn KeptDirectory>>, ServiceError> {
+fn make(described: Vec<TargetDescription>, name: &str) -> Result<Vec<Arc<dyn KeptDirectory>>, ServiceError> {
     let mut made: Vec<Arc<dyn KeptDirectory>> = Vec::new();
     for description in described {
         let path = description.address.to_string().into();
@@ -142,6 +148,42 @@ pub fn make(
         }
     }
     Ok(made)
+}
+
+/// Makes the recording's directories, and spreads the files that will be in them over storage devices as `stripes`
+/// asks. Tells `note` if storage gives other stripes.
+///
+/// # Errors
+///
+/// One exists already or can't be made, its storage does not answer, or it refuses the stripes; then no directory is left.
+pub fn make_striped(
+    described: Vec<TargetDescription>,
+    name: &str,
+    stripes: &StripeLayout,
+    note: &dyn Fn(&str),
+) -> Result<Vec<Arc<dyn KeptDirectory>>, ServiceError> {
+    let made = make(described, name)?;
+    for directory in &made {
+        let asked = stripes.clone();
+        let place = directory.path().to_owned();
+        let striped = directory.clone();
+        match in_time(PATIENCE, place, move || striped.lay_out(&asked)).flatten() {
+            Ok(given) => note_other_stripes(directory.path(), stripes, given, note),
+            Err(error) => {
+                let unused = made.clone();
+                unused.into_iter().for_each(|directory| discard_unused(directory, Vec::new()));
+                return Err(ServiceError::asked_wrongly(error));
+            }
+        }
+    }
+    Ok(made)
+}
+
+fn note_other_stripes(path: &Path, asked: &StripeLayout, given: Option<StripeLayout>, note: &dyn Fn(&str)) {
+    let differing = given.map(|given| asked.not_given(&given)).unwrap_or_default();
+    for what in differing {
+        note(&format!("{}: {what}", path.display()));
+    }
 }
 
 /// Removes a directory in which nothing was recorded, with the files of these names. If it has other files, they

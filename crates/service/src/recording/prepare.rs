@@ -45,7 +45,7 @@ use super::{
     listening::texts,
     needed_memory::RecordingNeeds,
     options::RecordOptions,
-    place::{discard_unused, make},
+    place::{check_stripes, discard_unused, make_striped},
     routes::StreamRoute,
     settings::RecordingSettings,
     source::{PacketSource, RecordedSource},
@@ -185,7 +185,7 @@ impl RecordingSettings {
         };
         let joining = self.joining()?;
         let room = Bytes(inlets.iter().map(|inlet| inlet.room()).min().unwrap_or(0));
-        let targets = make(described, &name)?;
+        let targets = make_striped(described, &name, &self.wishes.stripes(), &log)?;
         let stream = Stream::new(packets.stored(), geometry, self.missing());
         let frames_of_block = blocks.size / geometry.frame_size() as u64;
         let number_bits = geometry.number_bits;
@@ -292,6 +292,7 @@ impl RecordingSettings {
             described.push(describe_in_child(&address).map_err(ServiceError::asked_wrongly)?);
         }
         check_expected(&described, &self.wishes.expect).map_err(ServiceError::asked_wrongly)?;
+        check_stripes(&self.wishes.stripes(), &described)?;
         Ok(described)
     }
 

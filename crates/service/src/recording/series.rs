@@ -29,7 +29,7 @@ use super::{
     kept_connections::{ConnectionTerms, KeptConnections},
     needed_memory::RecordingNeeds,
     options::SeriesChoice,
-    place::{check_mounted, check_place, check_slots, make},
+    place::{check_mounted, check_place, check_slots, make_striped},
     prepare::{Arranged, PreparedRecording},
     series_name::{stated_name, unique_name},
     settings::RecordingSettings,
@@ -120,7 +120,7 @@ impl RecordingSettings {
         let (plan, memory) =
             self.settled_plan(&needs, &name, Bytes(2 * slot.0), |buffer| check_slots(buffer, slot))?;
         let ArrangedSeries { instrument, contents, storage, .. } = arranged;
-        let targets = make(described, &name)?;
+        let targets = make_striped(described, &name, &self.wishes.stripes(), &log)?;
         let layout = RawLayout { hdf5: Some(contents), ..plan.layout(&name, id, 0) };
         log(&format!("stored as {plan}"));
         let values = joining.as_ref().map(|joining| joining.values.clone());

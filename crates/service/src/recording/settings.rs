@@ -93,10 +93,16 @@ impl RecordingSettings {
         if let Some(align) = self.wishes.align {
             check_align(align)?;
         }
-        let RecordOptions { packets, duration, start, stop, hang_after, .. } = &self.wishes;
+        let RecordOptions { packets, duration, start, stop, hang_after, stripe_count, stripe_size, .. } =
+            &self.wishes;
         let time = |time: &Option<Nanos>| time.map(|time| time.0);
-        let least =
-            [("--packets", *packets), ("--duration", time(duration)), ("--hang-after", time(hang_after))];
+        let least = [
+            ("--packets", *packets),
+            ("--duration", time(duration)),
+            ("--hang-after", time(hang_after)),
+            ("--stripe-count", stripe_count.map(u64::from)),
+            ("--stripe-size", stripe_size.map(|size| size.0)),
+        ];
         for (option, value) in least {
             require(value != Some(0), || format!("{option} 0: write more than 0"))?;
         }
@@ -310,7 +316,7 @@ impl RecordingSettings {
             chunk_size: self.wishes.chunk_size,
             reserve: self.reserve(),
             checksums: self.wishes.checksums,
-            align: self.wishes.align,
+            align: self.wishes.align.or(self.wishes.stripe_size),
             ..LayoutOptions::with_buffer(buffer)
         }
     }

@@ -16,6 +16,7 @@ mod hostile;
 mod killed;
 pub(crate) mod lab;
 mod module_image;
+mod packed12;
 mod placed;
 mod plugins;
 mod repaired;

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{Coldness, DeviceTraffic, FileSystemSpace, TargetDescription};
+use nilometer_model::{Coldness, DeviceTraffic, FileSystemSpace, StripeLayout, TargetDescription};
 use rustix::{
     fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags},
     io::{Errno, retry_on_intr},
@@ -15,7 +15,8 @@ use rustix::{
 
 use super::{
     super::{KeptDirectory, Target, TargetError},
-    chilled, directory_of, space,
+    chilled, directory_of, layout_in_force, layout_of_new_file, space,
+    stripe::{kept_beside, set_layout},
 };
 use crate::{
     engine::{self, Engine, EngineError, Options},
@@ -140,6 +141,19 @@ impl Target for Directory {
 
     fn traffic(&self) -> Option<DeviceTraffic> {
         super::device_traffic(&self.description)
+    }
+
+    /// Sets the layout on the new directory alone. Call it before any file is there: files keep their layout.
+    fn lay_out(&self, asked: &StripeLayout) -> Result<Option<StripeLayout>, TargetError> {
+        let Some(control) = self.description.striping else { return Ok(None) };
+        let asked = control.choosable(asked);
+        if asked == StripeLayout::default() {
+            return Ok(None);
+        }
+        let inherited = control.choosable(&layout_in_force(control, self.root.as_fd(), &self.path)?);
+        let inherited = kept_beside(control, &asked, inherited);
+        set_layout(control, &self.path, &asked.or(inherited))?;
+        layout_of_new_file(control, self.root.as_fd(), &self.path).map(Some)
     }
 
     fn clear(&self) -> Result<(), TargetError> {

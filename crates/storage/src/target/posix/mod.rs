@@ -23,7 +23,7 @@ pub use probe::{describe_in_child, probe};
 pub use run_directory::{OURS, SharedRun, name as run_name, well_named as is_run_name};
 
 use std::{
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -105,6 +105,10 @@ impl Posix {
     pub fn directory(&self) -> &Path {
         self.run.path()
     }
+
+    fn layout_of_new_file(&self, control: StripeControl) -> Result<StripeLayout, TargetError> {
+        layout_of_new_file(control, self.run.root(), self.run.path())
+    }
 }
 
 impl Target for Posix {
@@ -162,23 +166,19 @@ impl Target for Posix {
             return Ok(None);
         }
         if unchanged {
-            // If two calls race, only the first value stays; both read the same. A directory may not report a
-            // layout it inherits.
-            let before = match layout(control, self.run.path())? {
-                nothing if nothing == StripeLayout::default() => layout_of_new_file(control, &self.run)?,
-                before => before,
-            };
+            // If two calls race, only the first value stays; both read the same.
+            let before = layout_in_force(control, self.run.root(), self.run.path())?;
             self.default_layout.set(before).ok();
         }
         if asked == StripeLayout::default()
             && restore_layout(control, directory_of(&self.description)?, self.run.path())?
         {
-            return layout_of_new_file(control, &self.run).map(Some);
+            return self.layout_of_new_file(control).map(Some);
         }
         let before = control.choosable(self.default_layout.get().unwrap_or(&StripeLayout::default()));
         let before = kept_beside(control, &asked, before);
         set_layout(control, self.run.path(), &asked.or(before))?;
-        layout_of_new_file(control, &self.run).map(Some)
+        self.layout_of_new_file(control).map(Some)
     }
 
     fn clear(&self) -> Result<(), TargetError> {
@@ -192,21 +192,36 @@ impl Target for Posix {
     }
 }
 
+/// Returns the layout of new files in a directory, which may not report a layout it inherits.
+fn layout_in_force(
+    control: StripeControl,
+    root: BorrowedFd<'_>,
+    directory: &Path,
+) -> Result<StripeLayout, TargetError> {
+    match layout(control, directory)? {
+        nothing if nothing == StripeLayout::default() => layout_of_new_file(control, root, directory),
+        found => Ok(found),
+    }
+}
+
 /// A file that is made only to read back its layout.
 const LAYOUT_FILE: &str = "n_layout";
 
 /// Returns the real layout of a new file, since systems report the requested one for a directory. One byte
 /// gives it chunks.
-fn layout_of_new_file(control: StripeControl, run: &RunDirectory) -> Result<StripeLayout, TargetError> {
-    let path = run.path().join(LAYOUT_FILE);
+fn layout_of_new_file(
+    control: StripeControl,
+    root: BorrowedFd<'_>,
+    directory: &Path,
+) -> Result<StripeLayout, TargetError> {
+    let path = directory.join(LAYOUT_FILE);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = || rustix::fs::openat(run.root(), LAYOUT_FILE, flags, Mode::RUSR | Mode::WUSR);
+    let open = || rustix::fs::openat(root, LAYOUT_FILE, flags, Mode::RUSR | Mode::WUSR);
     let file = retry_on_intr(open).map_err(TargetError::io(&path, "make"))?;
     let written = retry_on_intr(|| rustix::io::pwrite(&file, b"5", 0))
         .and_then(|_| retry_on_intr(|| rustix::fs::fsync(&file)));
     let found = written.map_err(TargetError::io(&path, "write")).and_then(|()| layout(control, &path));
-    rustix::fs::unlinkat(run.root(), LAYOUT_FILE, AtFlags::empty())
-        .map_err(TargetError::io(&path, "remove"))?;
+    rustix::fs::unlinkat(root, LAYOUT_FILE, AtFlags::empty()).map_err(TargetError::io(&path, "remove"))?;
     found
 }
 

@@ -110,7 +110,7 @@ fn try_mount(
     let tried = direct.map(|direct| TriedMount {
         features: tried(run.root(), &direct),
         // The query for the directory's layout reports why it fails.
-        layout: control.and_then(|control| layout_of_new_file(control, &run).ok()),
+        layout: control.and_then(|control| layout_of_new_file(control, run.root(), run.path()).ok()),
         engines: takes_rings_by_a_detour(kind, run.root())
             .then(|| try_engines(&run, matches!(direct, DirectIo::Real { .. }))),
         direct,
