@@ -311,6 +311,6 @@ mod tests {
     fn nothing_shown_is_wider_than_a_terminal() {
         let help = command().render_help().to_string();
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
-        assert!(help.contains("Evaluate storage:\n  evaluate "), "{help}");
+        assert!(help.contains("Evaluate storage:\n  demo "), "{help}");
     }
 }

@@ -67,11 +67,11 @@ impl StoredAt {
         let all = with_below(&self.directories).unwrap_or_default();
         let below = all.into_iter().filter(|path| !self.directories.contains(path));
         let names: Vec<String> = below.map(|path| path.display().to_string()).collect();
-        let named = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
         match names.len() {
             0 => directories,
-            count if count <= NAMED => format!("{directories} itself, but in {named}"),
-            count => format!("{directories} itself, but in {named} and {} more", count - NAMED),
+            count if count <= NAMED => format!("{directories} itself, but in {shown}"),
+            count => format!("{directories} itself, but in {shown} and {} more", count - NAMED),
         }
     }
 

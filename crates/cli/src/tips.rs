@@ -34,7 +34,7 @@ const IN_A_PLAN: [(&[&str], &str); 8] = [
 ];
 
 /// Tips of some commands only: the commands, the options that users type, and the tip.
-const BY_COMMAND: [(&[&str], &[&str], &str); 12] = [
+const BY_COMMAND: [(&[&str], &[&str], &str); 13] = [
     (
         &["evaluate"],
         &["--json", "--output-format"],

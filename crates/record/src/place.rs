@@ -96,13 +96,13 @@ fn near(path: &Path) -> String {
         files.filter(is_record).filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
     names.sort_unstable();
     let same = names.iter().position(|name| Path::new(name).file_stem() == path.file_name());
-    let named = same.map_or(&names[..names.len().min(NAMED)], |same| &names[same..=same]);
-    match (named.is_empty(), names.len().saturating_sub(NAMED)) {
+    let shown = same.map_or(&names[..names.len().min(NAMED)], |same| &names[same..=same]);
+    match (shown.is_empty(), names.len().saturating_sub(NAMED)) {
         (true, _) => String::new(),
         (false, more) if same.is_none() && more > 0 => {
-            format!("; there are {} and {more} more", named.join(", "))
+            format!("; there are {} and {more} more", shown.join(", "))
         }
-        (false, _) => format!("; did you mean {}?", named.join(" or ")),
+        (false, _) => format!("; did you mean {}?", shown.join(" or ")),
     }
 }
 

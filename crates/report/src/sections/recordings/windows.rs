@@ -108,7 +108,7 @@ fn joined_rests(windows: Vec<RateWindow>, is_full: impl Fn(&RateWindow) -> bool)
     for window in windows {
         match joined.last_mut() {
             Some(before) if !window.is_stall && !before.is_stall && !is_full(&window) => {
-                before.extend(&window)
+                before.extend(&window);
             }
             _ => joined.push(window),
         }
@@ -118,20 +118,22 @@ fn joined_rests(windows: Vec<RateWindow>, is_full: impl Fn(&RateWindow) -> bool)
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use nilometer_model::Nanos;
 
     const SECOND: u64 = 1_000_000_000;
     const FRAME: u64 = 1_000_000;
 
-    /// Frames at a steady rate from `from` to `to` seconds, acknowledged `batch` at a time.
-    fn acknowledge(series: &mut Series, rate: f64, batch: u64, from: f64, to: f64) {
-        let frames = ((to - from) * rate) as u64;
-        for number in 0..frames {
+    /// `rate` frames a second between two whole seconds, acknowledged `batch` at a time.
+    fn acknowledge(series: &mut Series, rate: u64, batch: u64, seconds: Range<u64>) {
+        let end = seconds.end * SECOND;
+        for number in 0..(seconds.end - seconds.start) * rate {
             let last_of_batch = (number / batch + 1) * batch;
-            let at = from + last_of_batch as f64 / rate;
-            if at <= to {
-                series.add(Nanos((at * SECOND as f64) as u64), FRAME);
+            let at = seconds.start * SECOND + last_of_batch * SECOND / rate;
+            if at <= end {
+                series.add(Nanos(at), FRAME);
             }
         }
     }
@@ -148,28 +150,28 @@ mod tests {
 
     #[test]
     fn batches_at_a_steady_rate_are_a_flat_line() {
-        for (rate, seconds) in [(133.0, 10.0), (500.0, 15.0), (987.0, 40.0), (2000.0, 7.0), (5000.0, 60.0)] {
+        for (rate, seconds) in [(133, 10), (500, 15), (987, 40), (2000, 7), (5000, 60)] {
             for batch in [1, 7, 64] {
                 let mut series = Series::new(Nanos(0));
-                acknowledge(&mut series, rate, batch, 0.0, seconds);
+                acknowledge(&mut series, rate, batch, 0..seconds);
                 let rates = rates(&series);
                 let inside = &rates[1..rates.len() - 1];
                 let told = format!("{rate} Hz by {batch}: {inside:?}");
                 assert!(inside.len() >= 2 && spread(inside) < 1.3, "{told}");
                 let mean = inside.iter().sum::<f64>() / inside.len() as f64;
-                assert!((mean / (rate * FRAME as f64) - 1.0).abs() < 0.05, "{told}");
+                assert!((mean / (rate * FRAME) as f64 - 1.0).abs() < 0.05, "{told}");
             }
         }
     }
 
     #[test]
     fn a_stall_of_two_seconds_is_a_gap() {
-        for (rate, batch) in [(133.0, 64), (500.0, 64), (2000.0, 64), (2000.0, 1)] {
+        for (rate, batch) in [(133, 64), (500, 64), (2000, 64), (2000, 1)] {
             let mut series = Series::new(Nanos(0));
-            acknowledge(&mut series, rate, batch, 0.0, 6.0);
-            acknowledge(&mut series, rate, batch, 8.0, 15.0);
+            acknowledge(&mut series, rate, batch, 0..6);
+            acknowledge(&mut series, rate, batch, 8..15);
             let width = series.width().0 as f64;
-            let steady = rate * FRAME as f64;
+            let steady = (rate * FRAME) as f64;
             let windows = windows(&series);
             let low: Vec<&RateWindow> =
                 windows.iter().filter(|window| window.rate(width) < 0.3 * steady).collect();
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn a_slow_detector_has_a_line_from_the_start_to_the_last_frame() {
         let mut series = Series::new(Nanos(0));
-        acknowledge(&mut series, 5.0, 1, 0.0, 10.0);
+        acknowledge(&mut series, 5, 1, 0..10);
         let width = series.width().0 as f64;
         let windows = windows(&series);
         assert!(windows.len() >= 4, "{windows:?}");
@@ -199,9 +201,9 @@ mod tests {
     #[test]
     fn every_byte_is_in_one_window() {
         let mut series = Series::new(Nanos(0));
-        acknowledge(&mut series, 313.0, 17, 0.0, 3.0);
-        acknowledge(&mut series, 1500.0, 3, 4.5, 5.0);
-        acknowledge(&mut series, 40.0, 1, 5.0, 9.0);
+        acknowledge(&mut series, 313, 17, 0..3);
+        acknowledge(&mut series, 1500, 3, 5..6);
+        acknowledge(&mut series, 40, 1, 6..9);
         let bytes: u64 = windows(&series).iter().map(|window| window.bytes).sum();
         assert_eq!(bytes, series.bins().iter().map(|bin| bin.bytes).sum::<u64>());
         assert_eq!(windows(&Series::new(Nanos(0))), []);
