@@ -93,6 +93,7 @@ fn only_frames() -> TreeGroup {
         first_max: None,
         chunk: Vec::new(),
         stack: 1,
+        packed_12: false,
         filter: None,
         fill: None,
     };

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use nilometer_codec::{
-    ElementSize,
-    packed12::{numbers_bytes, unpack_12},
-};
+use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
     filter_plugin,
     layout::FrameDatasets,
@@ -18,16 +15,17 @@ use nilometer_model::{
     PluginFilter, RecordingLayout, ScanShape,
 };
 use nilometer_recording::{
-    chunk::{self, compression_of},
+    chunk::compression_of,
     journal::{DatasetPlace, Encoding},
     number_type,
     tiles::TileGrid,
 };
-use nilometer_ring::{FrameEncoder, StoredAs};
+use nilometer_ring::FrameEncoder;
 use nilometer_storage::buffer::ALIGNMENT;
 
 use crate::{
     assumed_places::{assumed_of, module_image},
+    chunk_encoder::{ChunkEncoder, encoding},
     file_tree::{ArrangedTree, FileWishes, KnownRecording, SeriesExtent, stated_of},
     journal_text::journal_text,
     kept_values::KeptValues,
@@ -383,14 +381,6 @@ fn in_frame(chunk: ChunkShape, frame: &[u64]) -> Vec<u64> {
     if sides == frame { Vec::new() } else { sides.to_vec() }
 }
 
-/// The encoding of a stored frame.
-fn encoding(grid: Option<&TileGrid>, compression: FrameCompression, element: ElementSize) -> Encoding {
-    match grid {
-        Some(_) => Encoding::Tiles(compression, element),
-        None => Encoding::of_chunk(compression, element),
-    }
-}
-
 /// The filter of a dataset with such compression, if it has one.
 pub(crate) fn frame_filter(compression: FrameCompression, element: ElementSize) -> Option<FrameFilter> {
     if let FrameCompression::Filter(filter) = compression {
@@ -450,66 +440,4 @@ pub fn check_compression(compression: FrameCompression) -> Result<(), String> {
     let FrameCompression::Filter(filter) = compression else { return Ok(()) };
     let found = filter_plugin(filter.number()).map(drop);
     found.map_err(|error| format!("compression {}: {error}", filter.text()))
-}
-
-/// Encodes frames into chunks.
-#[derive(Debug)]
-pub struct ChunkEncoder {
-    compression: FrameCompression,
-    element: ElementSize,
-    frame_size: u64,
-    packed_12: bool,
-    grid: Option<Arc<TileGrid>>,
-}
-
-impl ChunkEncoder {
-    /// Encodes a frame of 12-bit samples.
-    fn encode_samples(&self, frame: &[u8], numbers: &mut Vec<u8>, into: &mut [u8]) -> StoredAs {
-        numbers.resize(numbers_bytes(frame.len() as u64) as usize, 0);
-        unpack_12(frame, numbers);
-        let length = chunk::encode(self.compression, self.element, numbers, into).ok().flatten();
-        let length = length.expect("there is room for the longest, and no plug-in takes such samples");
-        StoredAs { encoding: Encoding::Packed12(self.compression), length: length_of_extent(length) }
-    }
-}
-
-impl FrameEncoder for ChunkEncoder {
-    /// Whole pages, so that the chunk can be written with `O_DIRECT`.
-    fn length_max(&self) -> usize {
-        let of_chunk = Encoding::of_chunk(self.compression, self.element);
-        let encoding = if self.packed_12 { Encoding::Packed12(self.compression) } else { of_chunk };
-        let of_frame = || encoding.length_max(self.frame_size) as usize;
-        let most = self.grid.as_ref().map_or_else(of_frame, |grid| grid.length_max(self.compression));
-        most.next_multiple_of(ALIGNMENT)
-    }
-
-    fn encode(&self, _number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs {
-        let frame = &slot[..self.frame_size as usize];
-        if self.packed_12 {
-            return self.encode_samples(frame, scratch, into);
-        }
-        let encoding = encoding(self.grid.as_deref(), self.compression, self.element);
-        if let Some(grid) = &self.grid {
-            let length = grid.encode_by(self.compression, frame, scratch, into);
-            let length = length.expect("frames are whole pixels, and there is room for the longest");
-            return StoredAs { encoding, length: length_of_extent(length) };
-        }
-        // This can't fail: the plug-in was checked when the recording was prepared, frames are whole pixels, and
-        // there is room for the longest chunk.
-        if let Ok(Some(length)) = chunk::encode(self.compression, self.element, frame, into) {
-            return StoredAs { encoding, length: length_of_extent(length) };
-        }
-        into[..frame.len()].copy_from_slice(frame);
-        StoredAs { encoding: Encoding::Raw, length: length_of_extent(frame.len()) }
-    }
-
-    fn is_damaged(&self, came_as: StoredAs, bytes: &[u8]) -> bool {
-        let Encoding::Chunk(compression, element) = came_as.encoding else { return false };
-        chunk::check_structure(compression, element, bytes, self.frame_size as usize).is_err()
-    }
-}
-
-/// The conversion can't fail: layouts with longer chunks are refused.
-fn length_of_extent(length: usize) -> u32 {
-    u32::try_from(length).expect("no chunk of a layout is longer than an extent can be")
 }

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod assumed_places;
+mod chunk_encoder;
 mod contents;
 mod datasets;
 mod file_tree;
@@ -29,9 +30,10 @@ mod reserved;
 mod user_layout;
 mod wished_chunks;
 
+pub use chunk_encoder::ChunkEncoder;
 pub use contents::{
-    ChunkEncoder, FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE, SeveralDatasets, StackedFrames,
-    check_compression, settle_instrument, settled_compression,
+    FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE, SeveralDatasets, StackedFrames, check_compression,
+    settle_instrument, settled_compression,
 };
 pub(crate) use contents::{frame_filter, instrument_description, settled_for};
 pub use file_tree::FileWishes;

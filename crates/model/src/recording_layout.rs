@@ -209,8 +209,8 @@ impl RecordingLayout {
     fn check_packed_12(&self, shape: &[u64]) -> Result<(), String> {
         if !self.unpacks_12(PixelType::Uint12) {
             return Err(
-                "format = \"hdf5\": samples of uint12 become numbers of 16 bits there, and so need a compression: write \
-                 compression = \"bszstd\", \"bslz4\", \"zstd\" or \"lz4\", or format = \"raw\""
+                "format = \"hdf5\": samples of uint12 need a compression there: write compression = \"bszstd\", \"bslz4\", \"zstd\" or \
+                 \"lz4\", or format = \"raw\""
                     .into(),
             );
         }

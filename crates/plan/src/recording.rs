@@ -182,7 +182,7 @@ impl IngestSweep {
         ];
         if let Some((key, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
             return Err(format!(
-                "{key}: the recording of a load is in place, onto the target with its usual stripes, as long as \
+                "{key}: the recording of a load is in place, onto the target, as long as \
                  the measurement beside it, and without readers; leave it out"
             ));
         }

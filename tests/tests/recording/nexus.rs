@@ -163,6 +163,7 @@ fn contents() -> LayoutContents {
         first_max: None,
         chunk: Vec::new(),
         stack: 1,
+        packed_12: false,
         filter: None,
         fill: None,
     };

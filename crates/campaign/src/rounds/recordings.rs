@@ -56,7 +56,7 @@ impl Campaign {
         let job = Job { number, target: &target, archive, cells, pass, turns: &[], together };
         let swept = cells[0].0.swept;
         if let Err(error) = self.lay_out(state, number, &|on| swept.layout_on(on), &cells[0].0)? {
-            self.keep_refused(state, turns, number, &error)?;
+            self.keep_unstriped(state, turns, number, &error)?;
             return Ok(true);
         }
         let mut going = vec![number];
@@ -93,7 +93,7 @@ impl Campaign {
     }
 
     /// Keeps the reason why no recording of a turn could begin, as its only result.
-    fn keep_refused(
+    fn keep_unstriped(
         &mut self,
         state: &mut State<'_>,
         turns: &[ScheduledRepeat],
@@ -184,7 +184,7 @@ impl Campaign {
         let cells = [(cell, self.seed(turn))];
         let swept = cells[0].0.swept;
         if let Err(error) = self.lay_out(state, number, &|on| swept.layout_on(on), &cells[0].0)? {
-            self.keep_refused(state, std::slice::from_ref(turn), number, &error)?;
+            self.keep_unstriped(state, std::slice::from_ref(turn), number, &error)?;
             return Ok(false);
         }
         let pass = Pass::Whole;

@@ -70,10 +70,10 @@ pub(super) struct Files {
     #[arg(long, value_name = "SIZE")]
     align: Option<Bytes>,
     /// Spread each file over N storage devices. Only for storage that can: Lustre, BeeGFS, CephFS, EOS, XtreemFS
-    /// [default: that of the directory]
+    /// [default: unchanged]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     stripe_count: Option<u32>,
-    /// Spread each file in pieces of SIZE, if the storage can [default: that of the directory]
+    /// Spread each file in pieces of SIZE, if the storage can [default: unchanged]
     #[arg(long, value_name = "SIZE")]
     stripe_size: Option<Bytes>,
     /// Use this many writers in each directory, each with its own lane. Default: 1; 2 into a shared file, and
