@@ -66,7 +66,7 @@ impl Describe {
             DocumentFormat::Text => {
                 tell::result_unchanged(described_text(description, index == 0, line_layout()));
             }
-            // Of all of them at once.
+            // The last lines of the command print all of them.
             DocumentFormat::Markdown => {}
         }
         Ok(())

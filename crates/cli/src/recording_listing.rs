@@ -172,6 +172,8 @@ pub(crate) mod testing {
             Value::Object(all) => all.iter().map(|(key, part)| (format!("{place}.{key}"), part)).collect(),
             _ => Vec::new(),
         };
-        parts.iter().for_each(|(place, part)| assert_has_values(part, place));
+        for (place, part) in &parts {
+            assert_has_values(part, place);
+        }
     }
 }

@@ -72,12 +72,12 @@ pub(crate) fn criterion_tooltip(study: &Study<'_>, criterion: &Criterion, target
             first.samples.len() + outcomes.filter(is_meant).map(|of| of.samples.len()).sum::<usize>();
         return format!("from {samples} samples: nilometer report RECORD --why '{key}'");
     }
-    let is_of_stage = |of: &&Measured| {
+    let is_of_stage = |of: &Measured| {
         let cell = study.results.cells.get(of.key.cell);
         of.key.target == target && cell.is_some_and(|cell| cell.stage == criterion.stage)
     };
     let recording =
-        study.recordings.iter().find(|recording| recording.samples.iter().any(|of| is_of_stage(&of)));
+        study.recordings.iter().find(|recording| recording.samples.iter().any(|of| is_of_stage(of)));
     recording.map_or_else(String::new, |recording| {
         instrument_tooltip(study, &recording.instrument.to_string(), target)
     })

@@ -247,8 +247,8 @@ fn room_formula(room: &StorageRoom) -> String {
 
 fn recordings(study: &Study<'_>, samples: &[&Measured]) -> Table {
     let names = ["rate", "frames due", "stored", "lost", "longest stall"];
-    let named = ["stage", "round", "pace", "meanwhile"];
-    let mut columns: Vec<Column> = named.map(|name| Column::new(Role::Name, name)).into();
+    let keys = ["stage", "round", "pace", "meanwhile"];
+    let mut columns: Vec<Column> = keys.map(|name| Column::new(Role::Name, name)).into();
     columns.extend(names.map(Column::figure));
     columns.push(Column::new(Role::Sentence, "use"));
     let rows = samples.iter().filter_map(|measured| recording_row(study, measured));

@@ -73,7 +73,7 @@ const NOUNS: [&str; 5] = ["Feed", "Need", "Seed", "Shed", "Speed"];
 /// A subcommand has this type, whichever it is.
 const COMMAND: &str = "Command";
 /// Names of types that are no nouns.
-const NO_NOUNS_MOST: usize = 94;
+const NO_NOUNS_MOST: usize = 93;
 /// Names that several sources have, counting private types.
 const SHARED_MOST: usize = 178;
 

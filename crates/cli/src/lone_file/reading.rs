@@ -40,7 +40,7 @@ impl LoneReading {
         LoneReading {
             path: file.path().to_owned(),
             dataset: file.dataset().to_owned(),
-            kind: shape.kind.to_string(),
+            kind: shape.kind.clone(),
             dimensions: shape.dimensions.clone(),
             chunk: shape.chunk.clone(),
             filters: shape.filters.iter().map(|filter| filter.number).collect(),
@@ -140,13 +140,9 @@ impl LoneReading {
     }
 
     fn conclusion(&self) -> (Tone, String) {
-        match self.complaint() {
-            Some(faults) => (Tone::Bad, format!("Not whole: {faults}")),
-            None => {
-                let text = "No fault found. Without a journal, changed pixels may not show.";
-                (Tone::Doubtful, text.into())
-            }
-        }
+        let whole = "No fault found. Without a journal, changed pixels may not show.";
+        let bad = self.complaint().map(|faults| (Tone::Bad, format!("Not whole: {faults}")));
+        bad.unwrap_or_else(|| (Tone::Doubtful, whole.into()))
     }
 }
 

@@ -97,7 +97,7 @@ fn a_criterion_names_the_samples_behind_its_finding() {
     let page = page(vec![judged(CriterionAnswer::Met, "2 ms")], Some(true));
     for target in ["A", "B"] {
         let samples =
-            format!("title=\"from 6 samples: nilometer report RECORD --why &#39;one/write/{target}&#39;\">");
+            format!("title=\"from 6 samples: nilometer report RECORD --why &#39;one/write/{target}&#39;\"");
         assert!(page.contains(&samples), "{samples}: {page}");
     }
 }

@@ -104,8 +104,8 @@ fn a_damaged_recording_has_its_damage_in_each_format() {
     assert!(verified.markdown.contains(not_whole) && verified.page.contains(not_whole), "{}", verified.page);
     assert!(verified.lines.contains("damaged     frame 0 "), "{}", verified.lines);
     verified.assert_numbers(&[("right", 7), ("damaged", 1)]);
-    // A journal that is gone is a fault too.
-    fs::remove_file(lane.join("scan.0.raw")).expect("it is ours");
+    // Its only file is gone.
+    fs::remove_file(frames_in(&lane)).expect("it is ours");
     let scanned = Formats::of("scan", disk.path(), &["--all"]);
     let fault = format!("Can't be read: {}", scanned.json["fault"].as_str().expect("a fault"));
     assert!(scanned.page.contains(&fault) && unescaped(&scanned.page).contains(&fault), "{}", scanned.page);
@@ -193,7 +193,7 @@ fn a_hostile_name_commands_no_reader_of_any_format() {
     let disk = tempfile::tempdir().expect("a temporary directory");
     let lane = recorded(&[disk.path()], 8, &[]).swap_remove(0);
     for name in names(&lane) {
-        let hostile = name.replace("scan", "scan\n# <b>all</b> is well\u{1b}[31m\u{9b}2J");
+        let hostile = name.replace("scan", "scan\n# <b>all is well\u{1b}[31m\u{9b}2J");
         fs::rename(lane.join(&name), lane.join(hostile)).expect("one directory");
     }
     let page = disk.path().join("page.html");

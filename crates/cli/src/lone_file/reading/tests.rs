@@ -1,3 +1,5 @@
+//! The findings of `verify` about a file without a journal in each format, with every field set.
+
 use super::*;
 use crate::recording_listing::testing::told_everywhere;
 

@@ -1,3 +1,5 @@
+//! The findings of `scan` about a recording in each format, with every field set.
+
 use nilometer_recording::{
     GapSender,
     view::{Hole, SourceLoss, Survey},

@@ -1,3 +1,5 @@
+//! The findings of `verify` about a recording with a journal in each format, with every field set.
+
 use nilometer_recording::{
     GapSender,
     instrument::ContentError,

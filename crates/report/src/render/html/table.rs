@@ -101,11 +101,10 @@ fn write_cell(
 ) -> fmt::Result {
     let tag = if is_header { "th" } else { "td" };
     let scope = if is_header { " scope=\"row\"" } else { "" };
-    write!(page, "<{tag}{scope}{}", alignment(column))?;
+    write!(page, "<{tag}{scope}{}{}", alignment(column), Title(&cell.origin))?;
     if let Some(heading) = heading {
         write!(page, " data-heading=\"{}\"", Escaped(heading))?;
     }
-    write!(page, "{}", Title(&cell.origin))?;
     let lines: Vec<String> = cell.lines.iter().map(|line| Escaped(line).to_string()).collect();
     let text = lines.join("<br/>");
     match cell.tone {

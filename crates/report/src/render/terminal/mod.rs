@@ -8,7 +8,7 @@ pub use page::{Palette, TextLayout};
 
 use page::{BOLD, DIM, GREEN, Page, RED, YELLOW};
 
-use crate::document::{Block, Document, Level, Section, Sentence, Tone};
+use crate::document::{Block, Document, Level, NamedFact, Section, Sentence, Tone};
 
 /// Renders a document. No line is wider than the layout.
 pub(crate) fn terminal_text(document: &Document, layout: TextLayout) -> String {
@@ -60,11 +60,15 @@ impl Page {
             Block::Table(table) => self.table(table),
             Block::Fold(fold) => fold.blocks.iter().for_each(|block| self.block(block)),
             Block::Code(text) => text.lines().for_each(|line| self.paragraph("", "    ", line)),
-            Block::Facts(facts) => {
-                facts.iter().for_each(|fact| self.line(colour(fact.tone), &fact.to_string()))
-            }
+            Block::Facts(facts) => self.facts(facts),
             // Drawings are for pages.
             Block::Charts(..) | Block::Key(_) | Block::Glance(_) | Block::Answer(_) | Block::Aside(_) => {}
+        }
+    }
+
+    fn facts(&mut self, facts: &[NamedFact]) {
+        for fact in facts {
+            self.line(colour(fact.tone), &fact.to_string());
         }
     }
 

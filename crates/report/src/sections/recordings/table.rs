@@ -136,16 +136,16 @@ fn trial_row(measured: &Measured, ingest: &Ingest, has_marks: bool, origin: &str
         SearchEnd::Lost => "lost",
         SearchEnd::Invalid => "invalid",
     };
-    let cells = [
-        letter(measured.key.target),
-        if ingest.goal == Goal::Search { "rate" } else { "buffer" }.to_owned(),
+    let named =
+        [letter(measured.key.target), if ingest.goal == Goal::Search { "rate" } else { "buffer" }.to_owned()];
+    let figures = [
         trial.rate.to_string(),
         ingest.slots.to_string(),
         ingest.slots_high.to_string(),
         ingest.due.to_string(),
         ingest.lost.to_string(),
-        format!("{ended}{why}"),
     ];
-    let cells = cells.map(|cell| Cell::new(cell).from(origin));
-    Some(Row::of(mark.into_iter().chain(cells)))
+    let figures = figures.map(|figure| Cell::new(figure).from(origin));
+    let ended = Cell::new(format!("{ended}{why}"));
+    Some(Row::of(mark.into_iter().chain(named.map(Cell::new)).chain(figures).chain([ended])))
 }
