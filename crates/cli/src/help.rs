@@ -20,14 +20,14 @@ pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
         "Simulate an instrument, and record one",
         &["instrument", "simulate", "record", "serve", "doctor", "advise"],
     ),
-    ("Read recordings", &["verify", "repair", "scan", "mount", "export", "replay", "copy"]),
+    ("Read recordings", &["verify", "repair", "scan", "mount", "export", "replay", "copy", "dump"]),
 ];
 
 /// The line in front of the examples.
 pub(crate) const EXAMPLES_HEADING: &str = "Examples:";
 
 /// Three examples of each command, from the usual to the special. The program accepts each of them.
-const EXAMPLES: [(&str, [&str; 3]); 28] = [
+const EXAMPLES: [(&str, [&str; 3]); 29] = [
     (
         "evaluate",
         [
@@ -221,6 +221,14 @@ const EXAMPLES: [(&str, [&str; 3]); 28] = [
             "nilometer copy /data/NAME --to /store",
             "nilometer copy /disk1/NAME /disk2/NAME --to /media/a --to /media/b",
             "nilometer copy /data/NAME --to /store --rate \"200 MB/s\"",
+        ],
+    ),
+    (
+        "dump",
+        [
+            "nilometer dump --last 10s --to /store",
+            "nilometer dump --begin 2026-11-28T18:00:00 --end 2026-11-28T18:00:30 --to /store --name event",
+            "nilometer dump --http https://10.0.2.1:9620 --ca ca.pem --token-file token --last 1min --to /store",
         ],
     ),
 ];

@@ -18,6 +18,7 @@ mod describe;
 mod doctor;
 mod document_options;
 mod dry_run;
+mod dump;
 mod ended;
 mod evaluate;
 mod evaluation;
@@ -100,7 +101,8 @@ Exit codes:
   2  wrong input: nothing was started
   3  not carried, or FAIL (evaluate); changed (check); got worse (compare)
   4  not decided, or all INVALID (evaluate); no seal (check); nothing to compare
-  5  incomplete: the copy lacks a part of the recording (export --verify, copy)";
+  5  incomplete: the copy lacks a part of the recording (export --verify, copy,
+     dump)";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -111,6 +113,7 @@ enum Command {
     Export(export::Export),
     Replay(replay::Replay),
     Copy(copy::CopyCommand),
+    Dump(dump::DumpCommand),
     Report(report::Report),
     Check(check::Check),
     Demo(demo::Demo),
@@ -240,6 +243,7 @@ fn main() -> ExitCode {
         Command::Mount(mount) => code(mount.execute()),
         Command::Replay(replay) => code(replay.execute()),
         Command::Copy(copy) => code(copy.execute()),
+        Command::Dump(dump) => code(dump.execute()),
         Command::Scan(scan) => code(scan.execute()),
         Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),

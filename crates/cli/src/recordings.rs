@@ -43,9 +43,11 @@ pub(crate) struct Recordings {
     /// Read no frame earlier than this time after it was due [default: the instrument's, or at once]
     #[arg(long, requires = "instruments")]
     reader_distance: Option<Nanos>,
-    /// Limit each reader to this rate [default: the instrument's, or the rate of the frames]
-    #[arg(long, requires = "instruments")]
-    reader_rate: Option<ByteRate>,
+    /// Limit each reader to this rate. Several, such as "50 MB/s,200 MB/s", run one after the other, and show
+    /// at which rate a dump from the recording costs frames [default: the instrument's, or the rate of the
+    /// frames]
+    #[arg(long, value_delimiter = ',', value_name = "RATE", requires = "instruments")]
+    reader_rate: Vec<ByteRate>,
     /// Copy every recording to this directory on other storage while it grows
     #[arg(long, value_name = "DIRECTORY", requires = "instruments")]
     copy_to: Option<PathBuf>,
@@ -216,18 +218,25 @@ impl Recordings {
     }
 
     /// The readers of each recording, in order: the numbers of `--readers`, or none and then the instrument's
-    /// usual number. A copy comes last.
+    /// usual number, each with every rate. Copies come last.
     fn levels(&self, member: &Member) -> Vec<Readers> {
         let usual = member.instrument.readers;
         let distance = self.reader_distance.unwrap_or(usual.distance);
-        let rate = self.reader_rate.or(usual.rate);
-        let level = |count, copy| Readers { count, distance, rate, copy };
+        let mut rates: Vec<_> = self.reader_rate.iter().copied().map(Some).collect();
+        if rates.is_empty() {
+            rates.push(usual.rate);
+        }
+        // Without readers the rate makes no difference.
+        let level = |count: u32, copy: bool| -> Vec<Readers> {
+            let several = if count == 0 && !copy { 1 } else { rates.len() };
+            rates[..several].iter().map(|&rate| Readers { count, distance, rate, copy }).collect()
+        };
         let mut counts = if self.readers.is_empty() { vec![0, usual.count] } else { self.readers.clone() };
         counts.sort_unstable();
         counts.dedup();
-        let mut levels: Vec<Readers> = counts.iter().map(|&count| level(count, false)).collect();
+        let mut levels: Vec<Readers> = counts.iter().flat_map(|&count| level(count, false)).collect();
         let most = counts.last().copied().unwrap_or_default();
-        levels.extend(self.copy_to.as_ref().map(|_| level(most, true)));
+        levels.extend(self.copy_to.iter().flat_map(|_| level(most, true)));
         levels
     }
 }
@@ -352,6 +361,17 @@ mod tests {
         assert!(of(Goal::Limit).all(|cell| cell.repeats == 3));
         assert!(of(Goal::Pace).all(|cell| cell.repeats == 1));
         assert_eq!(cells[0].goal, Goal::Pace, "the answer comes first");
+    }
+
+    #[test]
+    fn readers_run_once_with_each_rate() {
+        let options = ["--for", "pco-edge", "--readers", "0,1", "--reader-rate", "50 MB/s,200 MB/s"];
+        let cells = asked(&options).cells().expect("an instrument of the catalogue");
+        let cells = cells.iter().filter_map(Cell::as_recording).filter(|cell| cell.goal == Goal::Pace);
+        let levels: Vec<_> = cells.map(|cell| (cell.readers.count, cell.readers.rate)).collect();
+        let of = |rate| Some(ByteRate(rate));
+        assert_eq!((levels.len(), levels[0].0), (3, 0));
+        assert_eq!(levels[1..], [(1, of(5e7)), (1, of(2e8))]);
     }
 
     #[test]

@@ -300,6 +300,9 @@ pub struct ReaderTotals {
     pub failed: u64,
     /// True if it wrote a copy, did not end in time and was given up.
     pub hung: bool,
+    /// The most bytes that it was to read in a second; `None` without a limit. The record has it in its plan.
+    #[serde(default)]
+    pub limit_per_second: Option<Bytes>,
 }
 
 /// A time in which frames waited and none was acknowledged.

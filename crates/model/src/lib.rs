@@ -83,7 +83,7 @@ pub use phase::Phase;
 pub use picture::{BeamPixel, COUNT_CUTOFF, CbfHeader, Picture, RotationAngle};
 pub use plugin_filter::PluginFilter;
 pub use ranks::{NodeStart, RankPart, RankSample};
-pub use readers::Readers;
+pub use readers::{ReaderLoad, Readers};
 pub use reading_way::{FrameBlock, ReadingWay};
 pub use recording_layout::{DECTRIS_FRAMES_PER_FILE, DECTRIS_LAYOUT, FrameShape, RecordingLayout};
 pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::{ByteRate, Nanos};
+use crate::{ByteRate, Ingest, Nanos};
 
 /// Readers of a recording while the recorder makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -68,9 +68,55 @@ impl fmt::Display for Readers {
     }
 }
 
+/// The readers during a recording. Reports compare recordings with the same readers. The order is that of their load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReaderLoad {
+    /// Number of readers that checked every frame.
+    pub count: usize,
+    /// True if one more reader copied the frames to a second target.
+    pub copied: bool,
+    /// The most bytes of each reader in a second; the greatest number without a limit.
+    limit: u64,
+}
+
+impl ReaderLoad {
+    /// No readers.
+    pub const NONE: ReaderLoad = ReaderLoad { count: 0, copied: false, limit: u64::MAX };
+
+    /// The readers during a recording, without those after it.
+    pub fn of(ingest: &Ingest) -> Self {
+        let mut load = ReaderLoad::NONE;
+        for reader in ingest.readers.iter().filter(|reader| !reader.after) {
+            load.count += usize::from(!reader.copies);
+            load.copied |= reader.copies;
+            load.limit = load.limit.min(reader.limit_per_second.map_or(u64::MAX, |limit| limit.0));
+        }
+        load
+    }
+
+    /// The limit of each reader. `None` without a limit.
+    pub fn limit(&self) -> Option<ByteRate> {
+        (self.limit < u64::MAX).then_some(ByteRate(self.limit as f64))
+    }
+}
+
+impl fmt::Display for ReaderLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let readers = match self.count {
+            0 => None,
+            1 => Some("1 reader".to_owned()),
+            count => Some(format!("{count} readers")),
+        };
+        let copy = self.copied.then(|| "a copy".to_owned());
+        f.write_str(&readers.into_iter().chain(copy).collect::<Vec<_>>().join(" and "))?;
+        self.limit().map_or(Ok(()), |limit| write!(f, " at {limit} each"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Bytes, ReaderTotals};
 
     #[test]
     fn readers_are_described() {
@@ -78,6 +124,22 @@ mod tests {
         assert_eq!(readers.to_string(), "2 readers 1 s behind");
         let copied = Readers { count: 1, copy: true, rate: Some(ByteRate(1e8)), ..Readers::default() };
         assert_eq!(copied.to_string(), "1 reader and a copy at 100 MB/s each");
+    }
+
+    #[test]
+    fn recordings_with_other_limits_have_other_readers() {
+        let with = |limit: Option<u64>, copies: bool| {
+            let reader =
+                ReaderTotals { limit_per_second: limit.map(Bytes), copies, ..ReaderTotals::default() };
+            let after = ReaderTotals { after: true, ..ReaderTotals::default() };
+            ReaderLoad::of(&Ingest { readers: vec![reader, after], ..Ingest::default() })
+        };
+        let fast = with(None, false);
+        let slow = with(Some(100_000_000), false);
+        assert!(ReaderLoad::NONE < slow && slow < fast);
+        assert_eq!([slow.to_string(), fast.to_string()], ["1 reader at 100 MB/s each", "1 reader"]);
+        assert_eq!(with(Some(1_000_000), true).to_string(), "a copy at 1 MB/s each");
+        assert_eq!((slow.limit(), fast.limit()), (Some(ByteRate(1e8)), None));
     }
 
     #[test]

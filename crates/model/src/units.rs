@@ -287,6 +287,12 @@ impl ByteRate {
 }
 
 impl ByteRate {
+    /// The bytes of a second, without the fraction of a byte.
+    #[expect(clippy::cast_sign_loss, reason = "a cast keeps to the range")]
+    pub fn in_a_second(self) -> Bytes {
+        Bytes(self.0 as u64)
+    }
+
     /// The rate in bits, the unit of networks.
     pub fn bits(self) -> String {
         scaled(self.0 * 8.0, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])

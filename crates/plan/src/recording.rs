@@ -67,8 +67,9 @@ plan_table! {
         buffer: Sweep<Bytes> = Sweep::from(Bytes(1 << 30)),
         /// Remove the oldest frames of a recording that grows larger than this, counted before compression.
         keep: Bytes = USUAL_KEEP,
-        /// The readers during the recording: their number, their distance behind it, their rate.
-        readers: Readers = Readers::default(),
+        /// The readers during the recording: their number, their distance behind it, their rate. Several, with
+        /// other rates, show at which rate a dump from the recording costs frames.
+        readers: Sweep<Readers> = Sweep::from(Readers::default()),
     }
 }
 
@@ -102,12 +103,12 @@ impl IngestSweep {
         scale: f64,
         catalogue: Catalogue<'_>,
     ) -> Result<Vec<RecordingRun>, String> {
-        if self.readers.copy {
+        if self.readers.values().iter().any(|readers| readers.copy) {
             return Err(
                 "readers: a plan names no place for copies; leave copy out, and write --copy-to".into()
             );
         }
-        if self.onto == Onto::Nothing && !self.readers.none() {
+        if self.onto == Onto::Nothing && self.has_readers() {
             return Err("readers: nothing is stored that could be read; leave readers out, or write onto = \"target\"".into());
         }
         self.check_read()?;
@@ -142,7 +143,6 @@ impl IngestSweep {
                 buffer: Bytes(0),
                 keep: self.keep,
                 repeats,
-                readers: self.readers,
                 route,
                 network: self.network,
                 onto: self.onto,
@@ -154,6 +154,7 @@ impl IngestSweep {
             }
             runs.push(run);
         }
+        let runs = self.readers.over(runs, |run, readers| run.readers = readers);
         let mut runs = self.buffer.over(runs, |run, value| run.buffer = value);
         if let Some(read) = &self.read {
             runs = read.over(runs, |run, way| run.read = Some(way));
@@ -172,7 +173,7 @@ impl IngestSweep {
         let written = [
             ("frames", self.frames.is_some()),
             ("duration", self.duration.is_some()),
-            ("readers", !self.readers.none()),
+            ("readers", self.has_readers()),
             ("read", self.read.is_some()),
             ("route", self.route.is_some_and(|route| route != Route::InPlace)),
             ("network", self.network.is_some()),
@@ -188,6 +189,10 @@ impl IngestSweep {
         }
         let whole = IngestSweep { duration: Some(LONG_ENOUGH), route: Some(Route::InPlace), ..self.clone() };
         whole.runs(1, 1.0, catalogue)
+    }
+
+    fn has_readers(&self) -> bool {
+        self.readers.values().iter().any(|readers| !readers.none())
     }
 
     /// Checks that a recording for later reading is stored at all.
@@ -436,6 +441,20 @@ rate = ["1 Hz", "50 Hz"]
             "{}",
             encoded.cells[1]
         );
+    }
+
+    #[test]
+    fn readers_of_several_rates_make_a_matrix() {
+        let several = "readers = [{ count = 0 }, { count = 1, rate = \"100 kB/s\" }, { count = 1 }]";
+        let plan = PLAN.replace("rate = [\"1 Hz\", \"50 Hz\"]", several);
+        let plan = read(&plan, 1.0).expect("a valid plan");
+        let names: Vec<_> = plan.recordings().map(|(_, run)| run.to_string()).collect();
+        assert_eq!(names.len(), 3, "{names:?}");
+        assert!(
+            !names[0].contains("reader") && names[1].ends_with(", 1 reader at 100 kB/s each"),
+            "{names:?}"
+        );
+        assert!(names[2].ends_with(", 1 reader"), "{names:?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nilometer_model::{
-    CampaignMachine, Histogram, Nanos, NetworkStage, Phase, Sample, TargetDescription, is_volatile,
+    ByteRate, CampaignMachine, Histogram, Nanos, NetworkStage, Phase, Sample, TargetDescription, is_volatile,
 };
 
 use crate::{Cell, PlannedCampaign, RecordingRun};
@@ -62,6 +62,20 @@ impl Results {
     /// unknown.
     pub fn is_imported(&self) -> bool {
         !self.cells.is_empty() && self.cells.iter().all(|cell| cell.as_imported().is_some())
+    }
+
+    /// Sets the limits of readers, which the plan has and the samples lack.
+    pub fn set_reader_limits(&mut self) {
+        for measured in &mut self.samples {
+            let run = self.cells.get(measured.key.cell).and_then(Cell::as_recording);
+            let Some(limit) = run.and_then(|run| run.readers.rate).map(ByteRate::in_a_second) else {
+                continue;
+            };
+            let readers = measured.sample.ingest.iter_mut().flat_map(|ingest| &mut ingest.readers);
+            for reader in readers.filter(|reader| !reader.after) {
+                reader.limit_per_second = Some(limit);
+            }
+        }
     }
 
     /// The recording of a sample, if it is one.

@@ -238,5 +238,7 @@ fn reader(row: &Row<'_>) -> rusqlite::Result<ReaderTotals> {
         wrong: number(row, "wrong")?,
         failed: number(row, "failed")?,
         hung: row.get("hung")?,
+        // The plan has it.
+        limit_per_second: None,
     })
 }

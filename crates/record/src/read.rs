@@ -67,6 +67,7 @@ fn read_all(connection: &Connection, second: Connection) -> rusqlite::Result<Res
 
 fn with_samples(mut results: Results, samples: Vec<Numbered>) -> Results {
     results.samples = samples.into_iter().map(|(_, measured)| measured).collect();
+    results.set_reader_limits();
     results.set_ceilings_apart();
     results
 }

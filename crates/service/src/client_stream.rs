@@ -33,6 +33,11 @@ impl TimedSocket {
     pub(crate) fn new(stream: TcpStream) -> Self {
         TimedSocket { stream, clock: Clock::start(), until: None }
     }
+
+    /// Sets a deadline: after `time`, reads fail with [`io::ErrorKind::TimedOut`].
+    pub(crate) fn give_up_after(&mut self, time: Nanos) {
+        self.until = Some(self.clock.now() + time);
+    }
 }
 
 impl Read for TimedSocket {
@@ -74,7 +79,7 @@ impl ClientStream {
             ClientStream::Plain(socket) => socket,
             ClientStream::Tls(stream) => stream.get_mut(),
         };
-        socket.until = Some(socket.clock.now() + time);
+        socket.give_up_after(time);
     }
 
     /// The SHA-256 of the client's certificate in hexadecimal digits, or `None` if the client showed none. The

@@ -12,6 +12,7 @@
 
 mod access;
 mod background;
+mod client;
 mod client_stream;
 mod commanded_recorder;
 mod connections;
@@ -35,6 +36,8 @@ mod status_server;
 mod storage_space;
 
 pub use access::TlsFiles;
+pub use client::{RecorderAddress, RecorderClient};
+pub use dump::{DumpReport, DumpRequest, DumpState, DumpWait, DumpedRange};
 pub use ended_scan::RecordingAtEnd;
 pub use error::{OperatorLog, ServiceError, with_causes};
 pub use http::openapi_document;

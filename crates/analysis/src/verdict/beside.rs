@@ -1,7 +1,7 @@
 //! The cost of readers for the writer, and of the writer for readers.
 
 use nilometer_model::{
-    ByteRate, Goal, Ingest, Nanos, ReaderTotals, Sample, Series,
+    ByteRate, Goal, Ingest, Nanos, ReaderLoad, ReaderTotals, Sample, Series,
     sustained::{RateChange, SustainedRate, rate_change},
 };
 
@@ -10,10 +10,8 @@ use super::{Finding, Made, Recorded, is_usual, long_run, quantile, readers};
 /// A recording that was read at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Beside {
-    /// Number of readers that checked every frame.
-    pub readers: usize,
-    /// True if another reader copied the frames to a second target.
-    pub copied: bool,
+    /// The readers, with a limit of their rate if they had one.
+    pub readers: ReaderLoad,
     /// The finding at the instrument's rate.
     pub finding: Finding,
     /// The rate at full speed, with these readers.
@@ -34,51 +32,28 @@ pub struct Beside {
     pub hung: bool,
 }
 
-impl Beside {
-    /// `2 readers and a copy`.
-    pub(super) fn who(&self) -> String {
-        match (self.readers, self.copied) {
-            (0, _) => "a copy".to_owned(),
-            (readers, copied) => {
-                let plural = if readers == 1 { "" } else { "s" };
-                format!("{readers} reader{plural}{}", if copied { " and a copy" } else { "" })
-            }
-        }
-    }
-}
-
-/// The readers: their number, and whether there is a copy.
-type Level = (usize, bool);
-
-fn level(ingest: &Ingest) -> Level {
-    let readers = readers(ingest);
-    let copies = readers.iter().filter(|reader| reader.copies).count();
-    (readers.len() - copies, copies > 0)
-}
-
-/// The findings by number of readers.
+/// The findings by readers, those with the least load first.
 pub(super) fn beside(recorded: &Recorded<'_>) -> Vec<Beside> {
-    let mut levels: Vec<Level> = recorded
+    let mut levels: Vec<ReaderLoad> = recorded
         .of(Goal::Pace)
         .filter(|(_, ingest)| is_usual(ingest) && !readers(ingest).is_empty())
-        .map(|(_, ingest)| level(ingest))
+        .map(|(_, ingest)| ReaderLoad::of(ingest))
         .collect();
     levels.sort_unstable();
     levels.dedup();
     levels.into_iter().filter_map(|wanted| at_level(recorded, wanted)).collect()
 }
 
-fn at_level(recorded: &Recorded<'_>, wanted: Level) -> Option<Beside> {
-    let of =
-        |goal: Goal| recorded.of(goal).filter(move |(_, ingest)| is_usual(ingest) && level(ingest) == wanted);
+fn at_level(recorded: &Recorded<'_>, wanted: ReaderLoad) -> Option<Beside> {
+    let is_wanted = move |ingest: &Ingest| is_usual(ingest) && ReaderLoad::of(ingest) == wanted;
+    let of = |goal: Goal| recorded.of(goal).filter(move |(_, ingest)| is_wanted(ingest));
     let made: Vec<Made<'_>> = of(Goal::Pace).collect();
     let (_, ingest) = *made.first()?;
     let limits = of(Goal::Limit).filter(|(sample, _)| sample.invalid.is_none());
     let rate = |reader: &ReaderTotals| ByteRate::of(reader.bytes, reader.wall).0;
     let after = ingest.readers.iter().find(|reader| reader.after && reader.frames > 0);
     Some(Beside {
-        readers: wanted.0,
-        copied: wanted.1,
+        readers: wanted,
         finding: recorded.worst(made.clone()),
         limit: long_run(limits.map(|(sample, _)| sample)),
         change: change(recorded, wanted),
@@ -92,21 +67,24 @@ fn at_level(recorded: &Recorded<'_>, wanted: Level) -> Option<Beside> {
 }
 
 /// Compares the passes without readers and with these, in pairs of the same round.
-fn change(recorded: &Recorded<'_>, wanted: Level) -> Option<RateChange> {
+fn change(recorded: &Recorded<'_>, wanted: ReaderLoad) -> Option<RateChange> {
     let beside = passes(recorded, wanted);
-    let alone = passes(recorded, (0, false));
+    let alone = passes(recorded, ReaderLoad::NONE);
     let in_round = |round: u32| beside.iter().find(|(repeat, _)| *repeat == round).map(|(_, series)| *series);
     let pairs = alone.into_iter().filter_map(|(round, alone)| Some((alone, in_round(round)?)));
     rate_change(&pairs.collect::<Vec<_>>())
 }
 
 /// Valid passes at full speed with such readers, each with its round.
-fn passes<'a>(recorded: &Recorded<'a>, wanted: Level) -> Vec<(u32, &'a Series)> {
+fn passes<'a>(recorded: &Recorded<'a>, wanted: ReaderLoad) -> Vec<(u32, &'a Series)> {
     let of = recorded.samples.iter().copied().filter(|measured| is_pass(&measured.sample, wanted));
     of.map(|measured| (measured.key.repeat, &measured.sample.series)).collect()
 }
 
-fn is_pass(sample: &Sample, wanted: Level) -> bool {
+fn is_pass(sample: &Sample, wanted: ReaderLoad) -> bool {
     let Some(ingest) = &sample.ingest else { return false };
-    ingest.goal == Goal::Limit && is_usual(ingest) && level(ingest) == wanted && sample.invalid.is_none()
+    ingest.goal == Goal::Limit
+        && is_usual(ingest)
+        && ReaderLoad::of(ingest) == wanted
+        && sample.invalid.is_none()
 }

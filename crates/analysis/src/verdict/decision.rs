@@ -95,7 +95,7 @@ impl Verdict {
 
     /// The findings with company: beside readers, together with others, in a condition.
     pub(super) fn besides(&self) -> Vec<(String, &Finding)> {
-        let read = self.read.iter().map(|beside| (format!("beside {}", beside.who()), &beside.finding));
+        let read = self.read.iter().map(|beside| (format!("beside {}", beside.readers), &beside.finding));
         let together = self.together.iter();
         let together = together.map(|of| (format!("together with the others ({})", of.company), &of.finding));
         let under = self.under.iter().map(|of| (of.place(), &of.finding));

@@ -280,7 +280,7 @@ fn what_readers_cost_is_said_both_ways() {
     assert_eq!(verdict.decision(), Decision::Carries, "{verdict}");
     assert!(verdict.by_itself);
     let [beside] = &verdict.read[..] else { panic!("{:?}", verdict.read) };
-    assert_eq!((beside.readers, beside.copied, beside.missed), (1, false, 0));
+    assert_eq!((beside.readers.count, beside.readers.copied, beside.missed), (1, false, 0));
     assert!((beside.got.0 - 6e9).abs() < 1.0 && (beside.alone.expect("read back").0 - 12e9).abs() < 1.0);
     let more = verdict.more().join("\n");
     for part in [

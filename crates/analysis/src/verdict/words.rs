@@ -236,7 +236,7 @@ impl Verdict {
 
     /// The cost of readers for the writer, and of the writer for readers.
     fn beside(&self, beside: &Beside) -> Vec<String> {
-        let who = beside.who();
+        let who = beside.readers.to_string();
         let mut sentences = vec![format!("beside {who}: {}", self.compared(&beside.finding))];
         sentences.extend(self.cost(beside, &who));
         if let Some((half, most)) = beside.late {

@@ -1,7 +1,9 @@
 //! Turns the result of a recording into a sample.
 
 use nilometer_acquisition::Outcome;
-use nilometer_model::{Bytes, Histogram, Ingest, Invalid, Nanos, ReaderTotals, Sample, Seed, SentPackets};
+use nilometer_model::{
+    ByteRate, Bytes, Histogram, Ingest, Invalid, Nanos, ReaderTotals, Sample, Seed, SentPackets,
+};
 use nilometer_plan::RecordingRun;
 use nilometer_ring::Chronicle;
 use nilometer_storage::process::Usage;
@@ -58,6 +60,7 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
     // A ring for each stream.
     ingest.slots *= cell.rings();
     ingest.slots_high *= cell.rings();
+    let limit = cell.readers.rate.map(ByteRate::in_a_second);
     for report in readers {
         // A failure of a reader or a copy is not the recording's fault.
         let failed = u64::from(report.fault.is_some());
@@ -65,12 +68,19 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
             Some((totals, late)) => {
                 let failed = totals.failed + failed;
                 let hung = report.hung;
-                ingest.readers.push(ReaderTotals { failed, hung, ..totals });
+                let limit_per_second = limit.filter(|_| !totals.after);
+                ingest.readers.push(ReaderTotals { failed, hung, limit_per_second, ..totals });
                 ingest.read.merge(&late);
             }
             None if failed > 0 || report.hung => {
                 let hung = report.hung;
-                ingest.readers.push(ReaderTotals { copies: true, failed, hung, ..ReaderTotals::default() });
+                ingest.readers.push(ReaderTotals {
+                    copies: true,
+                    failed,
+                    hung,
+                    limit_per_second: limit,
+                    ..ReaderTotals::default()
+                });
             }
             None => {}
         }

@@ -14,6 +14,10 @@ use nilometer_storage::network::{
 const HEADERS: u64 = 28;
 /// A card should hold the packets of this many seconds, or as many as it can.
 const HELD: f64 = 0.002;
+/// The wait for further packets that joined most in our measurements, in nanoseconds.
+const JOIN_WAIT: u64 = 200_000;
+/// The number of looks without an interrupt that goes with it.
+const JOIN_LOOKS: u64 = 2;
 
 pub(super) fn findings(name: &str, wanted: WantedPackets) -> Vec<MachineFinding> {
     let link = link(name);
@@ -25,6 +29,7 @@ pub(super) fn findings(name: &str, wanted: WantedPackets) -> Vec<MachineFinding>
         findings.push(offloads(name, link.offloads.as_deref()));
         findings.push(interrupts(name, InterruptSpread::of(name).as_ref()));
     }
+    findings.extend(joining(name));
     findings.extend(filter(name));
     findings.push(drops(name, &NetworkCounters::now()));
     findings
@@ -92,6 +97,34 @@ fn offloads(name: &str, on: Option<&[String]>) -> MachineFinding {
         off.into_iter().map(|(feature, short)| (feature, format!("{short} on"))).unzip();
     let found = format!("off: {}; it costs processor time a packet", features.join(", "));
     MachineFinding::new(what, Sufficiency::Bad, found).by(format!("ethtool -K {name} {}", options.join(" ")))
+}
+
+/// The settings that let the kernel wait a moment for further packets, so that it joins those that come singly. `None`
+/// for loopback, which never waits, and for a kernel without them (before 5.8).
+fn joining(name: &str) -> Option<MachineFinding> {
+    let is_loopback = kernel_text(interface_folder(name).join("type")).as_deref() == Some("772");
+    let read = |what: &str| kernel_text(interface_folder(name).join(what))?.parse::<u64>().ok();
+    let wait = read("gro_flush_timeout")?;
+    let deferred = read("napi_defer_hard_irqs")?;
+    (!is_loopback).then(|| joining_of(name, wait, deferred))
+}
+
+/// The finding for a wait in nanoseconds, and for the number of times that the kernel looks without an interrupt.
+fn joining_of(name: &str, wait: u64, deferred: u64) -> MachineFinding {
+    let what = format!("{name} joining");
+    let set = format!("gro_flush_timeout {wait} ns, napi_defer_hard_irqs {deferred}");
+    if wait > 0 && deferred > 0 {
+        let found = format!("{set}: packets that come singly are joined too");
+        return MachineFinding::new(what, Sufficiency::Good, found);
+    }
+    let found = format!(
+        "{set}: packets that come singly stay single, and each costs a message; `record` says how many come in one"
+    );
+    let folder = interface_folder(name);
+    let folder = folder.display();
+    MachineFinding::new(what, Sufficiency::Note, found).by(format!(
+        "echo {JOIN_WAIT} > {folder}/gro_flush_timeout; echo {JOIN_LOOKS} > {folder}/napi_defer_hard_irqs"
+    ))
 }
 
 /// The processors that its queues wake.
@@ -169,6 +202,18 @@ mod tests {
         );
         assert_eq!(offloads("eth0", Some(&on)).sufficiency, Sufficiency::Good);
         assert_eq!(offloads("eth0", None).sufficiency, Sufficiency::Note);
+    }
+
+    #[test]
+    fn packets_that_come_singly_are_noted_unless_both_settings_are_on() {
+        for (wait, deferred) in [(0, 0), (200_000, 0), (0, 2)] {
+            let found = joining_of("eth0", wait, deferred);
+            assert_eq!(found.sufficiency, Sufficiency::Note);
+            let command = found.command.expect("a command");
+            assert!(command.contains("200000 > /sys/class/net/eth0/gro_flush_timeout"), "{command}");
+        }
+        assert_eq!(joining_of("eth0", 50_000, 1).sufficiency, Sufficiency::Good);
+        assert!(joining("lo").is_none(), "loopback never waits");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use nilometer_acquisition::{Outcome as Recorded, Status};
 use nilometer_intake::{
     Traffic,
     senders::{SenderCounts, ThreadCounts},
+    transport::TransportCounts,
 };
 use nilometer_model::{Bytes, Nanos, packets::Station};
 use nilometer_service::recording::thrown_away::thrown_away;
@@ -20,7 +21,13 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn Ke
     let Traffic { tally, counted, .. } = &traffic;
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
     let mut lines = vec![
-        format!("received    {} packets, {}{}", counted.packets, Bytes(counted.bytes), rate(&traffic)),
+        format!(
+            "received    {} packets, {}{}{}",
+            counted.packets,
+            Bytes(counted.bytes),
+            rate(&traffic),
+            per_message(counted)
+        ),
         format!("in stream   {} packets, {}", tally.placed, Bytes(tally.bytes)),
         recorded(status, storage_failed(outcome)),
         format!("missing     {}", missing(&traffic)),
@@ -120,6 +127,12 @@ fn rate(traffic: &Traffic) -> String {
     traffic.mean_rate().map_or_else(String::new, |rate| format!(", {rate}"))
 }
 
+/// The mean number of packets in a message of the kernel; empty if the transport counts no messages. Each message
+/// costs processor time, so packets that come one by one cost most.
+fn per_message(counted: &TransportCounts) -> String {
+    counted.packets_per_message().map_or_else(String::new, |mean| format!(", {mean:.1} a message"))
+}
+
 /// The packets that are missing.
 fn missing(traffic: &Traffic) -> String {
     let tally = &traffic.tally;
@@ -201,7 +214,7 @@ fn dropped(Traffic { tally, counted, ended, behind_end, .. }: &Traffic) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_intake::{ReceptionEnd, Span, assembly::PacketTally, transport::TransportCounts};
+    use nilometer_intake::{ReceptionEnd, Span, assembly::PacketTally};
 
     #[test]
     fn the_rate_of_what_came_leaves_out_the_silence_behind_it() {
@@ -250,6 +263,14 @@ mod tests {
             text,
             "60 packets, 6.0000 %, in 3 gaps, the longest of 20; 60 found no room in the socket buffer"
         );
+    }
+
+    #[test]
+    fn packets_of_a_message_are_a_mean() {
+        let of = |packets, messages| {
+            per_message(&TransportCounts { packets, messages, ..TransportCounts::default() })
+        };
+        assert_eq!([of(7, 7), of(78, 10), of(5, 0)], [", 1.0 a message", ", 7.8 a message", ""]);
     }
 
     #[test]

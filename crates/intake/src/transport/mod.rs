@@ -135,6 +135,8 @@ pub struct TransportCounts {
     pub dropped: u64,
     /// Packets that found the queue of their recording full, if several share sockets.
     pub queue_full: u64,
+    /// Messages received.
+    pub messages: u64,
     /// The largest number of packets joined in one message.
     pub joined: u64,
     /// Packets from senders other than those of the stream.
@@ -177,6 +179,11 @@ impl TransportCounts {
         TransportCounts { early: self.early + self.packets + self.dropped, ..TransportCounts::default() }
     }
 
+    /// The mean number of packets that the kernel joined into a message. `None` if it counted no messages.
+    pub fn packets_per_message(&self) -> Option<f64> {
+        (self.messages > 0).then(|| self.packets as f64 / self.messages as f64)
+    }
+
     /// Adds up the counters of two transports.
     #[must_use]
     pub fn and(self, other: TransportCounts) -> Self {
@@ -185,6 +192,7 @@ impl TransportCounts {
             bytes: self.bytes + other.bytes,
             dropped: self.dropped + other.dropped,
             queue_full: self.queue_full + other.queue_full,
+            messages: self.messages + other.messages,
             joined: self.joined.max(other.joined),
             strangers: self.strangers + other.strangers,
             unnamed: self.unnamed + other.unnamed,

@@ -19,6 +19,7 @@ use crate::{
 };
 use reread::Reread;
 pub use tls::TlsFiles;
+pub(crate) use tls::certificates;
 pub(crate) use tokens::{AccessTokens, TokenHolder};
 
 /// The certificates and tokens by which a service identifies clients and encrypts connections.
@@ -81,7 +82,7 @@ impl AccessSecrets {
 }
 
 /// The bytes of a file. Refuses a file that any user of this machine may read or change.
-fn secret(path: &Path, what: &str) -> Result<Vec<u8>, ServiceError> {
+pub(crate) fn secret(path: &Path, what: &str) -> Result<Vec<u8>, ServiceError> {
     let bytes = user_file::bytes(path, what).map_err(ServiceError::asked_wrongly)?;
     let named = path.to_owned();
     let found = in_time(PATIENCE, path.into(), move || fs::metadata(named));

@@ -80,7 +80,7 @@ impl TlsFiles {
 }
 
 /// All certificates in a file. A file without any is an error.
-fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, ServiceError> {
+pub(crate) fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, ServiceError> {
     let bytes = user_file::bytes(path, what).map_err(ServiceError::asked_wrongly)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     let found = found.map_err(|error| wrong(path, what, &with_causes(&error)))?;

@@ -21,6 +21,7 @@ mod request;
 mod run;
 mod table;
 
-pub(crate) use report::{BegunDumps, DumpList, DumpReport};
-pub(crate) use request::DumpRequest;
+pub(crate) use report::{BegunDumps, DumpList};
+pub use report::{DumpReport, DumpState, DumpWait, DumpedRange};
+pub use request::DumpRequest;
 pub(crate) use table::{DumpCounts, DumpRefusal, Dumps, check_roots};

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use nilometer_recording::view::BlockReading;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The state of a dump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum DumpState {
+pub enum DumpState {
     /// It reads and writes, or waits; `waits_for` gives the reason.
     #[default]
     Running,
@@ -22,9 +22,9 @@ pub(crate) enum DumpState {
 }
 
 /// The reason why a dump waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum DumpWait {
+pub enum DumpWait {
     /// The next frames are not on storage yet.
     Frames,
     /// The recorder's buffer is too full: the recording goes first.
@@ -43,65 +43,68 @@ pub(super) enum BlockCheck {
 }
 
 /// Frames one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct DumpedRange {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DumpedRange {
     /// The number of the first one in the recording, from 0.
-    pub(crate) first: u64,
-    pub(crate) frames: u64,
+    pub first: u64,
+    /// Their number.
+    pub frames: u64,
 }
 
 /// A dump: its request, its progress and its result.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct DumpReport {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DumpReport {
     /// The number of the dump, from 1.
-    pub(crate) id: u64,
-    pub(crate) state: DumpState,
+    pub id: u64,
+    /// The progress so far, or the end.
+    pub state: DumpState,
     /// The name of the recording.
-    pub(crate) recording: String,
+    pub recording: String,
     /// The begin as the client wrote it.
-    pub(crate) begin: Option<String>,
+    pub begin: Option<String>,
     /// The end as the client wrote it.
-    pub(crate) end: Option<String>,
+    pub end: Option<String>,
     /// The file. It has this name once it is complete. The suffix is unknown until the dump has opened the recording.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// The reason why it waits; `null` while it copies, and at the end.
-    pub(crate) waits_for: Option<DumpWait>,
+    pub waits_for: Option<DumpWait>,
     /// The number in the recording of the file's first frame, or `null` until the dump reads it.
-    pub(crate) first_frame: Option<u64>,
+    pub first_frame: Option<u64>,
     /// The number of frames in the file so far, with those that stand in for absent ones.
-    pub(crate) frames: u64,
-    pub(crate) bytes: u64,
+    pub frames: u64,
+    /// The size of the file so far.
+    pub bytes: u64,
     /// True if the recorder had overwritten the frames at the begin already. The file begins with the oldest frame
     /// that was left.
-    pub(crate) begins_late: bool,
+    pub begins_late: bool,
     /// True if the recording ended before the end of the part.
-    pub(crate) ends_early: bool,
+    pub ends_early: bool,
     /// The number of frames that the recorder overwrote before the dump had read them. Frames marked as invalid
     /// stand in for them.
-    pub(crate) overtaken_frames: u64,
+    pub overtaken_frames: u64,
     /// The first 100 ranges of those frames.
-    pub(crate) overtaken: Vec<DumpedRange>,
+    pub overtaken: Vec<DumpedRange>,
     /// The number of frames that the recording never had.
-    pub(crate) missing_frames: u64,
+    pub missing_frames: u64,
     /// The number of frames that the storage failed to give back.
-    pub(crate) unreadable_frames: u64,
+    pub unreadable_frames: u64,
     /// The number of frames in blocks that agree with the checksums of the journal. A recording has checksums with
     /// `checksums`.
-    pub(crate) verified_frames: u64,
+    pub verified_frames: u64,
     /// The number of frames in blocks that differ from their checksums. The file has them as the storage returned them.
-    pub(crate) damaged_frames: u64,
+    pub damaged_frames: u64,
     /// The first 100 ranges of those frames.
-    pub(crate) damaged: Vec<DumpedRange>,
+    pub damaged: Vec<DumpedRange>,
     /// The mean rate since the dump began to copy, with its pauses.
-    pub(crate) bytes_per_second: f64,
+    pub bytes_per_second: f64,
     /// The share of full speed that the fill of the recorder's buffer allows at the moment, from 0 to 1.
-    pub(crate) speed_share: f64,
+    pub speed_share: f64,
     /// The reason of a failure, or of a missing summary.
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
 }
 
 /// The dumps that a request began: one, or one for each data stream.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum BegunDumps {
     /// The only dump.
@@ -120,7 +123,7 @@ impl BegunDumps {
 }
 
 /// Dumps, the oldest first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct DumpList {
     pub(crate) dumps: Vec<DumpReport>,
 }

@@ -5,36 +5,36 @@ use std::path::PathBuf;
 use nilometer_model::ByteRate;
 use nilometer_recording::view::PartLimit;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A request to save a part of the recording that runs, or that ran last.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DumpRequest {
+pub struct DumpRequest {
     /// Begin with the first frame at or after this time in UTC (2026-11-28T18:00:00 or 2026y332d18h00m00s). Or write
     /// a time after the oldest frame (+30s) or before the newest one (-30s). A frame (1200) and a packet (packet:1200)
     /// are possible too. Without it, begin with the oldest frame.
     #[serde(default)]
-    pub(crate) begin: Option<String>,
+    pub begin: Option<String>,
     /// End before the first frame at or after this, written as `begin`. It may lie in the future. Without it, end
     /// with the recording.
     #[serde(default)]
-    pub(crate) end: Option<String>,
+    pub end: Option<String>,
     /// The directory for the file. It must be one of the directories for dumps, or lie below one.
     #[schemars(with = "String")]
-    pub(crate) to: PathBuf,
+    pub to: PathBuf,
     /// The name of the new file, without its suffix. Without it, the name is that of the recording with the number
     /// of the dump.
     #[serde(default)]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
     /// The label of the data stream to dump, if the recording has several. Without it, dump all of them, each into a
     /// file of its own: `NAME_ds` and the label.
     #[serde(default)]
-    pub(crate) data_stream: Option<String>,
+    pub data_stream: Option<String>,
     /// Write at most at this rate, such as `200 MB/s`. Dumps of several data streams share it equally.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
-    pub(crate) rate: Option<ByteRate>,
+    pub rate: Option<ByteRate>,
 }
 
 /// The limits of a dump, read from its request.

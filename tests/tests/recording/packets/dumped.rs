@@ -16,14 +16,14 @@ use super::lab::{FRAME, FRAMES_OF_BLOCK, LIMIT, Lab, Parts};
 pub(super) struct DumpLab {
     pub(super) lab: Lab,
     pub(super) running: Running,
-    http: SocketAddr,
+    pub(super) http: SocketAddr,
     pub(super) dumps: PathBuf,
     pub(super) parts: Parts,
 }
 
 impl DumpLab {
     /// Records this number of frames and keeps `keep` of them.
-    fn new(frames: u64, keep: &str, dumps: Option<PathBuf>) -> Self {
+    pub(super) fn new(frames: u64, keep: &str, dumps: Option<PathBuf>) -> Self {
         let frames = frames.to_string();
         DumpLab::over(Lab::new(2000, 1), &["--packets", &frames, "--keep", keep], dumps)
     }

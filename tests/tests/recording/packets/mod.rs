@@ -2,6 +2,7 @@
 
 mod described;
 mod disks;
+mod dump_command;
 mod dumped;
 mod dumped_beside;
 mod dumped_killed;

@@ -1,6 +1,7 @@
 //! Recordings that are read back with the program: broken ones, hostile ones, ones of somebody else, and copies of them.
 
 mod copied;
+mod copied_by_ssh;
 mod documents;
 mod exported;
 mod foreign;

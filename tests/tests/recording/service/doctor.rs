@@ -1,6 +1,8 @@
 //! `nilometer doctor`: it says what is enough and what is not, and changes nothing.
 
-use nilometer_tests::run;
+use std::process::Command;
+
+use nilometer_tests::{may_mount, nilometer, run};
 
 #[test]
 fn what_any_machine_can_do_is_enough_and_what_none_can_is_not() {
@@ -36,6 +38,36 @@ fn rows(text: &str) -> Vec<String> {
 
 fn has_row(text: &str, begin: &str) -> bool {
     rows(text).iter().any(|row| row.starts_with(begin))
+}
+
+/// Runs `doctor` for a link of two virtual interfaces in a network of its own, before and after this command.
+fn about_virtual_link(change: &str) -> [String; 2] {
+    let doctor = "\"$0\" doctor --rate '1 kbit/s' --packet '100 B' --interface q0 || true";
+    let script = format!(
+        "set -e; mount -t sysfs sysfs /sys; ip link add q0 type veth peer name q1; ip link set q0 up; \
+         ip link set q1 up; {doctor}; echo ----; {change}; {doctor}"
+    );
+    let mut command = Command::new("unshare");
+    let output = command.args(["--net", "--mount", "sh", "-c", &script]).arg(nilometer()).output();
+    let output = output.expect("unshare is installed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (before, after) = text.split_once("----").unwrap_or_else(|| panic!("{output:?}"));
+    [before, after].map(str::to_owned)
+}
+
+#[test]
+fn an_interface_whose_packets_come_singly_is_noted_until_its_settings_join_them() {
+    if !may_mount() {
+        return;
+    }
+    let change =
+        "echo 200000 > /sys/class/net/q0/gro_flush_timeout; echo 2 > /sys/class/net/q0/napi_defer_hard_irqs";
+    let [before, after] = about_virtual_link(change);
+    assert!(has_row(&before, "note q0 joining gro_flush_timeout 0 ns, napi_defer_hard_irqs 0"), "{before}");
+    for command in change.split("; ") {
+        assert!(before.contains(command), "{before}");
+    }
+    assert!(has_row(&after, "ok q0 joining gro_flush_timeout 200000 ns, napi_defer_hard_irqs 2"), "{after}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{Mounted, await_some, may_show, start};
+use nilometer_tests::{Mounted, await_some, may_show, run, start};
 use rustix::process::Signal;
 
 use crate::service::commanded::Service;
@@ -166,6 +166,41 @@ fn over_tls_a_token_says_who_asks_and_what_he_may() {
         "{said}"
     );
     assert!(!said.contains(CONTROL) && !said.contains(READER), "no token stands in the log: {said}");
+    assert_eq!(service.end(), Some(0));
+}
+
+/// Asks a service for a dump by the command of the program. Returns its exit code and its message.
+fn dumped(authority: &Authority, service: &Service, token: Option<&Path>) -> (Option<i32>, String) {
+    let address = format!("https://localhost:{}", service.http.port());
+    let ca = authority.text("ca.pem");
+    let mut arguments = vec!["dump", "--http", &address, "--ca", &ca, "--to", "/", "--last", "1s"];
+    arguments.extend(token.iter().flat_map(|file| ["--token-file", file.to_str().expect("plain letters")]));
+    let ended = run(&arguments);
+    (ended.code, ended.stderr)
+}
+
+#[test]
+fn the_command_for_dumps_proves_the_service_and_shows_its_token() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let below = directory.path();
+    let [ours, theirs] = ["ours", "theirs"].map(|name| Authority::new(below, name));
+    ours.issue("server");
+    let [tokens, control, reader] = ["tokens", "control", "reader"].map(|name| below.join(name));
+    secret(&tokens, &format!("control {CONTROL}\nprometheus {READER} read\n"));
+    secret(&control, CONTROL);
+    secret(&reader, READER);
+    let table = ours.table("server");
+    let service = Service::reached(below, &format!("tokens = \"{}\"\n{table}", tokens.display()), "");
+    for (authority, token, code, part) in [
+        (&ours, Some(control.as_path()), 1, "there is no recording yet"),
+        (&ours, Some(reader.as_path()), 2, "--token-file"),
+        (&ours, None, 2, "--token-file"),
+        (&theirs, Some(control.as_path()), 1, "does not answer"),
+    ] {
+        let (found, message) = dumped(authority, &service, token);
+        assert!(found == Some(code) && message.contains(part), "{part}: {found:?} {message}");
+    }
+    assert!(!service.stderr().contains(CONTROL), "no token stands in the log");
     assert_eq!(service.end(), Some(0));
 }
 

@@ -11,7 +11,7 @@ mod windows;
 
 use std::fmt;
 
-use nilometer_model::{ByteRate, Bytes, Goal, Ingest};
+use nilometer_model::{ByteRate, Bytes, Goal, Ingest, ReaderLoad};
 use nilometer_plan::Measured;
 
 use nilometer_analysis::{Study, StudyRecording, stages_of};
@@ -28,26 +28,28 @@ use crate::{
 struct Setting<'a> {
     /// The instruments recorded at the same time; empty if there were none.
     company: &'a str,
-    /// Number of readers that read every frame.
-    readers: usize,
-    /// True if one more reader copied everything to a second target.
-    copied: bool,
+    /// The readers of the recording.
+    readers: ReaderLoad,
 }
 
 impl<'a> Setting<'a> {
     fn of(ingest: &'a Ingest) -> Self {
-        let meanwhile = || ingest.readers.iter().filter(|reader| !reader.after);
-        let copies = meanwhile().filter(|reader| reader.copies).count();
-        Setting { company: &ingest.company, readers: meanwhile().count() - copies, copied: copies > 0 }
+        Setting { company: &ingest.company, readers: ReaderLoad::of(ingest) }
     }
 
     /// Returns the number of readers, short enough for a label next to a point.
     fn sign(&self) -> String {
-        format!("{}{}", self.readers, if self.copied { " + copy" } else { "" })
+        let ReaderLoad { count, copied, .. } = self.readers;
+        let limit = self.readers.limit().map_or_else(String::new, |limit| format!(" at {limit}"));
+        format!("{count}{}{limit}", if copied { " + copy" } else { "" })
+    }
+
+    fn has_readers(&self) -> bool {
+        self.readers.count > 0 || self.readers.copied
     }
 
     fn is_alone(&self) -> bool {
-        self.company.is_empty() && self.readers == 0 && !self.copied
+        self.company.is_empty() && !self.has_readers()
     }
 }
 
@@ -56,21 +58,11 @@ impl fmt::Display for Setting<'_> {
         if self.is_alone() {
             return f.write_str("by itself");
         }
-        let readers = match self.readers {
-            0 => None,
-            1 => Some("beside 1 reader".to_owned()),
-            readers => Some(format!("beside {readers} readers")),
-        };
-        let copy = match (self.copied, self.readers) {
-            (false, _) => None,
-            (true, 0) => Some("beside a copy".to_owned()),
-            (true, _) => Some("and a copy".to_owned()),
-        };
         if !self.company.is_empty() {
-            let gap = if readers.is_some() || copy.is_some() { ", " } else { "" };
+            let gap = if self.has_readers() { ", " } else { "" };
             write!(f, "together with the others ({}){gap}", self.company)?;
         }
-        f.write_str(&[readers, copy].into_iter().flatten().collect::<Vec<_>>().join(" "))
+        if self.has_readers() { write!(f, "beside {}", self.readers) } else { Ok(()) }
     }
 }
 
@@ -183,7 +175,7 @@ fn paced_charts(
 
 /// Shows full-speed recordings, and the rates of the readers and the writer.
 fn unpaced(recording: &StudyRecording<'_>, rate: ByteRate) -> Option<Section> {
-    let alone = Setting { company: "", readers: 0, copied: false };
+    let alone = Setting { company: "", readers: ReaderLoad::NONE };
     let limit = chosen(recording, Goal::Limit, alone);
     let mut charts: Vec<Chart> = over_time::rate("rate over time", &limit, rate).into_iter().collect();
     let surface = surface::charts(recording);

@@ -186,6 +186,7 @@ impl UdpInlet {
     fn count(&mut self, message: &DatagramMessage) -> Option<SenderId> {
         let packets = message.packets() as u64;
         self.counted.packets += packets;
+        self.counted.messages += 1;
         self.counted.bytes += message.length as u64;
         self.counted.joined = self.counted.joined.max(packets);
         let host = message.sender.map(|sender| sender.ip());
