@@ -160,8 +160,8 @@ fn a_series_is_recorded_while_it_is_watched() {
     let page = browser.open(&format!("http://{}/", experiment.http), 1280, false);
     browser.await_value(&page, "document.getElementById(\"state\").dataset.raw");
     let detector = experiment.detector(FRAMES);
-    let Some(watcher) = experiment.watched(FRAMES) else { return };
     experiment.stop(&detector, 1);
+    let Some(watcher) = experiment.watched(FRAMES) else { return };
     let mut seen = watcher.await_frames(1);
     browser.await_value(&page, "Number(document.getElementById(\"acknowledged\")?.dataset.raw) > 0");
     browser.await_value(&page, "!document.getElementById(\"shot\").hidden");
@@ -196,8 +196,8 @@ fn is_nxmx(file: &Path) {
 fn a_series_whose_recorder_is_killed_is_there_as_far_as_it_was_acknowledged() {
     let experiment = Experiment::prepare();
     let detector = experiment.detector(FRAMES_KILLED);
-    let Some(watcher) = experiment.watched(FRAMES_KILLED) else { return };
     experiment.stop(&detector, ENOUGH as u64);
+    let Some(watcher) = experiment.watched(FRAMES_KILLED) else { return };
     let seen = watcher.await_frames(ENOUGH);
     kill_process(detector.worker(), Signal::CONT).expect("it stands still");
     let [directory, file] = [experiment.directory(), experiment.file()];
