@@ -306,8 +306,17 @@ impl Crew {
 
     /// The time for which it may stay silent from now on.
     fn patience(&self, now: Nanos, hang_after: Nanos) -> Nanos {
-        let last = self.heard.max(Nanos(self.pulse.last.load(Ordering::Relaxed)));
-        (last + hang_after).since(now)
+        (self.last() + hang_after).since(now)
+    }
+
+    /// The time of its latest report or completed operation.
+    fn last(&self) -> Nanos {
+        self.heard.max(Nanos(self.pulse.last.load(Ordering::Relaxed)))
+    }
+
+    /// Adds the time of a halt of this process to its patience.
+    fn excuse(&mut self, halt: Nanos) {
+        self.heard = self.last() + halt;
     }
 }
 
@@ -322,6 +331,14 @@ pub(crate) struct Watch<'a> {
 
 /// How often the supervisor checks while no report arrives.
 pub(crate) const GLANCE: Nanos = Nanos::from_millis(200);
+/// The shortest time between two checks after which the supervisor assumes a halt of its process.
+const HALT_LEAST: Nanos = Nanos::from_millis(1000);
+
+/// The time of a halt between two checks: the user stopped the process, or it got no processor. Workers are then
+/// silent for another reason than their storage.
+fn halt_in(between: Nanos) -> Nanos {
+    if between < HALT_LEAST { Nanos(0) } else { between.since(GLANCE) }
+}
 
 impl Watch<'_> {
     /// Waits for a report of every worker of every sound crew. Calls `ended` for each crew that is then
@@ -349,8 +366,11 @@ impl Watch<'_> {
         let mut now = self.run.clock.now();
         let mut told = now;
         while self.crews.iter().any(is_awaited) {
+            let before = now;
             self.receive(now, ended);
             now = self.run.clock.now();
+            let halt = halt_in(now.since(before));
+            self.crews.iter_mut().for_each(|crew| crew.excuse(halt));
             self.give_up(now);
             if self.run.is_over() {
                 let broken_off = self.crews.iter().filter(|crew| !crew.keeps_step);
@@ -412,5 +432,30 @@ impl Watch<'_> {
             elapsed,
             ..SoFar::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: u64) -> Nanos {
+        Nanos::from_millis(1000 * seconds)
+    }
+
+    #[test]
+    fn a_halt_of_the_process_is_no_hang_of_the_storage() {
+        assert_eq!([0, 200, 999].map(|millis| halt_in(Nanos::from_millis(millis))), [Nanos(0); 3]);
+        let halt = halt_in(seconds(20));
+        assert_eq!(halt, Nanos::from_millis(19_800));
+        let mut crew = Crew::new(1);
+        crew.heard = seconds(10);
+        crew.pulse.last.store(seconds(12).0, Ordering::Relaxed);
+        assert_eq!(crew.patience(seconds(13), seconds(5)), seconds(4));
+        crew.excuse(Nanos(0));
+        assert_eq!(crew.patience(seconds(13), seconds(5)), seconds(4), "it was never halted");
+        crew.excuse(halt);
+        assert_eq!(crew.patience(seconds(13) + halt, seconds(5)), seconds(4));
+        assert_eq!(crew.patience(seconds(17) + halt, seconds(5)), Nanos(0), "a hang after it is one");
     }
 }

@@ -13,7 +13,7 @@ import hdf5plugin  # noqa: F401, registers the filter
 import numpy
 
 # Nobody waits longer for a frame.
-PATIENCE = 120
+PATIENCE = 600
 
 
 def opened(path):

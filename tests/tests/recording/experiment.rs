@@ -21,10 +21,10 @@ use nilometer_tests::{Browser, Running, address, await_some, free_port, python, 
 use rustix::process::{Signal, kill_process};
 use tempfile::TempDir;
 
-/// Frames of a series that is watched to its end: 72 MB each, of which four are different.
+/// Frames that the reader sees while they come: 72 MB each, of which four are different.
 const FRAMES: u64 = 8;
-/// Frames of a series that is not over when its recorder is killed.
-const FRAMES_KILLED: u64 = 16;
+/// Frames of a series that is not over before the test ends it. On a busy machine many are due at once.
+const ENDLESS: u64 = 1000;
 /// Found by the reader before the recorder is killed.
 const ENOUGH: usize = 4;
 const LIMIT: Duration = Duration::from_mins(5);
@@ -54,9 +54,9 @@ impl Experiment {
         Experiment { home, detector_at, recorder, http }
     }
 
-    fn detector(&self, frames: u64) -> Running {
-        let frames = frames.to_string();
-        let pace = ["--frames", &frames, "--rate", "1 Hz", "--duration", "1 min", "--wait", "--seed", "4711"];
+    fn detector(&self) -> Running {
+        let frames = ENDLESS.to_string();
+        let pace = ["--frames", &frames, "--rate", "1 Hz", "--wait", "--seed", "4711"];
         let what = ["simulate", "eiger2-16m", "--to", &self.detector_at];
         start(self.home.path(), &[&what[..], &pace].concat())
     }
@@ -80,10 +80,10 @@ impl Experiment {
     }
 
     /// A reader of the file, once there is one.
-    fn watched(&self, frames: u64) -> Option<Watcher> {
+    fn watched(&self) -> Option<Watcher> {
         await_some("the file", || self.file().exists().then_some(()));
         let mut command = h5py()?;
-        command.arg("follow").arg(self.file()).arg(frames.to_string());
+        command.arg("follow").arg(self.file()).arg(FRAMES.to_string());
         Some(Watcher::start(command))
     }
 }
@@ -105,7 +105,7 @@ impl Watcher {
     fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it can be run");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
-        let (sender, lines) = sync_channel(FRAMES_KILLED as usize);
+        let (sender, lines) = sync_channel(ENDLESS as usize);
         thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         Watcher { child, lines }
     }
@@ -159,9 +159,9 @@ fn a_series_is_recorded_while_it_is_watched() {
     let experiment = Experiment::prepare();
     let page = browser.open(&format!("http://{}/", experiment.http), 1280, false);
     browser.await_value(&page, "document.getElementById(\"state\").dataset.raw");
-    let detector = experiment.detector(FRAMES);
-    let Some(watcher) = experiment.watched(FRAMES) else { return };
+    let detector = experiment.detector();
     experiment.stop(&detector, 1);
+    let Some(watcher) = experiment.watched() else { return };
     let mut seen = watcher.await_frames(1);
     browser.await_value(&page, "Number(document.getElementById(\"acknowledged\")?.dataset.raw) > 0");
     browser.await_value(&page, "!document.getElementById(\"shot\").hidden");
@@ -170,15 +170,16 @@ fn a_series_is_recorded_while_it_is_watched() {
     kill_process(detector.worker(), Signal::CONT).expect("it stands still");
     seen.extend(watcher.await_frames(FRAMES as usize - 1));
     let (file, directory) = (experiment.file(), experiment.directory());
+    experiment.recorder.signal(Signal::INT);
     let ended = experiment.recorder.end(LIMIT);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.code, Some(0), "a series that is ended early is one: {ended:?}");
+    detector.signal(Signal::INT);
     let sent = detector.end(LIMIT);
-    // A busy machine makes images later than they are due: then the detector says so, but none of them is lost.
-    let is_sent = sent.stdout.contains(&format!("sent        {FRAMES} images"))
-        && sent.stdout.contains("dropped     none");
-    assert!(is_sent && (sent.code == Some(0) || sent.stderr.contains("the pace was not kept")), "{sent:?}");
-    assert_eq!(seen, truth(FRAMES), "each frame as it came");
-    assert_eq!(read(&file), Some((seen, FRAMES)), "the closed file");
+    assert!(sent.stdout.contains("dropped     none"), "{sent:?}");
+    let (found, length) = read(&file).expect("h5py was there before");
+    let truth = truth(length);
+    assert!(seen.len() >= FRAMES as usize && seen.iter().all(|(number, sum)| truth.get(number) == Some(sum)));
+    assert_eq!(found, truth, "the closed file");
     let verified = run(&["verify".as_ref(), directory.as_os_str()]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
     is_nxmx(&file);
@@ -195,9 +196,9 @@ fn is_nxmx(file: &Path) {
 #[test]
 fn a_series_whose_recorder_is_killed_is_there_as_far_as_it_was_acknowledged() {
     let experiment = Experiment::prepare();
-    let detector = experiment.detector(FRAMES_KILLED);
-    let Some(watcher) = experiment.watched(FRAMES_KILLED) else { return };
+    let detector = experiment.detector();
     experiment.stop(&detector, ENOUGH as u64);
+    let Some(watcher) = experiment.watched() else { return };
     let seen = watcher.await_frames(ENOUGH);
     kill_process(detector.worker(), Signal::CONT).expect("it stands still");
     let [directory, file] = [experiment.directory(), experiment.file()];
@@ -207,7 +208,7 @@ fn a_series_whose_recorder_is_killed_is_there_as_far_as_it_was_acknowledged() {
     let recording = Recording::open(&[directory], Trust::Acknowledged).expect("it opens");
     let acknowledged: Vec<u64> = recording.index.frames.numbers(0..u64::MAX).collect();
     let Some((found, _)) = read(&file) else { return };
-    let truth = truth(FRAMES_KILLED);
+    let truth = truth(found.keys().last().map_or(0, |last| last + 1));
     assert!(seen.keys().all(|number| found.contains_key(number)), "{:?}", found.keys());
     assert!(acknowledged.iter().all(|number| found.contains_key(number)), "{acknowledged:?}");
     assert!(found.iter().all(|(number, sum)| truth.get(number) == Some(sum)), "{:?}", found.keys());

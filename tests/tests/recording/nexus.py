@@ -1,8 +1,8 @@
 """Whether programs that no one here wrote take an HDF5 file as NeXus: prints a line for each problem, nothing if there is none.
 
-nexus.py nxmx FILE     as NXmx: pynx validate (pynxtools), what the definition demands, the geometry as nxmx of Diamond reads
+nexus.py nxmx FILE...  as NXmx: pynx validate (pynxtools), what the definition demands, the geometry as nxmx of Diamond reads
                        it, and what follows
-nexus.py plot FILE     the default plot: h5py follows @default and @signal, old and new, and silx finds the same dataset
+nexus.py plot FILE...  the default plot: h5py follows @default and @signal, old and new, and silx finds the same dataset
 """
 import pathlib
 import shutil
@@ -28,11 +28,13 @@ NO_PROBLEM = [f"Reserved suffix '_mask' was used in {DETECTOR}/{mask}, but there
 ANGLES = ("unit category NX_TRANSFORMATION of 'AXISNAME_end'", "unit category NX_TRANSFORMATION of 'AXISNAME_increment_set'")
 
 
-def main(check, path):
+def main(check, *paths):
     checks = [validated, complete, geometry, plotted] if check == "nxmx" else [plotted]
-    for each in checks:
-        for problem in each(path):
-            print(f"{each.__name__}: {problem}")
+    for path in paths:
+        name = f"{path}: " if len(paths) > 1 else ""
+        for each in checks:
+            for problem in each(path):
+                print(f"{name}{each.__name__}: {problem}")
 
 
 def validated(path):
@@ -156,4 +158,4 @@ def plotted(path):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -1,7 +1,12 @@
 //! Files as `nilometer_hdf5::nexus` and `layout` describe them, against programs that no one here wrote: `pynx validate`, silx,
 //! nxmx of Diamond, and h5py.
 
-use std::{fs, fs::File, os::unix::fs::FileExt, path::Path};
+use std::{
+    fs,
+    fs::File,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
 
 use nilometer_hdf5::{
     FileWrite, Hdf5File, Hdf5FileOptions, StoredChunk,
@@ -17,11 +22,11 @@ use nilometer_tests::{python, root};
 const START: &str = "2026-06-30T23:50:00Z";
 const END: &str = "2026-06-30T23:59:59Z";
 
-/// What the other side says against a file; nothing if it is not here.
-fn problems(check: &str, path: &Path) -> Option<String> {
+/// The problems that the other side finds in these files. `None` if it is not here.
+fn problems(check: &str, paths: &[PathBuf]) -> Option<String> {
     let script = root().join("tests/tests/recording/nexus.py");
     let mut command = python(&["h5py", "nxmx", "pynxtools", "silx"])?;
-    let output = command.arg(script).arg(check).arg(path).output().expect("it can be run");
+    let output = command.arg(script).arg(check).args(paths).output().expect("it can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).expect("text"))
 }
@@ -114,24 +119,28 @@ fn a_detectors_file_is_nxmx_whatever_was_stated() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let totals =
         RecordingTotals { end_time: Some(END.into()), whole: 3, blank: 1, ..RecordingTotals::default() };
-    for (name, detector) in [("least.h5", least()), ("full.h5", full()), ("modules.h5", of_modules())] {
+    let detectors = [("least.h5", least()), ("full.h5", full()), ("modules.h5", of_modules())];
+    let paths = detectors.map(|(name, detector)| {
         let path = directory.path().join(name);
         write(&path, &nxmx(&detector), &closing(&totals));
-        let Some(problems) = problems("nxmx", &path) else { return };
-        assert_eq!(problems, "", "{name}");
-    }
+        path
+    });
+    let Some(problems) = problems("nxmx", &paths) else { return };
+    assert_eq!(problems, "");
 }
 
 #[test]
 fn frames_of_any_dimensions_are_found_by_who_plots_them() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    for shape in [vec![30, 40], vec![50], vec![4, 5, 6], vec![2, 3, 4, 5]] {
-        let detector = DetectorDescription { shape: shape.clone(), ..least() };
+    let shapes = [vec![30, 40], vec![50], vec![4, 5, 6], vec![2, 3, 4, 5]];
+    let paths = shapes.map(|shape| {
         let path = directory.path().join(format!("{}.h5", shape.len()));
+        let detector = DetectorDescription { shape, ..least() };
         write(&path, &nexus_plain(&detector), &closing(&RecordingTotals::default()));
-        let Some(problems) = problems("plot", &path) else { return };
-        assert_eq!(problems, "", "{shape:?}");
-    }
+        path
+    });
+    let Some(problems) = problems("plot", &paths) else { return };
+    assert_eq!(problems, "");
 }
 
 #[test]
@@ -143,7 +152,7 @@ fn the_checker_finds_what_is_wrong() {
     entry.members.retain(|(name, _)| name != "source" && name != "start_time");
     entry.attributes.retain(|attribute| attribute.name != "default");
     write(&path, &tree, &TreeGroup::default());
-    let Some(problems) = problems("nxmx", &path) else { return };
+    let Some(problems) = problems("nxmx", &[path]) else { return };
     for problem in [
         "validated: The required field /entry/start_time hasn't been supplied.",
         "complete: /entry has no group NXsource",

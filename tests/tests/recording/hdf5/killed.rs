@@ -72,7 +72,7 @@ fn killed(compression: &str, many: bool, options: &[&str], after: Duration) -> O
 fn is_killed_at_any_moment(compression: &str, many: bool, options: &[&str]) {
     let seed = u64::from(std::process::id());
     let (mut moments, mut acknowledged) = (Seed(seed).stream(), 0);
-    for _ in 0..kills(10, 100) {
+    for _ in 0..kills(5, 100) {
         let after = Duration::from_millis(moments.below(500));
         let Some(frames) = killed(compression, many, options, after) else { return };
         acknowledged += frames;

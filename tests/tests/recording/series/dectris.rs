@@ -6,6 +6,8 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
 };
 
 use nilometer_tests::{await_some, free_port, python, root, run, start};
@@ -43,6 +45,22 @@ impl AnnouncingDetector {
     /// Sends until it has sent so many in all.
     pub(crate) fn send(&mut self, images: u64) {
         writeln!(self.child.stdin.as_mut().expect("it is piped"), "{images}").expect("it listens");
+    }
+
+    /// Sends one image more twice a second while somebody looks at those before. A recorder that has all announced
+    /// images takes a silence of seconds for the end. Returns the number of images sent in all.
+    fn send_while(&mut self, first: u64, look: impl FnOnce() + Send) -> u64 {
+        thread::scope(|scope| {
+            let looking = scope.spawn(look);
+            let mut sent = first;
+            while !looking.is_finished() {
+                thread::sleep(Duration::from_millis(500));
+                sent += 1;
+                self.send(sent);
+            }
+            looking.join().expect("it sees what came");
+            sent
+        })
     }
 
     pub(crate) fn end(&mut self) {
@@ -97,7 +115,17 @@ fn recorded(announced: u64, first: u64, sent: u64, code: i32) {
     assert_eq!(before, [0, links], "before the first frame");
     detector.send(first);
     let links = links.max(first.div_ceil(PER_FILE));
-    await_some("frames in the files", || shown(&master, first).filter(|found| *found == [first, links]));
+    let look = |is_all: fn([u64; 2], [u64; 2]) -> bool| {
+        let all = |found: &[u64; 2]| is_all(*found, [first, links]);
+        await_some("frames in the files", || shown(&master, first).filter(all));
+    };
+    let mut sent = sent;
+    if first > announced {
+        let grows = |found: [u64; 2], least: [u64; 2]| found[0] >= least[0] && found[1] >= least[1];
+        sent = sent.max(detector.send_while(first, || look(grows)));
+    } else {
+        look(|found, all| found == all);
+    }
     detector.send(sent);
     detector.end();
     let ended = recorder.end(LIMIT);
