@@ -46,9 +46,9 @@ impl PortBlock {
     fn hold() -> Self {
         let blocks = (END - FIRST) / BLOCK;
         let begin = (std::process::id() * 7 % u32::from(blocks)) as u16;
-        let order = (0..blocks).map(|at| FIRST + (begin + at) % blocks * BLOCK);
-        let held = order.filter_map(|first| held(first).map(|held| (first, held))).next();
-        let (first, held) = held.expect("a block of ports that no other test has");
+        let mut order = (0..blocks).map(|at| FIRST + (begin + at) % blocks * BLOCK);
+        let found = order.find_map(|first| held(first).map(|held| (first, held)));
+        let (first, held) = found.expect("a block of ports that no other test has");
         PortBlock { next: first, end: first + BLOCK, _held: held }
     }
 

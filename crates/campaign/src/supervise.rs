@@ -370,7 +370,9 @@ impl Watch<'_> {
             self.receive(now, ended);
             now = self.run.clock.now();
             let halt = halt_in(now.since(before));
-            self.crews.iter_mut().for_each(|crew| crew.excuse(halt));
+            for crew in &mut self.crews {
+                crew.excuse(halt);
+            }
             self.give_up(now);
             if self.run.is_over() {
                 let broken_off = self.crews.iter().filter(|crew| !crew.keeps_step);

@@ -208,7 +208,7 @@ fn a_series_whose_recorder_is_killed_is_there_as_far_as_it_was_acknowledged() {
     let recording = Recording::open(&[directory], Trust::Acknowledged).expect("it opens");
     let acknowledged: Vec<u64> = recording.index.frames.numbers(0..u64::MAX).collect();
     let Some((found, _)) = read(&file) else { return };
-    let truth = truth(found.keys().last().map_or(0, |last| last + 1));
+    let truth = truth(found.keys().next_back().map_or(0, |last| last + 1));
     assert!(seen.keys().all(|number| found.contains_key(number)), "{:?}", found.keys());
     assert!(acknowledged.iter().all(|number| found.contains_key(number)), "{acknowledged:?}");
     assert!(found.iter().all(|(number, sum)| truth.get(number) == Some(sum)), "{:?}", found.keys());

@@ -109,7 +109,9 @@ fn recordings_of_every_way_of_storing_and_of_several_directories_become_one_file
             (exported(&lab, &format!("{compression}.h5"), &more), 0)
         });
         let Some(all) = found(&lab.truth(100), &files) else { return };
-        all.iter().for_each(|found| found.assert_whole(100));
+        for found in &all {
+            found.assert_whole(100);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SocketType};
 
 use crate::series::{
     detector::{Detector, IMAGES},
-    lab::{self, LIMIT, SeriesLab},
+    lab::{LIMIT, SeriesLab},
 };
 
 const ROWS: u64 = 512;
