@@ -66,7 +66,7 @@ impl Describe {
             DocumentFormat::Text => {
                 tell::result_unchanged(described_text(description, index == 0, line_layout()));
             }
-            // The last lines of the command print all of them.
+            // `execute` prints all descriptions together.
             DocumentFormat::Markdown => {}
         }
         Ok(())

@@ -108,7 +108,7 @@ fn a_damaged_recording_has_its_damage_in_each_format() {
     fs::remove_file(frames_in(&lane)).expect("it is ours");
     let scanned = Formats::of("scan", disk.path(), &["--all"]);
     let fault = format!("Can't be read: {}", scanned.json["fault"].as_str().expect("a fault"));
-    assert!(scanned.page.contains(&fault) && unescaped(&scanned.page).contains(&fault), "{}", scanned.page);
+    assert!(unescaped(&scanned.page).contains(&fault), "{}", scanned.page);
     assert_eq!(scanned.code, Some(1));
 }
 

@@ -77,7 +77,7 @@ fn each_form_has_each_finding() {
         "recording   00000000000000ab, frames of 8 kB",
         "lanes       2 of 3, 1 ended in order; not here: scan.2.journal",
         "expected    100 frames",
-        "right       80 frames, 640 kB, read; 5 of them have no checksum, so they are not verified",
+        "right       80 frames, 625 KiB, read; 5 of them have no checksum, so they are not verified",
         "clock       synchronised",
         "unproved    10 frames: the machine went down",
         "chunks      6; 2 found no number",
