@@ -155,7 +155,8 @@ fn make(described: Vec<TargetDescription>, name: &str) -> Result<Vec<Arc<dyn Kep
 ///
 /// # Errors
 ///
-/// One exists already or can't be made, its storage does not answer, or it refuses the stripes; then no directory is left.
+/// One exists already or can't be made, its storage does not answer, or it refuses the stripes. No directory is
+/// left then.
 pub fn make_striped(
     described: Vec<TargetDescription>,
     name: &str,
