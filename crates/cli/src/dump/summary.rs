@@ -2,9 +2,10 @@
 
 use anyhow::anyhow;
 use nilometer_model::{ByteRate, Bytes};
+use nilometer_report::in_line;
 use nilometer_service::{DumpReport, DumpState, DumpWait, DumpedRange};
 
-use crate::{Failure, Outcome, recording_text::in_line};
+use crate::{Failure, Outcome};
 
 /// The most ranges to name.
 const NAMED: usize = 5;
