@@ -42,7 +42,9 @@ pub use patience::awaited;
 pub use ports::{free_port, free_ports};
 pub use power::PowerLoss;
 pub use processor_quota::ProcessorQuota;
-pub use program::{Ended, Running, clients, command_of, nilometer, number, run, start, start_copy};
+pub use program::{
+    Ended, Running, clients, command_of, nilometer, number, run, start, start_copy, undamaged,
+};
 pub use python::python;
 pub use shared_link::SharedLink;
 pub use sources::{assert_none, crates, files, is_for_tests, read};

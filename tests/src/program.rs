@@ -97,6 +97,19 @@ pub fn number(ended: &Ended, key: &str) -> u64 {
     first.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no number of `{key}`: {ended:?}"))
 }
 
+/// The frames or blocks that `verify` found undamaged: those that were compared, and those without a checksum.
+pub fn undamaged(ended: &Ended) -> u64 {
+    let of = |key: &str| {
+        let mut lines = ended.stdout.lines();
+        let rest = lines.find_map(|line| line.strip_prefix(key))?;
+        rest.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let counts = ["right ", "readable "].map(of);
+    let sum = counts.iter().flatten().sum();
+    assert!(counts.iter().any(Option::is_some), "no number of frames: {ended:?}");
+    sum
+}
+
 /// A running program. Dropping it kills the program.
 #[derive(Debug)]
 pub struct Running {

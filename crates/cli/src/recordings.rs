@@ -43,9 +43,8 @@ pub(crate) struct Recordings {
     /// Read no frame earlier than this time after it was due [default: the instrument's, or at once]
     #[arg(long, requires = "instruments")]
     reader_distance: Option<Nanos>,
-    /// Limit each reader to this rate. Several, such as "50 MB/s,200 MB/s", run one after the other, and show
-    /// at which rate a dump from the recording costs frames [default: the instrument's, or the rate of the
-    /// frames]
+    /// Limit each reader to this rate. Several, such as "50 MB/s,200 MB/s", run one after the other. They show
+    /// the rate at which a dump costs frames [default: the instrument's, or the rate of the frames]
     #[arg(long, value_delimiter = ',', value_name = "RATE", requires = "instruments")]
     reader_rate: Vec<ByteRate>,
     /// Copy every recording to this directory on other storage while it grows

@@ -144,9 +144,9 @@ impl AllowedSigners {
 /// Checks that a signature is there and is one.
 fn check_signature(path: &Path) -> Result<(), SignatureFault> {
     let shown = path.display();
-    let (looked_at, storage) = (path.to_owned(), path.to_owned());
+    let looked_at = path.to_owned();
     let found =
-        in_time(PATIENCE, storage, move || looked_at.symlink_metadata()).map_err(anyhow::Error::from)?;
+        in_time(PATIENCE, path.into(), move || looked_at.symlink_metadata()).map_err(anyhow::Error::from)?;
     if found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Err(SignatureFault::Invalid(anyhow!("there is no signature {shown}")));
     }

@@ -51,8 +51,8 @@ pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, TomlError> {
 /// A word that no key has as a valid value.
 const NO_CHOICE: &str = "?";
 
-/// The valid words of a key whose value has another type. Serde names them only to those who write a wrong word,
-/// so this reads the file once more with a wrong word in the value's place.
+/// The valid words of a key whose value has another type. Serde names them only to those who write a wrong word.
+/// This reads the file once more with a wrong word in the value's place.
 fn choices<T: DeserializeOwned>(text: &str, error: &toml::de::Error) -> Option<String> {
     let message = error.message();
     let wants_word = message.contains(EXPECTED_ENUM) || message == WANTS_WORD;

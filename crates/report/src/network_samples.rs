@@ -218,7 +218,7 @@ mod tests {
         };
         assert_eq!(rows.len(), 3 + 2, "an interval has a row of the machine and one of its interface");
         has(3, &[("phase", "network interval"), ("network_machine", "node2"), ("network_link", "")]);
-        has(3, &[("network_segments_sent_again", "3"), ("repeat", "1"), ("bytes", "")]);
+        has(3, &[("network_machine_segments_sent_again", "3"), ("repeat", "1"), ("bytes", "")]);
         has(4, &[("network_link", "eth0"), ("network_interval_until_s", "0.5"), ("network_flows", "")]);
         has(4, &[("network_link_received_bytes", "40"), ("network_link_sent_bytes", "50")]);
         has(0, &[("stage", "between"), ("cell", "node1 to node2, TCP, one flow"), ("phase", "network")]);

@@ -48,25 +48,25 @@ struct OpenDirectory {
     is_inner: bool,
     /// The listing ended with an error: there may be more entries.
     is_cut: bool,
-    /// Entries that were looked for in a second listing.
-    sought: usize,
+    /// Searches for an entry in a second listing.
+    searches: usize,
 }
 
-/// The most entries of a directory that are looked for in a second listing. Where so many have gone, others work.
-const SOUGHT_MOST: usize = 16;
+/// The most searches in a directory: if more entries have gone, somebody removes them.
+const SEARCHES_MOST: usize = 16;
 
 impl OpenDirectory {
     const fn new(entries: Dir) -> Self {
-        OpenDirectory { entries, count: 0, files: 0, is_inner: false, is_cut: false, sought: 0 }
+        OpenDirectory { entries, count: 0, files: 0, is_inner: false, is_cut: false, searches: 0 }
     }
 }
 
 impl OpenDirectory {
-    /// Returns true if the directory still lists a name that the file system says is not there: a name that a server
-    /// can't open, or a broken entry.
+    /// Returns true if the directory still lists a name that can't be found: a server may not take the name, or the
+    /// entry is broken.
     fn lists(&mut self, name: &CStr) -> bool {
-        self.sought += 1;
-        self.sought <= SOUGHT_MOST && self.listed_anew(name).unwrap_or(false)
+        self.searches += 1;
+        self.searches <= SEARCHES_MOST && self.listed_anew(name).unwrap_or(false)
     }
 
     fn listed_anew(&self, name: &CStr) -> io::Result<bool> {

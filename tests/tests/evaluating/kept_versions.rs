@@ -38,7 +38,8 @@ const KNOWN_NETWORK: [&str; 4] = [
 const NETWORK_SINCE: i64 = 10;
 /// The traffic over time of a trial of the network, which records have from schema 11 on.
 const KNOWN_TRAFFIC: &str = "Over time, node1 to node2, TCP, one flow, intervals of 500 ms: least even node1 eth0, 4 Gbit/s to 12 \
-                             Gbit/s sent; 7 segments sent again, at most 7 in an interval (node1)";
+                             Gbit/s sent; all TCP connections of these machines sent 7 segments again, at most 7 in an \
+                             interval (node1)";
 /// The first schema with it.
 const TRAFFIC_SINCE: i64 = 11;
 /// Frames of each recording in `tests/data`.

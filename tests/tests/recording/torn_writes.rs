@@ -10,8 +10,8 @@ use std::{
 use nilometer_model::Seed;
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_tests::{
-    Ended, PowerLost, Running, TornDisk, address, await_some, free_port, kills, may_have_faulty_disks,
-    number, run, start, status,
+    Ended, PowerLost, Running, TornDisk, address, await_some, free_port, kills, may_have_faulty_disks, run,
+    start, status, undamaged,
 };
 
 use crate::hdf5::lab::{Lab, found};
@@ -68,7 +68,7 @@ fn about(command: &[&str], directory: &Path) -> Ended {
 fn is_right(directory: &Path, said: u64) {
     let verified = about(&["verify", "--durable"], directory);
     assert!(!verified.stdout.contains("damaged"), "{verified:?}");
-    assert!(number(&verified, "right") >= said, "{said} were durable: {verified:?}");
+    assert!(undamaged(&verified) >= said, "{said} were durable: {verified:?}");
 }
 
 /// Files that have frames that are durable, with the number of the first that each may have.

@@ -79,8 +79,8 @@ impl LinkWay {
 }
 
 impl LinkOverTime {
-    /// The least and the greatest rate. An interval of less than half the longest one's length says little about a rate,
-    /// and is left out.
+    /// The least and the greatest rate. An interval of less than half the longest one's length is left out, since it
+    /// says little about a rate.
     pub fn range(&self) -> [f64; 2] {
         let length = |of: &IntervalFigure| of.until.since(of.from);
         let longest = self.rates.iter().map(length).max().unwrap_or_default();

@@ -62,28 +62,7 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
     ingest.slots_high *= cell.rings();
     let limit = cell.readers.rate.map(ByteRate::in_a_second);
     for report in readers {
-        // A failure of a reader or a copy is not the recording's fault.
-        let failed = u64::from(report.fault.is_some());
-        match report.reader {
-            Some((totals, late)) => {
-                let failed = totals.failed + failed;
-                let hung = report.hung;
-                let limit_per_second = limit.filter(|_| !totals.after);
-                ingest.readers.push(ReaderTotals { failed, hung, limit_per_second, ..totals });
-                ingest.read.merge(&late);
-            }
-            None if failed > 0 || report.hung => {
-                let hung = report.hung;
-                ingest.readers.push(ReaderTotals {
-                    copies: true,
-                    failed,
-                    hung,
-                    limit_per_second: limit,
-                    ..ReaderTotals::default()
-                });
-            }
-            None => {}
-        }
+        add_reader(&mut ingest, report, limit);
     }
     ingest.limit_stalls();
     sample.bytes = ingest.stored * ingest.frame_size.0;
@@ -95,6 +74,27 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
     }
     sample.ingest = Some(ingest);
     sample
+}
+
+/// Adds a reader or a copy, of which a failure is not the recording's fault. `limit` is the most bytes a second that
+/// it should read.
+fn add_reader(ingest: &mut Ingest, report: Report, limit: Option<u64>) {
+    let hung = report.hung;
+    let failed = u64::from(report.fault.is_some());
+    match report.reader {
+        Some((totals, late)) => {
+            let failed = totals.failed + failed;
+            let limit_per_second = limit.filter(|_| !totals.after);
+            ingest.readers.push(ReaderTotals { failed, hung, limit_per_second, ..totals });
+            ingest.read.merge(&late);
+        }
+        None if failed > 0 || hung => {
+            let limit_per_second = limit;
+            let none = ReaderTotals::default();
+            ingest.readers.push(ReaderTotals { copies: true, failed, hung, limit_per_second, ..none });
+        }
+        None => {}
+    }
 }
 
 fn add(sample: &mut Sample, ingest: &mut Ingest, outcome: Outcome) {

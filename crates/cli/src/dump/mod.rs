@@ -42,7 +42,7 @@ pub(crate) struct DumpCommand {
     /// waits for it [default: the end of the recording]
     #[arg(long, value_name = "TIME|NUMBER", allow_hyphen_values = true, value_parser = limit)]
     end: Option<String>,
-    /// The name of the file, without its suffix [default: that of the recording, and the number of the dump]
+    /// The name of the file, without its suffix [default: the name of the recording and the number of the dump]
     #[arg(long)]
     name: Option<String>,
     /// Dump only the data stream with this label [default: all, each into a file of its own]
@@ -205,8 +205,7 @@ impl DumpWatch<'_> {
     fn unknown(&self, error: &ServiceError) -> anyhow::Error {
         let files: Vec<_> = self.reports.iter().map(|report| report.path.display().to_string()).collect();
         anyhow!(
-            "{error}; it is not known whether the dump is complete: a complete one is there as {}, with its \
-             report beside it",
+            "{error}; the dump may be complete: look for {}, which has its report beside it if it is",
             files.join(", ")
         )
     }

@@ -76,9 +76,8 @@ impl ScannedRecording {
         if let Some(header) = &self.scan.survey.header {
             let version = header.edv().map_or("legacy header".into(), |edv| format!("EDV {edv}"));
             words.push(version);
-            let [channels, bits] =
-                [(1 << header.channels_log2, "channel"), (header.bits.into(), "bit")].map(counted);
-            words.push(format!("{channels} of {bits}"));
+            let channels = counted(1 << header.channels_log2, "channel");
+            words.push(format!("{channels} of {}", counted(header.bits.into(), "bit")));
             words.push(format!("station {}", stations.join(" ")));
             let plural = if threads.len() == 1 { "" } else { "s" };
             let threads: Vec<_> = threads.iter().map(u16::to_string).collect();
@@ -203,8 +202,7 @@ fn first_fault(whole: &RecordingView) -> Option<String> {
 }
 
 /// `1 bit`, `2 bits`.
-fn counted(of: (u64, &str)) -> String {
-    let (count, noun) = of;
+fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }

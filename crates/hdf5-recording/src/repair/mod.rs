@@ -198,7 +198,7 @@ pub fn repair_recording(
 }
 
 /// The treatment of files that the recorder began. If only the recorder was killed, the kernel has all records of
-/// its journals; a loss of power may take some of them, and so may storage that went away. All files of a recording
+/// its journals. A loss of power may take some of them, and so may storage that goes away. All files of a recording
 /// have their first frame at about the same position: a file that ends before it has no frame.
 fn begun_files(recording: &Recording, files: &Files) -> BegunFileTreatment {
     let index = &recording.index;

@@ -129,13 +129,13 @@ mod tests {
         assert_eq!(
             sentence(&quiet, &trial),
             "Over time, node1 to node2, TCP, one flow, intervals of 1 s: least even node1 eth0, 4 Gbit/s to 8 Gbit/s sent; \
-             no segment sent again"
+             no TCP connection of these machines sent a segment again"
         );
         assert_eq!(charts(&quiet, &trial).len(), 1);
         let lossy = results(7);
         let trial = traffic_over_time(&lossy).remove(0);
         let words = sentence(&lossy, &trial);
-        assert!(words.ends_with("7 segments sent again, at most 7 in an interval (node1)"), "{words}");
+        assert!(words.ends_with("sent 7 segments again, at most 7 in an interval (node1)"), "{words}");
         assert_eq!(charts(&lossy, &trial).len(), 2);
         assert_eq!(over_time(&lossy, false).len(), 1, "the text has no charts");
     }

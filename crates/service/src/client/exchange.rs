@@ -29,7 +29,7 @@ pub(super) struct RecorderAnswer {
 
 /// A connection to a recorder.
 #[derive(Debug)]
-pub(super) enum Connected {
+pub(super) enum RecorderConnection {
     Plain(TimedSocket),
     Tls(Box<StreamOwned<ClientConnection, TimedSocket>>),
 }
@@ -43,13 +43,13 @@ const LONGEST: usize = 16 << 20;
 /// The most headers of an answer.
 const HEADERS: usize = 32;
 
-impl Connected {
+impl RecorderConnection {
     /// Connects, within a limit for each address of the host.
     pub(super) fn to(address: &RecorderAddress, tls: Option<&Arc<ClientConfig>>) -> io::Result<Self> {
         let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
         for at in (address.host(), address.port()).to_socket_addrs()? {
             match TcpStream::connect_timeout(&at, CONNECT.duration()) {
-                Ok(stream) => return Connected::over(stream, address, tls),
+                Ok(stream) => return RecorderConnection::over(stream, address, tls),
                 Err(error) => last = error,
             }
         }
@@ -64,10 +64,10 @@ impl Connected {
         stream.set_write_timeout(Some(CONNECT.duration()))?;
         let mut socket = TimedSocket::new(stream);
         socket.give_up_after(ANSWER);
-        let Some(config) = tls else { return Ok(Connected::Plain(socket)) };
+        let Some(config) = tls else { return Ok(RecorderConnection::Plain(socket)) };
         let name = ServerName::try_from(address.host().to_owned()).map_err(io::Error::other)?;
         let session = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
-        Ok(Connected::Tls(Box::new(StreamOwned::new(session, socket))))
+        Ok(RecorderConnection::Tls(Box::new(StreamOwned::new(session, socket))))
     }
 
     /// Sends the request and reads its answer.
@@ -80,8 +80,8 @@ impl Connected {
         let mut text = head(address, token, question).into_bytes();
         text.extend_from_slice(question.body);
         match self {
-            Connected::Plain(socket) => exchange(socket, &text),
-            Connected::Tls(stream) => exchange(stream, &text),
+            RecorderConnection::Plain(socket) => exchange(socket, &text),
+            RecorderConnection::Tls(stream) => exchange(stream, &text),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     error::{ServiceError, require},
 };
 pub use address::RecorderAddress;
-use exchange::{Connected, RecorderAnswer, RecorderQuestion};
+use exchange::{RecorderAnswer, RecorderConnection, RecorderQuestion};
 
 /// A client of one recorder. Each request takes a connection of its own.
 #[derive(Debug, Clone)]
@@ -105,7 +105,7 @@ impl RecorderClient {
     }
 
     fn ask(&self, question: &RecorderQuestion<'_>) -> Result<RecorderAnswer, ServiceError> {
-        let asked = Connected::to(&self.address, self.tls.as_ref())
+        let asked = RecorderConnection::to(&self.address, self.tls.as_ref())
             .and_then(|mut connected| connected.ask(&self.address, self.token.as_deref(), question));
         asked.map_err(|error| {
             ServiceError::Failed(format!("the recorder at {} does not answer: {error}", self.address))

@@ -8,7 +8,7 @@ use rustix::process::{Signal, kill_process};
 
 use crate::hdf5::{
     COMPRESSIONS,
-    lab::{LIMIT, Lab, assert_verified, found_in, number},
+    lab::{LIMIT, Lab, assert_verified, found_in, undamaged},
 };
 
 /// Some frame and some tile of it, as instruments and the command line write them.
@@ -108,7 +108,7 @@ fn tiles_of_which_the_index_is_lost_are_found_again_and_a_damaged_frame_is_named
     let table = whole.windows(8).rposition(|bytes| bytes == b"nm-tiles").expect("a frame has one");
     damaged(&[0xff; 24], table as u64);
     let verified = lab.about("verify");
-    assert!(verified.code == Some(1) && number(&verified, "right") == 39, "{verified:?}");
+    assert!(verified.code == Some(1) && undamaged(&verified) == 39, "{verified:?}");
     let file = fs::OpenOptions::new().write(true).open(lab.file()).expect("it is there");
     file.write_all_at(&[0; 96], 0).expect("space");
     let repaired = lab.about("repair");
@@ -133,7 +133,7 @@ fn a_recorder_of_tiles_that_is_killed_leaves_whole_frames() {
         let acknowledged = lab.acknowledged();
         let Some(last) = acknowledged.last() else { continue };
         let verified = lab.about("verify");
-        assert_eq!(number(&verified, "right"), acknowledged.len() as u64, "{verified:?}");
+        assert_eq!(undamaged(&verified), acknowledged.len() as u64, "{verified:?}");
         let Some(found) = found_in(&lab.truth(last + 1000), &lab.file()) else { return };
         let right = found.frames("right");
         let gone: Vec<_> = acknowledged.iter().filter(|frame| right.binary_search(frame).is_err()).collect();

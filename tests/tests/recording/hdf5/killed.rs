@@ -6,7 +6,7 @@ use nilometer_model::Seed;
 use nilometer_tests::kills;
 use rustix::process::{Signal, kill_process};
 
-use crate::hdf5::lab::{LIMIT, Lab, found, number};
+use crate::hdf5::lab::{LIMIT, Lab, found, undamaged};
 
 /// Frames a file, where there are many.
 const FRAMES_PER_FILE: u64 = 50;
@@ -52,7 +52,7 @@ fn killed(compression: &str, many: bool, options: &[&str], after: Duration) -> O
     let Some(last) = acknowledged.last() else { return Some(0) };
     let verified = lab.about("verify");
     assert!(!verified.stdout.contains("damaged"), "{verified:?}");
-    assert_eq!(number(&verified, "right"), acknowledged.len() as u64, "{verified:?}");
+    assert_eq!(undamaged(&verified), acknowledged.len() as u64, "{verified:?}");
     let mut there = Vec::new();
     let files = files(&lab, many, &acknowledged);
     for (file, (_, first)) in found(&lab.truth(last + IN_FLIGHT), &files)?.iter().zip(&files) {

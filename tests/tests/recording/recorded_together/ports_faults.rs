@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use nilometer_tests::{
-    FileSystem, Mpi, MpiKind, Running, await_some, may_mount, nilometer, number, run, start,
+    FileSystem, Mpi, MpiKind, Running, await_some, may_mount, nilometer, run, start, undamaged,
 };
 use rustix::process::{Signal, kill_process};
 
@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_mins(2);
 fn right_of(directory: &Path) -> u64 {
     let verified = run(&["verify".as_ref(), directory.as_os_str()]);
     assert!(!verified.stdout.contains("damaged"), "{verified:?}");
-    number(&verified, "right")
+    undamaged(&verified)
 }
 
 /// Sends both streams for a while.

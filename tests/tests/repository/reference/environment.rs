@@ -39,7 +39,12 @@ const OF_CARGO: [&str; 3] = ["CARGO_", "DEP_", "TARGET"];
 const MARKS: [&str; 2] = ["env::var", "variable: impl Fn"];
 
 /// Group, name and meaning of each variable.
-const MEANINGS: [(&str, &str, &str); 32] = [
+const MEANINGS: [(&str, &str, &str); 33] = [
+    (
+        "run",
+        "NILOMETER_TOKEN",
+        "The token by which `dump` tells a recorder who asks, if there is no `--token-file`.",
+    ),
     ("run", "AWS_ACCESS_KEY_ID", "The name of the key for `s3://` targets. They need it."),
     ("run", "AWS_SECRET_ACCESS_KEY", "The secret of that key. Nilometer neither prints nor records it."),
     ("run", "AWS_SESSION_TOKEN", "The token of a temporary key."),
