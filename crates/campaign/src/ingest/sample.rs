@@ -78,7 +78,7 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
 
 /// Adds a reader or a copy, of which a failure is not the recording's fault. `limit` is the most bytes a second that
 /// it should read.
-fn add_reader(ingest: &mut Ingest, report: Report, limit: Option<u64>) {
+fn add_reader(ingest: &mut Ingest, report: Report, limit: Option<Bytes>) {
     let hung = report.hung;
     let failed = u64::from(report.fault.is_some());
     match report.reader {
