@@ -155,7 +155,7 @@ fn modules_of_a_detector_are_recorded_apart_and_are_whole_frames_in_the_file_ove
     let master = lab.at().join("run_0/run_master.h5");
     assert!(ended.stdout.contains(&format!("all frames  {}", master.display())), "{ended:?}");
     for name in ["run_0", "run_1"] {
-        lab.assert_right(name, "right       20 ");
+        lab.assert_right(name, "readable    20 ");
     }
     // One process records the same frames, all of which its buffer holds.
     let alone = ["record", "it.toml", "--to", ".", "--name", "alone", "--buffer", "64 MiB"];

@@ -172,8 +172,9 @@ fn whole_lines_of_a_scan_are_dealt_out_to_the_processes() {
     let by_one_file = kept.at().join("by-one");
     fs::write(&by_one_file, &by_one).expect("space");
     for (name, scan, shape) in [("fixed", "25x8", "(25, 8, 50, 100)"), ("open", "?x8", "(25, 8, 50, 100)")] {
-        let options = ["--format", "hdf5", "--compression", "bslz4", "--scan", scan];
-        let ended = recorded(&mpi, 3, &kept, name, &options);
+        // A file has a line.
+        let files = ["--format", "hdf5", "--compression", "bslz4", "--frames-per-file", "8"];
+        let ended = recorded(&mpi, 3, &kept, name, &[&files[..], &["--scan", scan]].concat());
         assert!(ended.stdout.contains("3 processes on one machine, lines in turn"), "{ended:?}");
         assert!(ended.stdout.contains("process 0 on ") && ended.stdout.contains(": 72 frames"), "{ended:?}");
         assert!(ended.stdout.contains(": 64 frames"), "9, 8 and 8 lines: {ended:?}");

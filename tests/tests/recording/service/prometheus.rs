@@ -70,7 +70,9 @@ fn every_panel_of_the_dashboard_has_a_value_and_a_loss_raises_an_alert() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (below, sender) = (directory.path(), Sender::new());
     let record = format!("instrument = \"{}\"\n", instrument(below, sender.port()));
-    let service = Service::start(below, &record);
+    // A recorder that may make dumps counts them.
+    let dumps = format!("dumps = [\"{}\"]\n", below.display());
+    let service = Service::reached(below, &dumps, &record);
     let Some(prometheus) = Prometheus::start(service.http) else { return };
     assert_eq!(service.json(200, "POST", "/arm", "{\"name\": \"scan\"}")["state"], "armed");
     assert_eq!(service.json(200, "POST", "/start", "")["state"], "recording");
