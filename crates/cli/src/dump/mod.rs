@@ -52,7 +52,7 @@ pub(crate) struct DumpCommand {
     #[arg(long)]
     rate: Option<ByteRate>,
     /// Identify this client by the token in this file, which has nothing else [default: the variable
-    /// NILOMETER_TOKEN]
+    /// `NILOMETER_TOKEN`]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The PEM file with the authority of the recorder's certificate, for https

@@ -69,7 +69,7 @@ pub(super) struct Files {
     /// [default: the stripe size, if the storage states one]
     #[arg(long, value_name = "SIZE")]
     align: Option<Bytes>,
-    /// Spread each file over N storage devices. Only for storage that can: Lustre, BeeGFS, CephFS, EOS, XtreemFS
+    /// Spread each file over N storage devices. On storage that can, such as Lustre
     /// [default: unchanged]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     stripe_count: Option<u32>,

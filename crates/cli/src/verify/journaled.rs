@@ -166,9 +166,10 @@ impl JournaledReading {
         let counted = |count: u64| format!("{count} {what}, {}", Bytes(count * journals.frame_size));
         let readable = if verified.made_again { 0 } else { self.unchecked() };
         let right = self.right() - readable;
-        let truth = match verified.made_again {
-            true => "frames of the simulated instrument",
-            false => "checksums of the journal",
+        let truth = if verified.made_again {
+            "frames of the simulated instrument"
+        } else {
+            "checksums of the journal"
         };
         let mut facts = Vec::new();
         if right > 0 || readable == 0 {

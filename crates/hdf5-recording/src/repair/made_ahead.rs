@@ -24,8 +24,8 @@ use super::{
     held::{HeldDirectories, open_own},
 };
 
-/// The signature of files that HDF5 readers open. It stands at the start, or behind a user block of 512 bytes, 1 KiB,
-/// 2 KiB and so on (HDF5 File Format Specification, section II.A).
+/// The signature of files that HDF5 readers open. It stands at the start, or behind a user block of 512 bytes or of
+/// a power of two times that. Source: HDF5 File Format Specification, section II.A.
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// Bytes read at once. A begun file is shorter than that.
 const AT_ONCE: usize = 1 << 20;

@@ -102,8 +102,8 @@ pub struct RecordOptions {
     #[arg(long, value_name = "SIZE", help_heading = "Storage")]
     #[schemars(with = "Option<String>")]
     pub align: Option<Bytes>,
-    /// Spread each file of the recording over N storage devices. Only for storage that can: Lustre, BeeGFS,
-    /// CephFS, EOS, XtreemFS [default: unchanged]
+    /// Spread each file of the recording over N storage devices, on storage that can, such as Lustre [default:
+    /// unchanged]
     #[arg(long, value_name = "N", help_heading = "Storage")]
     pub stripe_count: Option<u32>,
     /// Spread each file in pieces of SIZE, if the storage can [default: unchanged]

@@ -167,12 +167,13 @@ pub fn make_striped(
     for directory in &made {
         let asked = stripes.clone();
         let place = directory.path().to_owned();
-        let striped = directory.clone();
-        match in_time(PATIENCE, place, move || striped.lay_out(&asked)).flatten() {
+        let new = directory.clone();
+        match in_time(PATIENCE, place, move || new.lay_out(&asked)).flatten() {
             Ok(given) => note_other_stripes(directory.path(), stripes, given, note),
             Err(error) => {
-                let unused = made.clone();
-                unused.into_iter().for_each(|directory| discard_unused(directory, Vec::new()));
+                for unused in &made {
+                    discard_unused(unused.clone(), Vec::new());
+                }
                 return Err(ServiceError::asked_wrongly(error));
             }
         }
