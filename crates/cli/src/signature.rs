@@ -29,6 +29,8 @@ const KEY_TYPES: [&str; 8] = [
     "sk-ssh-ed25519@openssh.com",
     "sk-ecdsa-sha2-nistp256@openssh.com",
 ];
+/// The most names of a file of signers that are tried.
+const NAMES_MOST: usize = 100;
 /// The first line of a signature that `ssh-keygen` made.
 const ARMOR: &str = "-----BEGIN SSH SIGNATURE-----";
 /// The rate, in bytes per second, at which `ssh-keygen` reads and hashes a record even from slow storage.
@@ -168,9 +170,25 @@ fn by_name(record: &Path, signers: &Path) -> Result<String, SignatureFault> {
     let signers_shown = signers.display();
     let nobody =
         || SignatureFault::Invalid(anyhow!("{signers_shown} names nobody with the key of the signature"));
-    let mut outcome = Err(if found.status.success() { nobody() } else { refused(&found, nobody) });
-    // A key may stand in several lines, each with a name and with purposes of its own.
-    for name in names.lines().map(str::trim).filter(|name| !name.is_empty()) {
+    if !found.status.success() {
+        return Err(refused(&found, nobody));
+    }
+    // A key may stand in several lines, each with a name and with purposes of its own. Some versions of ssh-keygen
+    // print the name of the first line only.
+    let text = user_file::read(signers, "file of signers").map_err(anyhow::Error::from)?;
+    let listed = text.lines().filter_map(|line| line.split_whitespace().next());
+    let listed =
+        listed.flat_map(|names| names.split(',')).filter(|name| !name.contains(['*', '?', '!', '#']));
+    let mut outcome = Err(nobody());
+    let mut tried = Vec::new();
+    for name in names.lines().map(str::trim).filter(|name| !name.is_empty()).chain(listed) {
+        if tried.contains(&name) {
+            continue;
+        }
+        if tried.len() == NAMES_MOST {
+            break;
+        }
+        tried.push(name);
         outcome = verified(record, signers, name);
         if outcome.is_ok() {
             break;

@@ -485,7 +485,6 @@ mod tests {
             "nilometer demo --json",
             "nilometer plan list --json",
             "nilometer simulate pco-4000 --to /data -t 4",
-            "nilometer scan /data --output x",
             "nilometer record fila10g-4g --to /data --rate 1G",
             "nilometer verify /data --scan n1",
             "nilometer record fila10g-4g --to /data --scan 0x0",

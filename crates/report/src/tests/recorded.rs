@@ -208,7 +208,7 @@ fn figures_of_recordings_and_verdicts_name_their_samples_under_the_pointer() {
     let command = "nilometer report RECORD --why 'camera/A'";
     let mut of_table = tooltips(section(&page, "All recordings"));
     of_table.retain(|tooltip| tooltip.starts_with("from the recording of "));
-    let [recordings, trials] = [6 * 11, 3 * 5];
+    let [recordings, trials] = [6 * 12, 3 * 5];
     assert_eq!(of_table.len(), recordings + trials, "each figure has its samples");
     assert_eq!(of_table[0], format!("from the recording of ingest, round 1: {command}"));
     let of_all = format!("from 9 recordings of ingest, rounds 1 to 9: {command}");

@@ -83,7 +83,7 @@ fn each_form_has_each_finding() {
     let all = ScannedRecording { origin: Some(origin()), walked: Some(walked()), ..scanned() };
     let lines = told_everywhere(&all);
     let expected = [
-        "recording   scan, vdif, EDV 1, 8 channels of 2 bits, station Mc, threads 5",
+        "recording   scan, vdif, EDV 1, 8 channels of 2 bits, station Mc, thread 5",
         "stored      chunks as of FlexBuff (vbs) without a journal: 4 files in 2 directories, first /d/a.00000000",
         "fault       a chunk is empty",
         "note        a note",
