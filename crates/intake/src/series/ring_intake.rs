@@ -311,7 +311,8 @@ mod tests {
         assert_eq!([6199, 6200].map(|millis| waits_too_long(&order, millis)), [false, true]);
         // A frame that arrives behind the halt has not waited through it.
         order.waiting.clear();
-        order.insert(2, Frame::new(2, Nanos::from_millis(7000), arrived, Buffer::empty()));
+        let later = Nanos::from_millis(7000);
+        order.insert(2, Frame::new(2, later, later, Buffer::empty()));
         assert_eq!([7199, 7200].map(|millis| waits_too_long(&order, millis)), [false, true]);
     }
 }
