@@ -106,7 +106,7 @@ def test_the_service_describes_itself(recorder: Recorder) -> None:
 def test_errors_have_the_sentence_of_the_service(recorder: Recorder) -> None:
     with pytest.raises(WrongState, match="arm it first"):
         recorder.start()
-    with pytest.raises(InvalidOrder, match="unknown field `nme`, expected one of"):
+    with pytest.raises(InvalidOrder, match="unknown key `nme`, expected one of"):
         recorder.arm(nme="x")
     with pytest.raises(RecorderTimeout, match="not recording within 3 s: it is configured"):
         recorder.wait_for(State.RECORDING, 3)

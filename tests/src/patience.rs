@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use nilometer_storage::Clock;
+
 const STEP: Duration = Duration::from_millis(5);
 
 /// Limit of a wait that only a program that hangs exceeds. A step that takes a second alone may take half a minute
@@ -11,15 +13,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 /// Calls `found` every few milliseconds until it returns a value. Gives up with `None` after `limit`. On a busy
 /// machine the limit grows with the load, five times at most.
 pub fn awaited<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) -> Option<T> {
-    let mut waited = Duration::ZERO;
-    while waited <= limit || waited <= limit.mul_f64(crowding()) {
+    let clock = Clock::start();
+    loop {
+        // A look may take long, and what it waits for may come in it: the last look begins after the limit.
+        let waited = clock.now().duration();
+        let is_last = waited > limit && waited > limit.mul_f64(crowding());
         if let Some(found) = found() {
             return Some(found);
         }
+        if is_last {
+            return None;
+        }
         std::thread::sleep(STEP);
-        waited += STEP;
     }
-    None
 }
 
 /// Bound of the factor, so that a program that hangs ends its test whatever the load.

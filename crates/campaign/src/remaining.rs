@@ -316,6 +316,16 @@ mod tests {
         spoilt: usize,
     }
 
+    impl StrangeStorage {
+        /// The error of the estimate before this turn if chance repeated the longest turn once more or less than the
+        /// others so far: the rounds that are left are expected to have as many repetitions.
+        fn chance(&self, number: usize) -> f64 {
+            let longest = self.cells.iter().map(|(time, ratio)| *time as f64 * ratio).fold(0.0, f64::max);
+            let round = (number / self.cells.len()).max(1) as f64;
+            longest * (f64::from(self.rounds) - round) / round
+        }
+    }
+
     fn storage() -> impl Strategy<Value = StrangeStorage> {
         let cells = prop::collection::vec((1..30_u64, 0.2..8.0_f64), 2..15);
         (cells, 4..7_u32, 3..9_usize).prop_map(|(cells, rounds, spoilt)| StrangeStorage {
@@ -350,17 +360,18 @@ mod tests {
     }
 
     proptest! {
-        /// After two rounds the estimate follows from the storage and not from the plan. Repetitions come by chance: a
-        /// few of them show their share less well than the rest.
+        /// After two rounds the estimate follows from the storage and not from the plan.
         #[test]
         fn the_time_left_is_right_after_two_rounds(storage in storage()) {
             let told = campaign(&storage);
+            let all = told[0].1;
             for (number, (left, truth)) in told.iter().enumerate().skip(2 * storage.cells.len()) {
-                let all = told[0].1;
-                prop_assert!((left - truth).abs() < 0.25 * all, "turn {number}: {left} and not {truth} of {all}");
+                let bound = 0.2 * all + storage.chance(number);
+                prop_assert!((left - truth).abs() < bound, "turn {number}: {left} and not {truth} of {all}");
             }
-            let half = told.iter().find(|(_, truth)| *truth < told[0].1 / 2.0).expect("a campaign has an end");
-            prop_assert!(half.0 < 0.75 * told[0].1, "half of it is over: {half:?} of {}", told[0].1);
+            let half = told.iter().position(|(_, truth)| *truth < all / 2.0).expect("a campaign has an end");
+            let left = told[half].0;
+            prop_assert!(left < 0.7 * all + storage.chance(half), "half of it is over: {left} of {all}");
         }
     }
 }

@@ -27,7 +27,7 @@ pub enum Invalid {
     NotDirect,
     /// The plan asked to reserve space, but the file system can't.
     NotPreallocated,
-    /// A reader found frames that differ from those written.
+    /// A reader found frames that differ from those written, or could not read frames after the recording.
     Wrong,
     /// The tool itself waited too long for a processor: the result may be its own speed.
     Starved(Option<Waited>),
@@ -143,7 +143,7 @@ impl Invalid {
             Invalid::WarmRead => "the read came from the page cache",
             Invalid::NotDirect => "O_DIRECT went through the page cache",
             Invalid::NotPreallocated => "the file system can't preallocate: its data were written without",
-            Invalid::Wrong => "a reader found frames that differ from those written",
+            Invalid::Wrong => "a reader did not find the frames that were written",
             Invalid::Starved(_) => "the tool itself waited for a processor",
             Invalid::Slow(_) => "the simulated instrument could not keep its own pace on this machine",
             Invalid::Bursts(_) => {

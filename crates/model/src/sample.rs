@@ -179,6 +179,14 @@ impl Coldness {
     }
 }
 
+/// The frames of a recording that its readers did not find as they were written.
+struct UnfoundFrames {
+    /// Frames that differ from those written.
+    differ: u64,
+    /// Frames that could not be read after the recording. During it, one may be gone before its reader comes.
+    unread: u64,
+}
+
 impl Sample {
     /// The key in `errors` for writes that were shorter than requested: often the end of a full disk.
     pub const SHORT: i32 = 0;
@@ -228,9 +236,14 @@ impl Sample {
     /// sample's own counts.
     pub fn invalid_figures(&self) -> Option<String> {
         match self.invalid.as_ref()? {
-            Invalid::Errors | Invalid::Wrong => Some(self.faults())
-                .filter(|faults| *faults > 0)
-                .map(|faults| format!("{faults}, allowed none")),
+            Invalid::Errors => {
+                Some(self.failures()).filter(|count| *count > 0).map(|count| format!("{count}, allowed none"))
+            }
+            Invalid::Wrong => {
+                let UnfoundFrames { differ, unread } = self.unfound();
+                let is_known = differ + unread > 0;
+                is_known.then(|| format!("{differ} differ and {unread} can't be read, allowed none"))
+            }
             why => why.figures(),
         }
     }
@@ -238,19 +251,27 @@ impl Sample {
     /// How many times the figure exceeds its limit, to find the worst of a kind; 0 if the figure is missing.
     pub fn invalid_excess(&self) -> f64 {
         match &self.invalid {
-            Some(Invalid::Errors | Invalid::Wrong) => self.faults() as f64,
+            Some(Invalid::Errors) => self.failures() as f64,
+            Some(Invalid::Wrong) => {
+                let UnfoundFrames { differ, unread } = self.unfound();
+                (differ + unread) as f64
+            }
             Some(why) => why.excess(),
             None => 0.0,
         }
     }
 
-    /// Number of failed operations, or of frames that differ from those written.
-    fn faults(&self) -> u64 {
-        if self.invalid == Some(Invalid::Errors) {
-            return self.errors.values().sum();
+    /// Number of failed operations.
+    fn failures(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    fn unfound(&self) -> UnfoundFrames {
+        let readers = || self.ingest.iter().flat_map(|ingest| &ingest.readers);
+        UnfoundFrames {
+            differ: readers().map(|reader| reader.wrong).sum(),
+            unread: readers().filter(|reader| reader.after).map(|reader| reader.failed).sum(),
         }
-        let readers = self.ingest.iter().flat_map(|ingest| &ingest.readers);
-        readers.map(|reader| reader.wrong + if reader.after { reader.failed } else { 0 }).sum()
     }
 
     /// Bytes a second over the wall time.

@@ -113,7 +113,7 @@ fn a_stream_s_parameters_are_refused_with_what_would_do() {
         ("files = 0", &["my.toml:3", "1 to 1000000"]),
         ("files = 3\nlayout = \"strided\"", &["my.toml:3", "files = 1"]),
         ("source = \"tape\"", &["line 9", "`tape`", "`memory`", "`disk`"]),
-        ("preallocate = 1", &["line 9", "boolean"]),
+        ("preallocate = 1", &["line 9", "`true` or `false`"]),
     ] {
         let message = of(&format!("{stream}{line}\n"));
         assert!(parts.iter().all(|part| message.contains(part)), "{line}: {parts:?} in: {message}");

@@ -147,7 +147,10 @@ fn one_criterion_that_is_not_met_is_a_fail_with_its_reason() {
             }),
             "got no flush of its cache",
         ),
-        (changed(|sample| sample.invalid = Some(Invalid::Wrong)), "differ from those written"),
+        (
+            changed(|sample| sample.invalid = Some(Invalid::Wrong)),
+            "did not find the frames that were written",
+        ),
         (changed(|sample| sample.invalid = Some(Invalid::Hung)), "hung"),
     ] {
         let (answer, found) = judged(&results);

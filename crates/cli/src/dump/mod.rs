@@ -3,7 +3,7 @@
 mod summary;
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     thread,
 };
@@ -69,6 +69,8 @@ const TOKEN: &str = "NILOMETER_TOKEN";
 const LOOK: Nanos = Nanos::from_millis(200);
 /// The longest time without an answer of the recorder.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
+/// The end of the name of a report beside a complete file.
+const SUMMARY: &str = ".dump.json";
 
 /// Checks a limit, and keeps it as the user wrote it.
 fn limit(text: &str) -> Result<String, String> {
@@ -174,8 +176,7 @@ impl DumpWatch<'_> {
     /// Takes the new reports out of all that the recorder has.
     fn take(&mut self, all: &[DumpReport]) -> anyhow::Result<()> {
         for report in &mut self.reports {
-            let same = |other: &&DumpReport| other.id == report.id && other.recording == report.recording;
-            let Some(now) = all.iter().find(same) else {
+            let Some(now) = all.iter().find(|other| is_same(report, other)) else {
                 return Err(anyhow!(
                     "the recorder no longer knows dump {}: was it started again?",
                     report.id
@@ -190,12 +191,7 @@ impl DumpWatch<'_> {
     /// that decides all.
     fn take_summaries(&mut self) -> bool {
         for report in self.reports.iter_mut().filter(|report| report.state == DumpState::Running) {
-            let mut path = report.path.clone();
-            path.as_mut_os_string().push(".dump.json");
-            let text = user_file::read(&path, "summary of a dump").ok();
-            let summary = text.and_then(|text| serde_json::from_str::<DumpReport>(&text).ok());
-            let same = |other: &DumpReport| other.id == report.id && other.recording == report.recording;
-            if let Some(summary) = summary.filter(same) {
+            if let Some(summary) = summaries(&report.path).into_iter().find(|other| is_same(report, other)) {
                 *report = summary;
             }
         }
@@ -205,7 +201,8 @@ impl DumpWatch<'_> {
     fn unknown(&self, error: &ServiceError) -> anyhow::Error {
         let files: Vec<_> = self.reports.iter().map(|report| report.path.display().to_string()).collect();
         anyhow!(
-            "{error}; the dump may be complete: look for {}, which has its report beside it if it is",
+            "{error}; the dump may be complete: look for {}, with the suffix of its format; a complete file has its \
+             report beside it",
             files.join(", ")
         )
     }
@@ -216,6 +213,24 @@ impl DumpWatch<'_> {
         let waits = waits.map_or("", summary::reason);
         format!("{} dumped{waits}", Bytes(bytes))
     }
+}
+
+/// True if both are reports of one dump.
+fn is_same(report: &DumpReport, other: &DumpReport) -> bool {
+    other.id == report.id && other.recording == report.recording
+}
+
+/// The reports of complete files at this path. A recorder that ended early may not have told the suffix yet.
+fn summaries(path: &Path) -> Vec<DumpReport> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let entries = path.parent().and_then(|directory| directory.read_dir().ok());
+    let is_summary = |path: &PathBuf| {
+        let found = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        found.starts_with(name) && found.ends_with(SUMMARY)
+    };
+    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_summary);
+    let texts = paths.filter_map(|path| user_file::read(&path, "summary of a dump").ok());
+    texts.filter_map(|text| serde_json::from_str(&text).ok()).collect()
 }
 
 #[cfg(test)]
@@ -263,5 +278,22 @@ mod tests {
             let why = request(arguments).expect_err(part);
             assert!(why.contains(part), "{arguments:?}: {why}");
         }
+    }
+    #[test]
+    fn the_report_of_a_complete_file_is_found_with_or_without_its_suffix() {
+        let home = tempfile::tempdir().expect("space");
+        let path = home.path().join("rest");
+        let whole = home.path().join("rest.vdif");
+        let report =
+            DumpReport { id: 3, recording: "scan".into(), path: whole.clone(), ..DumpReport::default() };
+        let text = serde_json::to_string(&report).expect("JSON");
+        for name in ["rest.vdif.dump.json", "other.vdif.dump.json"] {
+            std::fs::write(home.path().join(name), &text).expect("space");
+        }
+        std::fs::write(home.path().join("rest.2.dump.json"), "no report").expect("space");
+        assert_eq!([summaries(&path), summaries(&whole)], [vec![report.clone()], vec![report.clone()]]);
+        assert!(summaries(&home.path().join("none/rest")).is_empty());
+        let other = DumpReport { id: 4, ..report.clone() };
+        assert!(is_same(&report, &report) && !is_same(&report, &other));
     }
 }

@@ -141,7 +141,7 @@ impl FramePool {
 }
 
 /// Bytes of two samples of 12 bits, which are packed together.
-const PAIR_12: usize = 3;
+pub(super) const PAIR_12: usize = 3;
 
 /// Returns the bytes of the chunk that bitshuffle with LZ4 makes of these pixels of `unit` bytes each. Samples of 12
 /// bits are unpacked first, as the recorder does. Treats other packed pixels as bytes, and ignores an incomplete

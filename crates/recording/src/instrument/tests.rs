@@ -26,13 +26,18 @@ fn prepared(data: &Data, shape: &[u64], pixel: PixelType) -> Content {
     Content::prepare(data, shape, pixel, Seed(11)).expect("it can be made")
 }
 
+/// Bytes of a pixel, or of the two that are packed together.
+fn unit(pixel: PixelType) -> usize {
+    if pixel == PixelType::Uint12 { pool::PAIR_12 } else { (pixel.bits() / 8) as usize }
+}
+
 /// Returns the ratio that the codec reaches, frame by frame as the pool delivers them.
 fn measured(content: &Content, pixel: PixelType) -> f64 {
     let mut slot = vec![0; content.frame_size()];
     content.prepare_slot(&mut slot);
     let compressed = (2..4).map(|number| {
         content.fill(number, &mut slot);
-        pool::compressed_bytes(&slot, (pixel.bits() / 8) as usize)
+        pool::compressed_bytes(&slot, unit(pixel))
     });
     2.0 * content.frame_size() as f64 / compressed.sum::<usize>() as f64
 }
