@@ -28,7 +28,7 @@ use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Ste
 
 use crate::sink::RawLayout;
 use outcome::ReadOutcome;
-use tail::Tail;
+use tail::{RefusalSpan, Tail};
 
 /// The use of the frames that a follower reads.
 #[derive(Debug)]
@@ -83,6 +83,8 @@ pub struct Follower {
     looking: Option<(usize, bool)>,
     look_at: Nanos,
     read_at: Nanos,
+    /// The time for which storage has refused to open files of frames.
+    refused: RefusalSpan,
     /// Buffer for names and records.
     scratch: Option<Buffer>,
     /// Buffers for the next frames.
@@ -133,6 +135,7 @@ impl Follower {
             looking: None,
             look_at: Nanos(0),
             read_at: Nanos(0),
+            refused: RefusalSpan::default(),
             scratch: one(SCRATCH),
             room,
             first: None,
@@ -285,13 +288,12 @@ impl Follower {
             }
             // The file is not there yet.
             (_, Err(Errno::ENOENT)) => {}
-            // The follower retries every 2 ms, so count one fault for the whole time.
-            (_, Err(_)) => {
-                let failed_before = std::mem::replace(&mut self.lanes[lane].fails, true);
-                self.totals.failed += u64::from(!failed_before);
-            }
+            // The follower retries every 2 ms. One that lasts counts once.
+            (_, Err(_)) => self.totals.failed += u64::from(self.lanes[lane].fault.lasts(finished)),
         }
-        self.lanes[lane].fails &= result.is_err();
+        if result.is_ok() {
+            self.lanes[lane].fault = RefusalSpan::default();
+        }
         self.scratch = Some(operation.buffer);
         let news = self.looking.is_some_and(|(_, before)| before) || news;
         self.looking = (lane + 1 < self.lanes.len()).then_some((lane + 1, news));
@@ -301,12 +303,14 @@ impl Follower {
     }
 
     fn opened(&mut self, frame: PendingFrame, completion: Completion) {
+        let finished = completion.finished;
         self.scratch = Some(completion.operation.buffer);
         let FrameLocation { lane, extent } = frame.location;
         let may_be_renamed = self.index.chunks.contains_key(&(lane, extent.file));
         let tail = &mut self.lanes[lane];
         match completion.result {
             Ok(_) => {
+                self.refused = RefusalSpan::default();
                 tail.opened_file(extent.file, true, may_be_renamed);
                 self.current = Some(frame);
             }
@@ -318,7 +322,19 @@ impl Follower {
                     self.is_gone(frame);
                 }
             }
-            Err(_) => self.totals.failed += 1,
+            Err(_) => self.refused_to_open(frame, finished),
+        }
+    }
+
+    /// Tries again to open a file that storage refuses for a moment, as some do until the writer's close reaches their
+    /// server. The frame fails if storage still refuses it after [`PATIENCE`].
+    fn refused_to_open(&mut self, frame: PendingFrame, now: Nanos) {
+        self.refused.lasts(now);
+        if self.refused.is_counted {
+            self.totals.failed += 1;
+        } else {
+            self.pending.insert(frame.number, frame.due);
+            self.read_at = self.read_at.max(now + LOOK);
         }
     }
 

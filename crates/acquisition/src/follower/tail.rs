@@ -1,6 +1,7 @@
 //! The tail of a journal that another process writes: the records since the last look.
 
 use nilometer_hdf5_recording::Hdf5Contents;
+use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot, buffer::ALIGNMENT};
 
 use super::names::Names;
@@ -18,10 +19,30 @@ pub(super) struct Tail {
     /// Names of its chunks, if it writes chunks.
     pub(super) names: Names,
     journal_is_open: bool,
-    /// True if the last look at the journal failed.
-    pub(super) fails: bool,
+    /// The time for which looks at the journal have failed.
+    pub(super) fault: RefusalSpan,
     /// True if the journal has an invalid record. The follower reads it no further.
     pub(super) is_broken: bool,
+}
+
+/// The time for which storage may refuse a file that is there: until the writer's close reaches its server.
+const PATIENCE: Nanos = Nanos::from_millis(1000);
+
+/// The time for which storage has refused all attempts.
+#[derive(Debug, Default)]
+pub(super) struct RefusalSpan {
+    since: Option<Nanos>,
+    /// True if it has lasted longer than [`PATIENCE`].
+    pub(super) is_counted: bool,
+}
+
+impl RefusalSpan {
+    /// Records another refusal. Returns true once, when they have lasted too long.
+    pub(super) fn lasts(&mut self, now: Nanos) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let is_counted = now.since(since) >= PATIENCE;
+        is_counted && !std::mem::replace(&mut self.is_counted, true)
+    }
 }
 
 impl Tail {
@@ -34,7 +55,7 @@ impl Tail {
             open: None,
             names: Names::default(),
             journal_is_open: false,
-            fails: false,
+            fault: RefusalSpan::default(),
             is_broken: false,
         }
     }

@@ -365,6 +365,11 @@ fn stalls_durability_and_what_was_read_back_are_said() {
         assert!(more.contains(part), "{part} is missing in: {more}");
     }
     assert!(!more.contains("compressed"), "{more}");
+    let unread = changed(&measured(1, true, 100_000_000, 0), |ingest| {
+        ingest.readers = vec![ReaderTotals { after: true, ..ReaderTotals::default() }];
+    });
+    let more = one(vec![unread]).more().join(" ");
+    assert!(more.contains("none of those kept was re-read in time"), "{more}");
     let squeezed =
         changed(&measured(1, true, 100_000_000, 0), |ingest| ingest.written = Bytes(1_500_000_000));
     let more = one(vec![squeezed]).more().join(" ");

@@ -461,10 +461,9 @@ fn late(trial: &TrialVerdict, volatile: bool) -> Option<String> {
         Some(durable) => format!("99 % durable within {durable}"),
         None => "none was synced: they survive the death of the program, not the loss of power".into(),
     });
-    if *read_back > 0 {
-        parts.push(format!(
-            "{read_back} of those kept were re-read and verified (possibly from the page cache)"
-        ));
-    }
+    parts.extend(read_back.map(|count| match count {
+        0 => "none of those kept was re-read in time, so nothing shows that they are right".into(),
+        _ => format!("{count} of those kept were re-read and verified (possibly from the page cache)"),
+    }));
     (*due > 0).then(|| parts.join("; "))
 }

@@ -47,6 +47,8 @@ pub(super) struct Report {
     pub(super) fault: Option<String>,
     /// True if it did not report in time and was given up.
     pub(super) hung: bool,
+    /// True if it reads the recording after its end.
+    pub(super) after: bool,
 }
 
 /// All readers and copies.
@@ -292,5 +294,5 @@ fn report_of_copy(member: usize, outcome: Outcome) -> Report {
     let usage = outcome.lanes.iter().flatten().map(|lane| lane.usage).fold(outcome.source, Usage::and);
     let fault =
         (!outcome.faults.is_empty()).then(|| format!("the copy failed: {}", outcome.faults.join("; ")));
-    Report { member, reader: outcome.reader, usage, fault, hung: outcome.hung }
+    Report { member, reader: outcome.reader, usage, fault, hung: outcome.hung, after: false }
 }

@@ -476,10 +476,13 @@ fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, I
         }
     }
     let (mut read_back, hung) = crowd.gather(READ_BACK);
-    for (totals, _) in read_back.iter_mut().filter_map(|report| report.reader.as_mut()) {
-        // Frames that were removed before the reader began do not count as missed; other missing frames count
-        // as failed.
-        *totals = ReaderTotals { after: true, missed: 0, ..*totals };
+    for report in &mut read_back {
+        report.after = true;
+        if let Some((totals, _)) = report.reader.as_mut() {
+            // Frames that were removed before the reader began do not count as missed; other missing frames count
+            // as failed.
+            *totals = ReaderTotals { after: true, missed: 0, ..*totals };
+        }
     }
     Ok(Recorded { read_back, hung, ..recorded })
 }

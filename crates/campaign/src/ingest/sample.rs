@@ -61,6 +61,8 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
     ingest.slots *= cell.rings();
     ingest.slots_high *= cell.rings();
     let limit = cell.readers.rate.map(ByteRate::in_a_second);
+    let unread = readers.iter().filter(|report| report.after).filter_map(|report| report.fault.as_ref());
+    faults.extend(unread.map(|why| format!("can't be read back: {why}")));
     for report in readers {
         add_reader(&mut ingest, report, limit);
     }
@@ -89,9 +91,17 @@ fn add_reader(ingest: &mut Ingest, report: Report, limit: Option<Bytes>) {
             ingest.read.merge(&late);
         }
         None if failed > 0 || hung => {
-            let limit_per_second = limit;
+            let after = report.after;
+            let limit_per_second = limit.filter(|_| !after);
             let none = ReaderTotals::default();
-            ingest.readers.push(ReaderTotals { copies: true, failed, hung, limit_per_second, ..none });
+            ingest.readers.push(ReaderTotals {
+                copies: !after,
+                after,
+                failed,
+                hung,
+                limit_per_second,
+                ..none
+            });
         }
         None => {}
     }

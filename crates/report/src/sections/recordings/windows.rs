@@ -9,8 +9,13 @@
 //! ```
 //!
 //! Its rate is the data of its batches, divided by the time between its ends. The error is at most a bin at each
-//! end, which is small beside [`BINS_LEAST`] bins. A stall is a window of its own, so that its neighbours do not
-//! hide it.
+//! end, which is small beside [`BINS_LEAST`] bins. A stall is a window of its own without data, so that neither its
+//! neighbours nor the batch that ends it hide it:
+//!
+//! ```text
+//! bins       . B . B . B . . . . . . . . . . . . B . B . B
+//! windows   |-----------|---------------------|-----------|
+//! ```
 
 use nilometer_model::{Bin, Series};
 
@@ -28,7 +33,7 @@ const WINDOWS_LEAST: u64 = 4;
 const STALL_LEAST: usize = 4;
 
 /// A stretch of a recording between two acknowledgements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RateWindow {
     /// The first bin.
     first: usize,
@@ -51,6 +56,14 @@ impl RateWindow {
         self.bytes as f64 / (self.bins as f64 * width * 1e-9)
     }
 
+    /// Takes the last bins of the stall before it, up to half of them, until it has enough.
+    fn begin_earlier(&mut self, stall: &mut RateWindow) {
+        let bins = (BINS_LEAST - self.bins).min(stall.bins / 2);
+        stall.bins -= bins;
+        self.first -= bins;
+        self.bins += bins;
+    }
+
     /// Adds the window that follows.
     fn extend(&mut self, next: &RateWindow) {
         self.bins += next.bins;
@@ -62,8 +75,7 @@ impl RateWindow {
 
 /// The windows of a recording, from its start to its last acknowledgement.
 pub(super) fn windows(series: &Series) -> Vec<RateWindow> {
-    let mut batches = batches(series.bins());
-    mark_stalls(&mut batches);
+    let batches = with_stalls(&batches(series.bins()));
     let frames: u64 = batches.iter().map(|batch| batch.frames).sum();
     let frames_least = (frames / WINDOWS_LEAST).clamp(BATCHES_LEAST as u64, FRAMES_LEAST);
     let is_full = |window: &RateWindow| {
@@ -92,23 +104,33 @@ fn batches(bins: &[Bin]) -> Vec<RateWindow> {
     batches
 }
 
-/// Marks the batches that came far later than is usual.
-fn mark_stalls(batches: &mut [RateWindow]) {
+/// Splits each batch that came far later than is usual: into the stall before it, and a batch of the usual length.
+fn with_stalls(batches: &[RateWindow]) -> Vec<RateWindow> {
     let mut lengths: Vec<usize> = batches.iter().map(|batch| batch.bins).collect();
     lengths.sort_unstable();
-    let Some(usual) = lengths.get(lengths.len() / 2).copied() else { return };
-    for batch in batches {
-        batch.is_stall = batch.bins >= BINS_LEAST && batch.bins >= STALL_LEAST * usual;
-    }
+    let Some(usual) = lengths.get(lengths.len() / 2).copied() else { return Vec::new() };
+    let is_late = |batch: &RateWindow| batch.bins >= BINS_LEAST && batch.bins >= STALL_LEAST * usual;
+    let split = |batch: &RateWindow| {
+        let bins = batch.bins - usual;
+        let stall = RateWindow { first: batch.first, bins, is_stall: true, ..RateWindow::default() };
+        [stall, RateWindow { first: batch.first + bins, bins: usual, ..*batch }]
+    };
+    let parts = batches.iter().map(|batch| if is_late(batch) { split(batch).to_vec() } else { vec![*batch] });
+    parts.flatten().collect()
 }
 
-/// Joins each rest that is not full with the window before it, unless that is a stall.
+/// Joins each rest that is not full with the window before it. Behind a stall it stays, and takes as much of the
+/// stall as it needs to have a rate.
 fn joined_rests(windows: Vec<RateWindow>, is_full: impl Fn(&RateWindow) -> bool) -> Vec<RateWindow> {
     let mut joined: Vec<RateWindow> = Vec::with_capacity(windows.len());
-    for window in windows {
+    for mut window in windows {
         match joined.last_mut() {
             Some(before) if !window.is_stall && !before.is_stall && !is_full(&window) => {
                 before.extend(&window);
+            }
+            Some(stall) if !window.is_stall && window.bins < BINS_LEAST => {
+                window.begin_earlier(stall);
+                joined.push(window);
             }
             _ => joined.push(window),
         }
@@ -182,6 +204,38 @@ mod tests {
             let others = windows.iter().filter(|window| *window != gap).map(|window| window.rate(width));
             assert!(spread(&others.collect::<Vec<_>>()) < 1.6, "{told}");
         }
+    }
+
+    #[test]
+    fn a_stall_is_seen_though_all_that_waited_comes_at_once() {
+        let mut series = Series::new(Nanos(0));
+        acknowledge(&mut series, 15, 1, 0..6);
+        (0..30).for_each(|_| series.add(Nanos(8 * SECOND), FRAME));
+        acknowledge(&mut series, 15, 1, 8..15);
+        let width = series.width().0 as f64;
+        let windows = windows(&series);
+        let empty: Vec<&RateWindow> = windows.iter().filter(|window| window.bytes == 0).collect();
+        let [stall] = empty[..] else { panic!("{windows:?}") };
+        let [from, to] = stall.ends(width);
+        assert!(to - from > 1.8e9 && from > 5.9e9 && to < 8.1e9, "{windows:?}");
+        let most = rates(&series).into_iter().fold(0.0, f64::max);
+        assert!(most > 1.5 * (15 * FRAME) as f64, "what waited is in the window behind it: {windows:?}");
+    }
+
+    #[test]
+    fn a_rest_between_stalls_is_no_peak_of_one_bin() {
+        let mut series = Series::new(Nanos(0));
+        acknowledge(&mut series, 100, 1, 0..10);
+        for stall in 1..4 {
+            (0..100).for_each(|_| series.add(Nanos((10 + stall) * SECOND), FRAME));
+        }
+        let width = series.width().0 as f64;
+        let windows = windows(&series);
+        assert_eq!(windows.iter().filter(|window| window.bytes == 0).count(), 3, "{windows:?}");
+        assert!(windows.iter().all(|window| window.bins >= BINS_LEAST), "{windows:?}");
+        let bins = (SECOND as f64 / width).round();
+        let most = rates(&series).into_iter().fold(0.0, f64::max);
+        assert!(most <= 1.1 * bins / BINS_LEAST as f64 * (100 * FRAME) as f64, "{most}: {windows:?}");
     }
 
     #[test]
