@@ -1,4 +1,4 @@
-//! Names of values that are joined to frames, and names reserved for the recorder and the detector.
+//! Names and limits of values that are joined to frames, and names reserved for the recorder and the detector.
 
 use nilometer_hdf5::{
     ColumnValue, ImageTimeColumn, NdArrayColumn, PlacedColumn, SERIES_DATE, nexus::RecorderColumn,
