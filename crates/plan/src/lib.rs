@@ -23,6 +23,7 @@ mod key_value;
 mod mpi_io;
 mod network;
 mod network_trials;
+mod offered_rate;
 mod parameters;
 mod places;
 mod plan_table;
@@ -52,7 +53,7 @@ pub use accept::{
     AcceptTerms, Acceptance, CoresOf, Criterion, DURABLE_SHARE, InstrumentDemands, LossLimit, Requirement,
     StageDemands,
 };
-pub use background::{BackgroundLoad, BackgroundSweep, LoadWork, OfferedRate, PhaseName};
+pub use background::{BackgroundLoad, BackgroundSweep, LoadWork, PhaseName};
 pub use built_in::{ACCEPTANCE_TEMPLATE, CONDITION_TEMPLATE, PLANS};
 pub use cell::{Cell, Measurement, WorkloadRun};
 pub use censuses::CensusReader;
@@ -66,6 +67,7 @@ pub use key_value::{KeyValue, ValueKind};
 pub use mpi_io::{MpiIo, MpiIoCalls, MpiIoSweep};
 pub use network::{NetworkRun, NetworkSweep, UnavailableSetting};
 pub use network_trials::{NetworkTrial, NetworkTrials};
+pub use offered_rate::OfferedRate;
 pub use parameters::{Footprint, Parameters, Work, WorkloadTraits};
 pub use planned::PlannedCampaign;
 pub use process_count::ProcessCount;

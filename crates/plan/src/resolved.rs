@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Acceptance, AppliedSetting, Catalogue, Cell, Measurement, NetworkRun, Plan, PlanError, RecordingRun,
     Stage, Volumes, WorkloadRun,
-    background::PATIENCE,
     censuses::{CensusReader, RefusedStage, read_censuses},
     check::{check, check_head},
+    offered_rate::PATIENCE,
     places::line_of,
     setting,
 };

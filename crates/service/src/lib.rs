@@ -46,10 +46,11 @@ pub use permission::CommandPermission;
 pub use preview::{PreviewListener, PreviewOptions};
 pub use recording::{
     account::{BeforeRecording, RecordingAccount, RecordingMetadata},
+    allowed_sender::AllowedSender,
     data_streams::StreamSettings,
     kept_connections::KeptConnections,
     less_data::{StreamVolume, with_less_data},
-    options::{AllowedSender, RecordOptions, RecordingEngine, compression_parser},
+    options::{RecordOptions, RecordingEngine, compression_parser},
     prepare::PreparedRecording,
     settings::RecordingSettings,
 };

@@ -15,7 +15,7 @@ use nilometer_intake::transport::Allowed;
 use crate::{
     access::{AccessSecrets, TlsFiles},
     error::{OperatorLog, ServiceError, caused, require},
-    recording::options::AllowedSender,
+    recording::allowed_sender::AllowedSender,
 };
 
 /// The default address of HTTP: this machine only.

@@ -1,33 +1,26 @@
 //! The status of a recording while it runs: packets received, packets lost and why, fill level of the ring,
 //! state of the lanes. It comes from counters only, so hanging storage delays no answer.
 
-use std::{
-    net::IpAddr,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::net::IpAddr;
 
 use nilometer_intake::{
     ReceptionEnd, Traffic,
     series::{SeriesRefusal, SeriesTraffic},
 };
 use nilometer_model::Nanos;
-use nilometer_ring::{LaneCount, RingSnapshot, StoredCounts, StoredTotals};
+use nilometer_ring::{RingSnapshot, StoredTotals};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Ending, Recorder,
+    Recorder,
     data_stream_status::DataStreamStatus,
+    lane_status::{LaneStatus, LaneWatch},
     memory_status::{MemoryStatus, RingStatus},
     recent::RecentRates,
-    room::{LaneSpace, seconds_left, usable},
+    room::{seconds_left, usable},
     sender_status::SenderStatus,
 };
-use crate::sink::LaneSetup;
 use nilometer_wire::Ignored;
 
 /// Status of a recording at one moment. Counts start at its beginning.
@@ -168,101 +161,6 @@ pub struct Lost {
     pub late: u64,
     /// Assembled blocks that no lane was left to store.
     pub blocks_not_stored: u64,
-}
-
-/// State of a lane.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LaneStatus {
-    /// The lane's directory, as given by the user.
-    pub path: PathBuf,
-    /// `writing`, `ended`, `full`, `failed`, or `hung`: no report in time.
-    pub state: &'static str,
-    /// Bytes written, including the journal.
-    pub written_bytes: u64,
-    /// Bytes free on its storage at the last reading. `None` if unknown.
-    pub free_bytes: Option<u64>,
-    /// Reason of the failure, if the lane failed.
-    pub fault: Option<String>,
-}
-
-impl LaneStatus {
-    /// True if the lane takes no more of a recording that goes on: it is full, failed, or does not answer.
-    pub fn has_dropped_out(&self) -> bool {
-        matches!(self.state, "full" | "failed" | "hung")
-    }
-}
-
-/// The recorder's view of a lane from outside.
-#[derive(Debug)]
-pub(super) struct LaneWatch {
-    path: PathBuf,
-    written: Arc<AtomicU64>,
-    counts: Arc<StoredCounts>,
-    space: LaneSpace,
-    is_memory: bool,
-    /// How the lane ended; it stays after the recorder has returned its outcome. `None` while the lane writes.
-    ended: Option<Ending>,
-}
-
-impl LaneWatch {
-    pub(super) fn of(lanes: &[LaneSetup]) -> Vec<Self> {
-        lanes.iter().map(LaneWatch::new).collect()
-    }
-
-    fn new(lane: &LaneSetup) -> Self {
-        let on = lane.target.description();
-        LaneWatch {
-            path: on.address.to_string().into(),
-            written: Arc::default(),
-            counts: Arc::default(),
-            space: LaneSpace::new(lane.gauge.clone(), on, lane.sink.reserves_all()),
-            is_memory: on.is_memory(),
-            ended: None,
-        }
-    }
-
-    /// The lane's storage, until the lane has ended.
-    fn filled_space(&self) -> Option<&LaneSpace> {
-        self.ended.is_none().then_some(&self.space)
-    }
-
-    /// The counter of the lane's written bytes.
-    pub(super) fn written(&self) -> Arc<AtomicU64> {
-        self.written.clone()
-    }
-
-    /// The counters of its stored frames.
-    pub(super) fn counts(&self) -> Arc<StoredCounts> {
-        self.counts.clone()
-    }
-
-    /// The lane's counters, for adding up all lanes.
-    pub(super) fn lane_count(&self) -> LaneCount {
-        LaneCount { counts: self.counts.clone(), is_memory: self.is_memory }
-    }
-
-    /// Notes how the lane ended, unless an earlier report already did.
-    pub(super) fn end(&mut self, ending: Ending) {
-        self.ended.get_or_insert(ending);
-    }
-
-    /// Returns the lane's current state.
-    fn status(&self) -> LaneStatus {
-        let (state, fault) = match self.ended {
-            None => ("writing", None),
-            Some(Ending::Full) => ("full", None),
-            Some(Ending::Failed(errno)) => ("failed", Some(errno.to_string())),
-            Some(Ending::InOrder) => ("ended", None),
-            Some(Ending::Hung) => ("hung", None),
-        };
-        LaneStatus {
-            path: self.path.clone(),
-            state,
-            written_bytes: self.written.load(Ordering::Relaxed),
-            free_bytes: self.space.free(),
-            fault,
-        }
-    }
 }
 
 impl Lost {

@@ -3,8 +3,9 @@
 use nilometer_ring::MemoryOfPart;
 
 use super::{
+    lane_status::LaneStatus,
     memory_status::{MemoryStatus, RingStatus},
-    status::{Came, LaneStatus, Lost, NOT_ALLOWED, Status},
+    status::{Came, Lost, NOT_ALLOWED, Status},
 };
 
 /// The states of a lane, from good to bad.

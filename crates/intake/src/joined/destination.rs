@@ -4,7 +4,7 @@ use nilometer_hdf5::{ColumnValue, layout::FrameDatasets};
 use nilometer_recording::Ranges;
 use serde::Serialize;
 
-use super::{JoinedState, JoinedValues, RANGES_MAX};
+use super::{JoinedValues, names::RANGES_MAX};
 
 /// The dataset that a value names for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl DestinationState {
         }
     }
 
-    fn named(&self, said: &ColumnValue) -> NamedDataset {
+    pub(super) fn named(&self, said: &ColumnValue) -> NamedDataset {
         match said {
             ColumnValue::Text(path) => {
                 self.datasets.named(path).map_or(NamedDataset::Unknown, NamedDataset::One)
@@ -118,15 +118,6 @@ impl DestinationState {
                 }
             }
         }
-    }
-}
-
-impl JoinedState {
-    fn named_dataset(&self, frame: u64) -> NamedDataset {
-        let Some(destination) = &self.destination else { return NamedDataset::Nothing };
-        let mut values = self.waiting.get(&frame).into_iter().flatten();
-        let said = values.rfind(|value| Some(value.name) == destination.name);
-        said.map_or(NamedDataset::Nothing, |value| destination.named(&value.said))
     }
 }
 

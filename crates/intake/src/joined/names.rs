@@ -1,4 +1,4 @@
-//! Names of values that are joined to frames, and names reserved for the recorder and the detector.
+//! Names and limits of values that are joined to frames, and names reserved for the recorder and the detector.
 
 use nilometer_hdf5::{
     ColumnValue, ImageTimeColumn, NdArrayColumn, PlacedColumn, SERIES_DATE, nexus::RecorderColumn,
@@ -6,6 +6,15 @@ use nilometer_hdf5::{
 };
 use nilometer_recording::Ranges;
 
+/// Maximum number of values that wait for their frames. A value takes some 150 bytes for one frame, so these
+/// are 150 MB.
+pub(super) const WAITING_MAX: usize = 1 << 20;
+/// Maximum number of frame ranges remembered for all names, which take some 50 MB.
+pub(super) const RANGES_MAX: usize = 1 << 20;
+/// Maximum number of names.
+pub(super) const NAMES_MAX: usize = 1000;
+/// Maximum length of a name in bytes.
+pub(super) const NAME_BYTES_MAX: usize = 200;
 /// A text takes as much room as this many numbers.
 pub(super) const TEXT_ROOM: usize = 3;
 
@@ -35,7 +44,7 @@ pub struct NamedValue {
 }
 
 impl NamedValue {
-    /// How much it uses of [`super::WAITING_MAX`].
+    /// How much it uses of [`WAITING_MAX`].
     pub(super) fn room(&self) -> usize {
         if matches!(self.said, ColumnValue::Text(_)) { TEXT_ROOM } else { 1 }
     }

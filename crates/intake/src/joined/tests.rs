@@ -1,6 +1,9 @@
 //! Values find their frames, whichever arrives first; values without a frame are counted.
 
-use super::{names::TEXT_ROOM, *};
+use super::{
+    names::{TEXT_ROOM, WAITING_MAX},
+    *,
+};
 
 fn plan(columns: &[&str], others: Option<&str>) -> JoinPlan {
     let columns = columns.iter().map(|name| ((*name).to_owned(), ColumnElement::FLOAT)).collect();

@@ -10,7 +10,7 @@ use nilometer_storage::Arena;
 
 use super::*;
 use crate::{
-    assembly::{ReorderWindow, Spot},
+    assembly::{PacketTally, ReorderWindow, Spot},
     transport::trial::Numbered,
 };
 

@@ -9,7 +9,7 @@ use super::{
     unpack::FILE_BLOCK,
     walk::warm_phrase,
 };
-use crate::background::PATIENCE;
+use crate::offered_rate::PATIENCE;
 
 parameters! {
     /// The storage operations of `make -j N`, with N workers on one tree a process.

@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod addresses;
+pub(crate) mod allowed_sender;
 mod awaited_peers;
 mod common_engine;
 pub(crate) mod data_streams;

@@ -1,19 +1,15 @@
 //! The options of a recording, from the command line, a TOML file or a command to the service. The keys are the
 //! same everywhere. An option nearer to the user wins.
 
+mod values;
+
 use std::{
-    ffi::OsStr,
-    fmt::Display,
     net::IpAddr,
     path::{Path, PathBuf},
-    str::FromStr,
 };
 
-use clap::{
-    Args, ValueEnum,
-    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
-};
-use nilometer_intake::transport::{Allowed, SenderNetwork};
+use clap::{Args, ValueEnum};
+use nilometer_intake::transport::Allowed;
 use nilometer_model::{
     Bytes, ChunkShape, EngineKind, FileSystemKind, Format, FrameCompression, Moment, Nanos, ScanShape,
     StripeLayout, packets::VlbiMode, read_toml,
@@ -21,10 +17,16 @@ use nilometer_model::{
 use nilometer_recording::Missing;
 use nilometer_storage::user_file;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 
-use super::addresses::{LabelledSender, ListenAddress, StreamAddress};
+use super::{
+    addresses::{LabelledSender, ListenAddress, StreamAddress},
+    allowed_sender::AllowedSender,
+};
 use crate::error::{ServiceError, caused};
+
+pub use values::compression_parser;
+use values::{OneOrManyTexts, format, missing, one_or_many, one_or_many_texts, recorded_format, written};
 
 /// The options of a recording.
 ///
@@ -268,149 +270,6 @@ impl From<RecordingEngine> for EngineKind {
     }
 }
 
-/// A sender, or senders, from which packets and connections are accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub enum AllowedSender {
-    /// All senders.
-    Any,
-    /// This sender, or all senders of this network.
-    Only(SenderNetwork),
-}
-
-impl AllowedSender {
-    /// The permitted senders in a list that `option` gives.
-    ///
-    /// # Errors
-    /// The list has `any` and another entry.
-    pub(crate) fn all(option: &str, allow: &[AllowedSender]) -> Result<Allowed, ServiceError> {
-        let named = |allow: &AllowedSender| match allow {
-            AllowedSender::Any => None,
-            AllowedSender::Only(network) => Some(*network),
-        };
-        match allow {
-            [] => Ok(Allowed::First),
-            [AllowedSender::Any] => Ok(Allowed::Any),
-            allow => {
-                let named: Option<Vec<_>> = allow.iter().map(named).collect();
-                named.map(Allowed::Named).ok_or_else(|| {
-                    ServiceError::AskedWrongly(format!("{option} any is everybody: name no other beside it"))
-                })
-            }
-        }
-    }
-}
-
-impl FromStr for AllowedSender {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "any" {
-            return Ok(AllowedSender::Any);
-        }
-        text.parse().map(AllowedSender::Only).map_err(|error: String| format!("{error}; or any"))
-    }
-}
-
-impl TryFrom<String> for AllowedSender {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-fn missing() -> impl TypedValueParser<Value = Missing> {
-    PossibleValuesParser::new(Missing::ALL.map(Missing::name)).try_map(|name| name.parse::<Missing>())
-}
-
-/// The formats in which frames from a network can be stored.
-const FORMATS: [Format; 2] = [Format::Raw, Format::Hdf5];
-
-fn format() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(FORMATS.map(Format::name))
-        .map(|name| FORMATS.into_iter().find(|format| format.name() == name).unwrap_or_default())
-}
-
-/// A format that a recorder writes. Simulations also write CBF.
-fn recorded_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Format>, D::Error> {
-    let format = Option::<Format>::deserialize(deserializer)?;
-    let other = format.filter(|format| !FORMATS.contains(format));
-    other.map_or(Ok(format), |other| {
-        let [one, two] = FORMATS.map(Format::name);
-        Err(de::Error::custom(format!("a recorder writes no {}: write {one:?} or {two:?}", other.name())))
-    })
-}
-
-/// The parser of frame compression, for every command that takes it. It lists the built-in methods, and also
-/// accepts filters of plug-ins.
-pub fn compression_parser() -> impl TypedValueParser<Value = FrameCompression> {
-    CompressionParser
-}
-
-#[derive(Debug, Clone, Copy)]
-struct CompressionParser;
-
-impl TypedValueParser for CompressionParser {
-    type Value = FrameCompression;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<FrameCompression, clap::Error> {
-        let by_text = |text: &str| text.parse::<FrameCompression>();
-        TypedValueParser::parse_ref(&by_text, command, argument, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let built_in = FrameCompression::ALL.into_iter().map(|known| PossibleValue::new(known.name()));
-        let plugins = PossibleValue::new("filter:NUMBER,VALUES").help("A plug-in of HDF5 by its number");
-        Some(Box::new(built_in.chain([plugins])))
-    }
-}
-
-/// A value from its text, as on the command line.
-fn written<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    String::deserialize(deserializer)?.parse().map(Some).map_err(de::Error::custom)
-}
-
-/// A text, or a list of texts.
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a text, or a list of texts")]
-enum OneOrManyTexts {
-    One(String),
-    Many(Vec<String>),
-}
-
-/// A value from its text, or a list of such values.
-fn one_or_many_texts<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    let texts = match OneOrManyTexts::deserialize(deserializer)? {
-        OneOrManyTexts::One(text) => vec![text],
-        OneOrManyTexts::Many(texts) => texts,
-    };
-    texts.into_iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
-}
-
-/// A directory, or a list of them.
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "a directory, or a list of directories")]
-    enum OneOrMany {
-        One(PathBuf),
-        Many(Vec<PathBuf>),
-    }
-    Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::One(path) => vec![path],
-        OneOrMany::Many(paths) => paths,
-    })
-}
-
 impl RecordOptions {
     /// The requested layout of files on storage devices.
     pub(super) fn stripes(&self) -> StripeLayout {
@@ -486,177 +345,4 @@ impl RecordOptions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        wishes: RecordOptions,
-    }
-
-    fn line(words: &[&str]) -> RecordOptions {
-        let words = std::iter::once("record").chain(words.iter().copied());
-        Line::try_parse_from(words).expect("valid").wishes
-    }
-
-    #[test]
-    fn a_file_names_a_format_that_the_recorder_writes() {
-        let read = |text: &str| toml::from_str::<RecordOptions>(text).map_err(|error| error.to_string());
-        assert_eq!(read("format = \"raw\"").expect("valid").format, Some(Format::Raw));
-        let refused = read("format = \"cbf\"").expect_err("simulations only");
-        assert!(refused.contains("writes no cbf: write \"raw\" or \"hdf5\""), "{refused}");
-    }
-
-    const FILE: &str = r#"
-        instrument = "fila10g-4g"
-        mode = "VDIF_8000-4096-16-2"
-        from = ["tcp://h:7", "tcp://h:8"]
-        frames_per_file = 9
-        to = "/data"
-        expect = "lustre"
-        format = "hdf5"
-        compression = "bslz4"
-        layout = "a.xml"
-        metadata = ["tcp://h:9", "a.jsonl"]
-        scan = [20, 30]
-        chunk = "256x512"
-        align = "1 MiB"
-        stripe_count = 4
-        stripe_size = "4 MiB"
-        chunk_size = "64 MB"
-        keep = "1 TB"
-        name = "scan"
-        listen = ["udp://10.0.0.7@232.1.1.1:5=A", "udp://10.0.0.7@232.1.1.2:5=B"]
-        interface = "10.0.0.1"
-        allow = ["10.0.0.2", "10.0.0.3"]
-        data_stream = ["A=10.0.0.2", "B=10.0.0.3"]
-        start = "2026y326d18h00m00s"
-        stop = "2026-11-22T19:00:00Z"
-        duration = "5 s"
-        packets = 7
-        silence = "6 s"
-        series = "every"
-        missing = "leave-out"
-        window = 8
-        buffer = "1 MiB"
-        memory = "4 MiB"
-        receive_buffer = "2 MiB"
-        busy_poll = 9
-        receive_threads = 2
-        cpus = [0, 1]
-        reserve = "3 MiB"
-        engine = "pool"
-        checksums = true
-        hang_after = "10 s"
-    "#;
-    const OPTIONS: [&str; 78] = [
-        "other",
-        "--mode",
-        "Mark5B-2048-16-2",
-        "--from",
-        "tcp://h:9",
-        "--frames-per-file",
-        "19",
-        "--to",
-        "/x",
-        "--expect",
-        "xfs",
-        "--format",
-        "raw",
-        "--compression",
-        "zstd",
-        "--layout",
-        "b.toml",
-        "--metadata",
-        "b.jsonl",
-        "--scan",
-        "21x7",
-        "--chunk",
-        "128x128",
-        "--align",
-        "2 MiB",
-        "--stripe-count",
-        "5",
-        "--stripe-size",
-        "5 MiB",
-        "--chunk-size",
-        "128 MB",
-        "--keep",
-        "2 TB",
-        "--name",
-        "y",
-        "--listen",
-        "udp://10.0.0.8@h:6=C",
-        "--interface",
-        "10.0.0.9",
-        "--allow",
-        "10.0.0.8",
-        "--data-stream",
-        "C=10.0.0.8",
-        "--start",
-        "2027-01-01T00:00:00Z",
-        "--stop",
-        "2027-01-02T00:00:00Z",
-        "--duration",
-        "15 s",
-        "--packets",
-        "17",
-        "--silence",
-        "16 s",
-        "--series",
-        "next",
-        "--missing",
-        "fill",
-        "--window",
-        "18",
-        "--buffer",
-        "11 MiB",
-        "--memory",
-        "14 MiB",
-        "--receive-buffer",
-        "12 MiB",
-        "--busy-poll",
-        "19",
-        "--receive-threads",
-        "3",
-        "--cpus",
-        "1,2",
-        "--reserve",
-        "13 MiB",
-        "--engine",
-        "sync",
-        "--checksums",
-        "--hang-after",
-        "20 s",
-    ];
-
-    #[test]
-    fn a_file_may_have_every_option_and_options_win_over_it() {
-        let file: RecordOptions = toml::from_str(FILE).expect("valid");
-        let options = line(&OPTIONS);
-        assert_eq!(RecordOptions::default().over(file.clone()), file);
-        assert_eq!(options.clone().over(file.clone()), options);
-        // Both have every key: an option that was not given would differ from one that was.
-        let nothing = format!("{:?}", RecordOptions::default());
-        // Samples of a mode may be complex, which is no option.
-        let said = format!("{file:?}{options:?}").replace("complex: false", "");
-        assert!(!said.contains("None") && !said.contains("false") && nothing.contains("None"), "{said}");
-    }
-
-    #[test]
-    fn a_key_that_is_none_is_refused_with_those_that_are() {
-        let error = toml::from_str::<RecordOptions>("bufer = \"1 GiB\"").expect_err("a typo").to_string();
-        assert!(error.contains("bufer") && error.contains("receive_buffer"), "{error}");
-        for wrong in [
-            "listen = \"h:5\"",
-            "missing = \"drop\"",
-            "start = \"soon\"",
-            "packets = -1",
-            "engine = \"mpi_io\"",
-        ] {
-            assert!(toml::from_str::<RecordOptions>(wrong).is_err(), "{wrong}");
-        }
-    }
-}
+mod tests;

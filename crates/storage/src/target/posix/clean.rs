@@ -10,7 +10,12 @@ use rustix::{
 use super::{
     super::TargetError,
     joined::open_marker,
-    run_directory::{NEW_MARKER, RunDirectory, held_marker, is_unfinished, names, process, well_named},
+    run_directory::{
+        RunDirectory,
+        clearing::names,
+        marker::{NEW_MARKER, held_marker, is_unfinished, process},
+        well_named,
+    },
 };
 
 /// The result of a clean.

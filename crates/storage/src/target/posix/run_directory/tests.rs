@@ -1,6 +1,11 @@
 //! Run directories of a temporary directory: made, marked, locked, removed, and found again after a crash.
 
-use super::*;
+use std::ffi::OsStr;
+
+use super::{
+    marker::{PROCESS, held_marker},
+    *,
+};
 
 const NAME: &str = "nilometer-0123456789abcdef";
 
