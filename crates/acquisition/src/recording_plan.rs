@@ -280,7 +280,15 @@ impl RecordingPlan {
 
     /// Bytes of a full file, or of a part of the only file.
     pub fn file_size(&self) -> u64 {
-        self.frames_per_file.saturating_mul(self.spacing.stride)
+        self.frames_per_file.saturating_mul(self.frame_room())
+    }
+
+    /// Bytes of a file that a frame takes at most. A frame in HDF5 that is at least as large as a stripe begins
+    /// and ends at one.
+    fn frame_room(&self) -> u64 {
+        let stride = self.spacing.stride;
+        let is_aligned = self.frames.format == Format::Hdf5 && self.align > 0 && stride >= self.align;
+        if is_aligned { stride.next_multiple_of(self.align) } else { stride }
     }
 
     /// Bytes of the file that keeps only the latest frames. They include two parts that are being overwritten.
@@ -301,7 +309,7 @@ impl RecordingPlan {
         let open = if self.frames.storing.kind().overwrites { 2 } else { 3 };
         match self.keep {
             Some(keep) => Bytes((lanes * (keep + open)).saturating_mul(self.file_size())),
-            None => Bytes(frames.saturating_mul(self.spacing.stride)),
+            None => Bytes(frames.saturating_mul(self.frame_room())),
         }
     }
 

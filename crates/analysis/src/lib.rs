@@ -68,8 +68,8 @@ pub use machine_starts::{MachineStart, MachineStarts, contradictory_starts};
 pub use missing::{EvidenceGap, MissingEvidence, NetworkGap, OpenQuestion, Share, Unused};
 pub use network::{
     GroupRates, GroupSide, IntervalFigure, LinkOverTime, LinkWay, LossFreeRate, MachineRate, NetworkLimit,
-    NetworkOutcome, NetworkShare, OddLink, PacedLoss, SentAgainOverTime, SideShare, TrafficOverTime,
-    loss_free_rates, network_outcomes, odd_links, paced_losses, traffic_over_time,
+    NetworkOutcome, NetworkShare, OddLink, OfferedDatagrams, PacedLoss, SentAgainOverTime, SideShare,
+    TrafficOverTime, loss_free_rates, network_outcomes, odd_links, paced_losses, traffic_over_time,
 };
 pub use optimum::{ExplainedShare, StageOptimum, SufficientValue, ValueRate};
 pub use outcome::{CellOutcome, Cores, LowerBound, Quantity, Times, outcomes};

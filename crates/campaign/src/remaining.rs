@@ -318,7 +318,7 @@ mod tests {
 
     impl StrangeStorage {
         /// The error of the estimate before this turn if chance repeated the longest turn once more or less than the
-        /// others so far: the rounds that are left are expected to have as many repetitions.
+        /// others. The estimate expects as many repetitions of the rounds that are left.
         fn chance(&self, number: usize) -> f64 {
             let longest = self.cells.iter().map(|(time, ratio)| *time as f64 * ratio).fold(0.0, f64::max);
             let round = (number / self.cells.len()).max(1) as f64;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use nilometer_model::{Bytes, Invalid, Nanos, Sample};
-use nilometer_storage::{Tally, process::Usage};
+use nilometer_storage::{Tally, clock::halt_between, process::Usage};
 
 use crate::{barrier::Barrier, task::Run};
 
@@ -331,15 +331,6 @@ pub(crate) struct Watch<'a> {
 
 /// How often the supervisor checks while no report arrives.
 pub(crate) const GLANCE: Nanos = Nanos::from_millis(200);
-/// The shortest time between two checks after which the supervisor assumes a halt of its process.
-const HALT_LEAST: Nanos = Nanos::from_millis(1000);
-
-/// The time of a halt between two checks: the user stopped the process, or it got no processor. Workers are then
-/// silent for another reason than their storage.
-fn halt_in(between: Nanos) -> Nanos {
-    if between < HALT_LEAST { Nanos(0) } else { between.since(GLANCE) }
-}
-
 impl Watch<'_> {
     /// Waits for a report of every worker of every sound crew. Calls `ended` for each crew that is then
     /// complete, with its number. Returns true if the campaign goes on; if not, the measurement is incomplete.
@@ -369,7 +360,7 @@ impl Watch<'_> {
             let before = now;
             self.receive(now, ended);
             now = self.run.clock.now();
-            let halt = halt_in(now.since(before));
+            let halt = halt_between(now.since(before), GLANCE);
             for crew in &mut self.crews {
                 crew.excuse(halt);
             }
@@ -447,9 +438,7 @@ mod tests {
 
     #[test]
     fn a_halt_of_the_process_is_no_hang_of_the_storage() {
-        assert_eq!([0, 200, 999].map(|millis| halt_in(Nanos::from_millis(millis))), [Nanos(0); 3]);
-        let halt = halt_in(seconds(20));
-        assert_eq!(halt, Nanos::from_millis(19_800));
+        let halt = halt_between(seconds(20), GLANCE);
         let mut crew = Crew::new(1);
         crew.heard = seconds(10);
         crew.pulse.last.store(seconds(12).0, Ordering::Relaxed);

@@ -90,7 +90,7 @@ impl RecordingListing {
     /// Writes a recording.
     pub(crate) fn push(&mut self, result: &impl RecordingResult) -> anyhow::Result<()> {
         match &mut self.printed {
-            PrintedListing::Json(list) => list.push(&result.value())?,
+            PrintedListing::Json(list) => list.push(&with_conclusion(result))?,
             PrintedListing::Document(document, gap) => {
                 print(document, &format!("{gap}{}", document.section(&result.findings())));
                 *gap = if document.form == GrowingForm::Lines { "\n" } else { "" };
@@ -115,6 +115,15 @@ impl RecordingListing {
         tell::note(format_args!("Page: {}", page.name));
         Ok(())
     }
+}
+
+/// The findings for a program, with the conclusion that the other formats have.
+fn with_conclusion(result: &impl RecordingResult) -> Value {
+    let mut value = result.value();
+    if let (Value::Object(keys), Some((_, text))) = (&mut value, result.findings().conclusion) {
+        keys.insert("conclusion".into(), text.into());
+    }
+    value
 }
 
 impl RecordingPage {

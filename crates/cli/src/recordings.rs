@@ -221,7 +221,12 @@ impl Recordings {
     fn levels(&self, member: &Member) -> Vec<Readers> {
         let usual = member.instrument.readers;
         let distance = self.reader_distance.unwrap_or(usual.distance);
-        let mut rates: Vec<_> = self.reader_rate.iter().copied().map(Some).collect();
+        let mut rates: Vec<Option<ByteRate>> = Vec::new();
+        for rate in self.reader_rate.iter().copied().map(Some) {
+            if !rates.contains(&rate) {
+                rates.push(rate);
+            }
+        }
         if rates.is_empty() {
             rates.push(usual.rate);
         }

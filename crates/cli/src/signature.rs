@@ -162,6 +162,8 @@ fn check_signature(path: &Path) -> Result<(), SignatureFault> {
 
 /// The signer's name, from a file of allowed signers.
 fn by_name(record: &Path, signers: &Path) -> Result<String, SignatureFault> {
+    // A record of other bytes is refused after one reading, whoever may have signed it.
+    key_of(record)?;
     let signature = beside(record);
     let mut find = ssh_keygen();
     find.args(["-Y", "find-principals", "-s"]).arg(&signature).arg("-f").arg(signers);
@@ -179,22 +181,23 @@ fn by_name(record: &Path, signers: &Path) -> Result<String, SignatureFault> {
     let listed = text.lines().filter_map(|line| line.split_whitespace().next());
     let listed =
         listed.flat_map(|names| names.split(',')).filter(|name| !name.contains(['*', '?', '!', '#']));
-    let mut outcome = Err(nobody());
     let mut tried = Vec::new();
+    let mut refusal = nobody();
     for name in names.lines().map(str::trim).filter(|name| !name.is_empty()).chain(listed) {
         if tried.contains(&name) {
             continue;
         }
         if tried.len() == NAMES_MOST {
-            break;
+            let why = anyhow!("{signers_shown} has more than {NAMES_MOST} names: write only those to accept");
+            return Err(SignatureFault::NotChecked(why));
         }
         tried.push(name);
-        outcome = verified(record, signers, name);
-        if outcome.is_ok() {
-            break;
+        match verified(record, signers, name) {
+            Err(SignatureFault::Invalid(why)) => refusal = SignatureFault::Invalid(why),
+            decided => return decided,
         }
     }
-    outcome
+    Err(refusal)
 }
 
 /// The name, if it signed the record.
@@ -233,7 +236,8 @@ fn by_key(record: &Path, key: &Path) -> Result<String, SignatureFault> {
         return Err(SignatureFault::NotChecked(anyhow!("{}: {}", key.display(), last_line(&known))));
     }
     let known = String::from_utf8_lossy(&known.stdout).into_owned();
-    let known = known.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    let hash = known.split_whitespace().nth(1).filter(|word| word.starts_with("SHA256:"));
+    let known = hash.with_context(|| format!("ssh-keygen said: {}", known.trim()))?.to_owned();
     let key_of_signature = key_of(record)?;
     if !key_of_signature.ends_with(&known) {
         let why = anyhow!("it was signed with {key_of_signature}, not with {known}");

@@ -18,6 +18,15 @@ use nilometer_model::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
+/// The shortest time between two looks of a loop after which it assumes a halt of its process.
+const HALT_LEAST: Nanos = Nanos::from_millis(1000);
+
+/// Returns the time of a halt between two looks of a loop that usually looks again after `usual`. The user stopped
+/// the process, or it got no processor. Others are then silent for another reason than their storage.
+pub fn halt_between(looks: Nanos, usual: Nanos) -> Nanos {
+    if looks < HALT_LEAST { Nanos(0) } else { looks.since(usual) }
+}
+
 /// A monotonic clock with an origin.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
@@ -227,6 +236,14 @@ mod tests {
             [mine - before, after - before]
         });
         readings.min_by_key(|[_, apart]| *apart).expect("there are some")
+    }
+
+    #[test]
+    fn a_long_time_between_looks_is_a_halt() {
+        let usual = Nanos::from_millis(200);
+        let halts = [0, 200, 999].map(|millis| halt_between(Nanos::from_millis(millis), usual));
+        assert_eq!(halts, [Nanos(0); 3]);
+        assert_eq!(halt_between(Nanos::from_millis(20_000), usual), Nanos::from_millis(19_800));
     }
 
     #[test]

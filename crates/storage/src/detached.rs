@@ -18,6 +18,9 @@ use crate::{Target, TargetError};
 /// The time a file system has to answer, or to make a directory.
 pub const PATIENCE: Nanos = Nanos::from_millis(30_000);
 
+/// The parts in which a wait is counted, so that a halt of the process is no silence of the storage.
+const SLICE: Nanos = Nanos::from_millis(200);
+
 /// A task on a detached thread. Dropping it abandons the thread, wherever it is.
 #[derive(Debug)]
 pub struct DetachedTask<T>(Receiver<T>);
@@ -68,16 +71,23 @@ impl<T: Send + 'static> DetachedTask<T> {
         })
     }
 
-    /// Waits up to `limit` for the outcome.
+    /// Waits up to `limit` for the outcome. A halt of this process counts as [`SLICE`] at most.
     ///
     /// # Errors
     ///
     /// There is no outcome within the limit; [`NoOutcome`] gives the reason.
     pub fn outcome_within(&self, limit: Nanos) -> Result<T, NoOutcome> {
-        self.0.recv_timeout(limit.duration()).map_err(|error| match error {
-            RecvTimeoutError::Timeout => NoOutcome::Unfinished,
-            RecvTimeoutError::Disconnected => NoOutcome::Gone,
-        })
+        let mut left = limit;
+        loop {
+            let slice = left.min(SLICE);
+            left = left.since(slice);
+            match self.0.recv_timeout(slice.duration()) {
+                Ok(outcome) => return Ok(outcome),
+                Err(RecvTimeoutError::Disconnected) => return Err(NoOutcome::Gone),
+                Err(RecvTimeoutError::Timeout) if left == Nanos(0) => return Err(NoOutcome::Unfinished),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 }
 
@@ -148,6 +158,15 @@ mod tests {
         drop(task);
         release.send(()).expect("it waits");
         assert_eq!(undone.recv_timeout(LONG.duration()), Ok(7));
+    }
+
+    #[test]
+    fn a_wait_of_several_slices_ends_with_the_outcome_or_after_them() {
+        let (release, held) = sync_channel::<()>(1);
+        let task = DetachedTask::begin("test", move || held.recv().is_ok()).expect("a thread");
+        assert_eq!(task.outcome_within(Nanos(2 * SLICE.0 + 1)), Err(NoOutcome::Unfinished));
+        release.send(()).expect("it waits");
+        assert_eq!(task.outcome_within(LONG), Ok(true));
     }
 
     #[test]

@@ -83,6 +83,52 @@ fn a_file_that_is_gone_was_removed_only_if_the_journal_says_so() {
         assert_eq!((follower.totals.missed, follower.totals.failed), expected, "removed: {removed}");
     }
 }
+
+/// Opens the file of a frame at this time, which storage refuses. Returns false if there is nothing to open.
+fn refuse_at(follower: &mut Follower, now: Nanos) -> bool {
+    let Step::Issue(operation, _) = follower.next(now) else { return false };
+    assert!(matches!(operation.kind, OpKind::Open(_)), "{:?}", operation.kind);
+    let refused = Completion { finished: now, ..done(operation, Err(Errno::EIO)) };
+    follower.completed(refused);
+    true
+}
+
+#[test]
+fn storage_that_refuses_a_file_for_a_moment_costs_no_frame() {
+    let ended = || {
+        let mut follower = follower();
+        follower.take(0, &[frame(0, 7), Entry::End { due: None }]);
+        follower.take(1, &[Entry::End { due: None }]);
+        follower
+    };
+    let at = |millis| Nanos::from_millis(millis);
+    let mut short = ended();
+    assert!(refuse_at(&mut short, at(1)) && refuse_at(&mut short, at(500)));
+    let Step::Issue(operation, _) = short.next(at(900)) else { panic!("it tries again") };
+    short.completed(done(operation, Ok(0)));
+    assert_eq!(short.totals().failed, 0);
+    assert!(matches!(short.next(at(901)), Step::Issue(Operation { kind: OpKind::Read, .. }, _)));
+    let mut long = ended();
+    assert!(refuse_at(&mut long, at(1)) && refuse_at(&mut long, at(1001)));
+    assert!(!refuse_at(&mut long, at(2000)));
+    assert_eq!(long.totals().failed, 1);
+}
+
+#[test]
+fn a_journal_that_storage_refuses_counts_once_when_that_lasts() {
+    let mut follower = follower();
+    for (millis, failed) in [(1, 0), (900, 0), (1001, 1), (2000, 1)] {
+        let now = Nanos::from_millis(millis);
+        for _ in 0..2 {
+            let Step::Issue(operation, _) = follower.next(now) else { panic!("it looks at two journals") };
+            let is_refused = operation.name() == b"n.1.journal";
+            let result = if is_refused { Err(Errno::EIO) } else { Ok(0) };
+            follower.completed(Completion { finished: now, ..done(operation, result) });
+        }
+        assert_eq!(follower.totals().failed, failed, "{millis} ms");
+    }
+}
+
 #[test]
 fn what_is_written_over_while_it_is_read_is_missed_and_what_is_wrong_else_is_wrong() {
     for (result, removed, expected) in [

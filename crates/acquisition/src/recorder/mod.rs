@@ -32,6 +32,7 @@ use nilometer_model::{Bytes, Nanos};
 use nilometer_ring::{Chronicle, Frame, FrameTurn, LaneCounts, MemoryAccount, MemoryPart, Ring};
 use nilometer_storage::{
     Arena, Buffer, Clock,
+    clock::halt_between,
     process::{Usage, resident_memory},
 };
 
@@ -85,6 +86,8 @@ pub struct Recorder {
     over: Nanos,
     /// Time of the last report from a thread, or of the last progress in settled frames.
     heard: Nanos,
+    /// Time of the last look for threads that hang.
+    looked: Nanos,
     /// Frames below this number were settled at the last check.
     mark: u64,
     /// Number of threads that have not reported.
@@ -113,6 +116,13 @@ pub struct Recorder {
 const LEAVE: Nanos = Nanos::from_millis(2000);
 /// Interval at which the recorder checks if it was stopped.
 const LOOK: Nanos = Nanos::from_millis(50);
+
+/// Ends the lanes that are ready; the caller may then remove the files they made.
+fn end_lanes(ring: &Ring, sender: SyncSender<Report>, reports: &Receiver<Report>) {
+    ring.close(0);
+    drop(sender);
+    while reports.recv_timeout(LEAVE.duration()).is_ok() {}
+}
 
 impl Recorder {
     /// Starts a recording: the first frame is due when all lanes are ready.
@@ -154,10 +164,7 @@ impl Recorder {
         let early = match early {
             Ok(early) => early,
             Err(error) => {
-                // Lanes that are ready end now; the caller may then remove the files they made.
-                ring.close(0);
-                drop(sender);
-                while reports.recv_timeout(LEAVE.duration()).is_ok() {}
+                end_lanes(&ring, sender, &reports);
                 return Err(error);
             }
         };
@@ -173,6 +180,7 @@ impl Recorder {
             hang_after,
             over: Nanos::MAX,
             heard: Nanos(0),
+            looked: Nanos(0),
             mark: 0,
             open: count + 1 + usize::from(job.listens_on()),
             before: Usage::default(),
@@ -331,7 +339,18 @@ impl Recorder {
 
     /// Returns true if a thread did not report in time. One that listens behind the end has any time.
     fn is_hung(&mut self) -> bool {
+        self.excuse_halt();
         self.open > usize::from(self.listens) && self.clock.now() > self.patience()
+    }
+
+    /// Grants all threads the time for which this process was halted: none of them ran either.
+    fn excuse_halt(&mut self) {
+        let now = self.clock.now();
+        let before = std::mem::replace(&mut self.looked, now);
+        let halt = halt_between(now.since(before), LOOK);
+        if halt > Nanos(0) {
+            self.heard = self.over.min(before).max(self.heard) + halt;
+        }
     }
 
     /// Returns the time until which the recorder waits for a report: `hang_after` behind the last frame, or

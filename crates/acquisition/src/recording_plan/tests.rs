@@ -227,3 +227,27 @@ fn what_can_not_be_put_whole_is_refused_with_what_can() {
         Ok(())
     );
 }
+
+#[test]
+fn a_frame_that_is_aligned_to_stripes_takes_whole_stripes() {
+    let frames = |mib: u64, format| StoredFrames {
+        size: mib * MIB,
+        format,
+        packets: false,
+        storing: Storing::Files,
+        padded: true,
+        ..packets()
+    };
+    let options = LayoutOptions { align: Some(Bytes(16 * MIB)), ..latest(2) };
+    for (mib, format, room) in
+        [(17, Format::Hdf5, 32), (16, Format::Hdf5, 16), (4, Format::Hdf5, 4), (17, Format::Raw, 17)]
+    {
+        let plan = RecordingPlan::of(frames(mib, format), &[disk()], &options);
+        assert_eq!(plan.file_size(), plan.frames_per_file * room * MIB, "{mib} MiB: {plan}");
+        let keep = plan.keep.expect("only the latest stay");
+        assert!(keep * plan.file_size() <= 2 << 30, "{mib} MiB: {plan}");
+    }
+    let all = LayoutOptions { align: Some(Bytes(16 * MIB)), ..LayoutOptions::with_buffer(Bytes(1 << 30)) };
+    let plan = RecordingPlan::of(frames(17, Format::Hdf5), &[disk()], &all);
+    assert_eq!(plan.space(100), Bytes(3200 * MIB), "{plan}");
+}

@@ -7,7 +7,8 @@ mod reached;
 
 pub use groups::{GroupRates, GroupSide, MachineRate, SideShare};
 pub use over_time::{
-    IntervalFigure, LinkOverTime, LinkWay, SentAgainOverTime, TrafficOverTime, traffic_over_time,
+    IntervalFigure, LinkOverTime, LinkWay, OfferedDatagrams, SentAgainOverTime, TrafficOverTime,
+    traffic_over_time,
 };
 pub(crate) use reached::network_shares;
 pub use reached::{NetworkLimit, NetworkShare};

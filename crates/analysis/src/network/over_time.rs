@@ -1,15 +1,23 @@
 //! The traffic of trials over time: the rate of each interface, and the segments that TCP sends again, by
 //! intervals.
 
-use nilometer_model::{Nanos, NetworkResults, NetworkSample, TrafficInterval};
+use std::collections::BTreeSet;
+
+use nilometer_model::{ByteRate, Nanos, NetworkResults, NetworkSample, TrafficInterval};
 
 /// A trial's traffic over time, by the kernel's counters of its machines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrafficOverTime {
     /// Index of the cell.
     pub cell: usize,
-    /// Number of the round.
+    /// Number of the round; in a search, of the trial.
     pub repeat: u32,
+    /// Number of trials of the cell.
+    pub trials: usize,
+    /// The packets, if it sent UDP.
+    pub datagrams: Option<OfferedDatagrams>,
+    /// Number of machines that take part.
+    pub machines: usize,
     /// The busiest ways of interfaces, the busiest first.
     pub links: Vec<LinkOverTime>,
     /// Segments sent again on each machine, in the order of machines. A machine whose kernel does not count them is
@@ -17,6 +25,17 @@ pub struct TrafficOverTime {
     pub sent_again: Vec<SentAgainOverTime>,
     /// The median length of an interval.
     pub interval: Nanos,
+}
+
+/// The packets of a trial with UDP.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OfferedDatagrams {
+    /// The rate handed to the network, over all flows.
+    pub offered: ByteRate,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets sent and not received.
+    pub lost: u64,
 }
 
 /// The rate of one way of an interface over time.
@@ -121,7 +140,7 @@ impl TrafficOverTime {
     }
 }
 
-/// The trials of a stage over time: of the cells with the most pairs of machines, the first valid one each. They are in
+/// The trials of a stage over time: of the cells with the most pairs of machines, one each: that with the most segments sent again. They are in
 /// the order of the cells. Records before schema 11 have none.
 pub fn traffic_over_time(results: &NetworkResults) -> Vec<TrafficOverTime> {
     let pairs = |cell: &usize| results.cells[*cell].pattern.pairs(results.machines.len()).len();
@@ -130,29 +149,55 @@ pub fn traffic_over_time(results: &NetworkResults) -> Vec<TrafficOverTime> {
     cells.sort_by_key(|cell| std::cmp::Reverse(pairs(cell)));
     cells.truncate(TRIALS_MOST);
     cells.sort_unstable();
-    cells.into_iter().filter_map(|cell| shown(results, cell)).map(over_time).collect()
+    cells
+        .into_iter()
+        .filter_map(|cell| shown(results, cell))
+        .map(|sample| over_time(results, sample))
+        .collect()
 }
 
-/// The first valid trial of a cell with several intervals.
+/// The valid trial of a cell, of those with several intervals, in which most segments were sent again. The first of equal
+/// ones.
 fn shown(results: &NetworkResults, cell: usize) -> Option<&NetworkSample> {
     let has_several = |sample: &&NetworkSample| {
         let first = sample.intervals.first().map(|interval| interval.machine);
         sample.intervals.iter().filter(|interval| Some(interval.machine) == first).count() > 1
     };
-    results.of_cell(cell).filter(|sample| sample.failed().is_none()).find(has_several)
+    let again = |sample: &&NetworkSample| {
+        let counts = sample.intervals.iter().filter_map(|interval| interval.retransmitted);
+        // Trials of UDP have connections of others only.
+        if sample.asked.is_some() { 0 } else { counts.sum::<u64>() }
+    };
+    let valid = results.of_cell(cell).filter(|sample| sample.failed().is_none());
+    valid.filter(has_several).min_by_key(|sample| std::cmp::Reverse(again(sample)))
 }
 
-fn over_time(sample: &NetworkSample) -> TrafficOverTime {
+fn over_time(results: &NetworkResults, sample: &NetworkSample) -> TrafficOverTime {
     let mut lengths: Vec<Nanos> =
         sample.intervals.iter().map(|interval| interval.until.since(interval.from)).collect();
     lengths.sort_unstable();
     TrafficOverTime {
         cell: sample.cell,
         repeat: sample.repeat,
+        trials: results.of_cell(sample.cell).count(),
+        datagrams: sample.asked.map(|_| datagrams(sample)),
+        machines: machines_of(results, sample.cell),
         links: links(&sample.intervals),
         sent_again: sent_again(&sample.intervals),
         interval: lengths.get(lengths.len() / 2).copied().unwrap_or_default(),
     }
+}
+
+fn datagrams(sample: &NetworkSample) -> OfferedDatagrams {
+    let sent = sample.flows.iter().filter_map(|flow| flow.sent.packets).map(|counts| counts.packets);
+    OfferedDatagrams { offered: sample.offered(), sent: sent.sum(), lost: sample.lost() }
+}
+
+/// Number of machines that take part in the trials of a cell.
+fn machines_of(results: &NetworkResults, cell: usize) -> usize {
+    let pairs = results.cells[cell].pattern.pairs(results.machines.len());
+    let ends: BTreeSet<_> = pairs.iter().flat_map(|&(from, to)| [from, to]).collect();
+    ends.len()
 }
 
 /// The busiest ways of interfaces, the busiest first.
@@ -241,8 +286,25 @@ mod tests {
         let expected = [(1, LinkWay::Received, [900.0, 1000.0]), (0, LinkWay::Sent, [400.0, 1000.0])];
         assert_eq!(ways, expected);
         assert_eq!(found.least_even().map(|link| link.machine), Some(0));
-        assert_eq!(found.all_sent_again(), Some(7.0));
+        assert_eq!((found.all_sent_again(), found.machines, found.sent_again.len()), (Some(7.0), 2, 1));
         assert_eq!(found.worst_interval().map(|(machine, count)| (machine, count.value)), Some((0, 7.0)));
+    }
+
+    #[test]
+    fn the_trial_with_the_most_segments_sent_again_is_shown() {
+        let mut results = network_stage(500).results;
+        let cell = results.samples[0].cell;
+        let trial = |repeat: u32, again: u64| NetworkSample {
+            repeat,
+            intervals: [0, 1].map(|second| interval(0, second, [9, 1000], Some(again * second))).into(),
+            ..results.samples[0].clone()
+        };
+        let trials: Vec<_> =
+            [0, 20, 20, 3].into_iter().zip(0..).map(|(again, repeat)| trial(repeat, again)).collect();
+        results.samples = trials;
+        let found = traffic_over_time(&results).remove(0);
+        assert_eq!((found.cell, found.repeat, found.trials), (cell, 1, 4));
+        assert_eq!((found.all_sent_again(), found.datagrams), (Some(20.0), None));
     }
 
     #[test]

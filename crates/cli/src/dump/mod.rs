@@ -67,8 +67,10 @@ pub(crate) struct DumpCommand {
 const TOKEN: &str = "NILOMETER_TOKEN";
 /// The interval between two looks at a dump.
 const LOOK: Nanos = Nanos::from_millis(200);
-/// The longest time without an answer of the recorder.
+/// The longest time without an answer of the recorder, and the requests that must have failed in it. An answer may take
+/// longer than that without a failure.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
+const FAILURES: u32 = 3;
 /// The end of the name of a report beside a complete file.
 const SUMMARY: &str = ".dump.json";
 
@@ -135,17 +137,19 @@ impl DumpWatch<'_> {
         let mut line = StatusLine::default();
         let mut is_ended = false;
         let mut answered = clock.now();
+        let mut failures = 0;
         while self.runs() {
             if stop.load(Ordering::Relaxed) && !is_ended {
-                is_ended = true;
-                self.end();
+                is_ended = self.end();
             }
             thread::sleep(LOOK.duration());
             match self.client.dumps() {
                 Ok(all) => {
                     self.take(&all).run()?;
                     answered = clock.now();
+                    failures = 0;
                 }
+                Err(_) if failures + 1 < FAILURES => failures += 1,
                 // A recorder waits for its dumps before it ends, and its last answer may come before the last file.
                 Err(_) if self.take_summaries() => {}
                 Err(error) if clock.now().since(answered) > PATIENCE => {
@@ -164,13 +168,17 @@ impl DumpWatch<'_> {
         self.reports.iter().any(|report| report.state == DumpState::Running)
     }
 
-    /// Asks the recorder to end all. One that is complete stays, and one that the recorder forgot has ended.
-    fn end(&self) {
+    /// Asks the recorder to end all. One that is complete stays, and one that the recorder forgot has ended. Returns
+    /// true if the recorder answered for all.
+    fn end(&self) -> bool {
+        let mut are_ended = true;
         for report in self.reports.iter().filter(|report| report.state == DumpState::Running) {
             if let Err(error) = self.client.end_dump(report.id) {
                 tell::note(format_args!("can't end dump {}: {error}", report.id));
+                are_ended = false;
             }
         }
+        are_ended
     }
 
     /// Takes the new reports out of all that the recorder has.
@@ -217,7 +225,9 @@ impl DumpWatch<'_> {
 
 /// True if both are reports of one dump.
 fn is_same(report: &DumpReport, other: &DumpReport) -> bool {
-    other.id == report.id && other.recording == report.recording
+    let [one, other] =
+        [report, other].map(|report| (report.id, &report.recording, &report.begin, &report.end));
+    one == other
 }
 
 /// The reports of complete files at this path. A recorder that ended early may not have told the suffix yet.
@@ -226,7 +236,8 @@ fn summaries(path: &Path) -> Vec<DumpReport> {
     let entries = path.parent().and_then(|directory| directory.read_dir().ok());
     let is_summary = |path: &PathBuf| {
         let found = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        found.starts_with(name) && found.ends_with(SUMMARY)
+        let suffix = found.strip_prefix(name).and_then(|rest| rest.strip_suffix(SUMMARY));
+        suffix.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('.'))
     };
     let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_summary);
     let texts = paths.filter_map(|path| user_file::read(&path, "summary of a dump").ok());
@@ -287,13 +298,17 @@ mod tests {
         let report =
             DumpReport { id: 3, recording: "scan".into(), path: whole.clone(), ..DumpReport::default() };
         let text = serde_json::to_string(&report).expect("JSON");
-        for name in ["rest.vdif.dump.json", "other.vdif.dump.json"] {
+        for name in ["rest.vdif.dump.json", "rest2.vdif.dump.json", "other.vdif.dump.json"] {
             std::fs::write(home.path().join(name), &text).expect("space");
         }
         std::fs::write(home.path().join("rest.2.dump.json"), "no report").expect("space");
         assert_eq!([summaries(&path), summaries(&whole)], [vec![report.clone()], vec![report.clone()]]);
         assert!(summaries(&home.path().join("none/rest")).is_empty());
-        let other = DumpReport { id: 4, ..report.clone() };
-        assert!(is_same(&report, &report) && !is_same(&report, &other));
+        assert!(is_same(&report, &report));
+        let others = [
+            DumpReport { id: 4, ..report.clone() },
+            DumpReport { begin: Some("7".into()), ..report.clone() },
+        ];
+        assert!(others.iter().all(|other| !is_same(&report, other)));
     }
 }

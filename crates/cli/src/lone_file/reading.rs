@@ -140,9 +140,19 @@ impl LoneReading {
     }
 
     fn conclusion(&self) -> (Tone, String) {
-        let whole = "No fault found. Without a journal, changed pixels may not show.";
-        let bad = self.complaint().map(|faults| (Tone::Bad, format!("Not whole: {faults}")));
-        bad.unwrap_or_else(|| (Tone::Doubtful, whole.into()))
+        if let Some(faults) = self.complaint() {
+            return (Tone::Bad, format!("Not whole: {faults}"));
+        }
+        let blind = "Without a journal, changed pixels may not show.";
+        match self.verified.not_whole.count() {
+            0 => (Tone::Doubtful, format!("No fault found. {blind}")),
+            count => {
+                let text = format!(
+                    "{count} frames are not whole, as the recorder noted. No other fault found. {blind}"
+                );
+                (Tone::Bad, text)
+            }
+        }
     }
 }
 

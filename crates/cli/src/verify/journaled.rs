@@ -61,6 +61,9 @@ struct JournalFacts {
     unreadable: Vec<(PathBuf, String)>,
 }
 
+/// The conclusion about a recording that is as it was written, and never had all frames.
+const LACKS: &str = "Frames are lacking";
+
 /// A damaged frame.
 struct DamagedPlace {
     frame: u64,
@@ -150,13 +153,30 @@ impl JournaledReading {
         if !self.faults.is_empty() {
             return (Tone::Bad, format!("Not whole: {}", self.faults.join("; ")));
         }
-        match (compared_with(&self.verified), self.unchecked()) {
-            (Some(truth), 0) => (Tone::Good, format!("Whole: all {what} agree with {truth}")),
-            (_, unchecked) => {
+        let kept = if self.journals.removed > 0 { " that were kept" } else { "" };
+        match (compared_with(&self.verified), self.unchecked(), self.not_come()) {
+            (Some(truth), 0, 0) => (Tone::Good, format!("Whole: all {what}{kept} agree with {truth}")),
+            (Some(truth), 0, lost) => {
+                let text =
+                    format!("{LACKS}: all {what}{kept} agree with {truth}, and {lost} frames never came");
+                (Tone::Bad, text)
+            }
+            (None, 0, _) => (Tone::Doubtful, format!("Not decided: no {what} are left to compare")),
+            (_, unchecked, 0) => {
                 let text = format!("Not decided: no {what} are missing, but {unchecked} have no checksum");
                 (Tone::Doubtful, text)
             }
+            (_, unchecked, lost) => {
+                let text =
+                    format!("{LACKS}: {lost} frames never came, and {unchecked} {what} have no checksum");
+                (Tone::Bad, text)
+            }
         }
+    }
+
+    /// Frames that never came over the network.
+    fn not_come(&self) -> u64 {
+        self.scan.filled + self.scan.left_out
     }
 
     /// The frames that were read back, and the truth that they were compared with.

@@ -68,27 +68,37 @@ impl Verify {
     ) -> Outcome {
         let is_one = recordings.len() == 1;
         let mut listing = RecordingListing::begin(&self.document, self.head()).run()?;
-        let unread = unread_words(unread);
+        let mut unread = unread_words(unread);
         let mut not_whole = unread.clone();
-        let mut told = Ok(());
+        let mut first_refusal = None;
         for recording in recordings {
             let name = in_line(recording.name());
             if !is_one {
                 listing.announce(&name);
             }
-            match self.tell(recording, &mut listing).input() {
-                Ok(faults) if faults.is_empty() => {}
-                Ok(faults) => {
-                    let is_named = !is_one || self.document.format() == DocumentFormat::Json;
-                    let subject = if is_named { &name } else { "the recording" };
-                    not_whole.push(format!("{subject} is not whole: {}", faults.join("; ")));
+            let read = match self.read(recording) {
+                Ok(read) => read,
+                Err(error) => {
+                    let words = format!("{name}: {error:#}");
+                    unread.push(words.clone());
+                    not_whole.push(words);
+                    first_refusal.get_or_insert(error);
+                    continue;
                 }
-                Err(error) => told = told.and(Err(error)),
+            };
+            let faults = read.told(&mut listing).run()?;
+            if !faults.is_empty() {
+                let is_named = !is_one || self.document.format() == DocumentFormat::Json;
+                let subject = if is_named { &name } else { "the recording" };
+                not_whole.push(format!("{subject} is not whole: {}", faults.join("; ")));
             }
         }
         // The list must be complete for programs, even if a recording could not be read.
         listing.end(&unread).run()?;
-        told.and_then(|()| ended(&not_whole))
+        match first_refusal {
+            Some(error) if is_one => Err(Failure::Input(error)),
+            _ => ended(&not_whole),
+        }
     }
 
     const fn head(&self) -> ListingHead {
@@ -96,17 +106,29 @@ impl Verify {
         ListingHead { title: "Recordings read back", origin }
     }
 
-    /// Reads a recording and writes the findings. Returns the reasons if it is not whole.
-    fn tell(&self, recording: Recording, listing: &mut RecordingListing) -> anyhow::Result<Vec<String>> {
+    /// Reads a recording back.
+    fn read(&self, recording: Recording) -> anyhow::Result<VerifiedReading> {
         if recording.foreign().is_some() {
             ensure!(!self.durable, DURABLE_WITHOUT_JOURNAL);
-            let reading = ForeignReading::of(recording);
-            listing.push(&reading)?;
-            return Ok(reading.faults);
+            return Ok(VerifiedReading::Foreign(ForeignReading::of(recording)));
         }
-        let reading = JournaledReading::of(recording, self.durable)?;
-        listing.push(&reading)?;
-        Ok(reading.faults)
+        Ok(VerifiedReading::Journaled(Box::new(JournaledReading::of(recording, self.durable)?)))
+    }
+}
+
+/// A recording that was read back.
+enum VerifiedReading {
+    Journaled(Box<JournaledReading>),
+    Foreign(ForeignReading),
+}
+
+impl VerifiedReading {
+    /// Writes the findings. Returns the reasons if it is not whole.
+    fn told(self, listing: &mut RecordingListing) -> anyhow::Result<Vec<String>> {
+        match self {
+            VerifiedReading::Journaled(reading) => listing.push(reading.as_ref()).map(|()| reading.faults),
+            VerifiedReading::Foreign(reading) => listing.push(&reading).map(|()| reading.faults),
+        }
     }
 }
 

@@ -200,6 +200,8 @@ impl RecordingView {
             (PartLimit::BeforeEnd(time), Some((_, end))) => {
                 PartLimit::Time(Moment(Nanos(end.0.0.saturating_sub(time.0))))
             }
+            // A block is due when its last packet came, so one that is due at the end belongs to the part.
+            (PartLimit::BeforeEnd(Nanos(0)), None) => PartLimit::Frame(self.shown_frames().end),
             (PartLimit::After(_) | PartLimit::BeforeEnd(_), None) => {
                 let first = self.next_there(self.first_block()).ok_or_else(|| self.no_times(limit))?;
                 PartLimit::Due(self.due_limit(limit, first)?)

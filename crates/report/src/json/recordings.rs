@@ -1,6 +1,6 @@
 //! All recordings of instruments, for programs: those that decide verdicts, and the others.
 
-use nilometer_model::{ByteRate, Goal, Ingest};
+use nilometer_model::{ByteRate, Goal, Ingest, ReaderLoad};
 use nilometer_plan::{Measured, Results};
 use serde::Serialize;
 
@@ -44,8 +44,12 @@ struct RecordingFigures {
     slots: u64,
     /// The most slots in use at once.
     slots_in_use_most: u64,
-    /// Readers that read frames meanwhile.
+    /// Readers that read frames meanwhile, without a copy.
     readers: usize,
+    /// True if one more reader copied the frames to a second target.
+    copied: bool,
+    /// The most that each reader should read; null without a limit.
+    reader_limit_bytes_per_second: Option<f64>,
     /// The instruments recorded at the same time; empty if there were none.
     company: String,
     /// The background load; empty if there was none.
@@ -69,6 +73,7 @@ pub(super) fn instrument_recordings(
 fn recording_figures(results: &Results, measured: &Measured, ingest: &Ingest) -> RecordingFigures {
     let Measured { key, sample } = measured;
     let at_full_speed = ingest.goal == Goal::Limit;
+    let readers = ReaderLoad::of(ingest);
     let arrivals = ByteRate::of(ingest.frame_size.0, ingest.period).0;
     RecordingFigures {
         target: letter(key.target),
@@ -89,7 +94,9 @@ fn recording_figures(results: &Results, measured: &Measured, ingest: &Ingest) ->
         slowest_second_bytes: ingest.slowest_second.map(|bytes| bytes.0),
         slots: ingest.slots,
         slots_in_use_most: ingest.slots_high,
-        readers: ingest.readers.iter().filter(|reader| !reader.after).count(),
+        readers: readers.count,
+        copied: readers.copied,
+        reader_limit_bytes_per_second: readers.limit().map(|limit| limit.0),
         company: ingest.company.clone(),
         load: ingest.load.clone(),
         condition: ingest.condition.clone(),

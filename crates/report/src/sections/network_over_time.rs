@@ -28,7 +28,8 @@ pub(super) fn over_time(results: &NetworkResults, has_charts: bool) -> Vec<Block
     blocks
 }
 
-/// `Over time, node1 to node2, TCP, one flow, intervals of 1 s: least even node1 eth0, 3 to 9 Gbit/s sent; ...`.
+/// `Over time, node1 to node2, TCP, one flow, round 2 of 5, intervals of 1 s: least even node1 eth0, 3 to 9 Gbit/s sent;
+/// ...`.
 fn sentence(results: &NetworkResults, trial: &TrafficOverTime) -> String {
     let names = results.names();
     let cell = results.cells[trial.cell].words(&names);
@@ -39,18 +40,42 @@ fn sentence(results: &NetworkResults, trial: &TrafficOverTime) -> String {
             format!("least even {}, {least} to {most} {}", link_name(&names, link), link.way.name())
         },
     );
-    let again = match (trial.all_sent_again(), trial.worst_interval()) {
+    let lost = trial
+        .datagrams
+        .map_or_else(|| again(&names, trial), |of| format!("{} of {} packets lost", of.lost, of.sent));
+    format!("Over time, {cell}, {}intervals of {}: {link}; {lost}", which(trial), trial.interval)
+}
+
+/// The trial among those of its cell, with a comma behind it. Empty if there is one.
+fn which(trial: &TrafficOverTime) -> String {
+    let TrafficOverTime { repeat, trials, datagrams, .. } = trial;
+    let number = repeat + 1;
+    match datagrams {
+        Some(of) => format!("trial {number} of {trials} with {} offered, ", of.offered.bits()),
+        None if *trials > 1 => format!("round {number} of {trials}, "),
+        None => String::new(),
+    }
+}
+
+/// The segments sent again. A machine that does not count them is not one without.
+fn again(names: &[String], trial: &TrafficOverTime) -> String {
+    let TrafficOverTime { machines, sent_again, .. } = trial;
+    let whose = if sent_again.len() == *machines {
+        "these machines".to_owned()
+    } else {
+        format!("{} of {machines} machines (nobody counted on the others)", sent_again.len())
+    };
+    match (trial.all_sent_again(), trial.worst_interval()) {
         (None, _) => "the kernels do not count segments sent again".to_owned(),
-        (Some(_), None) => "no TCP connection of these machines sent a segment again".to_owned(),
+        (Some(_), None) => format!("no TCP connection of {whose} sent a segment again"),
         (Some(all), Some((machine, worst))) => {
             let name = names.get(machine).map_or("", String::as_str);
             format!(
-                "all TCP connections of these machines sent {all:.0} segments again, at most {:.0} in an interval ({name})",
+                "all TCP connections of {whose} sent {all:.0} segments again, at most {:.0} in an interval ({name})",
                 worst.value
             )
         }
-    };
-    format!("Over time, {cell}, intervals of {}: {link}; {again}", trial.interval)
+    }
 }
 
 fn link_name(names: &[String], link: &LinkOverTime) -> String {
@@ -123,13 +148,23 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_of_udp_has_its_offer_and_its_packets() {
+        let mut results = results(7);
+        results.samples[0].asked = Some(1_000_000_000);
+        let trial = traffic_over_time(&results).remove(0);
+        let words = sentence(&results, &trial);
+        assert!(words.contains(" offered, intervals") && words.ends_with(" packets lost"), "{words}");
+        assert!(!words.contains("segment"), "{words}");
+    }
+
+    #[test]
     fn a_trial_has_a_sentence_and_a_chart_and_one_more_if_segments_were_sent_again() {
         let quiet = results(0);
         let trial = traffic_over_time(&quiet).remove(0);
         assert_eq!(
             sentence(&quiet, &trial),
-            "Over time, node1 to node2, TCP, one flow, intervals of 1 s: least even node1 eth0, 4 Gbit/s to 8 Gbit/s sent; \
-             no TCP connection of these machines sent a segment again"
+            "Over time, node1 to node2, TCP, one flow, round 1 of 3, intervals of 1 s: least even node1 eth0, 4 Gbit/s to 8 Gbit/s sent; \
+             no TCP connection of 1 of 2 machines (nobody counted on the others) sent a segment again"
         );
         assert_eq!(charts(&quiet, &trial).len(), 1);
         let lossy = results(7);

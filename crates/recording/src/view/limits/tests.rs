@@ -101,6 +101,18 @@ fn a_time_before_the_end_counts_from_the_last_frame() {
 }
 
 #[test]
+fn a_part_up_to_the_end_has_the_newest_block_whether_its_frames_have_times_or_not() {
+    let whole = [Some(0), Some(1), Some(1), Some(0), Some(0)];
+    for course in PACKET_CASES {
+        let (lanes, _) = laid_out(course, Storing::Files, 2, &whole, 4);
+        let view = lanes.whole(Extent::All);
+        let fixed = view.fixed(PartLimit::BeforeEnd(Nanos(0))).expect("it has an end");
+        let end = view.end_position(fixed).expect("it has an end");
+        assert_eq!(end, LimitPosition::At(view.frames()), "{course:?}");
+    }
+}
+
+#[test]
 fn a_number_lies_before_in_or_beyond_the_frames_shown() {
     let (lanes, _) = with_holes(PACKET_CASES[0]);
     let view = lanes.whole(Extent::All);
