@@ -140,8 +140,8 @@ impl TrafficOverTime {
     }
 }
 
-/// The trials of a stage over time: of the cells with the most pairs of machines, one each: that with the most segments sent again. They are in
-/// the order of the cells. Records before schema 11 have none.
+/// The trials of a stage over time: one of each cell with the most pairs of machines. They are in the order of the
+/// cells. Records before schema 11 have none.
 pub fn traffic_over_time(results: &NetworkResults) -> Vec<TrafficOverTime> {
     let pairs = |cell: &usize| results.cells[*cell].pattern.pairs(results.machines.len()).len();
     let mut cells: Vec<usize> =
@@ -156,8 +156,8 @@ pub fn traffic_over_time(results: &NetworkResults) -> Vec<TrafficOverTime> {
         .collect()
 }
 
-/// The valid trial of a cell, of those with several intervals, in which most segments were sent again. The first of equal
-/// ones.
+/// The valid trial of a cell, of those with several intervals, in which most segments were sent again. The first of
+/// equal ones.
 fn shown(results: &NetworkResults, cell: usize) -> Option<&NetworkSample> {
     let has_several = |sample: &&NetworkSample| {
         let first = sample.intervals.first().map(|interval| interval.machine);

@@ -14,7 +14,7 @@ use nilometer_recording::{reader::Recording, view::RecordingView};
 use nilometer_report::in_line;
 use nilometer_storage::new_file::NewFile;
 
-use super::{Export, lacks_blocks, not_here};
+use super::{Export, lacking::lacks_blocks, not_here};
 use crate::{
     Blame, Failure, Outcome, describe::described_directory, share::Share, signals::stop_on_signal, tell,
 };

@@ -41,7 +41,7 @@ use nilometer_storage::{
     user_file,
 };
 
-use super::{Export, lacks_blocks, not_here};
+use super::{Export, lacking::lacks_blocks, not_here};
 use crate::{
     Blame, Failure, Outcome,
     describe::directory_of,

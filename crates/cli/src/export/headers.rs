@@ -14,7 +14,7 @@ use nilometer_report::in_line;
 use nilometer_storage::new_file::NewFile;
 use nilometer_wire::{Geometry, numbered::HeaderTable};
 
-use super::{Export, lacks_blocks, not_here};
+use super::{Export, lacking::lacks_blocks, not_here};
 use crate::{
     Blame, Outcome, describe::directory_of, part::part_line, share::Share, signals::stop_on_signal, tell,
 };

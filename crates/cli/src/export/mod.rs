@@ -3,6 +3,7 @@
 mod cbf;
 mod hdf5;
 mod headers;
+mod lacking;
 
 use std::{
     fs::File,
@@ -19,7 +20,7 @@ use std::{
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::export::{self, DamagedBlocks, ExportFault, ExportReadBack, Exporting, SLOTS};
-use nilometer_hdf5_recording::{is_held, lone_file::RewriteWishes};
+use nilometer_hdf5_recording::lone_file::RewriteWishes;
 use nilometer_model::{ByteRate, Bytes, EngineKind, FileSystemKind, TargetDescription};
 use nilometer_recording::{
     OVERWRITTEN,
@@ -182,8 +183,8 @@ impl Export {
             .run()?;
         tell::result(tell::visible(&summary(&whole, checksum, &path, copied.as_ref())));
         not_whole(copied.as_ref())?;
-        unread(&whole)?;
-        lacks_blocks(&whole)
+        lacking::unread(&whole)?;
+        lacking::lacks_blocks(&whole)
     }
 
     /// Writes the whole file, and returns its checksum.
@@ -309,42 +310,6 @@ fn engine(description: &TargetDescription) -> anyhow::Result<Box<dyn Engine>> {
         }
         engine => Ok(engine?),
     }
-}
-
-/// The fault of an export whose recording has unreadable blocks.
-fn unread(whole: &RecordingView) -> Outcome {
-    let faults = whole.faults();
-    let Some(why) = &faults.first else { return Ok(()) };
-    let count = whole.faulted();
-    let what = whole.recording(what);
-    Err(Failure::Run(anyhow!(
-        "written, but {count} {what} can't be read and are marked as invalid, such as {why}"
-    )))
-}
-
-/// The newest blocks of a running recording, among which those that are missing may still come: other lanes may have
-/// later ones already.
-const NEWEST: u64 = 4096;
-
-/// The fault of an export from a recording that lacks blocks, such as those of a directory that is gone. Blocks that a
-/// running recorder may still write are no fault.
-fn lacks_blocks(whole: &RecordingView) -> Outcome {
-    let missing = whole.missing_blocks();
-    let count: u64 = missing.iter().map(|(_, count)| count).sum();
-    if count == 0 {
-        return Ok(());
-    }
-    let all = whole.due_blocks();
-    let what = whole.recording(what);
-    let newest = whole.shown_blocks().end.saturating_sub(NEWEST);
-    let are_new = missing.iter().all(|(first, _)| *first >= newest);
-    if are_new && !whole.is_over() && whole.recording(is_held) {
-        tell::note(format_args!(
-            "the recording goes on: {count} of {all} {what} are not in it, all among the newest, and may still come"
-        ));
-        return Ok(());
-    }
-    Err(Failure::Run(anyhow!("written, but {count} of {all} {what} are missing from the recording")))
 }
 
 /// Writes the file, as far as possible.

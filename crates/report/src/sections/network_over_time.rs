@@ -28,8 +28,8 @@ pub(super) fn over_time(results: &NetworkResults, has_charts: bool) -> Vec<Block
     blocks
 }
 
-/// `Over time, node1 to node2, TCP, one flow, round 2 of 5, intervals of 1 s: least even node1 eth0, 3 to 9 Gbit/s sent;
-/// ...`.
+/// `Over time, node1 to node2, TCP, one flow, round 2 of 5, intervals of 1 s: least even node1 eth0, 3 to 9 Gbit/s
+/// sent; ...`.
 fn sentence(results: &NetworkResults, trial: &TrafficOverTime) -> String {
     let names = results.names();
     let cell = results.cells[trial.cell].words(&names);

@@ -106,11 +106,20 @@ fn each_form_has_each_finding() {
 fn a_recording_is_whole_only_if_every_frame_was_compared() {
     let of = |right, unchecked| {
         let verified = Verified { right, unchecked, ..Verified::default() };
-        JournaledReading { verified, unproved: 0, faults: Vec::new(), ..reading() }.conclusion()
+        let scan = Scan::default();
+        JournaledReading { verified, scan, unproved: 0, faults: Vec::new(), ..reading() }
     };
-    assert_eq!(of(5, 0), (Tone::Good, "Whole: all frames agree with the checksums of the journal".into()));
-    assert_eq!(of(5, 4).0, Tone::Doubtful);
-    assert_eq!(of(0, 0).0, Tone::Doubtful, "nothing was compared");
+    let whole = "Whole: all frames that were kept agree with the checksums of the journal";
+    assert_eq!(of(5, 0).conclusion(), (Tone::Good, whole.into()));
+    assert_eq!(of(5, 4).conclusion().0, Tone::Doubtful);
+    let nothing = "Not decided: no frames are left to compare";
+    assert_eq!(of(0, 0).conclusion(), (Tone::Doubtful, nothing.into()));
+    for (right, unchecked) in [(5, 0), (5, 4)] {
+        let lossy = JournaledReading { scan: reading().scan, ..of(right, unchecked) };
+        let (tone, text) = lossy.conclusion();
+        assert_eq!(tone, Tone::Bad, "{text}");
+        assert!(text.starts_with("Frames are lacking: ") && text.contains("24 frames never came"), "{text}");
+    }
     assert_eq!(reading().conclusion(), (Tone::Bad, "Not whole: a fault".into()));
 }
 
