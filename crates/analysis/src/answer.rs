@@ -178,6 +178,7 @@ mod tests {
             grows: false,
             hidden: Hidden { came: Bytes(6_000_000_000), buffer: Bytes(100_000_000), cache: Some(Bytes(0)) },
             cores: 0.25,
+            client_cores: 0.0,
             read_back: None,
             durable: None,
             compressed: 1.0,

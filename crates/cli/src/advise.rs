@@ -4,9 +4,14 @@ mod chunking;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use nilometer_codec::ElementSize;
+use nilometer_codec::{
+    ElementSize,
+    packed12::{numbers_bytes, pack_12, unpack_12},
+};
 use nilometer_hdf5_recording::settled_compression;
-use nilometer_model::{ByteRate, Bytes, DataKind, FrameCompression, Instrument, Nanos, PluginFilter, Seed};
+use nilometer_model::{
+    ByteRate, Bytes, DataKind, FrameCompression, Instrument, Nanos, PixelType, PluginFilter, Seed,
+};
 use nilometer_recording::{
     chunk::{self, ChunkError},
     instrument::Content,
@@ -68,12 +73,11 @@ struct MeasuredCompression {
 impl CompressionAdvice {
     fn execute(&self) -> Outcome {
         let instrument = user_file::instrument(&self.instrument).input()?;
-        let bytes = instrument.pixel.whole_bytes().and_then(ElementSize::of);
-        let element = bytes.ok_or_else(|| {
+        let samples = CompressibleSamples::of(instrument.pixel).ok_or_else(|| {
             let name = instrument.pixel.name();
             anyhow!("{}: pixels of {name} are no whole bytes, as compressions take them", instrument.name)
         });
-        let element = element.input()?;
+        let samples = samples.input()?;
         let filters = self.filters(&instrument).input()?;
         let frames = self.prepared(&instrument)?;
         let size = Bytes(frames[0].len() as u64);
@@ -92,7 +96,7 @@ impl CompressionAdvice {
             "", "smaller", "a core", "cores", "read, a core", "written"
         ));
         for compression in all {
-            match self.measure(compression, element, &frames).run()? {
+            match self.measure(compression, samples.settled(compression), &frames).run()? {
                 Some(measured) => tell::result_line(line(&measured, rate, width)),
                 None => tell::result_line(format_args!("{compression} makes such frames no smaller")),
             }
@@ -136,23 +140,22 @@ impl CompressionAdvice {
     fn measure(
         &self,
         compression: FrameCompression,
-        element: ElementSize,
+        samples: CompressibleSamples,
         frames: &[Vec<u8>],
     ) -> Result<Option<MeasuredCompression>, ChunkError> {
-        let room = Encoding::of_chunk(compression, element).length_max(frames[0].len() as u64) as usize;
+        let room = samples.encoding(compression).length_max(frames[0].len() as u64) as usize;
         let mut chunks: Vec<Vec<u8>> = frames.iter().map(|_| vec![0; room]).collect();
         let mut packed = 0;
         for (frame, chunk) in frames.iter().zip(&mut chunks) {
-            let Some(length) = chunk::encode(compression, element, frame, chunk)? else { return Ok(None) };
+            let Some(length) = samples.encode(compression, frame, chunk)? else { return Ok(None) };
             chunk.truncate(length);
             packed += length;
         }
         let all: usize = frames.iter().map(Vec::len).sum();
         let mut into = vec![0; room];
-        let encode =
-            self.rate(frames, |frame| chunk::encode(compression, element, frame, &mut into).map(drop))?;
+        let encode = self.rate(frames, |frame| samples.encode(compression, frame, &mut into).map(drop))?;
         let mut back = vec![0; frames[0].len()];
-        let decode = self.rate(&chunks, |chunk| chunk::decode(compression, element, chunk, &mut back))?;
+        let decode = self.rate(&chunks, |chunk| samples.decode(compression, chunk, &mut back))?;
         let decode = ByteRate(decode.0 * all as f64 / packed.max(1) as f64);
         let smaller = all as f64 / packed.max(1) as f64;
         Ok(Some(MeasuredCompression { compression, smaller, encode, decode }))
@@ -176,6 +179,70 @@ impl CompressionAdvice {
             let took = clock.now().since(begun);
             if took >= self.time {
                 return Ok(ByteRate::of(bytes, took));
+            }
+        }
+    }
+}
+
+/// The samples of a frame, as the recorder compresses them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CompressibleSamples {
+    Whole(ElementSize),
+    /// Packed samples of 12 bits, which are compressed as numbers of 16.
+    Packed12,
+}
+
+impl CompressibleSamples {
+    /// `None` if the samples are compressed in no way.
+    fn of(pixel: PixelType) -> Option<Self> {
+        if pixel == PixelType::Uint12 {
+            return Some(CompressibleSamples::Packed12);
+        }
+        pixel.whole_bytes().and_then(ElementSize::of).map(CompressibleSamples::Whole)
+    }
+
+    /// The samples for a compression: without one, packed samples stay packed.
+    fn settled(self, compression: FrameCompression) -> Self {
+        if compression == FrameCompression::None {
+            CompressibleSamples::Whole(ElementSize::One)
+        } else {
+            self
+        }
+    }
+
+    fn encoding(self, compression: FrameCompression) -> Encoding {
+        match self {
+            CompressibleSamples::Whole(element) => Encoding::of_chunk(compression, element),
+            CompressibleSamples::Packed12 => Encoding::Packed12(compression),
+        }
+    }
+
+    /// Compresses a frame. Returns the length of the chunk; `None` if it becomes no smaller.
+    fn encode(
+        self,
+        compression: FrameCompression,
+        frame: &[u8],
+        chunk: &mut [u8],
+    ) -> Result<Option<usize>, ChunkError> {
+        match self {
+            CompressibleSamples::Whole(element) => chunk::encode(compression, element, frame, chunk),
+            CompressibleSamples::Packed12 => {
+                let mut numbers = vec![0; numbers_bytes(frame.len() as u64) as usize];
+                unpack_12(frame, &mut numbers);
+                chunk::encode(compression, ElementSize::Two, &numbers, chunk)
+            }
+        }
+    }
+
+    fn decode(self, compression: FrameCompression, chunk: &[u8], frame: &mut [u8]) -> Result<(), ChunkError> {
+        match self {
+            CompressibleSamples::Whole(element) => chunk::decode(compression, element, chunk, frame),
+            CompressibleSamples::Packed12 => {
+                let mut numbers = vec![0; numbers_bytes(frame.len() as u64) as usize];
+                chunk::decode(compression, ElementSize::Two, chunk, &mut numbers)?;
+                let has_samples = pack_12(&numbers, frame);
+                debug_assert!(has_samples, "the numbers were samples of 12 bits");
+                Ok(())
             }
         }
     }
@@ -239,6 +306,23 @@ mod tests {
         let words = line(&measured, ByteRate(5e9), 8);
         let words: Vec<_> = words.split_whitespace().collect();
         assert_eq!(words, ["bslz4", "10.00", "2", "GB/s", "2.5", "4", "GB/s", "500", "MB/s"]);
+    }
+
+    #[test]
+    fn packed_samples_of_12_bits_are_compressed_and_come_back() {
+        let samples = CompressibleSamples::of(PixelType::Uint12).expect("they can be compressed");
+        assert_eq!(CompressibleSamples::of(PixelType::Uint2), None);
+        let frame: Vec<u8> = (0..3000_u16).flat_map(|number| [number as u8, 0x10, 0]).collect();
+        for compression in FrameCompression::ALL {
+            let samples = samples.settled(compression);
+            let mut chunk = vec![0; samples.encoding(compression).length_max(frame.len() as u64) as usize];
+            let length = samples.encode(compression, &frame, &mut chunk).expect("no plug-in");
+            let length = length.expect("it becomes smaller");
+            assert!(length <= frame.len(), "{compression}");
+            let mut back = vec![7; frame.len()];
+            samples.decode(compression, &chunk[..length], &mut back).expect("it is whole");
+            assert!(back == frame, "{compression}");
+        }
     }
 
     #[test]

@@ -121,6 +121,8 @@ pub struct TrialVerdict {
     pub hidden: Hidden,
     /// Processors that the recorder kept busy, without the simulated instrument.
     pub cores: f64,
+    /// Processors that the file system's client kept busy: kernel threads, and its daemon if it has one.
+    pub client_cores: f64,
     /// Frames read back correctly after the recording.
     pub read_back: Option<u64>,
     /// Time from due until durable, for 99 % of frames; `None` if nothing is synced.
@@ -385,6 +387,7 @@ fn finding(sample: &Sample, ingest: &Ingest, way: Way) -> Finding {
         grows: ingest.is_growing(),
         hidden: way.hidden(ingest),
         cores: (sample.user + sample.system).seconds() / sample.wall.seconds().max(1e-9),
+        client_cores: sample.client.seconds() / sample.wall.seconds().max(1e-9),
         read_back: after.map(|reader| reader.frames).reduce(|all, frames| all + frames),
         durable: quantile(&ingest.durable, 0.99),
         compressed: (ingest.stored * ingest.frame_size.0) as f64 / ingest.written.0.max(1) as f64,

@@ -74,6 +74,18 @@ fn a_recorder_that_was_hardly_busy_did_not_use_zero_cores() {
 }
 
 #[test]
+fn the_client_of_the_file_system_counts_beside_the_recorder() {
+    let used = |millis: u64| {
+        let mut paced = measured(1, true, 100_000_000, 0);
+        paced.sample.client = Nanos::from_millis(millis);
+        sentence(vec![measured(0, false, 240_000_000, 0), paced]).0
+    };
+    let text = used(21_600);
+    assert!(text.contains("the recorder used 0.02 cores, and the file system's client 0.36 more"), "{text}");
+    assert!(!used(300).contains("client"), "{}", used(300));
+}
+
+#[test]
 fn loss_is_not_carried_and_says_how_much() {
     let (text, carried) =
         sentence(vec![measured(0, false, 48_000_000, 0), measured(1, true, 48_000_000, 72)]);

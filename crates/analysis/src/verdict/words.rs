@@ -155,6 +155,7 @@ impl Verdict {
             write!(f, "; the recorder used {cores}")?;
             let of_packet = |packets: &PacketTotals| trial.packet_words(packets);
             f.write_str(&trial.packets.as_ref().map(of_packet).unwrap_or_default())?;
+            f.write_str(&trial.client_words())?;
         }
         if trial.packets.is_none() {
             return Ok(());
@@ -338,6 +339,13 @@ impl TrialVerdict {
             few if few < FEWEST_CORES => Some(format!("less than {FEWEST_CORES} cores")),
             cores => Some(format!("{cores:.2} cores")),
         }
+    }
+
+    /// `, and the file system's client 0.36 more`. Empty if it had nothing to do, or works within the recorder.
+    fn client_words(&self) -> String {
+        let cores = self.client_cores;
+        let is_told = cores >= FEWEST_CORES;
+        if is_told { format!(", and the file system's client {cores:.2} more") } else { String::new() }
     }
 
     /// `, 310 ns a packet of 8032 B`: the processor time of a packet.
