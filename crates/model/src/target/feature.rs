@@ -45,6 +45,10 @@ features! {
     Snapshots = "snapshots",
     /// Ways to move data to other devices.
     Migration = "data migration",
+    /// The terms on which it may be used.
+    Licence = "licence",
+    /// Those who answer for faults.
+    Support = "support",
     /// Atomic rename over an existing file.
     Rename = "rename over a file",
     /// Two names of one file.
@@ -122,7 +126,7 @@ mod tests {
     fn what_is_published_is_said_in_the_order_of_the_table() {
         let lustre = published_features(FileSystemKind::Lustre);
         let features: Vec<_> = lustre.iter().map(|finding| finding.feature).collect();
-        assert_eq!(features, StorageFeature::ALL[..8], "what a mount can be asked is not taken from paper");
+        assert_eq!(features, StorageFeature::ALL[..10], "what a mount can be asked is not taken from paper");
         assert_eq!(lustre[3].to_string(), "yes, each file its own layout (published)");
         assert!(published_features(FileSystemKind::Unknown).is_empty());
         assert!(published_features(FileSystemKind::Fuse).is_empty());

@@ -6,12 +6,12 @@ use super::FileSystemKind as Kind;
 /// The published features of systems that share all answers.
 pub(super) struct PublishedSystem {
     pub(super) kinds: &'static [Kind],
-    /// POSIX, metadata server, RDMA, striping of a file, failover, quota, snapshots, data migration. An empty
-    /// text is no answer.
-    pub(super) answers: [&'static str; 8],
+    /// POSIX, metadata server, RDMA, striping of a file, failover, quota, snapshots, data migration, licence, support.
+    /// An empty text is no answer.
+    pub(super) answers: [&'static str; 10],
 }
 
-const fn of(kinds: &'static [Kind], answers: [&'static str; 8]) -> PublishedSystem {
+const fn of(kinds: &'static [Kind], answers: [&'static str; 10]) -> PublishedSystem {
     PublishedSystem { kinds, answers }
 }
 
@@ -19,11 +19,33 @@ const fn of(kinds: &'static [Kind], answers: [&'static str; 8]) -> PublishedSyst
 pub(super) const PUBLISHED: &[PublishedSystem] = &[
     of(
         &[Kind::Ext2, Kind::Ext3, Kind::Ext4],
-        ["yes", "none", "no", "by the devices below", "by the devices below", "yes", "no", "no"],
+        [
+            "yes",
+            "none",
+            "no",
+            "by the devices below",
+            "by the devices below",
+            "yes",
+            "no",
+            "no",
+            "GPL-2.0, in Linux",
+            "by the distribution",
+        ],
     ),
     of(
         &[Kind::Xfs],
-        ["yes", "none", "no", "by the devices below", "by the devices below", "yes", "no", "no"],
+        [
+            "yes",
+            "none",
+            "no",
+            "by the devices below",
+            "by the devices below",
+            "yes",
+            "no",
+            "no",
+            "GPL-2.0, in Linux",
+            "by the distribution",
+        ],
     ),
     of(
         &[Kind::Btrfs],
@@ -36,17 +58,55 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "of subvolumes",
             "yes",
             "balance, device replace",
+            "GPL-2.0, in Linux",
+            "by the distribution, not by RHEL",
         ],
     ),
     of(
         &[Kind::Jfs],
-        ["yes", "none", "no", "by the devices below", "by the devices below", "yes", "no", "no"],
+        [
+            "yes",
+            "none",
+            "no",
+            "by the devices below",
+            "by the devices below",
+            "yes",
+            "no",
+            "no",
+            "GPL-2.0, in Linux",
+            "",
+        ],
     ),
     of(
         &[Kind::Zfs],
-        ["yes", "none", "no", "over all vdevs", "mirror, raidz", "yes", "yes", "send and receive"],
+        [
+            "yes",
+            "none",
+            "no",
+            "over all vdevs",
+            "mirror, raidz",
+            "yes",
+            "yes",
+            "send and receive",
+            "CDDL-1.0",
+            "community, makers of appliances",
+        ],
     ),
-    of(&[Kind::Tmpfs, Kind::Ramfs], ["yes", "none", "no", "no", "no", "size of the mount", "no", "no"]),
+    of(
+        &[Kind::Tmpfs, Kind::Ramfs],
+        [
+            "yes",
+            "none",
+            "no",
+            "no",
+            "no",
+            "size of the mount",
+            "no",
+            "no",
+            "GPL-2.0, in Linux",
+            "by the distribution",
+        ],
+    ),
     of(
         &[Kind::Nfs],
         [
@@ -58,6 +118,8 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "as the server's storage",
             "as the server's storage",
             "no",
+            "GPL-2.0, in Linux: the client",
+            "by the distribution and the server's maker",
         ],
     ),
     of(
@@ -71,6 +133,8 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "of ZFS targets",
             "lfs migrate, HSM",
+            "GPL-2.0",
+            "community, DDN, HPE and others",
         ],
     ),
     of(
@@ -84,6 +148,8 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "no",
             "between targets and pools",
+            "GPL-2.0 of the client, BeeGFS EULA of servers",
+            "ThinkParQ and partners",
         ],
     ),
     of(
@@ -97,6 +163,8 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "yes",
             "mmrestripefs, policies, AFM",
+            "commercial",
+            "IBM",
         ],
     ),
     of(
@@ -110,6 +178,8 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "on thin LVM only",
             "rebalance, remove-brick",
+            "GPL-2.0 or LGPL-3.0",
+            "community; Red Hat's ended in 2024",
         ],
     ),
     of(
@@ -123,6 +193,8 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "yes",
             "storage classes, rebalancing",
+            "GPL-2.0, Pro commercial",
+            "community, the maker for Pro",
         ],
     ),
     of(
@@ -136,9 +208,14 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "yes",
             "pools, balancer",
+            "LGPL-2.1 or LGPL-3.0",
+            "community, IBM, Canonical and others",
         ],
     ),
-    of(&[Kind::XRootD], ["partly", "redirector", "no", "no", "no", "no", "no", "third-party copies"]),
+    of(
+        &[Kind::XRootD],
+        ["partly", "redirector", "no", "no", "no", "no", "no", "third-party copies", "LGPL-3.0", "community"],
+    ),
     of(
         &[Kind::Eos],
         [
@@ -150,6 +227,8 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "versions",
             "convert, balancer, drain",
+            "GPL-3.0",
+            "CERN, community",
         ],
     ),
     of(
@@ -163,18 +242,45 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "no",
             "migration module",
+            "AGPL-3.0",
+            "DESY, Fermilab, NDGF",
         ],
     ),
-    of(&[Kind::OrangeFs], ["nearly", "yes, several", "yes", "yes, by directory", "", "no", "no", ""]),
+    of(
+        &[Kind::OrangeFs],
+        ["nearly", "yes, several", "yes", "yes, by directory", "", "no", "no", "", "LGPL-2.1", "community"],
+    ),
     of(
         &[Kind::XtreemFs],
-        ["yes", "DIR and MRC", "no", "yes, by volume and directory", "replicas", "yes", "yes", "by policies"],
+        [
+            "yes",
+            "DIR and MRC",
+            "no",
+            "yes, by volume and directory",
+            "replicas",
+            "yes",
+            "yes",
+            "by policies",
+            "BSD-3-Clause",
+            "",
+        ],
     ),
     of(
         &[Kind::WekaFs],
-        ["yes", "distributed", "yes", "yes", "erasure code", "yes", "yes", "tiering to objects"],
+        [
+            "yes",
+            "distributed",
+            "yes",
+            "yes",
+            "erasure code",
+            "yes",
+            "yes",
+            "tiering to objects",
+            "commercial",
+            "WEKA",
+        ],
     ),
-    of(&[Kind::S3], ["no: whole objects", "", "no", "", "", "", "versions of objects", ""]),
+    of(&[Kind::S3], ["no: whole objects", "", "no", "", "", "", "versions of objects", "", "", ""]),
     of(
         &[Kind::Hdfs],
         [
@@ -186,7 +292,23 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "yes",
             "balancer, mover, distcp",
+            "Apache-2.0",
+            "community, Cloudera",
         ],
     ),
-    of(&[Kind::Sshfs], ["partly", "the server", "no", "no", "no", "as the server's storage", "no", "no"]),
+    of(
+        &[Kind::Sshfs],
+        [
+            "partly",
+            "the server",
+            "no",
+            "no",
+            "no",
+            "as the server's storage",
+            "no",
+            "no",
+            "GPL-2.0",
+            "community",
+        ],
+    ),
 ];
