@@ -1,5 +1,5 @@
-//! Four processes that compress frames: into one file by parallel HDF5, and as the recorder does it, a file of each process below
-//! one virtual dataset. In memory: what a program does is compared, and no disk.
+//! Four processes that compress frames: into one dataset by parallel HDF5, and as the recorder does it. That is a file of each
+//! process below one virtual dataset, or one dataset of all. In memory: what a program does is compared, and no disk.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,6 +18,7 @@ use crate::{
 
 const PARALLEL: &str = "parallel HDF5, 4 processes";
 const OURS: &str = "nilometer, 4 processes";
+const ONE_DATASET: &str = "nilometer, 4 processes, one dataset";
 
 /// Frames of 4 MiB.
 const CAMERA: &str = "name = \"camera\"\ntitle = \"for the bench\"\nsource = \"none\"\nshape = [1024, 1024]\n\
@@ -41,7 +42,7 @@ name = "frames"
 instrument = "recorded.toml"
 goal = "limit"
 duration = "5 s"
-keep = "1 GB"
+keep = "KEEP"
 buffer = "256 MiB"
 "#;
 
@@ -58,9 +59,14 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
         rounds: 5,
         contestants: vec![
             Contestant::new(PARALLEL, || peer.write()),
-            Contestant::new(OURS, || recorded(&home)),
+            Contestant::new(OURS, || recorded(&home, "files", "1 GB")),
+            // As many frames as the peer writes: none are removed. The time until the file is complete counts.
+            Contestant::new(ONE_DATASET, || recorded(&home, "shared", "2 GiB")),
         ],
-        bounds: vec![Bound { subject: OURS, peer: PARALLEL, limit: Limit::Times(1.0 / 3.0) }],
+        bounds: vec![
+            Bound { subject: OURS, peer: PARALLEL, limit: Limit::Times(1.0 / 3.0) },
+            Bound { subject: ONE_DATASET, peer: PARALLEL, limit: Limit::Times(1.0 / 3.0) },
+        ],
     };
     contest.run(stop)
 }
@@ -114,11 +120,11 @@ fn frames(home: &Path) -> anyhow::Result<PathBuf> {
     Ok(home.join("frames.raw"))
 }
 
-/// As fast as frames are taken, whoever makes them.
-fn recorded(home: &TempDir) -> anyhow::Result<Vec<Cost>> {
+/// As fast as frames are taken, whoever makes them, into such files of which this much is kept.
+fn recorded(home: &TempDir, storing: &str, keep: &str) -> anyhow::Result<Vec<Cost>> {
     let instrument = home.path().join("recorded.toml");
-    std::fs::write(&instrument, [CAMERA, RECORDED].concat())?;
-    let plan = PLAN.replace("recorded.toml", &instrument.display().to_string());
+    std::fs::write(&instrument, format!("{CAMERA}{RECORDED}storing = \"{storing}\"\n"))?;
+    let plan = PLAN.replace("recorded.toml", &instrument.display().to_string()).replace("KEEP", keep);
     let samples = ranks::evaluated(home, &plan)?;
     ensure!(samples.len() == 1, "{} samples of one recording", samples.len());
     let stored = |measured: &Measured| measured.sample.ingest.as_ref().map_or(0, |ingest| ingest.stored);

@@ -48,6 +48,9 @@ pub struct LayoutOptions {
     /// Alignment of larger frames in HDF5 files. `None` aligns them to the storage's stripe size, if it has
     /// one.
     pub align: Option<Bytes>,
+    /// True if the caller completes an HDF5 file that all writers share, once they have ended. Otherwise each
+    /// writer has files of its own, whatever the frames' settings say.
+    pub completes_shared: bool,
 }
 
 impl LayoutOptions {
@@ -61,6 +64,7 @@ impl LayoutOptions {
             reserve: Bytes(0),
             checksums: false,
             align: None,
+            completes_shared: false,
         }
     }
 }
@@ -120,9 +124,7 @@ impl RecordingPlan {
         let directories = onto.len().max(1) as u32;
         let storage = FileRules::of(onto);
         let storing = match frames.format {
-            Format::Hdf5 => {
-                storing_of_hdf5(frames, directories.saturating_mul(options.writers.unwrap_or(1)), options)
-            }
+            Format::Hdf5 => storing_of_hdf5(frames, directories, options),
             _ if frames.packets => storing_of_packets(directories, options, storage),
             Format::Cbf => storing_of_pictures(frames, options),
             _ => frames.storing,
@@ -374,8 +376,13 @@ fn alignment(onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
 
 /// Returns one file, or files of which the oldest are removed. With N frames per file, each file has a fixed
 /// range of numbers, even if frames are missing. Several lanes also use such files, so that a virtual file over
-/// all of them has few parts.
-fn storing_of_hdf5(frames: StoredFrames, lanes: u32, options: &LayoutOptions) -> Storing {
+/// all of them has few parts. All lanes of one directory may share a file, from which nothing is removed.
+fn storing_of_hdf5(frames: StoredFrames, directories: u32, options: &LayoutOptions) -> Storing {
+    let is_shared = frames.storing == Storing::Shared && !frames.packets && directories == 1;
+    if is_shared && options.completes_shared {
+        return Storing::Shared;
+    }
+    let lanes = directories.saturating_mul(options.writers.unwrap_or(1));
     match (options.retention, frames.per_file) {
         (Retention::Latest(_), _) => Storing::Files,
         (Retention::All, None) if lanes == 1 => Storing::Growing,
@@ -407,9 +414,10 @@ fn storing_of_packets(directories: u32, options: &LayoutOptions, storage: FileRu
 /// share a file.
 fn suited_writers(frames: StoredFrames, spacing: Spacing, directories: u32) -> u32 {
     let shared = frames.storing.kind().one_for_all;
-    // Prefer one file, which readers know, to two.
-    let copied = !spacing.direct && directories == 1 && frames.format != Format::Hdf5;
-    if !frames.packets && (shared || copied) { BUFFERED_WRITERS } else { 1 }
+    let copied = !spacing.direct && directories == 1;
+    // Prefer one file in HDF5, which readers know, to two.
+    let takes_more = !frames.packets && frames.format != Format::Hdf5;
+    if takes_more && (shared || copied) { BUFFERED_WRITERS } else { 1 }
 }
 
 impl fmt::Display for RecordingPlan {
@@ -419,6 +427,9 @@ impl fmt::Display for RecordingPlan {
         match (self.ring_size(), self.frames.storing) {
             (None, Storing::Growing) if self.frames.format == Format::Hdf5 => {
                 write!(f, "one HDF5 file, synced every {file}")?;
+            }
+            (None, Storing::Shared) if self.frames.format == Format::Hdf5 => {
+                write!(f, "one HDF5 file of all writers, synced every {file}")?;
             }
             (None, _) if self.frames.format == Format::Hdf5 => {
                 let frames = self.frames_per_file;

@@ -8,7 +8,7 @@
 //!
 //! A single process does the same, and waits for nobody.
 
-use std::{collections::BTreeSet, fmt::Display, path::PathBuf};
+use std::{collections::BTreeSet, fmt::Display, path::PathBuf, sync::Arc};
 
 use anyhow::anyhow;
 use nilometer_cluster::{
@@ -16,7 +16,10 @@ use nilometer_cluster::{
     UnpreparedPart,
 };
 use nilometer_model::{Moment, Nanos};
-use nilometer_storage::{Calendar, Clock, PATIENCE, in_time};
+use nilometer_storage::{
+    Calendar, Clock, PATIENCE, in_time,
+    target::{Directory, KeptDirectory},
+};
 
 use crate::{Failure, explained, tell};
 
@@ -28,6 +31,16 @@ pub(crate) struct Together<'a> {
     pub(crate) shared: SharedRecording,
     /// The reason why this process can't take part, if its command line differs.
     unlike: Option<String>,
+    places: PartPlaces,
+}
+
+/// The directories into which several processes record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PartPlaces {
+    /// Each process has its own.
+    Own,
+    /// All processes have the one that rank 0 makes.
+    Common,
 }
 
 /// The lanes of a recording that belong to this process.
@@ -47,7 +60,12 @@ impl<'a> Together<'a> {
             unreachable!("process 0 sends the recording first")
         };
         let unlike = unlike(own, &shared);
-        Together { cluster, shared, unlike }
+        Together { cluster, shared, unlike, places: PartPlaces::Own }
+    }
+
+    /// Lets all processes record into one directory.
+    pub(crate) fn in_one_directory(self) -> Self {
+        Together { places: PartPlaces::Common, ..self }
     }
 
     /// Checks that this process has the same command line as rank 0.
@@ -70,10 +88,34 @@ impl<'a> Together<'a> {
         self.cluster.size() > 1
     }
 
-    /// The name of this process's directories: each process has its own, even on a common file system.
+    /// The name of this process's directories. Each process has its own, even on a common file system, unless
+    /// all write one file.
     pub(crate) fn directory(&self) -> String {
         let SharedRecording { name, .. } = &self.shared;
-        if self.is_shared() { format!("{name}.{}", self.cluster.rank()) } else { name.clone() }
+        let is_own = self.is_shared() && self.places == PartPlaces::Own;
+        if is_own { format!("{name}.{}", self.cluster.rank()) } else { name.clone() }
+    }
+
+    /// Makes the directories of this process. If all processes record into one, rank 0 makes it, and the others
+    /// join it by its inode.
+    pub(crate) fn directories(
+        &self,
+        make: impl FnOnce() -> Result<Vec<Arc<dyn KeptDirectory>>, Failure>,
+        join: impl FnOnce(u64) -> Result<Vec<Arc<dyn KeptDirectory>>, Failure>,
+    ) -> Result<Vec<Arc<dyn KeptDirectory>>, Failure> {
+        if !self.is_shared() || self.places == PartPlaces::Own {
+            return make();
+        }
+        let made = (self.cluster.rank() == 0).then(make);
+        let decided = made.as_ref().map(|made| SharingDecision::Directory(identity_of(made)));
+        let SharingDecision::Directory(identity) = told(self.cluster, decided) else {
+            unreachable!("behind the time comes the directory")
+        };
+        match (made, identity) {
+            (Some(made), _) => made,
+            (None, Ok(identity)) => join(identity),
+            (None, Err(why)) => Err(Failure::Run(anyhow!(why))),
+        }
     }
 
     /// A clock that is at zero at the same moment in all processes, as far as their clocks can be compared.
@@ -189,6 +231,16 @@ impl<'a> Together<'a> {
     }
 }
 
+/// The inode of the one directory that rank 0 has made.
+fn identity_of(made: &Result<Vec<Arc<dyn KeptDirectory>>, Failure>) -> Result<u64, String> {
+    let made = made.as_ref().map_err(|failure| explained(failure.error()))?;
+    let path = made.first().map(|directory| directory.path().to_owned()).unwrap_or_default();
+    let asked = path.clone();
+    let found =
+        in_time(PATIENCE, path, move || Directory::identity(&asked).map_err(|error| error.to_string()));
+    found.map_err(|error| error.to_string())?
+}
+
 /// Takes the decision of rank 0.
 fn told(cluster: &dyn Cluster, decided: Option<SharingDecision>) -> SharingDecision {
     let decided = decided.map(|decided| ClusterDecision::Share(Box::new(decided)));
@@ -244,9 +296,11 @@ pub(crate) fn machines_of(parts: &[StoredPart]) -> String {
     }
 }
 
-/// The directories of the recording.
+/// The directories of the recording. One that all processes share is named once.
 pub(crate) fn directories_of(parts: &[StoredPart]) -> Vec<PathBuf> {
-    parts.iter().flat_map(|part| part.directories.iter().cloned()).collect()
+    let mut directories: Vec<_> = parts.iter().flat_map(|part| part.directories.iter().cloned()).collect();
+    directories.dedup();
+    directories
 }
 
 /// The first of these directories, made by other processes, that this process can't see.

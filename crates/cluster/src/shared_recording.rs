@@ -12,6 +12,8 @@ pub enum SharingDecision {
     Asked(SharedRecording),
     /// The number of lanes of each rank, or the reason why there is no recording.
     Lanes(Result<Vec<u32>, String>),
+    /// The inode of the directory that rank 0 has made for all, or the reason why there is none.
+    Directory(Result<u64, String>),
     /// Time zero of all clocks, in nanoseconds since 1970 on rank 0's machine.
     Begins(u64),
     /// The recording begins, or the reason why it does not.

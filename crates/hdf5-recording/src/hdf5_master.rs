@@ -35,7 +35,7 @@ use nilometer_storage::{
     target::{KeptDirectory, TargetError},
 };
 
-use crate::Hdf5Contents;
+use crate::{Hdf5Contents, SharedDatasetError};
 
 /// Errors of making a master file.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,9 @@ pub enum MasterError {
     /// The directory took too long.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// The one file of all frames can't be completed.
+    #[error("{0}; run `nilometer repair` with the directory")]
+    Shared(#[from] SharedDatasetError),
 }
 
 /// A run of consecutive frames in a file; or every n-th, if processes that record together take turns.
@@ -89,7 +92,7 @@ fn link_name(file: u64) -> String {
 
 /// Returns true if a recording with this head gets a master file: if it is in HDF5 and has several files.
 fn has_master(head: &Head) -> bool {
-    let one_file = head.lanes == 1 && !head.storing.is_many_files();
+    let one_file = (head.lanes == 1 || head.storing.kind().one_for_all) && !head.storing.is_many_files();
     // If old files are removed with their frames, the master file would soon be wrong.
     head.format == Format::Hdf5 && !one_file && head.storing != Storing::Files
 }

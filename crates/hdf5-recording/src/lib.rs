@@ -27,6 +27,7 @@ mod recorded_contents;
 mod recorded_pictures;
 mod repair;
 mod reserved;
+mod strided;
 mod user_layout;
 mod wished_chunks;
 
@@ -48,8 +49,10 @@ pub use late_values::{LateValuesError, put_late_values};
 pub use recorded_contents::{ExportWishes, frames_due};
 pub use recorded_pictures::{RecordedPictures, picture_name};
 pub use repair::{
-    RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, is_held, repair_recording,
+    RepairError, RepairOptions, RepairOutcome, RepairedFile, SharedDatasetError, SharedDatasetFile,
+    index_faults, is_held, repair_recording,
 };
 pub use reserved::free_reserved;
+pub use strided::{LaneStrides, StridedFile};
 pub use user_layout::{AskedFiles, UserLayout, UserLayoutError};
 pub use wished_chunks::WishedChunks;

@@ -153,9 +153,14 @@ impl RecordingLayout {
         }
     }
 
-    /// True if HDF5 can be stored like this: one file, or files of N frames.
+    /// True if HDF5 can be stored like this: one file, one that all writers share, or files of N frames.
     fn suits_hdf5(&self) -> bool {
-        matches!(self.storing, Storing::Files | Storing::Growing)
+        matches!(self.storing, Storing::Files | Storing::Growing | Storing::Shared)
+    }
+
+    /// True if all writers, also those of several processes, write frames into one dataset of one HDF5 file.
+    pub fn is_one_dataset(&self) -> bool {
+        self.format == Format::Hdf5 && self.storing == Storing::Shared
     }
 
     fn check_hdf5(&self, frame: FrameShape<'_>) -> Result<(), String> {
@@ -177,7 +182,8 @@ impl RecordingLayout {
         if !self.suits_hdf5() {
             let name = self.storing.name();
             return Err(format!(
-                "format = \"hdf5\": storing = \"{name}\" can't be; write \"growing\" for one file, or \"files\" with frames_per_file"
+                "format = \"hdf5\": storing = \"{name}\" can't be; write \"growing\" for one file, \"shared\" for one file of several \
+                 writers, or \"files\" with frames_per_file"
             ));
         }
         self.check_lines()?;
@@ -258,11 +264,13 @@ impl RecordingLayout {
         self.frames_per_file = self.frames_per_file.filter(|_| storing.is_many_files());
     }
 
-    /// Writes frames in another format. This drops settings of HDF5 and of encoding that do not apply, and
-    /// chooses many files if the storing does not suit HDF5.
+    /// Writes frames in another format. This drops settings of HDF5 and of encoding that do not apply. It
+    /// chooses many files if HDF5 does not suit the storing, or if all writers shared a file of another format:
+    /// programs read such a file of HDF5 only at its end.
     pub fn write_as(&mut self, format: Format) {
-        self.format = format;
-        if format == Format::Hdf5 && !self.suits_hdf5() {
+        let other_format = std::mem::replace(&mut self.format, format) != format;
+        let was_shared = other_format && self.storing == Storing::Shared;
+        if format == Format::Hdf5 && (was_shared || !self.suits_hdf5()) {
             self.storing = Storing::Files;
             self.frames_per_file = None;
         }

@@ -27,7 +27,8 @@ plan_table! {
         compressibility: Option<Sweep<f64>>,
         /// The format of frames, instead of the instrument's.
         format: Option<Sweep<Format>>,
-        /// The files that frames go into, instead of the instrument's.
+        /// The files that frames go into, instead of the instrument's. With format = "hdf5", "shared" is one
+        /// dataset that the writers of all processes fill.
         storing: Option<Sweep<Storing>>,
         /// Frames of a file if there are many files, instead of the instrument's.
         frames_per_file: Option<Sweep<u64>>,
@@ -128,6 +129,7 @@ impl IngestSweep {
                 );
             }
             let route = self.route(&instrument)?;
+            check_one_dataset(&instrument, route)?;
             if self.network.is_some() && route != Route::Network {
                 return Err("network: frames cross no network between machines; write route = \"network\", \
                             or leave it out"
@@ -188,7 +190,14 @@ impl IngestSweep {
             ));
         }
         let whole = IngestSweep { duration: Some(LONG_ENOUGH), route: Some(Route::InPlace), ..self.clone() };
-        whole.runs(1, 1.0, catalogue)
+        let runs = whole.runs(1, 1.0, catalogue)?;
+        if runs.iter().any(RecordingRun::is_one_dataset) {
+            return Err(format!(
+                "storing = \"{}\": nobody completes the one HDF5 file of a load; write another storing",
+                Storing::Shared.name()
+            ));
+        }
+        Ok(runs)
     }
 
     fn has_readers(&self) -> bool {
@@ -252,6 +261,18 @@ impl IngestSweep {
         RecordingRun { duration: written, ..cell.clone() }.check_duration(&asked)?;
         Ok(scaled.max(cell.least_duration()))
     }
+}
+
+/// Checks that frames reach the one HDF5 file of all writers without packets.
+fn check_one_dataset(instrument: &Instrument, route: Route) -> Result<(), String> {
+    if !route.has_packets() || !instrument.recording.is_one_dataset() {
+        return Ok(());
+    }
+    let name = Storing::Shared.name();
+    Err(format!(
+        "storing = \"{name}\": one HDF5 file of all writers takes frames in place; write route = \"in_place\", or another \
+         storing"
+    ))
 }
 
 /// All bytes that arrive during a recording, with some room. A short recording keeps no more, and needs no

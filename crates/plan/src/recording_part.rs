@@ -9,6 +9,8 @@
 //! Processes get blocks of neighbours, whose sizes differ by one at most. Memory and the space to keep are
 //! shared alike, so that all parts together have as much as one recorder would.
 
+use std::borrow::Cow;
+
 use nilometer_model::{Burst, Bytes, Frequency, Instrument};
 
 use super::{Fill, RecordingRun};
@@ -27,7 +29,29 @@ pub enum RecordingSplit {
     Frames,
 }
 
+/// The frames of a process that records one dataset together with others: each process takes every n-th.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatasetTurn {
+    /// Number of its first frame, which is the process's number among those that record.
+    pub first: u32,
+    /// Number of processes.
+    pub of: u32,
+}
+
 impl RecordingRun {
+    /// True if all of its writers share one dataset of one HDF5 file.
+    pub fn is_one_dataset(&self) -> bool {
+        self.instrument.recording.is_one_dataset() && !self.route.has_packets()
+    }
+
+    /// The instrument that delivers all frames, if this is a part of them.
+    pub fn whole_instrument(&self) -> Cow<'_, Instrument> {
+        match self.turn {
+            Some(DatasetTurn { of, .. }) => Cow::Owned(all_of(&self.instrument, of)),
+            None => Cow::Borrowed(&self.instrument),
+        }
+    }
+
     /// The way in which this many processes share it.
     pub fn split(&self, processes: u32) -> RecordingSplit {
         let processes = u64::from(processes);
@@ -74,8 +98,9 @@ impl RecordingRun {
             }
             RecordingSplit::Frames => {
                 let part = self.with_share(1.0 / f64::from(of), every_nth(&self.instrument, of));
+                let turn = self.is_one_dataset().then_some(DatasetTurn { first: number, of });
                 // In whole bytes, so that parts of a whole number of slots have whole numbers.
-                RecordingRun { buffer: Bytes(self.buffer.0 / u64::from(of)), ..part }
+                RecordingRun { buffer: Bytes(self.buffer.0 / u64::from(of)), turn, ..part }
             }
         }
     }
@@ -92,6 +117,12 @@ impl RecordingRun {
 fn every_nth(instrument: &Instrument, n: u32) -> Instrument {
     let burst = instrument.burst.map(|burst| Burst { frames: (burst.frames / u64::from(n)).max(1), ..burst });
     Instrument { frame_rate: Frequency(instrument.frame_rate.0 / f64::from(n)), burst, ..instrument.clone() }
+}
+
+/// The instrument of which [`every_nth`] takes frames.
+fn all_of(part: &Instrument, n: u32) -> Instrument {
+    let burst = part.burst.map(|burst| Burst { frames: burst.frames * u64::from(n), ..burst });
+    Instrument { frame_rate: Frequency(part.frame_rate.0 * f64::from(n)), burst, ..part.clone() }
 }
 
 #[cfg(test)]
@@ -133,6 +164,22 @@ mod tests {
     fn a_burst_ends_for_all_at_the_same_time() {
         let burst = run(1, 1).part(2, 3).instrument.burst.expect("it comes in bursts");
         assert_eq!(burst.frames, 200, "in as long as 600 at three times the rate");
+    }
+
+    #[test]
+    fn parts_of_one_dataset_take_their_frames_of_the_whole() {
+        use nilometer_model::{Format, Storing};
+        let mut whole = run(1, 1);
+        whole.instrument.recording.format = Format::Hdf5;
+        assert!(parts(&whole, 3).iter().all(|part| part.turn.is_none()), "files apart");
+        whole.instrument.recording.storing = Storing::Shared;
+        let parts = parts(&whole, 3);
+        let turns: Vec<_> = parts.iter().filter_map(|part| part.turn).collect();
+        assert_eq!(turns, [0, 1, 2].map(|first| DatasetTurn { first, of: 3 }));
+        let schedules = parts.iter().map(|part| part.whole_instrument().schedule());
+        assert!(schedules.into_iter().all(|schedule| schedule == whole.instrument.schedule()));
+        let packets = RecordingRun { route: Route::Loopback, ..whole };
+        assert_eq!(packets.part(0, 3).turn, None, "packets have another order");
     }
 
     #[test]

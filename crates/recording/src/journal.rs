@@ -203,6 +203,16 @@ impl Head {
         format!("{name}.{}.journal", self.lane)
     }
 
+    /// Returns the names of the journals of all lanes, if one directory has them.
+    pub fn journal_names(&self, name: &str) -> Vec<String> {
+        (0..self.lanes).map(|lane| Head { lane, ..*self }.journal_name(name)).collect()
+    }
+
+    /// Returns true if all lanes write frames into one dataset of one HDF5 file.
+    pub fn is_one_dataset(&self) -> bool {
+        self.format == Format::Hdf5 && self.storing.kind().one_for_all
+    }
+
     /// Returns the name of a file of frames, or of a chunk that has no number yet.
     pub fn file_name(&self, name: &str, file: u64) -> String {
         let lane = self.lane;

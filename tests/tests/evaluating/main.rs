@@ -19,6 +19,7 @@ mod monitored;
 mod mpi_io;
 mod names;
 mod observed;
+mod one_dataset;
 mod plan_keys;
 mod ranks;
 mod ranks_copies;

@@ -98,6 +98,20 @@ fn writers_are_as_many_as_asked_or_as_directories_that_copy() {
 }
 
 #[test]
+fn all_writers_of_a_directory_share_a_file_of_hdf5_if_somebody_completes_it() {
+    let hdf5 = StoredFrames { format: Format::Hdf5, ..frames(MIB, Storing::Shared) };
+    let storing = |onto: usize, options: &LayoutOptions| {
+        RecordingPlan::of(hdf5, &vec![disk(); onto], options).storing()
+    };
+    let alone = LayoutOptions { writers: Some(3), ..LayoutOptions::with_buffer(Bytes(1 << 30)) };
+    let completed = LayoutOptions { completes_shared: true, ..alone };
+    assert_eq!((storing(1, &alone), storing(1, &completed)), (Storing::Positions, Storing::Shared));
+    assert_eq!(storing(2, &completed), Storing::Positions, "two directories have no file in common");
+    let kept = LayoutOptions { retention: Retention::Latest(Bytes(1 << 30)), ..completed };
+    assert_eq!(storing(1, &kept), Storing::Shared, "nothing is removed from it");
+}
+
+#[test]
 fn chunks_leave_room_in_memory_for_every_lane() {
     let options = LayoutOptions::with_buffer(Bytes(64 * MIB));
     let plan = RecordingPlan::of(frames(MIB, Storing::Scattered), &vec![disk(); 4], &options);

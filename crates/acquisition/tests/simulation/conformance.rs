@@ -40,7 +40,7 @@ fn raw_files_are_a_proper_sink_in_each_way_of_storing() {
     let raw = cases.map(|case| (Format::Raw, case));
     let numbered = (Storing::Positions, 1, None, Durability::Never);
     let cbf = [cases[0], cases[1], numbered].map(|case| (Format::Cbf, case));
-    let hdf5 = [cases[4], cases[5], cases[10]].map(|case| (Format::Hdf5, case));
+    let hdf5 = [cases[4], cases[5], cases[6], cases[7], cases[10]].map(|case| (Format::Hdf5, case));
     for (format, (storing, frames_per_file, keep, durability)) in raw.into_iter().chain(cbf).chain(hdf5) {
         let head = Head { frames_per_file, storing, format, ..head };
         let suited = RawLayout::suited("n_r".into(), head, false);

@@ -3,21 +3,22 @@
 
 mod follow;
 mod judge;
+mod one_dataset;
 mod over_network;
 mod packets;
+mod pass;
 mod read;
 mod sample;
 mod setup;
 mod streams;
 mod together;
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use nilometer_acquisition::{Outcome, Recorder, RecordingError};
 use nilometer_cluster::LoadReport;
 use nilometer_model::{
     Bytes, Goal, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed, SentPackets, Series,
-    sustained::is_precise,
 };
 use nilometer_plan::{BackgroundLoad, Onto, RecordingRun};
 use nilometer_storage::{
@@ -34,7 +35,9 @@ use crate::{
     task::{Run, traffic_since},
 };
 use follow::{Followed, LiveReaders, Report};
+use one_dataset::{OneDataset, completed, datasets_of, first_due, put_completed};
 use over_network::{Sends, Went};
+pub use pass::Pass;
 pub(crate) use read::RecordedFiles;
 pub use sample::sample_of;
 pub(crate) use sample::sample_of_all;
@@ -51,6 +54,11 @@ fn name_of(together: Option<&RecordingRanks<'_>>, cell: usize, number: u64) -> S
     let several = together.filter(|together| together.cluster.size() > 1);
     let of_repeat = several.map(|together| format!("{}.{}.", together.attempt, together.cluster.rank()));
     format!("n_{}{cell}.{number}", of_repeat.unwrap_or_default())
+}
+
+/// The same stem in all processes, for a recording into one file. A cell has a seed of its own.
+fn name_of_all(together: &RecordingRanks<'_>, seed: Seed, number: u64) -> String {
+    format!("n_{}.{:016x}.{number}", together.attempt, seed.0)
 }
 
 /// The recordings that run at once on a target.
@@ -116,8 +124,10 @@ pub(crate) fn run_ingest(
     } else {
         let turns = together.own_turns(job.cells);
         let part = Job { cells: &own, turns: &turns, ..*job };
-        let recorded = record_part(run, surroundings, &part, job, loads, tell);
-        together.united(job.cells, &parts, recorded)
+        let mut recorded = record_part(run, surroundings, &part, job, loads, tell);
+        let files = mem::take(&mut recorded.files);
+        let samples = together.united(job.cells, &parts, recorded);
+        completed(run, job, samples, files)
     };
     surroundings.pass_together(together.cluster, &run.clock);
     samples
@@ -132,6 +142,8 @@ struct PartRecorded {
     began: Nanos,
     /// This process's share of the load.
     load: LoadReport,
+    /// The files that it shares with other processes and that lack their index.
+    files: Vec<OneDataset>,
 }
 
 /// Records the part of the job that belongs to this process.
@@ -168,6 +180,9 @@ fn record_part(
     let device = traffic_since(traffic, job.target.as_ref());
     beside.measured(job.number);
     let share = beside.ended([job.number]).pop().unwrap_or_default();
+    let files = recorded.as_ref().map_or_else(|_| Vec::new(), |recorded| datasets_of(job, recorded));
+    let (files, own): (Vec<_>, Vec<_>) = files.into_iter().partition(OneDataset::is_of_several);
+    let own: Vec<_> = own.into_iter().map(|file| file.complete(run, job.target)).collect();
     let recorded = recorded.and_then(|recorded| {
         tell(step(CampaignStep::ReadingBack(kept(job, &recorded))));
         read_back(run, job, recorded)
@@ -184,7 +199,8 @@ fn record_part(
         sample.device = device;
         sample.invalid = sample.invalid.take().map(|why| why.throttled(spent.throttled));
     }
-    PartRecorded { samples, began: begun.late, load: share }
+    put_completed(samples.as_deref_mut(), own);
+    PartRecorded { samples, began: begun.late, load: share, files }
 }
 
 /// The recorders and the streams, ready to begin.
@@ -242,8 +258,11 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
             Onto::Nothing => Arc::new(NullTarget::in_place_of(job.target.description())),
         };
         for number in 0..u64::from(cell.count) * cell.rings() {
+            let name = match cell.turn {
+                Some(_) => name_of_all(&job.together, *seed, number),
+                None => name_of(Some(&job.together), index, number),
+            };
             let seed = if number == 0 { *seed } else { seed.part(number) };
-            let name = name_of(Some(&job.together), index, number);
             let ready = setup(run, &onto, cell, seed, &name)?;
             members.push(member(job, index, ready)?);
         }
@@ -347,7 +366,8 @@ fn late(begun: &Begun, job: &Job<'_>, members: &[Member]) -> Nanos {
     let made_here = members.iter().filter(|member| member.packets.is_none());
     let late = made_here.filter_map(|member| {
         let first = member.outcome.as_ref()?.begun;
-        Some(first.since(begun.at + job.turns[member.cell]))
+        let due = begun.at + job.turns[member.cell] + first_due(&job.cells[member.cell].0);
+        Some(first.since(due))
     });
     late.max().unwrap_or(begun.late)
 }
@@ -394,52 +414,16 @@ fn buffers(members: &[Member], now: Nanos) -> (BufferLevel, u64) {
     (level, lost)
 }
 
-/// True if all frames come as fast as they are taken.
-fn is_limit(job: &Job<'_>) -> bool {
-    job.cells.iter().all(|(cell, _)| cell.goal == Goal::Limit)
-}
-
-/// When a pass at full speed may end before its time is up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Pass {
-    /// Never: only the first pass can find a cache, and only if it fills it.
-    #[default]
-    Whole,
-    /// Once its rate is precise enough and it has taken more than the cache that an earlier pass found.
-    Precise {
-        /// The least number of bytes before the end.
-        behind: Bytes,
-    },
-}
-
-/// A later pass takes at least this multiple of the bytes that went into the cache in an earlier one: the cache
-/// may drain meanwhile.
-const BEHIND: f64 = 1.5;
-
-/// The least duration of a pass at full speed.
-const PASS_LEAST: Nanos = Nanos::from_millis(15_000);
-
-impl Pass {
-    /// A pass after others that found a cache of this size; zero if they found none.
-    pub fn after(cache: Bytes) -> Self {
-        #[expect(clippy::cast_sign_loss, reason = "no volume is below zero")]
-        let behind = Bytes((BEHIND * cache.0 as f64) as u64);
-        Pass::Precise { behind }
-    }
-
-    /// Returns true if the pass may end after this time with this work.
-    pub fn may_end(self, elapsed: Nanos, work: &Series) -> bool {
-        let Pass::Precise { behind } = self else { return false };
-        let taken: u64 = work.bins().iter().map(|bin| bin.bytes).sum();
-        elapsed >= PASS_LEAST && taken > behind.0 && is_precise(work)
-    }
-}
-
 /// The memory of all rings.
 fn memory(job: &Job<'_>) -> Bytes {
     let onto = descriptions_of(job.target);
     let all = job.cells.iter().map(|(cell, _)| u64::from(cell.count) * Shape::over(cell, &onto).memory().0);
     Bytes(all.sum())
+}
+
+/// True if all frames come as fast as they are taken.
+fn is_limit(job: &Job<'_>) -> bool {
+    job.cells.iter().all(|(cell, _)| cell.goal == Goal::Limit)
 }
 
 /// Returns true if the kept frames of a recording are read back when it is over.

@@ -14,9 +14,9 @@ use nilometer_hdf5_recording::{Hdf5Contents, settle_instrument};
 use nilometer_intake::{Expected, Until};
 use nilometer_model::{Bytes, Goal, Instrument, Invalid, Nanos, Seed, TargetDescription};
 use nilometer_network::own_address;
-use nilometer_plan::{Fill, RecordingRun, Route};
+use nilometer_plan::{DatasetTurn, Fill, RecordingRun, Route};
 use nilometer_recording::{Stream, instrument::Content};
-use nilometer_ring::{Delivery, Pace};
+use nilometer_ring::{Delivery, FrameTurn, Pace};
 use nilometer_storage::{Calendar, Target, TargetError, within};
 
 use super::over_network::{self, Incoming, Sends, StreamSent, incoming};
@@ -69,11 +69,15 @@ pub(super) fn setup(
     let mut recorded = cell.recorded().into_owned();
     settle_instrument(&mut recorded).map_err(Invalid::Refused)?;
     let hdf5 = Hdf5Contents::of(&recorded, Calendar::start_of(run.clock));
+    // The lanes of all processes have one dataset.
+    let DatasetTurn { first, of } = cell.turn.unwrap_or(DatasetTurn { first: 0, of: 1 });
+    let own_lanes = shape.plan.lanes();
     let lane = |lane| {
-        let layout = shape.plan.layout(name, seed.0, lane);
+        let mut layout = shape.plan.layout(name, seed.0, first * own_lanes + lane);
+        layout.head.lanes = of * own_lanes;
         RawLayout { origin: origin.clone(), stream: stream.clone(), hdf5: hdf5.clone(), ..layout }
     };
-    let layouts: Vec<_> = (0..shape.plan.lanes()).map(lane).collect();
+    let layouts: Vec<_> = (0..own_lanes).map(lane).collect();
     let wish = EngineWish::usual(layouts.iter().all(RawLayout::is_deep));
     let each = onto.iter().flat_map(|member| std::iter::repeat_n(member, shape.plan.writers() as usize));
     let lanes = each.cloned().zip(layouts.iter().cloned()).collect();
@@ -108,8 +112,11 @@ fn source(
     let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
     let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
     let content = content.map_err(|error| Invalid::Refused(format!("data: {error}")))?;
-    let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(cell.instrument.schedule()) };
-    let delivery = Delivery { frames: shape.frames, ..Delivery::lasting(pace, cell.duration) };
+    let schedule = cell.whole_instrument().schedule();
+    let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(schedule) };
+    let turn = cell.turn.map_or(FrameTurn::ALL, |DatasetTurn { first, of }| FrameTurn { first, of, line: 1 });
+    let frames = shape.frames.saturating_mul(turn.of.into());
+    let delivery = Delivery { frames, turn, ..Delivery::lasting(pace, cell.duration) };
     let feed = Feed::Instrument { content: content.clone(), delivery };
     Ok(Source { feed, expected: Expected::Frames(content), stream: None, packets: None })
 }
@@ -188,6 +195,7 @@ impl Shape {
             align,
             retention: retention(cell, onto, &recorded),
             writers: cell.swept.writers,
+            completes_shared: cell.is_one_dataset(),
             ..LayoutOptions::with_buffer(Bytes(cell.buffer.0 / rings))
         };
         let plan = RecordingPlan::of(frames, onto, &options);

@@ -43,8 +43,11 @@ impl RecordingRanks<'_> {
     fn own_part(&self, cell: &RecordingRun, seed: Seed) -> Option<(RecordingRun, Seed)> {
         let recorders = self.ranks.nodes.recorded_by(cell);
         let number = recorders.iter().position(|rank| *rank == self.cluster.rank())? as u32;
-        let seed = if number == 0 { seed } else { seed.named("part").part(number.into()) };
-        Some((cell.part(number, recorders.len() as u32), seed))
+        let part = cell.part(number, recorders.len() as u32);
+        // Parts of one dataset have the seed and the number of one recording.
+        let is_of_all = number == 0 || part.turn.is_some();
+        let seed = if is_of_all { seed } else { seed.named("part").part(number.into()) };
+        Some((part, seed))
     }
 
     /// The delay of each of this process's parts. If processes record frames in turn, the delay is one frame
@@ -57,7 +60,8 @@ impl RecordingRanks<'_> {
         let recorders = self.ranks.nodes.recorded_by(cell);
         let number = recorders.iter().position(|rank| *rank == self.cluster.rank())? as u64;
         let is_split = cell.split(recorders.len() as u32) == RecordingSplit::Frames;
-        let in_turn = is_split && cell.goal != Goal::Limit;
+        // Frames of one dataset have the times of the whole instrument.
+        let in_turn = is_split && cell.goal != Goal::Limit && !cell.is_one_dataset();
         Some(if in_turn { Nanos(number * cell.instrument.frame_rate.period().0) } else { Nanos(0) })
     }
 
@@ -90,7 +94,7 @@ impl RecordingRanks<'_> {
         parts: &OwnParts,
         recorded: PartRecorded,
     ) -> Option<Vec<Sample>> {
-        let PartRecorded { samples, began, load } = recorded;
+        let PartRecorded { samples, began, load, .. } = recorded;
         let whole = samples.is_some();
         let mut samples = samples.into_iter().flatten();
         let own = parts.iter().map(|part| part.as_ref().and_then(|_| samples.next())).collect::<Vec<_>>();

@@ -259,6 +259,7 @@ impl Files {
             reserve: self.reserve(),
             checksums: self.checksums,
             align: self.align.or(self.stripe_size),
+            completes_shared: true,
             ..LayoutOptions::with_buffer(buffer)
         };
         // This process makes them frame by frame, even if they would come over a network.
@@ -284,9 +285,15 @@ impl Files {
             );
             check_align(align)?;
         }
+        let is_shared = instrument.recording.storing == Storing::Shared;
         ensure!(
-            self.storing.is_none() || instrument.recording.format != Format::Hdf5,
-            "--storing: HDF5 is one file, or files of the instrument's frames_per_file; leave it out"
+            self.storing.is_none() || is_shared || instrument.recording.format != Format::Hdf5,
+            "--storing: HDF5 is one file, or files of the instrument's frames_per_file; leave it out, or write \
+             --storing shared"
+        );
+        ensure!(
+            to.len() == 1 || !instrument.recording.is_one_dataset(),
+            "--storing shared: all writers have one HDF5 file, in one directory; name one with --to"
         );
         ensure!(
             instrument.recording.storing != Storing::Scattered || !name.contains('.'),

@@ -11,12 +11,14 @@ use std::{
 use anyhow::Context;
 use nilometer_acquisition::{Outcome as Recorded, Recorder, RecordingPlan, Setup, sink::RawLayout};
 use nilometer_cluster::StoredPart;
-use nilometer_hdf5_recording::{FileWishes, Hdf5Contents, MasterError, put_master};
+use nilometer_hdf5_recording::{
+    FileWishes, Hdf5Contents, MasterError, SharedDatasetError, SharedDatasetFile, put_master,
+};
 use nilometer_model::{Moment, StorageRoom, TargetDescription, check_expected};
 use nilometer_recording::instrument::Content;
 use nilometer_ring::MemoryPlan;
-use nilometer_service::recording::place::{discard_unused, make_striped};
-use nilometer_storage::{Clock, Target, target::KeptDirectory};
+use nilometer_service::recording::place::{discard_unused, join_made, make_striped};
+use nilometer_storage::{Clock, Target, in_time, target::KeptDirectory};
 
 use super::{
     Asked,
@@ -69,6 +71,8 @@ impl Files {
         let cluster = ranks::cluster()?;
         // From here on all processes send the same messages in the same order, even if one of them fails.
         let together = Together::share(cluster.as_ref(), &shared(self.name(), asked));
+        let is_one = asked.instrument.recording.is_one_dataset();
+        let together = if is_one { together.in_one_directory() } else { together };
         let asked = &together.own(asked);
         let (arranged, lanes) = match self.arranged(asked, to, &together) {
             Ok(arranged) => {
@@ -123,12 +127,11 @@ impl Files {
         together: &Together<'_>,
     ) -> Result<MadeFiles, Failure> {
         let ArrangedFiles { described, plan, memory, wishes } = arranged;
+        let targets = self.directories(described, together)?;
         let OwnPart { lanes, clock, start, stop } = own;
         let instrument = &asked.instrument;
         let seed = together.shared.seed.named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
-        let note = |text: &str| together.note(text);
-        let targets = make_striped(described, &together.directory(), &self.stripes(), &note).input()?;
         let hdf5 = Hdf5Contents::asked(instrument, start, &wishes);
         hdf5.iter().flat_map(|hdf5| &hdf5.left_out).for_each(|what| together.note(what));
         let lanes = lanes_on(&plan, &targets, lanes, together, &content, hdf5.as_ref());
@@ -146,6 +149,21 @@ impl Files {
                 Err(Failure::Run(error))
             }
         }
+    }
+
+    /// Makes the recording's directories, or joins that of process 0.
+    fn directories(
+        &self,
+        described: Vec<TargetDescription>,
+        together: &Together<'_>,
+    ) -> Result<Vec<Arc<dyn KeptDirectory>>, Failure> {
+        let name = together.directory();
+        let note = |text: &str| together.note(text);
+        let others = described.clone();
+        together.directories(
+            || make_striped(described, &name, &self.stripes(), &note).input(),
+            |identity| join_made(others, &name, identity).input(),
+        )
     }
 
     /// Starts the recording, and reports its results at the end.
@@ -204,6 +222,9 @@ impl Files {
         parts: &[StoredPart],
     ) -> Result<(), MasterError> {
         let Some(contents) = layout.hdf5.as_ref().filter(|_| !outcome.hung) else { return Ok(()) };
+        if layout.head.is_one_dataset() {
+            return self.complete(contents, layout, &targets[0]);
+        }
         let others = directories_of(&parts[1..]);
         if let Some(unseen) = unseen(&others) {
             tell::result_line(format_args!(
@@ -217,6 +238,31 @@ impl Files {
         if let Some(master) = master {
             tell::result_line(format_args!("all frames  {}", master.display()));
         }
+        Ok(())
+    }
+
+    /// Writes the index of the one file of all writers, and checks that readers find all frames.
+    fn complete(
+        &self,
+        contents: &Hdf5Contents,
+        layout: &RawLayout,
+        directory: &Arc<dyn KeptDirectory>,
+    ) -> Result<(), MasterError> {
+        let names = layout.head.journal_names(&layout.name);
+        let journals: Vec<_> = names.iter().map(|name| directory.path().join(name)).collect();
+        let tree = contents.tree.clone();
+        let completed = in_time(self.patience(), directory.path().to_owned(), move || {
+            let file = SharedDatasetFile::open(&journals)?;
+            file.complete(&tree)?;
+            file.check(&tree)?;
+            Ok::<_, SharedDatasetError>((file.path().to_owned(), file.frames()))
+        })?;
+        let (path, frames) = completed?;
+        let lanes = layout.head.lanes;
+        let path = path.display();
+        tell::result_line(format_args!(
+            "one file    {path}: {frames} frames of {lanes} writers in one dataset"
+        ));
         Ok(())
     }
 }

@@ -52,8 +52,9 @@ impl Together<'_> {
         }
         if recording.format == Format::Hdf5 {
             ensure!(
-                storing == Storing::Growing,
-                "several processes that record HDF5 have a file each: name one directory with --to, and one of --writers"
+                matches!(storing, Storing::Growing | Storing::Shared),
+                "several processes that record HDF5 have a file each: name one directory with --to, and one of --writers; with \
+                 --storing shared they have one file"
             );
         }
         // A file with a picture has the number of the frame, which no other process records.

@@ -89,10 +89,15 @@ pub fn is_held(recording: &Recording) -> bool {
 
 /// Opens a file of this user for reading. Files of other users are not given to the library.
 pub(crate) fn opened_own(path: &Path) -> io::Result<File> {
+    opened_own_for(path, OFlags::RDONLY)
+}
+
+/// Opens a file of this user with this access.
+pub(super) fn opened_own_for(path: &Path, access: OFlags) -> io::Result<File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = fs::open(directory, flags, Mode::empty())?;
-    open_own(&directory, path, OFlags::RDONLY)
+    open_own(&directory, path, access)
 }
 
 /// The same in any directory.

@@ -68,7 +68,7 @@ impl KnownFrame {
 }
 
 /// The frames of one file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FileFrames {
     /// The frames by number.
     pub(super) frames: BTreeMap<u64, KnownFrame>,
@@ -131,7 +131,8 @@ impl FileFrames {
         self.frames.values().next().map(|frame| frame.place)
     }
 
-    fn settle(&mut self, recording: &Recording, head: &Head) {
+    /// Finds the number of places from the recording, and frames that can have none.
+    pub(super) fn settle(&mut self, recording: &Recording, head: &Head) {
         let lowest = self.frames.values().min_by_key(|frame| frame.place.extent.offset);
         let of_lowest = lowest.map_or(0, |frame| frame.number);
         self.first = match head.storing {
@@ -208,8 +209,10 @@ fn take(recording: &Recording, lane: usize, entry: Entry, taken: &mut TakenRecor
     if !index.places(number).any(|known| known == place) {
         return;
     }
-    let empty = || FileFrames { frames: BTreeMap::new(), first: 0, places: 0, lost_values: Vec::new() };
-    let file = taken.files.entry(index.file_of(place)).or_insert_with(empty);
+    // All lanes have one file if they share it.
+    let is_shared = index.heads[lane].is_one_dataset();
+    let key = if is_shared { (0, 0) } else { index.file_of(place) };
+    let file = taken.files.entry(key).or_default();
     let bytes = FrameBytes::Unread;
     file.frames.insert(number, KnownFrame { number, place, due, checksum, bytes, in_dataset });
 }

@@ -20,6 +20,7 @@ mod held;
 mod known;
 mod made_ahead;
 mod remake;
+mod shared_file;
 
 use std::{
     collections::BTreeMap,
@@ -46,6 +47,7 @@ pub(crate) use held::{opened_own, path_of};
 use known::{FileFrames, Files, FrameBytes, by_file};
 use made_ahead::{BegunFileTreatment, UnusedFiles, each_of_empty, each_unused};
 pub(crate) use remake::is_of_frames;
+pub use shared_file::{SharedDatasetError, SharedDatasetFile};
 
 /// The limits of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

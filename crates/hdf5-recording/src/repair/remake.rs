@@ -56,8 +56,20 @@ pub(super) fn remake(
     tree: &TreeGroup,
     expected: Expected<'_>,
 ) -> Result<Vec<String>, RemakeError> {
-    let length = file.metadata()?.len();
     let (kept, lost) = KeptValues::of(file, tree, expected.file.places);
+    make(file, tree, expected, kept)?;
+    Ok(lost)
+}
+
+/// Makes the metadata of a file behind its frames, with these values that no journal has. If it fails, the file
+/// stays as it was.
+pub(super) fn make(
+    file: &File,
+    tree: &TreeGroup,
+    expected: Expected<'_>,
+    kept: KeptValues,
+) -> Result<(), RemakeError> {
+    let length = file.metadata()?.len();
     let mut writing = Writing { file, superblock: None, kept };
     // Places of frames beyond the end of the file stay empty, so that nobody takes metadata for frames.
     let begin = expected.file.end(length).next_multiple_of(PAGE);
@@ -74,7 +86,7 @@ pub(super) fn remake(
         writing.superblock.ok_or_else(|| RemakeError::Contents("it has no superblock".into()))?;
     file.write_all_at(&superblock, 0)?;
     file.sync_data()?;
-    Ok(lost)
+    Ok(())
 }
 
 /// The new parts of a file.

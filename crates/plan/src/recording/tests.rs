@@ -149,6 +149,11 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         ),
         ("frames = 100", "frames = 100\nencoders = 2", &["my.toml:5", "frames are written as they are"]),
         ("frames = 100", "frames = 100\nformat = \"cbf\"\nencoders = 0", &["my.toml:5", "write 1 to 1024"]),
+        (
+            "frames = 100",
+            "frames = 100\nformat = \"hdf5\"\nstoring = \"scattered\"",
+            &["my.toml:5", "storing = \"scattered\" can't be", "\"shared\" for one file"],
+        ),
         ("frames = 100", "frames = 100\nreaders = { copy = true }", &["my.toml:5", "--copy-to"]),
         ("frames = 100", "frames = 100\nstripe_count = [1, 0]", &["my.toml:5", "more than 0"]),
         ("frames = 100", "frames = 100\nstripe_count = -1", &["line 9", "`-1`"]),

@@ -109,7 +109,9 @@ impl Course {
 impl Placements {
     /// Adds a lane with this head.
     pub(super) fn add_lane(&mut self, head: &Head) {
-        let Head { frames_per_file, stride, storing, .. } = *head;
+        let Head { frames_per_file, stride, .. } = *head;
+        // In a shared file with an index, each lane packs its frames into parts of its own.
+        let storing = if head.is_one_dataset() { Storing::Growing } else { head.storing };
         let frames_per_file = frames_per_file.max(1);
         let stride = stride.max(1);
         self.courses.push(Course { frames_per_file, stride, storing });

@@ -4,7 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use nilometer_model::{Bytes, Capabilities, Format, Phase, StripeLayout, TargetDescription};
 use nilometer_remote::{create_directory, is_taken};
-use nilometer_storage::{PATIENCE, in_time, process, target::KeptDirectory};
+use nilometer_storage::{
+    PATIENCE, in_time, process,
+    target::{Directory, KeptDirectory},
+};
 
 use crate::error::{ServiceError, require};
 
@@ -179,6 +182,27 @@ pub fn make_striped(
         }
     }
     Ok(made)
+}
+
+/// Opens the directory that another process of the same recording has made in each of the described ones.
+/// `identity` is its inode.
+///
+/// # Errors
+///
+/// It is not there, or is another one, or its storage does not answer.
+pub fn join_made(
+    described: Vec<TargetDescription>,
+    name: &str,
+    identity: u64,
+) -> Result<Vec<Arc<dyn KeptDirectory>>, ServiceError> {
+    let joined = described.into_iter().map(|description| {
+        let path = description.address.to_string().into();
+        let name = name.to_owned();
+        let joined = in_time(PATIENCE, path, move || Directory::join(description, &name, identity)).flatten();
+        let joined = joined.map_err(ServiceError::asked_wrongly)?;
+        Ok(Arc::new(joined) as Arc<dyn KeptDirectory>)
+    });
+    joined.collect()
 }
 
 fn note_other_stripes(path: &Path, asked: &StripeLayout, given: Option<StripeLayout>, note: &dyn Fn(&str)) {

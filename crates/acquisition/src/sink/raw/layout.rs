@@ -1,6 +1,8 @@
 //! Layout of a lane's files: their names, the position of frames, and syncing.
 
-use nilometer_hdf5_recording::{FrameBoundaries, Hdf5Contents, IndexSlots, IndexedFiles, IndexedLayout};
+use nilometer_hdf5_recording::{
+    FrameBoundaries, Hdf5Contents, IndexSlots, IndexedFiles, IndexedLayout, LaneStrides, StridedFile,
+};
 use nilometer_model::{Format, Nanos, Picture, Storing, TargetDescription, observed::ClockReading};
 use nilometer_recording::{
     Packed, Stream,
@@ -179,19 +181,25 @@ impl RawLayout {
     /// Makes the index of its files, if they have one.
     pub(super) fn index(&self) -> Option<Box<dyn FileIndex>> {
         let contents = self.hdf5.clone()?;
+        if self.head.is_one_dataset() {
+            let strides = LaneStrides::of(&self.head, self.boundaries());
+            return Some(Box::new(StridedFile::new(strides, Slot(INDEX))));
+        }
         let layout = IndexedLayout {
             name: self.name.clone(),
             storing: self.head.storing,
             frames_per_file: self.head.frames_per_file,
             file_size: self.file_size(),
-            boundaries: FrameBoundaries {
-                each: if self.direct { ALIGNMENT as u64 } else { 8 },
-                stripe: self.align,
-            },
+            boundaries: self.boundaries(),
             waiting: self.waiting,
             slots: IndexSlots { first: INDEX, count: OPEN },
         };
         Some(Box::new(IndexedFiles::new(contents, layout)))
+    }
+
+    /// The alignment of frames in files with an index.
+    fn boundaries(&self) -> FrameBoundaries {
+        FrameBoundaries { each: if self.direct { ALIGNMENT as u64 } else { 8 }, stripe: self.align }
     }
 
     /// Makes the usual layout for these files.

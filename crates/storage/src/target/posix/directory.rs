@@ -52,6 +52,31 @@ impl Directory {
         Ok(Directory { description, path, parent, root })
     }
 
+    /// Opens the directory of this name that another process of the same recording has just made. `identity` is
+    /// its inode, by which this process recognises it: another machine may see another device. The maker holds
+    /// the lock.
+    pub fn join(description: TargetDescription, name: &str, identity: u64) -> Result<Self, TargetError> {
+        let below = directory_of(&description)?;
+        let path = below.join(name);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = || fs::open(below, flags, Mode::empty());
+        let parent = retry_on_intr(open).map_err(TargetError::io(below, "open"))?;
+        let join = "record into the directory that process 0 has made";
+        let open = || fs::openat(&parent, name, flags, Mode::empty());
+        let root = retry_on_intr(open).map_err(TargetError::io(&path, join))?;
+        let stat = fs::fstat(&root).map_err(TargetError::io(&path, join))?;
+        if stat.st_ino != identity {
+            let source = io::Error::other("here another directory has this path");
+            return Err(TargetError::Io { path, action: join, source });
+        }
+        Ok(Directory { description, path, parent, root })
+    }
+
+    /// The number by which another process recognises the directory: its inode.
+    pub fn identity(path: &Path) -> io::Result<u64> {
+        Ok(fs::stat(path)?.st_ino)
+    }
+
     /// Moves a file of this directory up into its parent, under a name that must be free there. The file then
     /// has these mode bits, reduced by this process's umask, and survives a loss of power.
     pub fn move_up(&self, name: &str, to: &str, mode: impl FnOnce(&Metadata) -> u32) -> io::Result<()> {
@@ -191,6 +216,22 @@ mod tests {
             .remove_unused(&["scan-3.0.journal".to_owned(), "scan-3.vdif".to_owned()])
             .expect("nothing foreign is in it");
         assert_eq!(std::fs::read_dir(below.path()).expect("listed").count(), 1);
+    }
+
+    #[test]
+    fn another_process_joins_it_only_by_its_identity() {
+        let below = tempfile::tempdir().expect("a temporary directory");
+        let description = probe(below.path()).expect("it can be described");
+        let made = Directory::create(description.clone(), "scan-1").expect("it is new");
+        let identity = Directory::identity(made.path()).expect("it is there");
+        let joined = Directory::join(description.clone(), "scan-1", identity).expect("it is the same");
+        joined.put("mine", b"x").expect("space");
+        assert!(made.path().join("mine").is_file());
+        for (name, identity) in [("scan-1", identity + 1), ("scan-2", identity)] {
+            let error =
+                Directory::join(description.clone(), name, identity).expect_err("another").to_string();
+            assert!(error.contains(name) && error.contains("process 0 has made"), "{error}");
+        }
     }
 
     #[test]

@@ -11,6 +11,48 @@ pub(super) struct Indexed {
     pub(super) plain: Box<dyn Placement>,
     /// Files are synced.
     pub(super) synced: bool,
+    pub(super) owner: IndexOwner,
+}
+
+/// The writer of a file's index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IndexOwner {
+    /// The lane, whose file it is.
+    Lane,
+    /// The recording, once all lanes have written their frames into the file.
+    Recording,
+}
+
+impl Indexed {
+    fn with_index(&self, steps: &[FileStep]) -> Vec<FileStep> {
+        match self.owner {
+            IndexOwner::Lane => with_index(steps, self.synced),
+            IndexOwner::Recording => without_index(steps),
+        }
+    }
+}
+
+/// Adds only the steps that let written frames have their records, before the file is synced or closed. The
+/// lane ends at no byte that it knows, so it cuts nothing.
+fn without_index(steps: &[FileStep]) -> Vec<FileStep> {
+    let mut all = Vec::new();
+    for &step in steps {
+        match step {
+            FileStep::Truncate(..) | FileStep::Allocate(_) => {}
+            FileStep::SyncFile(file) => {
+                all.extend(flushed(file));
+                all.push(step);
+            }
+            FileStep::Close(file) => {
+                if !steps.contains(&FileStep::SyncFile(file)) {
+                    all.extend(flushed(file));
+                }
+                all.push(step);
+            }
+            step => all.push(step),
+        }
+    }
+    all
 }
 
 /// Adds the steps of the index. It exists before the first frame, is complete before a file is synced or
@@ -110,15 +152,15 @@ impl Placement for Indexed {
     }
 
     fn make(&self, file: u64) -> Vec<FileStep> {
-        with_index(&self.plain.make(file), self.synced)
+        self.with_index(&self.plain.make(file))
     }
 
     fn complete(&self, file: u64) -> Vec<FileStep> {
-        with_index(&self.plain.complete(file), self.synced)
+        self.with_index(&self.plain.complete(file))
     }
 
     fn end(&self, last: LastFile) -> Vec<FileStep> {
-        with_index(&self.plain.end(last), self.synced)
+        self.with_index(&self.plain.end(last))
     }
 }
 
@@ -137,5 +179,15 @@ mod tests {
         assert!(!steps.contains(&FileStep::Truncate(3, 9)));
         let part = with_index(&[FileStep::SyncFile(3)], true);
         assert_eq!(part[..2], [FileStep::AwaitFrames(3), FileStep::FlushIndex(3)]);
+    }
+
+    #[test]
+    fn a_lane_cuts_nothing_from_a_file_that_others_write_too() {
+        let steps = without_index(&[FileStep::Truncate(3, 9), FileStep::SyncFile(3), FileStep::Close(3)]);
+        let recorded = [FileStep::AwaitFrames(3), FileStep::FlushIndex(3), FileStep::WriteIndex(3)];
+        let rest = [FileStep::Indexed(3), FileStep::SyncFile(3), FileStep::Close(3)];
+        assert_eq!(steps, [&recorded[..], &rest].concat());
+        let unsynced = without_index(&[FileStep::Create(0), FileStep::Allocate(0), FileStep::Close(0)]);
+        assert_eq!(unsynced[..2], [FileStep::Create(0), FileStep::AwaitFrames(0)]);
     }
 }

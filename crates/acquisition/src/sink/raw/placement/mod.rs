@@ -172,7 +172,9 @@ pub(super) fn of(layout: &RawLayout) -> Box<dyn Placement> {
     if layout.hdf5.is_none() {
         return plain;
     }
-    Box::new(indexed::Indexed { plain, synced: rules.synced })
+    let owner =
+        if head.is_one_dataset() { indexed::IndexOwner::Recording } else { indexed::IndexOwner::Lane };
+    Box::new(indexed::Indexed { plain, synced: rules.synced, owner })
 }
 
 fn plain(rules: Rules) -> Box<dyn Placement> {
