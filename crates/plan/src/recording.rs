@@ -128,8 +128,7 @@ impl IngestSweep {
                         .into(),
                 );
             }
-            let route = self.route(&instrument)?;
-            check_one_dataset(&instrument, route)?;
+            let route = self.route(&instrument).and_then(|route| route_of_dataset(&instrument, route))?;
             if self.network.is_some() && route != Route::Network {
                 return Err("network: frames cross no network between machines; write route = \"network\", \
                             or leave it out"
@@ -351,10 +350,10 @@ impl IngestSweep {
     }
 }
 
-/// Checks that frames reach the one HDF5 file of all writers without packets.
-fn check_one_dataset(instrument: &Instrument, route: Route) -> Result<(), String> {
+/// Checks that frames reach the one HDF5 file of all writers without packets, and returns their route.
+fn route_of_dataset(instrument: &Instrument, route: Route) -> Result<Route, String> {
     if !route.has_packets() || !instrument.recording.is_one_dataset() {
-        return Ok(());
+        return Ok(route);
     }
     let name = Storing::Shared.name();
     Err(format!(
@@ -512,6 +511,18 @@ rate = ["1 Hz", "50 Hz"]
     }
 
     #[test]
+    fn all_writers_share_one_file_of_hdf5_and_no_chunks_of_it() {
+        let stored = |storing: &str| {
+            let more = format!("frames = 100\nformat = \"hdf5\"\nstoring = \"{storing}\"");
+            read(&PLAN.replace("frames = 100", &more), 1.0)
+        };
+        let plan = stored("shared").expect("a valid plan");
+        assert!(plan.recordings().all(|(_, run)| run.is_one_dataset()));
+        let why = stored("scattered").expect_err("HDF5 has no such files");
+        assert!(why.contains("my.toml:5") && why.contains("\"shared\" for one file"), "{why}");
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_with_its_place() {
         for (from, to, parts) in [
             (
@@ -546,11 +557,6 @@ rate = ["1 Hz", "50 Hz"]
                 "frames = 100",
                 "frames = 100\nformat = \"cbf\"\nencoders = 0",
                 &["my.toml:5", "write 1 to 1024"],
-            ),
-            (
-                "frames = 100",
-                "frames = 100\nformat = \"hdf5\"\nstoring = \"scattered\"",
-                &["my.toml:5", "storing = \"scattered\" can't be", "\"shared\" for one file"],
             ),
             ("frames = 100", "frames = 100\nreaders = { copy = true }", &["my.toml:5", "--copy-to"]),
             ("frames = 100", "frames = 100\nstripe_count = [1, 0]", &["my.toml:5", "more than 0"]),
