@@ -49,7 +49,7 @@ pub struct LayoutOptions {
     /// one.
     pub align: Option<Bytes>,
     /// True if the caller completes an HDF5 file that all writers share, once they have ended. Otherwise each
-    /// writer has files of its own, whatever the frames' settings say.
+    /// writer has files of its own, even if the frames' settings ask for a shared one.
     pub completes_shared: bool,
 }
 

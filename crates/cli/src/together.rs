@@ -296,7 +296,7 @@ pub(crate) fn machines_of(parts: &[StoredPart]) -> String {
     }
 }
 
-/// The directories of the recording. One that all processes share is named once.
+/// The directories of the recording, each once.
 pub(crate) fn directories_of(parts: &[StoredPart]) -> Vec<PathBuf> {
     let mut directories: Vec<_> = parts.iter().flat_map(|part| part.directories.iter().cloned()).collect();
     directories.dedup();

@@ -1,8 +1,8 @@
 //! A lane's part of one HDF5 file that several lanes write at once, of one process or of several on any machines.
 //!
-//! The lanes agree on positions without messages or locks: the file is divided into strides of one size, and
-//! stride `k` of lane `l` among `n` lanes is the file's stride `k * n + l`. Each lane packs its frames into its
-//! own strides, compressed or not, and moves on to the next if a frame does not fit into the rest.
+//! The lanes agree on positions without messages or locks. They divide the file into strides of one size: stride
+//! `k` of lane `l` among `n` lanes is the file's stride `k * n + l`. Each lane packs its frames into its own
+//! strides, compressed or not. If a frame does not fit into the rest of a stride, the lane begins its next one.
 //!
 //! ```text
 //! bytes      head | stride 0 | stride 1 | stride 2 | stride 3 | stride 4 | stride 5 | index
@@ -86,7 +86,7 @@ pub struct StridedFile {
     slot: Slot,
     /// Written frames without a record in the journal.
     unrecorded: Vec<WrittenFrame>,
-    /// Those among them whose records are next.
+    /// Written frames whose records are next.
     recording: Vec<WrittenFrame>,
 }
 

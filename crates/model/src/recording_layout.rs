@@ -265,8 +265,8 @@ impl RecordingLayout {
     }
 
     /// Writes frames in another format. This drops settings of HDF5 and of encoding that do not apply. It
-    /// chooses many files if HDF5 does not suit the storing, or if all writers shared a file of another format:
-    /// programs read such a file of HDF5 only at its end.
+    /// chooses many files if the storing does not suit HDF5, or if all writers shared a file of another format.
+    /// Programs can't read one HDF5 file of all writers while it grows.
     pub fn write_as(&mut self, format: Format) {
         let other_format = std::mem::replace(&mut self.format, format) != format;
         let was_shared = other_format && self.storing == Storing::Shared;

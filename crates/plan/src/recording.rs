@@ -128,8 +128,7 @@ impl IngestSweep {
                         .into(),
                 );
             }
-            let route = self.route(&instrument)?;
-            check_one_dataset(&instrument, route)?;
+            let route = self.route(&instrument).and_then(|route| route_of_dataset(&instrument, route))?;
             if self.network.is_some() && route != Route::Network {
                 return Err("network: frames cross no network between machines; write route = \"network\", \
                             or leave it out"
@@ -263,10 +262,10 @@ impl IngestSweep {
     }
 }
 
-/// Checks that frames reach the one HDF5 file of all writers without packets.
-fn check_one_dataset(instrument: &Instrument, route: Route) -> Result<(), String> {
+/// Checks that frames reach the one HDF5 file of all writers without packets, and returns their route.
+fn route_of_dataset(instrument: &Instrument, route: Route) -> Result<Route, String> {
     if !route.has_packets() || !instrument.recording.is_one_dataset() {
-        return Ok(());
+        return Ok(route);
     }
     let name = Storing::Shared.name();
     Err(format!(

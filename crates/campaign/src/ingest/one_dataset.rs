@@ -1,5 +1,5 @@
-//! Recordings of several writers into one dataset of one HDF5 file. The index is written once all writers have
-//! ended; the time for it counts as part of the recording.
+//! Recordings of several writers into one dataset of one HDF5 file. One process writes the index when all writers
+//! have ended; the time for it counts as part of the recording.
 //!
 //! ```text
 //! process 0   frames  | all recorded | index, superblock, check

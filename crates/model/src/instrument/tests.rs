@@ -98,7 +98,7 @@ fn nonsense_is_refused() {
         ("recording.format = \"cbf\"\nrecording.storing = \"scattered\"", "leave storing out"),
         ("recording.encoders = 2", "frames are written as they are"),
         ("recording.compression = \"bslz4\"", "only HDF5 has one to choose"),
-        ("recording = { format = \"hdf5\", storing = \"shared\" }", "write \"growing\" for one file"),
+        ("recording = { format = \"hdf5\", storing = \"scattered\" }", "write \"growing\" for one file"),
         ("recording = { format = \"hdf5\", compression = \"gzip\" }", "`bslz4`, `bszstd`, `lz4`, `zstd`"),
         ("recording.scan = [2, 3]", "scan: only HDF5 has one"),
         ("recording.chunk = [2, 3]", "chunk: only HDF5 has one"),

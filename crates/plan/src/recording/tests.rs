@@ -118,6 +118,18 @@ fn compressibility_and_stripes_make_a_matrix() {
 }
 
 #[test]
+fn all_writers_share_one_file_of_hdf5_and_no_chunks_of_it() {
+    let stored = |storing: &str| {
+        let more = format!("frames = 100\nformat = \"hdf5\"\nstoring = \"{storing}\"");
+        read(&PLAN.replace("frames = 100", &more), 1.0)
+    };
+    let plan = stored("shared").expect("a valid plan");
+    assert!(plan.recordings().all(|(_, run)| run.is_one_dataset()));
+    let why = stored("scattered").expect_err("HDF5 has no such files");
+    assert!(why.contains("my.toml:5") && why.contains("\"shared\" for one file"), "{why}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_its_place() {
     for (from, to, parts) in [
         (
@@ -149,11 +161,6 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         ),
         ("frames = 100", "frames = 100\nencoders = 2", &["my.toml:5", "frames are written as they are"]),
         ("frames = 100", "frames = 100\nformat = \"cbf\"\nencoders = 0", &["my.toml:5", "write 1 to 1024"]),
-        (
-            "frames = 100",
-            "frames = 100\nformat = \"hdf5\"\nstoring = \"scattered\"",
-            &["my.toml:5", "storing = \"scattered\" can't be", "\"shared\" for one file"],
-        ),
         ("frames = 100", "frames = 100\nreaders = { copy = true }", &["my.toml:5", "--copy-to"]),
         ("frames = 100", "frames = 100\nstripe_count = [1, 0]", &["my.toml:5", "more than 0"]),
         ("frames = 100", "frames = 100\nstripe_count = -1", &["line 9", "`-1`"]),
