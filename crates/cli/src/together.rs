@@ -106,13 +106,13 @@ impl<'a> Together<'a> {
         if !self.is_shared() || self.places == PartPlaces::Own {
             return make();
         }
-        let made = (self.cluster.rank() == 0).then(make);
-        let decided = made.as_ref().map(|made| SharingDecision::Directory(identity_of(made)));
+        let own = (self.cluster.rank() == 0).then(make);
+        let decided = own.as_ref().map(|own| SharingDecision::Directory(identity_of(own)));
         let SharingDecision::Directory(identity) = told(self.cluster, decided) else {
             unreachable!("behind the time comes the directory")
         };
-        match (made, identity) {
-            (Some(made), _) => made,
+        match (own, identity) {
+            (Some(own), _) => own,
             (None, Ok(identity)) => join(identity),
             (None, Err(why)) => Err(Failure::Run(anyhow!(why))),
         }

@@ -1,8 +1,8 @@
 //! The operations of mdtest: make directories and files, look at them, read, rename and remove them, in the
 //! directories of a tree.
 //!
-//! A phase is one walk through the tree. Each directory is opened once, relative to its parent, and its items
-//! are handled relative to it; mdtest instead gives every call a path from the top.
+//! A phase is one walk through the tree. It opens each directory once, relative to its parent, and handles items
+//! relative to their directory. By contrast, mdtest gives every call a path from the top.
 //!
 //! Directories in use lie on a stack, deepest last, and the deepest that has work goes first. At depth 1 one
 //! directory of each level is open. At greater depths items overlap, and so do siblings if a directory has too
