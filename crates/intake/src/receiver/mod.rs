@@ -13,7 +13,7 @@ use nilometer_ring::{LaneCounts, StoredTotals};
 use nilometer_storage::{Clock, network::counters::DatagramErrors};
 
 use crate::{
-    assembly::{Assembly, PacketTally},
+    assembly::{Assembly, PacketTally, PortTally},
     reception_end::ReceptionEnd,
     senders::{SenderCounts, SenderStreams},
     transport::{Received, Transport, TransportCounts},
@@ -46,6 +46,8 @@ pub struct Traffic {
     pub tally: PacketTally,
     /// The same by sender, if several number their packets separately.
     pub senders: Vec<SenderCounts>,
+    /// The same by port, if each part of the instrument sends to its own.
+    pub ports: Vec<PortTally>,
     /// The counters of the network.
     pub counted: TransportCounts,
     /// Packets that the kernel dropped meanwhile before any socket of this machine could get them. It is read
@@ -297,6 +299,7 @@ impl Receiver {
         *live = Traffic {
             tally,
             senders,
+            ports: self.streams.port_tallies(),
             counted,
             errors,
             room,
