@@ -25,6 +25,7 @@ mod evaluation;
 mod explain;
 mod export;
 mod facility;
+mod foreign_mode;
 mod foreign_text;
 mod generate;
 mod help;

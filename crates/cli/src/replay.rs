@@ -21,11 +21,10 @@ use nilometer_storage::Clock;
 
 use crate::{
     Blame, Failure, Outcome,
-    lone_file::refuse_unknown_files,
+    foreign_mode::ForeignMode,
     part::{PartOptions, part_line},
     share::Share,
     signals::stop_on_signal,
-    stored_at::StoredAt,
     tell,
 };
 
@@ -45,6 +44,8 @@ pub(crate) struct Replay {
     serial: u64,
     #[command(flatten)]
     part: PartOptions,
+    #[command(flatten)]
+    foreign: ForeignMode,
     /// Send this many bytes of frames a second [default: the recording's own rate]
     #[arg(long)]
     rate: Option<ByteRate>,
@@ -64,11 +65,12 @@ const FOR_FILES: &str = "an HDF5 file without a journal has no packets to send";
 
 impl Replay {
     pub(crate) fn execute(&self) -> Outcome {
-        refuse_unknown_files(&self.directories, FOR_FILES).input()?;
+        self.foreign.refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         check(self.rate).input()?;
         let (is_tcp, address) = self.address().input()?;
         let to = address.resolve().input()?;
-        let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
+        let recording =
+            self.foreign.stored_at(&self.directories).input()?.open(Trust::Acknowledged).input()?;
         check_foreign(&recording, is_tcp).input()?;
         let whole = self.part.of(RecordingView::new(recording, Extent::Mark)).input()?;
         let replaying = Replaying { serial: self.serial, rate: self.rate };

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, vec::IntoIter};
 
 use anyhow::{Result, bail};
-use nilometer_model::{TargetAddress, TargetUrl};
+use nilometer_model::{TargetAddress, TargetUrl, packets::VlbiMode};
 use nilometer_recording::{
     foreign::{ForeignSource, foreign_sources},
     reader::{OpenError, Recording, RecordingsFound, Trust, Unreadable, unreadable_below, with_below},
@@ -17,6 +17,8 @@ pub(crate) struct StoredAt {
     storage: Arc<dyn RecordingStorage>,
     directories: Vec<PathBuf>,
     is_remote: bool,
+    /// The frames of files without a journal. `None` means that their headers tell it.
+    mode: Option<VlbiMode>,
 }
 
 impl StoredAt {
@@ -30,7 +32,7 @@ impl StoredAt {
         let urls: Vec<&TargetUrl> = addresses.iter().filter_map(TargetAddress::url).collect();
         if urls.is_empty() {
             let storage = Arc::new(MountedDirectories);
-            return Ok(StoredAt { storage, directories: paths.to_vec(), is_remote: false });
+            return Ok(StoredAt { storage, directories: paths.to_vec(), is_remote: false, mode: None });
         }
         if urls.len() < paths.len() {
             bail!(
@@ -43,19 +45,25 @@ impl StoredAt {
             targets.push((PathBuf::from(url.to_string()), recording_at(url)?));
         }
         let directories = targets.iter().map(|(path, _)| path.clone()).collect();
-        Ok(StoredAt { storage: Arc::new(TargetDirectories::new(targets)?), directories, is_remote: true })
+        let storage = Arc::new(TargetDirectories::new(targets)?);
+        Ok(StoredAt { storage, directories, is_remote: true, mode: None })
+    }
+
+    /// Reads files without a journal as frames of this mode.
+    pub(crate) fn with_mode(self, mode: VlbiMode) -> Self {
+        StoredAt { mode: Some(mode), ..self }
     }
 
     /// Opens the recording in all of them. If no journal is there, it may be one without.
     pub(crate) fn open(&self, trust: Trust) -> Result<Recording, OpenError> {
         if self.are_files() {
-            return only(&foreign_sources(&self.directories)?);
+            return only(&foreign_sources(&self.directories)?, self.mode.as_ref());
         }
         match Recording::open_on(self.storage.clone(), &self.directories, trust) {
             Err(OpenError::NotARecording { directories }) if !self.is_remote => {
                 match foreign_sources(&self.directories)?.as_slice() {
                     [] => Err(OpenError::NotARecording { directories: self.and_below(directories) }),
-                    sources => only(sources),
+                    sources => only(sources, self.mode.as_ref()),
                 }
             }
             opened => opened,
@@ -76,7 +84,7 @@ impl StoredAt {
     }
 
     /// Returns true if the user named a file, and not only directories.
-    fn are_files(&self) -> bool {
+    pub(crate) fn are_files(&self) -> bool {
         !self.is_remote && self.directories.iter().any(|path| path.is_file())
     }
 
@@ -89,7 +97,7 @@ impl StoredAt {
         if self.are_files() {
             let each = foreign_sources(&self.directories)?
                 .iter()
-                .map(ForeignSource::open)
+                .map(|source| source.open_as(self.mode.as_ref()))
                 .collect::<Result<Vec<_>, _>>()?;
             return Ok((Box::new(each.into_iter()), Unreadable::new()));
         }
@@ -114,7 +122,7 @@ impl StoredAt {
         if !self.is_remote {
             unreadable.extend(unreadable_below(&self.directories));
         }
-        Ok((EachRecording { journals, foreign: without_journal.into_iter() }, unreadable))
+        Ok((EachRecording { journals, foreign: without_journal.into_iter(), mode: self.mode }, unreadable))
     }
 }
 
@@ -122,9 +130,9 @@ impl StoredAt {
 const NAMED: usize = 3;
 
 /// Opens the only recording without a journal.
-fn only(sources: &[ForeignSource]) -> Result<Recording, OpenError> {
+fn only(sources: &[ForeignSource], mode: Option<&VlbiMode>) -> Result<Recording, OpenError> {
     match sources {
-        [only] => only.open(),
+        [only] => only.open_as(mode),
         [first, other, ..] => {
             Err(OpenError::Several { first: first.first_file(), other: other.first_file() })
         }
@@ -137,6 +145,7 @@ fn only(sources: &[ForeignSource]) -> Result<Recording, OpenError> {
 pub(crate) struct EachRecording {
     journals: RecordingsFound,
     foreign: IntoIter<ForeignSource>,
+    mode: Option<VlbiMode>,
 }
 
 impl EachRecording {
@@ -150,7 +159,7 @@ impl Iterator for EachRecording {
 
     fn next(&mut self) -> Option<Self::Item> {
         let journaled = self.journals.next().map(Ok);
-        journaled.or_else(|| Some(self.foreign.next()?.open()))
+        journaled.or_else(|| Some(self.foreign.next()?.open_as(self.mode.as_ref())))
     }
 }
 

@@ -1,6 +1,9 @@
 //! The image that an instrument's modules make up, and the notes about values that its file assumes.
 
-use nilometer_hdf5::{nexus::ModuleImage, tree::MovedPart};
+use nilometer_hdf5::{
+    nexus::ModuleImage,
+    tree::{MovedPart, TurnedRows},
+};
 use nilometer_model::{Instrument, ModulePlaces};
 
 /// A note for readers of a file, if the instrument's file says that it assumes its table `[cbf]`.
@@ -24,8 +27,9 @@ pub(crate) fn module_image(places: &ModulePlaces, shape: &[u64]) -> Option<Modul
     let &[_, rows, columns] = shape else { return None };
     let module = [rows, columns];
     let parts = places.blocks(module).into_iter().map(|block| MovedPart {
-        from: std::iter::once(block.module..block.module + 1).chain(block.from).collect(),
+        from: std::iter::once(block.modules).chain(block.from).collect(),
         to: block.to.into(),
+        turned: block.upside_down.then_some(TurnedRows { pieces: block.pieces, step: block.step }),
     });
     Some(ModuleImage {
         size: places.image(module),
@@ -33,4 +37,17 @@ pub(crate) fn module_image(places: &ModulePlaces, shape: &[u64]) -> Option<Modul
         module: places.module_size(module),
         parts: parts.collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_in_a_journal_of_an_older_version_is_upright() {
+        let part = MovedPart::upright(vec![0..1, 0..2], vec![0..1, 5..7]);
+        let text = serde_json::to_string(&part).expect("it can be written");
+        assert!(!text.contains("turned"), "{text}");
+        assert_eq!(serde_json::from_str::<MovedPart>(&text).expect("the same"), part);
+    }
 }

@@ -376,18 +376,28 @@ fn rearranged_dataset(
     let creation = dataset_properties()?;
     let kind = number_type(frames.element);
     fill_value(&creation, kind, frames.element.bytes(), Some(&frames.fill), path)?;
-    let [file, source] = [name(SAME_FILE)?, name(&frames.source)?];
     for part in &frames.parts {
-        let there = growing_selection(&frames.scan, &frames.frame, &part.from)?;
-        let here = growing_selection(&frames.scan, &frames.image, &part.to)?;
-        // SAFETY: zero-terminated texts, and open spaces.
-        let status = unsafe {
-            ffi::H5Pset_virtual(creation.id(), here.id(), file.as_ptr(), source.as_ptr(), there.id())
-        };
-        checked(status, || format!("place {part:?} in {path}"))?;
+        part.ascending().iter().try_for_each(|places| map_part(&creation, frames, places, part.pieces()))?;
     }
     let whole = growing_space(&frames.scan, &frames.image)?;
     created(at, path, member, kind, &whole, creation.id(), H5P_DEFAULT)
+}
+
+/// Shows a range of each frame at its place in the image, which has this number of pieces and this distance between them.
+fn map_part(
+    creation: &Handle,
+    frames: &RearrangedFrames,
+    places: &[Vec<Range<u64>>; 2],
+    pieces: [u64; 2],
+) -> Result<(), Hdf5Error> {
+    let [from, to] = places;
+    let [file, source] = [name(SAME_FILE)?, name(&frames.source)?];
+    let there = growing_selection(&frames.scan, &frames.frame, from, [1, 0])?;
+    let here = growing_selection(&frames.scan, &frames.image, to, pieces)?;
+    // SAFETY: zero-terminated texts, and open spaces.
+    let status =
+        unsafe { ffi::H5Pset_virtual(creation.id(), here.id(), file.as_ptr(), source.as_ptr(), there.id()) };
+    checked(status, || format!("place {from:?} at {to:?}"))
 }
 
 /// A space of frames without any frame yet, whose first dimension has no limit.
@@ -399,10 +409,25 @@ fn growing_space(scan: &[u64], frame: &[u64]) -> Result<Handle, Hdf5Error> {
 }
 
 /// Selects ranges of every frame, however many frames there will be. `ranges` has one for each dimension of a frame.
-fn growing_selection(scan: &[u64], frame: &[u64], ranges: &[Range<u64>]) -> Result<Handle, Hdf5Error> {
+/// The last one may repeat: `repeat` has the number of times, and the distance from each to the next.
+fn growing_selection(
+    scan: &[u64],
+    frame: &[u64],
+    ranges: &[Range<u64>],
+    repeat: [u64; 2],
+) -> Result<Handle, Hdf5Error> {
     let selected = growing_space(scan, frame)?;
     let lies = |range: &Range<u64>, side: &u64| range.start < range.end && range.end <= *side;
-    if ranges.len() != frame.len() || !ranges.iter().zip(frame).all(|(range, side)| lies(range, side)) {
+    let [times, distance] = repeat;
+    let behind = times.saturating_sub(1).saturating_mul(distance);
+    let fits = ranges.len() == frame.len()
+        && ranges.iter().zip(frame).all(|(range, side)| lies(range, side))
+        && ranges
+            .iter()
+            .zip(frame)
+            .last()
+            .is_some_and(|(range, side)| range.end.saturating_add(behind) <= *side);
+    if !fits {
         return Err(Hdf5Error::Description { what: format!("{ranges:?} are to be ranges of {frame:?}") });
     }
     let whole = scan.iter().map(|side| 0..*side);
@@ -411,7 +436,10 @@ fn growing_selection(scan: &[u64], frame: &[u64], ranges: &[Range<u64>]) -> Resu
     let block: Vec<u64> = [1].into_iter().chain(ranges.iter().map(|range| range.end - range.start)).collect();
     let mut count = vec![1; start.len()];
     count[0] = H5S_UNLIMITED;
-    let step = block.clone();
+    let mut step = block.clone();
+    let last = start.len() - 1;
+    count[last] = times;
+    step[last] = block[last].max(distance);
     let [start, step, count, block] = [&start, &step, &count, &block].map(Vec::as_ptr);
     // SAFETY: each array has as many numbers as the space has dimensions.
     let status =

@@ -9,7 +9,7 @@ use std::ops::Range;
 pub use crate::{
     column::{ColumnElement, FrameColumn},
     number_array::{NumberArray, NumberType},
-    rearranged::{MovedPart, RearrangedFrames},
+    rearranged::{MovedPart, RearrangedFrames, TurnedRows},
     tree_value::{FrameChoice, FrameValue, TreeValue},
 };
 

@@ -22,8 +22,8 @@ macro_rules! built_in {
 }
 
 /// The instruments of `instruments/`.
-pub const INSTRUMENTS: [BuiltIn; 39] = built_in!(
-    "instruments": "chime-fpga", "citius-840k", "codif", "counter", "dune-ethernet", "dune-readout-unit", "eht-64g", "eiger-4m", "eiger2-16m", "eiger2-4m-8bit", "em-movie", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "hera-snap", "jungfrau-4m", "jungfrau-4m-2khz", "jungfrau-9m", "lofar-rsp", "meerkat-digitiser", "meerkat-visibilities", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-2m", "pilatus-6m", "pilatus4-4m", "sequencer", "small-files", "stem-480g", "template", "timepix4", "vgos-16g", "vgos-32g", "vlbi-16g", "wa105-compressed", "wa105-raw"
+pub const INSTRUMENTS: [BuiltIn; 40] = built_in!(
+    "instruments": "chime-fpga", "citius-840k", "codif", "counter", "dune-ethernet", "dune-readout-unit", "eht-64g", "eiger-4m", "eiger-500k", "eiger2-16m", "eiger2-4m-8bit", "em-movie", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "hera-snap", "jungfrau-4m", "jungfrau-4m-2khz", "jungfrau-9m", "lofar-rsp", "meerkat-digitiser", "meerkat-visibilities", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-2m", "pilatus-6m", "pilatus4-4m", "sequencer", "small-files", "stem-480g", "template", "timepix4", "vgos-16g", "vgos-32g", "vlbi-16g", "wa105-compressed", "wa105-raw"
 );
 
 /// The facilities of `facilities/`.

@@ -1,5 +1,5 @@
-//! Frames of detectors whose packets have a description: EXCALIBUR, JUNGFRAU, odin-data's test stream, or the
-//! user's own.
+//! Frames of detectors whose packets have a description: EXCALIBUR, JUNGFRAU, EIGER, odin-data's test stream,
+//! or the user's own.
 
 use nilometer_model::packets::{self, Marks, Module};
 
@@ -12,11 +12,13 @@ pub struct DetectorFormat {
     layout: packets::Detector,
     /// The module that sends to this port, if ports distinguish modules.
     module: u64,
+    /// Its name.
+    name: String,
 }
 
 impl DetectorFormat {
-    /// Creates the format from a description.
-    pub fn new(layout: packets::Detector, known: &Known) -> Result<Self, String> {
+    /// Creates the format from a description. `name` is that of the part which sends to this port.
+    pub fn new(layout: packets::Detector, name: String, known: &Known) -> Result<Self, String> {
         if layout.module == Module::Port && known.port >= layout.modules {
             return Err(format!("port {} of a detector with {} modules", known.port, layout.modules));
         }
@@ -33,7 +35,7 @@ impl DetectorFormat {
             behind: if trailer > 0 { (0..count).map(behind).collect() } else { Vec::new() },
             number_bits: layout.frame.width() - layout.subframes.trailing_zeros(),
         };
-        Ok(DetectorFormat { geometry, module: u64::from(known.port), layout })
+        Ok(DetectorFormat { geometry, module: u64::from(known.port), name, layout })
     }
 
     fn subframes(&self) -> u64 {
@@ -79,6 +81,10 @@ impl WireFormat for DetectorFormat {
             return Err(Ignored::Corrupt);
         }
         Ok(Part { frame: counted / self.subframes(), part })
+    }
+
+    fn port_name(&self) -> Option<&str> {
+        (self.layout.module == Module::Port && self.layout.modules > 1).then_some(self.name.as_str())
     }
 
     fn fill(&self, _: Option<Near<'_>>, _: usize, into: &mut [u8]) {

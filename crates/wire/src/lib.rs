@@ -169,6 +169,10 @@ pub trait WireFormat: fmt::Debug + Send {
     fn unchecked(&self) -> u64 {
         0
     }
+    /// Returns the part of the instrument that sends to this port. `None` if ports distinguish no parts.
+    fn port_name(&self) -> Option<&str> {
+        None
+    }
     /// Returns station and thread of a frame from its first bytes. `None` if the format has no threads.
     fn thread_of(&self, _frame: &[u8]) -> Option<(u16, u16)> {
         None
@@ -211,10 +215,11 @@ pub fn of(packets: &Packets, known: &Known) -> Result<Box<dyn WireFormat>, Strin
         PacketFormat::Numbered(numbered) => Box::new(numbered::NumberedFormat::new(numbered, known)),
         PacketFormat::Excalibur(_)
         | PacketFormat::Jungfrau(_)
+        | PacketFormat::Eiger(_)
         | PacketFormat::DummyUdp(_)
         | PacketFormat::Described(_) => {
             let layout = packets.detector(known.frame).expect("these are detectors");
-            Box::new(detector::DetectorFormat::new(layout, known)?)
+            Box::new(detector::DetectorFormat::new(layout, packets.port_name(known.port), known)?)
         }
     })
 }

@@ -38,13 +38,14 @@ use self::hdf5::Hdf5Options;
 use crate::{
     Blame, Failure, Outcome,
     describe::{described_directory, directory_of},
+    foreign_mode::ForeignMode,
     foreign_text::ForeignOrigin,
     lone_file::{self, LoneExport},
     part::{PartOptions, part_line},
     recording_text::{absent_journals, facts_lines, ranges, unreadable, what},
     share::Share,
     signals::stop_on_signal,
-    stored_at::{StoredAt, refuse_urls},
+    stored_at::refuse_urls,
     tell,
 };
 
@@ -69,6 +70,8 @@ pub(crate) struct Export {
     format: Option<String>,
     #[command(flatten)]
     part: PartOptions,
+    #[command(flatten)]
+    foreign: ForeignMode,
     /// Write at most at this rate
     #[arg(long)]
     rate: Option<ByteRate>,
@@ -121,7 +124,7 @@ const DEPTH: u32 = 4;
 impl Export {
     /// The file that the command reads, if the argument is no recording.
     pub(crate) fn lone_file(&self) -> Option<&Path> {
-        lone_file::named_file(&self.directories)
+        self.foreign.lone_file(&self.directories)
     }
 
     pub(crate) fn execute(&self) -> Outcome {
@@ -151,7 +154,8 @@ impl Export {
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         lone_file::check_fill_missing(self.fill_missing).input()?;
         lone_file::refuse_parts(&self.directories).input()?;
-        let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
+        let recording =
+            self.foreign.stored_at(&self.directories).input()?.open(Trust::Acknowledged).input()?;
         let whole = self.part.of(RecordingView::new(recording, Extent::All)).input()?;
         if whole.recording(|recording| recording.foreign().is_some()) {
             self.check_foreign().input()?;

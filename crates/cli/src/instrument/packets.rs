@@ -65,6 +65,7 @@ fn what(packets: &Packets, instrument: &Instrument) -> String {
         }
         PacketFormat::Excalibur(modules) => format!("EXCALIBUR in 12-bit mode, {} modules", modules.modules),
         PacketFormat::Jungfrau(modules) => format!("JUNGFRAU, {} modules", modules.modules),
+        PacketFormat::Eiger(eiger) => format!("EIGER, {} half modules", eiger.halves),
         PacketFormat::DummyUdp(_) => "the test stream of odin-data".into(),
         PacketFormat::Described(_) => {
             let detector = packets.detector(instrument.frame_size());
@@ -134,7 +135,11 @@ fn described_header(numbered: &NumberedPackets) -> String {
 
 fn ports(packets: &Packets, instrument: &Instrument) -> String {
     let last = u64::from(packets.port) + u64::from(packets.ports()) * instrument.streams - 1;
-    let what = if packets.ports() > 1 { "a module each" } else { "a stream each" };
+    let what = match packets.format {
+        PacketFormat::Eiger(_) => "two for each half module: left, right",
+        _ if packets.ports() > 1 => "a module each",
+        _ => "a stream each",
+    };
     match last {
         last if last == u64::from(packets.port) => format!("{last}"),
         last => format!("{} to {last}, {what}", packets.port),

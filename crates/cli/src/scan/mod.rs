@@ -20,11 +20,10 @@ use nilometer_report::in_line;
 use crate::{
     Blame, Failure, Outcome,
     document_options::DocumentOptions,
-    lone_file::refuse_unknown_files,
+    foreign_mode::ForeignMode,
     recording_listing::{ListingHead, RecordingListing},
     recording_text::{facts_lines, unreadable},
     share::Share,
-    stored_at::StoredAt,
     tell,
 };
 use scanned::ScannedRecording;
@@ -40,6 +39,8 @@ pub(crate) struct Scan {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
+    foreign: ForeignMode,
+    #[command(flatten)]
     document: DocumentOptions,
 }
 
@@ -53,8 +54,8 @@ const FOR_FILES: &str = "for an HDF5 file without a journal use `nilometer verif
 impl Scan {
     pub(crate) fn execute(&self) -> Outcome {
         self.document.check().input()?;
-        refuse_unknown_files(&self.directories, FOR_FILES).input()?;
-        let stored = StoredAt::named(&self.directories).input()?;
+        self.foreign.refuse_unknown_files(&self.directories, FOR_FILES).input()?;
+        let stored = self.foreign.stored_at(&self.directories).input()?;
         let (recordings, mut unread) = stored.open_each(Trust::Acknowledged).input()?;
         if recordings.is_empty() && unread.iter().all(|(path, _)| is_journal(path)) {
             // A missing directory, or a journal of another version, gets its own message.

@@ -13,9 +13,9 @@ use nilometer_report::in_line;
 use crate::{
     Blame, Failure, Outcome,
     document_options::{DocumentFormat, DocumentOptions},
+    foreign_mode::ForeignMode,
     lone_file,
     recording_listing::{ListingHead, RecordingListing},
-    stored_at::StoredAt,
 };
 use foreign::ForeignReading;
 use journaled::JournaledReading;
@@ -35,13 +35,15 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "PATH")]
     dataset: Option<String>,
     #[command(flatten)]
+    foreign: ForeignMode,
+    #[command(flatten)]
     document: DocumentOptions,
 }
 
 impl Verify {
     /// The file that the command reads, if the argument is no recording.
     pub(crate) fn lone_file(&self) -> Option<&Path> {
-        lone_file::named_file(&self.directories)
+        self.foreign.lone_file(&self.directories)
     }
 
     pub(crate) fn execute(&self) -> Outcome {
@@ -55,7 +57,7 @@ impl Verify {
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         lone_file::refuse_parts(&self.directories).input()?;
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
-        let stored = StoredAt::named(&self.directories).input()?;
+        let stored = self.foreign.stored_at(&self.directories).input()?;
         let (recordings, unread) = stored.open_those_named(trust).input()?;
         self.verify_each(recordings, &unread)
     }

@@ -125,11 +125,12 @@ impl ModuleImage {
         let [rows, columns] = self.size;
         let mut mask = vec![GAP; (rows * columns) as usize];
         for part in &self.parts {
-            let [of_rows, of_columns] = &part.to[..] else { continue };
+            let [of_rows, _] = &part.to[..] else { continue };
             for row in of_rows.clone() {
                 let line = row * columns;
-                let pixels = (line + of_columns.start) as usize..(line + of_columns.end) as usize;
-                mask[pixels].fill(0);
+                for piece in part.columns() {
+                    mask[(line + piece.start) as usize..(line + piece.end) as usize].fill(0);
+                }
             }
         }
         mask

@@ -54,9 +54,11 @@ fn below(tree: &TreeGroup, path: &str) -> String {
 
 /// A detector of two modules of 2 x 4 pixels, each of two chips, one row apart.
 fn of_modules() -> DetectorDescription {
-    let part = |module: u64, column: u64| MovedPart {
-        from: vec![module..module + 1, 0..2, column..column + 2],
-        to: vec![module * 3..module * 3 + 2, column / 2 * 3..column / 2 * 3 + 2],
+    let part = |module: u64, column: u64| {
+        MovedPart::upright(
+            vec![module..module + 1, 0..2, column..column + 2],
+            vec![module * 3..module * 3 + 2, column / 2 * 3..column / 2 * 3 + 2],
+        )
     };
     let parts = vec![part(0, 0), part(0, 2), part(1, 0), part(1, 2)];
     let image = ModuleImage { size: [5, 5], origins: vec![[0, 0], [3, 0]], module: [2, 5], parts };

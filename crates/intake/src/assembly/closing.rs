@@ -134,6 +134,9 @@ impl Assembly {
     /// Records that `count` packets are missing at this place of the first block.
     fn lose(&mut self, at: usize, count: u64, filled: bool) {
         self.tally.lose(count);
+        if self.ports.len() > 1 {
+            self.ports.iter_mut().for_each(|port| port.lose(at as u64, count));
+        }
         let block = self.open.front_mut().expect("the block that is being closed");
         block.gaps.push(Gap { at: at as u32, count, filled, sender: None });
     }

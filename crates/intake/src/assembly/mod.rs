@@ -56,6 +56,7 @@ use drops::UnexplainedDrops;
 use nilometer_wire::{Ignored, Packet, Part, WireFormat};
 use order::Order;
 use port::Port;
+pub use port::PortTally;
 use progress::StreamProgress;
 pub(crate) use sharing::{HandedOver, PacketRelation, StreamRing};
 pub use tally::PacketTally;

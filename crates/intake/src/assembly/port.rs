@@ -2,8 +2,19 @@
 
 use std::ops::Range;
 
-use super::{port_lead::PortCourse, tally::Arrivals};
+use super::{Assembly, port_lead::PortCourse, tally::Arrivals};
 use nilometer_wire::{Part, WireFormat};
+
+/// The packets of one of several ports.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortTally {
+    /// The part of the instrument that sends to it.
+    pub name: String,
+    /// Packets of the stream that arrived.
+    pub came: u64,
+    /// Missing packets, in closed blocks.
+    pub missing: u64,
+}
 
 /// A port of a stream, and the state of its packets.
 #[derive(Debug)]
@@ -16,6 +27,8 @@ pub(super) struct Port {
     pub(super) next: u64,
     pub(super) arrivals: Arrivals,
     pub(super) course: PortCourse,
+    /// Missing packets in closed blocks.
+    missing: u64,
     /// The places of the spots given out last, and their prefixes.
     pub(super) expected: Vec<u64>,
     pub(super) prefixes: Vec<u8>,
@@ -40,9 +53,26 @@ impl Port {
             next: 0,
             arrivals: Arrivals::default(),
             course: PortCourse::default(),
+            missing: 0,
             expected: Vec::new(),
             prefixes: Vec::new(),
         }
+    }
+
+    /// Counts those of `count` missing packets of a block, from this place on, that belong to this port.
+    pub(super) fn lose(&mut self, at: u64, count: u64) {
+        let Range { start, end } = self.parts;
+        let own = |places: u64| {
+            let rest = places % self.per_frame;
+            places / self.per_frame * (end - start) + rest.clamp(start, end) - start
+        };
+        self.missing += own(at + count) - own(at);
+    }
+
+    /// The counters of this port. `None` if the format does not name its ports.
+    fn tally(&self) -> Option<PortTally> {
+        let name = self.format.port_name()?.to_owned();
+        Some(PortTally { name, came: self.course.packets(), missing: self.missing })
     }
 
     /// The frame of its next packet, if they arrive in order.
@@ -65,6 +95,13 @@ impl Port {
     }
 }
 
+impl Assembly {
+    /// The packets of each port, in the order of ports. Empty if the format does not name them.
+    pub fn port_tallies(&self) -> Vec<PortTally> {
+        self.ports.iter().filter_map(Port::tally).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +115,15 @@ mod tests {
         assert_eq!((places(0, 1, 9), places(1, 1, 9)), (vec![1, 2, 6, 7, 8], vec![3, 4, 5]));
         assert_eq!((places(0, 3, 6), places(1, 0, 0)), (Vec::new(), Vec::new()));
         assert_eq!(ports[0].count(), 2);
+    }
+    #[test]
+    fn a_missing_packet_belongs_to_the_port_of_its_part() {
+        let formats = (0..2).map(|_| Box::new(Numbered::new(&[8; 6])) as Box<dyn WireFormat>).collect();
+        let mut ports = Port::all(formats);
+        // Places 4 to 13 are two parts of port 1, a whole frame, and two parts of port 0.
+        ports.iter_mut().for_each(|port| port.lose(4, 10));
+        assert_eq!(ports.iter().map(|port| port.missing).collect::<Vec<_>>(), [5, 5]);
+        ports.iter_mut().for_each(|port| port.lose(3, 3));
+        assert_eq!(ports.iter().map(|port| port.missing).collect::<Vec<_>>(), [5, 8]);
     }
 }

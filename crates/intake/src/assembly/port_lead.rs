@@ -69,6 +69,11 @@ impl PortCourse {
         self.parked.front().map(|parked| parked.part).or(self.heard)
     }
 
+    /// Packets of the stream that arrived.
+    pub(super) fn packets(&self) -> u64 {
+        self.packets
+    }
+
     /// Packets that wait for other ports.
     pub(super) fn parked(&self) -> u64 {
         self.parked.len() as u64

@@ -228,6 +228,7 @@ impl Receiver {
         *live = Traffic {
             tally,
             senders,
+            ports: self.streams.port_tallies(),
             counted,
             errors,
             room,

@@ -6,7 +6,10 @@ use nilometer_ring::StoredTotals;
 use nilometer_storage::network::counters::DatagramErrors;
 
 use crate::{
-    assembly::PacketTally, reception_end::ReceptionEnd, senders::SenderCounts, transport::TransportCounts,
+    assembly::{PacketTally, PortTally},
+    reception_end::ReceptionEnd,
+    senders::SenderCounts,
+    transport::TransportCounts,
 };
 
 /// The traffic received so far. Any thread may read it during a recording.
@@ -16,6 +19,8 @@ pub struct Traffic {
     pub tally: PacketTally,
     /// The same by sender, if several number their packets separately.
     pub senders: Vec<SenderCounts>,
+    /// The same by port, if each part of the instrument sends to its own.
+    pub ports: Vec<PortTally>,
     /// The counters of the network.
     pub counted: TransportCounts,
     /// Packets that the kernel dropped meanwhile before any socket of this machine could get them. It is read

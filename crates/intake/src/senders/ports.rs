@@ -3,6 +3,7 @@
 use nilometer_model::Nanos;
 
 use super::SenderStreams;
+use crate::assembly::PortTally;
 
 impl SenderStreams {
     /// How many of `most` packets may be taken from a port now: none if other ports have to catch up.
@@ -20,5 +21,10 @@ impl SenderStreams {
     /// The kernel dropped at most this many packets before those that are taken next.
     pub fn dropped(&mut self, port: usize, packets: u64) {
         self.streams.iter_mut().for_each(|stream| stream.assembly.dropped(port, packets));
+    }
+
+    /// The packets of each port. Empty if ports do not distinguish parts of the instrument.
+    pub fn port_tallies(&self) -> Vec<PortTally> {
+        if self.ports() == 1 { Vec::new() } else { self.first().port_tallies() }
     }
 }

@@ -103,6 +103,8 @@ fn ones() -> u8 {
     u8::MAX
 }
 
+/// The number of JUNGFRAU in `sls_detector_header`.
+const JUNGFRAU: u64 = 3;
 const HEADER_MAX: u64 = 1024;
 const MODULES_MAX: u16 = 1024;
 /// The most packets of a frame.
@@ -154,6 +156,11 @@ impl Detector {
     /// Source: `sls_detector_header` in `sls_detector_defs.h` of slsDetectorPackage, header version 2;
     /// `JungfrauData` in `GeneralData.h`.
     pub fn jungfrau(modules: u16) -> Self {
+        Detector { modules, ..Self::sls(JUNGFRAU, 128, Bytes(8192)) }
+    }
+
+    /// Packets behind `sls_detector_header`, version 2. `kind` is the detector's number in the header.
+    pub(super) fn sls(kind: u64, packets: u64, payload: Bytes) -> Self {
         let constant = |offset, value| Constant { offset, bytes: 1, endian: Endian::Little, value };
         Detector {
             header: Bytes(48),
@@ -161,9 +168,8 @@ impl Detector {
             packet: Some(Field::new(12, 4)),
             marks: None,
             // detType and version.
-            constants: vec![constant(46, 3), constant(47, 2)],
-            modules,
-            ..Self::odin(128, Bytes(8192))
+            constants: vec![constant(46, kind), constant(47, 2)],
+            ..Self::odin(packets, payload)
         }
     }
 

@@ -13,6 +13,7 @@
 mod bit_field;
 mod blocks;
 mod detector;
+mod eiger;
 mod field;
 mod mode;
 mod mode_rate;
@@ -23,6 +24,7 @@ mod vlbi;
 pub use bit_field::BitField;
 pub use blocks::frames_of_block;
 pub use detector::{Constant, Detector, DummyUdp, Marks, Module, Modules};
+pub use eiger::EigerHalves;
 pub use field::{Endian, Field};
 pub use mode::{ModeError, VlbiMode};
 pub use mode_rate::ModeRate;
@@ -76,6 +78,8 @@ pub enum PacketFormat {
     Excalibur(Modules),
     /// JUNGFRAU, each module on a port of its own.
     Jungfrau(Modules),
+    /// EIGER of the Paul Scherrer Institute, two ports for each half module.
+    Eiger(EigerHalves),
     /// The test stream of odin-data.
     DummyUdp(DummyUdp),
     /// A detector whose packets are described here.
@@ -116,6 +120,7 @@ impl Packets {
             PacketFormat::Raw(raw) => raw.check()?,
             PacketFormat::Numbered(numbered) => numbered.check()?,
             PacketFormat::Excalibur(modules) | PacketFormat::Jungfrau(modules) => modules.check()?,
+            PacketFormat::Eiger(eiger) => eiger.check(frame)?,
             PacketFormat::DummyUdp(dummy) => dummy.check()?,
             PacketFormat::Described(detector) => detector.check()?,
         }
@@ -158,10 +163,10 @@ impl Packets {
 
     /// True if the format has a header of its own with the numbers of a packet, so that nothing stands in front.
     fn has_own_header(&self) -> bool {
-        use PacketFormat::{Described, DummyUdp, Excalibur, Jungfrau, Mark5b, Numbered, Raw, Vdif};
+        use PacketFormat::{Described, DummyUdp, Eiger, Excalibur, Jungfrau, Mark5b, Numbered, Raw, Vdif};
         match self.format {
             Vdif(_) | Mark5b(_) | Raw(_) => false,
-            Numbered(_) | Excalibur(_) | Jungfrau(_) | DummyUdp(_) | Described(_) => true,
+            Numbered(_) | Excalibur(_) | Jungfrau(_) | Eiger(_) | DummyUdp(_) | Described(_) => true,
         }
     }
 
@@ -189,6 +194,7 @@ impl Packets {
             | PacketFormat::Numbered(_) => None,
             PacketFormat::Excalibur(modules) => Some(Detector::excalibur(modules.modules)),
             PacketFormat::Jungfrau(modules) => Some(Detector::jungfrau(modules.modules)),
+            PacketFormat::Eiger(eiger) => Some(eiger.detector(frame)),
             PacketFormat::DummyUdp(dummy) => Some(dummy.detector(frame)),
             PacketFormat::Described(detector) => Some(detector.clone()),
         }
@@ -198,8 +204,17 @@ impl Packets {
     pub fn ports(&self) -> u16 {
         match &self.format {
             PacketFormat::Excalibur(modules) | PacketFormat::Jungfrau(modules) => modules.modules,
+            PacketFormat::Eiger(eiger) => eiger.ports(),
             PacketFormat::Described(Detector { module: Module::Port, modules, .. }) => *modules,
             _ => 1,
+        }
+    }
+
+    /// The part of a detector that sends to a port, counted from that of the stream's first port.
+    pub fn port_name(&self, port: u16) -> String {
+        match &self.format {
+            PacketFormat::Eiger(eiger) => eiger.port_name(port),
+            _ => format!("module {port}"),
         }
     }
 

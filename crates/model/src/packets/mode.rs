@@ -14,7 +14,7 @@ use super::{
     HeaderKind, PacketFormat, Raw, Vdif,
     mode_rate::{ModeRate, number},
 };
-use crate::{Bytes, Instrument};
+use crate::{Bytes, Format, Instrument};
 
 /// The data format of a VLBI stream, such as `VDIF_8000-4096-16-2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +160,15 @@ impl VlbiMode {
             Kind::Vdif { header: HeaderKind::Legacy, complex: true, .. } => "VDIF (legacy complex)",
             Kind::Mark5b => "mark5b",
             Kind::Codif { .. } => "CODIF",
+        }
+    }
+
+    /// The format of its frames on storage. CODIF is bytes without known structure.
+    pub fn stored(&self) -> Format {
+        match self.kind {
+            Kind::Vdif { .. } => Format::Vdif,
+            Kind::Mark5b => Format::Mark5b,
+            Kind::Codif { .. } => Format::Raw,
         }
     }
 

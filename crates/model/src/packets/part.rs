@@ -1,7 +1,7 @@
 //! The part of an instrument's packets for one of several recorders: a stream, or modules of each frame. All
 //! packets to a port reach one machine, so there is no smaller part.
 
-use super::{Detector, Module, PacketFormat};
+use super::{Detector, Module, PacketFormat, eiger::PORTS_OF_HALF};
 use crate::Instrument;
 
 /// The number of a recorder among several.
@@ -90,6 +90,9 @@ impl Instrument {
     fn modules_by_themselves(&self, share: PacketShare) -> Option<PacketPart> {
         let PacketShare { number, of } = share;
         let all = self.modules_by_port().filter(|all| self.streams == 1 && all % of == 0)?;
+        if !(all / of).is_multiple_of(self.ports_of_module()) {
+            return None;
+        }
         let rows = *self.shape.first()?;
         if !rows.is_multiple_of(u64::from(of)) {
             return None;
@@ -112,10 +115,19 @@ impl Instrument {
         packets.format.is_by_port().then(|| packets.ports())
     }
 
+    /// Number of ports that one recorder must take together.
+    fn ports_of_module(&self) -> u16 {
+        match self.packets.as_ref().map(|packets| &packets.format) {
+            Some(PacketFormat::Eiger(_)) => PORTS_OF_HALF,
+            _ => 1,
+        }
+    }
+
     fn can_not_be_shared(&self, of: u16) -> String {
         let Instrument { name, streams, .. } = self;
         let can = match self.modules_by_port().filter(|_| *streams == 1) {
-            Some(modules) if modules > 1 => {
+            Some(ports) if ports > 1 => {
+                let modules = ports / self.ports_of_module();
                 format!(
                     "start as many as divide its {modules} modules evenly, and the first dimension of its frames"
                 )
@@ -141,7 +153,7 @@ impl PacketPart {
 impl PacketFormat {
     fn is_by_port(&self) -> bool {
         match self {
-            PacketFormat::Excalibur(_) | PacketFormat::Jungfrau(_) => true,
+            PacketFormat::Excalibur(_) | PacketFormat::Jungfrau(_) | PacketFormat::Eiger(_) => true,
             PacketFormat::Described(Detector { module, .. }) => *module == Module::Port,
             _ => false,
         }
@@ -150,6 +162,7 @@ impl PacketFormat {
     fn take_modules(&mut self, count: u16) {
         match self {
             PacketFormat::Excalibur(modules) | PacketFormat::Jungfrau(modules) => modules.modules = count,
+            PacketFormat::Eiger(eiger) => eiger.take_ports(count),
             PacketFormat::Described(detector) => detector.modules = count,
             _ => {}
         }
@@ -191,6 +204,16 @@ mod tests {
         assert_eq!(part("jungfrau-4m", 1, 4).kind.to_string(), "modules 2 to 3");
         assert_eq!(part("jungfrau-4m", 7, 8).kind.to_string(), "module 7");
         assert_eq!(part("excalibur-3m", 1, 3).instrument.shape, [512, 2048]);
+    }
+
+    #[test]
+    fn both_ports_of_a_half_module_stay_together() {
+        let bottom = part("eiger-500k", 1, 2);
+        let places = bottom.instrument.modules.expect("it has places");
+        assert_eq!((bottom.ports_before, bottom.instrument.shape), (2, vec![2, 256, 512]));
+        assert_eq!((places.upside_down, places.origins), (vec![0, 1], vec![[258, 0], [258, 516]]));
+        let refused = named("eiger-500k").packet_part(PacketShare { number: 0, of: 4 });
+        assert!(refused.is_err_and(|why| why.contains("divide its 2 modules evenly")));
     }
 
     #[test]

@@ -93,6 +93,41 @@ fn sampling_rates_are_told_as_a_sample_file_tells_them() {
     assert_eq!(Vdif { payload: Bytes(8), ..vdif }.sampling(1), None, "16 Hz");
 }
 
+/// A module of EIGER, of two halves with two ports each.
+const HALVES: &str = "shape = [4, 256, 512]\npixel = \"uint16\"\nframe_rate = \"100 Hz\"\n";
+
+#[test]
+fn an_eiger_has_frames_of_its_halves() {
+    for (pixel, columns, link, packets) in [
+        ("uint8", 256, 4096, 16),
+        ("uint8", 512, 4096, 32),
+        ("uint12", 512, 4096, 48),
+        ("uint16", 512, 1024, 256),
+        ("uint32", 512, 4096, 128),
+        ("uint32", 512, 1024, 512),
+    ] {
+        let shape = format!("shape = [4, 256, {columns}]\npixel = \"{pixel}\"\nframe_rate = \"100 Hz\"\n");
+        let format =
+            format!("packets = {{ format = {{ eiger = {{ halves = 2, payload = \"{link} B\" }} }} }}");
+        let eiger = parse(&shape, &format).unwrap_or_else(|error| panic!("{pixel}: {error}"));
+        let frame = Bytes(packets * link * 4);
+        assert_eq!(
+            eiger.detector(frame).map(|detector| detector.packets),
+            Some(packets),
+            "{pixel}, {link} B"
+        );
+    }
+    for (eiger, part) in [
+        ("halves = 0", "write 1 to 512"),
+        ("halves = 3", "write shape = [6, 256, 512]"),
+        ("halves = 2, payload = \"8192 B\"", "\"1024 B\" for 1 Gbit/s"),
+        ("modules = 2", "unknown field"),
+    ] {
+        let error = parse(HALVES, &format!("packets.format.eiger = {{ {eiger} }}")).expect_err(eiger);
+        assert!(error.contains(part) && error.contains("t.toml"), "{eiger}: {error}");
+    }
+}
+
 #[test]
 fn a_detector_can_be_described() {
     let packets = parse(DETECTOR, DESCRIBED).expect("valid");
@@ -103,6 +138,10 @@ fn a_detector_can_be_described() {
     assert_eq!((excalibur.ports(), excalibur.packet_max(Bytes(0))), (2, 8008));
     let jungfrau = parse(DETECTOR, "packets = { format = { jungfrau = { modules = 2 } } }").expect("valid");
     assert_eq!((jungfrau.ports(), jungfrau.packet_max(Bytes(0))), (2, 8240));
+    let eiger = parse(HALVES, "packets = { format = { eiger = { halves = 2 } } }").expect("valid");
+    assert_eq!((eiger.ports(), eiger.packet_max(Bytes(1 << 20))), (4, 4144));
+    assert_eq!(eiger.detector(Bytes(1 << 20)).map(|detector| detector.packets), Some(64));
+    assert_eq!(eiger.port_name(3), "the right port of half module 1");
     let dummy = parse(DETECTOR, "packets = { format = { dummy_udp = {} } }").expect("valid");
     let detector = dummy.detector(Bytes(2 << 20)).expect("it is one");
     assert_eq!((detector.packets, detector.last, dummy.ports()), (263, Some(Bytes(1152)), 1));

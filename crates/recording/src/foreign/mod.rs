@@ -31,4 +31,4 @@ mod testing;
 
 pub use frame_walk::{FrameFindings, StrangeBytes};
 pub use read_through::read_through;
-pub use sources::{ForeignSource, foreign_sources, is_foreign_file};
+pub use sources::{ForeignSource, foreign_sources, is_foreign_file, is_hdf5_file};

@@ -2,7 +2,7 @@
 
 use std::{io, ops::Range, path::Path, sync::Arc};
 
-use nilometer_model::{Bytes, Format, Storing};
+use nilometer_model::{Bytes, Format, Storing, packets::VlbiMode};
 use nilometer_wire::{Stamps, mark5b::Mark5bHeader};
 
 use super::{
@@ -33,6 +33,42 @@ pub(super) fn open(path: &Path, name: &str) -> io::Result<Option<Recording>> {
     let facts = ForeignFacts { kind: ForeignKind::PlainFile, files: 1, in_step, faults, notes };
     let storage = Arc::new(MountedDirectories);
     Ok(Some(of_bytes(source, name, &shape, begin, storage, facts)))
+}
+
+/// Opens a file of frames of this mode. The inner error says why it has none.
+pub(super) fn open_as(path: &Path, name: &str, mode: &VlbiMode) -> io::Result<Result<Recording, String>> {
+    if mode.stored() == Format::Raw {
+        return open_raw(path, name, mode.frame_size().0).map(Ok);
+    }
+    let Some(recording) = open(path, name)? else {
+        return Ok(Err(format!(
+            "--mode {mode}: it has no such frames: no two headers of VDIF or Mark5B follow each other"
+        )));
+    };
+    let found = StreamShape::find(&*source_file(path)?.opened.file, 0)?.map(|(shape, _)| shape);
+    Ok(match found.filter(|shape| !shape.is_of(mode)) {
+        Some(shape) => Err(format!("--mode {mode}: {}", other_frames(&shape))),
+        None => Ok(recording),
+    })
+}
+
+/// The frames of a file, in a message about others.
+fn other_frames(shape: &StreamShape) -> String {
+    format!(
+        "its frames are {} of {} B: leave --mode out, or write theirs",
+        shape.format.name(),
+        shape.frame_size
+    )
+}
+
+/// Opens a file of frames without a known header, one after the other from its first byte.
+fn open_raw(path: &Path, name: &str, frame_size: u64) -> io::Result<Recording> {
+    let source = source_file(path)?;
+    let shape = StreamShape::raw(frame_size);
+    let faults = rest_of(&shape, 0..source.length);
+    let notes = vec![NOT_RECOGNIZED.into()];
+    let facts = ForeignFacts { kind: ForeignKind::PlainFile, files: 1, in_step: true, faults, notes };
+    Ok(of_bytes(source, name, &shape, 0, Arc::new(MountedDirectories), facts))
 }
 
 /// Returns the recording of a file whose frames begin at an offset, one after the other.

@@ -11,7 +11,7 @@ use std::io;
 
 use nilometer_model::{
     Bytes, Format,
-    packets::{Cut, HeaderKind, Mark5b, PacketFormat, Packets, Raw, Serial, Vdif},
+    packets::{Cut, HeaderKind, Mark5b, PacketFormat, Packets, Raw, Serial, Vdif, VlbiMode},
 };
 use nilometer_wire::{
     Geometry, Known, Stamps,
@@ -52,6 +52,16 @@ impl StreamShape {
             }
         }
         Ok(None)
+    }
+
+    /// The shape of frames that nobody can recognize, such as those of CODIF.
+    pub(crate) const fn raw(frame_size: u64) -> Self {
+        StreamShape { format: Format::Raw, frame_size, header: None }
+    }
+
+    /// Returns true if these are frames of a mode.
+    pub(crate) fn is_of(&self, mode: &VlbiMode) -> bool {
+        (self.format, self.frame_size) == (mode.stored(), mode.frame_size().0)
     }
 
     /// Returns the shape of a stream with this header, if these bytes may be one.

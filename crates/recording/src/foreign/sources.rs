@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nilometer_model::packets::VlbiMode;
 use rustix::fs::FileType;
 
 use super::{capture, chunks, foreign_file::source_file, mark6, plain_file, shape::StreamShape};
@@ -43,7 +44,30 @@ pub enum ForeignSource {
 }
 
 impl ForeignSource {
-    /// Opens the recording: reads the headers that say where its blocks are.
+    /// Opens the recording: reads the headers that say where its blocks are. `None` for `mode` means that they say
+    /// the format too.
+    ///
+    /// # Errors
+    /// If a file can't be read, or has no frames or packets of a known format or of this mode.
+    pub fn open_as(&self, mode: Option<&VlbiMode>) -> Result<Recording, OpenError> {
+        let Some(mode) = mode else { return self.open() };
+        let foreign = |path: &Path, why: String| OpenError::Foreign { path: path.to_owned(), why };
+        match self {
+            ForeignSource::File(path) => {
+                let opened = plain_file::open_as(path, &stem(path), mode).map_err(at(path))?;
+                opened.map_err(|why| foreign(path, why))
+            }
+            ForeignSource::Capture(path) => {
+                let opened = capture::open(path, &stem(path), Some(mode)).map_err(at(path))?;
+                opened.map_err(|why| foreign(path, why))
+            }
+            ForeignSource::Chunks { .. } | ForeignSource::Mark6 { .. } => {
+                Err(foreign(&self.first_file(), format!("--mode {mode}: {HAVE_THEIR_FORMAT}")))
+            }
+        }
+    }
+
+    /// Opens the recording, whose headers say its format.
     ///
     /// # Errors
     /// If a file can't be read, or has no frames or packets of a known format.
@@ -54,7 +78,7 @@ impl ForeignSource {
                 plain_file::open(path, &stem(path)).map_err(at(path))?.ok_or_else(|| unknown(path))
             }
             ForeignSource::Capture(path) => {
-                let opened = capture::open(path, &stem(path)).map_err(at(path))?;
+                let opened = capture::open(path, &stem(path), None).map_err(at(path))?;
                 opened.map_err(|why| OpenError::Foreign { path: path.clone(), why })
             }
             ForeignSource::Chunks { name, chunks } => {
@@ -78,6 +102,9 @@ impl ForeignSource {
     }
 }
 
+/// The reason why nobody names the mode of chunks and Mark 6 files.
+const HAVE_THEIR_FORMAT: &str =
+    "only a file of frames or a capture takes a mode: leave it out for chunks and for Mark 6";
 /// The reason why a file is no recording.
 const UNKNOWN: &str =
     "neither VDIF, Mark5B, Mark 6, pcap nor pcapng: name such a file, or the directories of a recording";
@@ -122,6 +149,11 @@ fn kind_of(path: &Path) -> io::Result<Option<FileContent>> {
         return Ok(None);
     }
     Ok(StreamShape::find(&*opened.file, 0)?.map(|_| FileContent::Frames))
+}
+
+/// Returns true for an HDF5 file.
+pub fn is_hdf5_file(path: &Path) -> bool {
+    path.is_file() && source_file(path).and_then(|source| is_hdf5(&*source.opened.file)).unwrap_or(false)
 }
 
 /// The signature of an HDF5 file. A file may have other bytes in front of it: 512, 1024, 2048 and so on (HDF5 File

@@ -3,6 +3,7 @@
 use nilometer_acquisition::{Ending, Outcome as Recorded};
 use nilometer_intake::{
     ReceptionEnd, Traffic,
+    assembly::PortTally,
     senders::{SenderCounts, ThreadCounts},
     series::SeriesTraffic,
     transport::TransportCounts,
@@ -23,6 +24,7 @@ pub fn fault_of(outcome: &Recorded) -> Option<String> {
     if missing > 0 {
         faults.push(format!("{missing} packets are missing"));
     }
+    faults.extend(missing_by_port(&traffic.ports));
     let lost = outcome.due.saturating_sub(outcome.stored());
     if lost > 0 {
         faults.push(format!("{lost} of {} blocks were not stored", outcome.due));
@@ -66,6 +68,23 @@ fn fault_of_series(outcome: &Recorded, series: &SeriesTraffic) -> Option<String>
     faults.extend(series.fault.iter().map(|why| format!("the network: {why}")));
     faults.extend(early_ends(outcome, "directories", false));
     (!faults.is_empty()).then(|| faults.join("; "))
+}
+
+/// The number of ports that a fault names.
+const PORTS_NAMED: usize = 16;
+
+/// The parts of an instrument of which packets are missing, if each sends to a port of its own.
+fn missing_by_port(ports: &[PortTally]) -> Vec<String> {
+    if ports.iter().all(|port| port.came == 0) {
+        return Vec::new();
+    }
+    let lacking: Vec<&PortTally> = ports.iter().filter(|port| port.missing > 0 || port.came == 0).collect();
+    let named = lacking.iter().take(PORTS_NAMED).map(|PortTally { name, came, missing }| match came {
+        0 => format!("{name} never came"),
+        _ => format!("{missing} packets of {name} are missing"),
+    });
+    let more = lacking.len().saturating_sub(PORTS_NAMED);
+    named.chain((more > 0).then(|| format!("packets of {more} other ports are missing"))).collect()
 }
 
 /// Senders and threads that stopped before the others, or never sent.
@@ -189,6 +208,23 @@ mod tests {
             assert!(why.starts_with(expected), "{why}");
         }
         assert_eq!(of(310, 10), None);
+    }
+
+    #[test]
+    fn a_part_that_never_came_is_named() {
+        let port = |name: &str, came, missing| PortTally { name: name.into(), came, missing };
+        let ports = [port("module 0", 99, 0), port("module 1", 0, 99), port("module 2", 90, 9)];
+        let expected = ["module 1 never came", "9 packets of module 2 are missing"];
+        assert_eq!(missing_by_port(&ports), expected);
+        assert!(missing_by_port(&ports[..1]).is_empty());
+        assert!(
+            missing_by_port(&[port("module 0", 0, 0), port("module 1", 0, 0)]).is_empty(),
+            "nothing came"
+        );
+        let many: Vec<_> = (0..20).map(|number| port(&format!("module {number}"), 5, 1)).collect();
+        let named = missing_by_port(&many);
+        assert_eq!(named.len(), PORTS_NAMED + 1);
+        assert!(named.last().is_some_and(|last| last.contains("4 other ports")), "{named:?}");
     }
 
     #[test]

@@ -13,6 +13,8 @@ const JUNGFRAU: (&str, &str) = (
     "shape = [8, 512, 1024]\npixel = \"uint16\"\nframe_rate = \"1 kHz\"\n",
     "format.jungfrau = { modules = 8 }",
 );
+const EIGER: (&str, &str) =
+    ("shape = [4, 256, 512]\npixel = \"uint16\"\nframe_rate = \"1 kHz\"\n", "format.eiger = { halves = 2 }");
 const DUMMY: (&str, &str) =
     ("shape = [1024, 1400]\npixel = \"uint16\"\nframe_rate = \"1 Hz\"\n", "format.dummy_udp = {}");
 
@@ -76,6 +78,23 @@ fn jungfrau_has_the_header_of_its_package() {
     );
     prefix[46] = 1;
     assert_eq!(placed(&mut *format, &(prefix, body)), Err(Ignored::Foreign), "an EIGER");
+}
+
+#[test]
+fn an_eiger_sends_the_rows_of_each_port_in_their_order() {
+    let mut right = format(EIGER, 3);
+    assert_eq!((right.geometry().packet_size(), right.geometry().frame_size()), (4144, 1 << 20));
+    assert_eq!(right.port_name(), Some("the right port of half module 1"));
+    // Four rows of 512 pixels are a packet: the 64th of the fourth port has the last ones.
+    let part = 3 * 64 + 63;
+    let (mut prefix, body) = made(&*right, 7, part);
+    assert_eq!((&prefix[..8], &prefix[12..16]), (&[7, 0, 0, 0, 0, 0, 0, 0][..], &[63, 0, 0, 0][..]));
+    assert_eq!(prefix[46..], [1, 2], "type of the detector, version of the header");
+    assert_eq!(placed(&mut *right, &(prefix.clone(), body.clone())), Ok(Part { frame: 7, part }));
+    prefix[12] = 64;
+    assert_eq!(placed(&mut *right, &(prefix.clone(), body.clone())), Err(Ignored::Corrupt), "there are 64");
+    prefix[46] = 3;
+    assert_eq!(placed(&mut *right, &(prefix, body)), Err(Ignored::Foreign), "a JUNGFRAU");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod chunked;
 mod damaged;
 mod disks;
 mod edited_journals;
+mod eiger;
 mod exported;
 mod exported_ended;
 mod exported_packets;
@@ -23,6 +24,7 @@ mod repaired;
 mod rewritten;
 mod scanned;
 mod without_journal;
+pub(crate) mod xds;
 
 use nilometer_tests::{pairs, run};
 

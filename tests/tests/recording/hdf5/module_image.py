@@ -1,9 +1,9 @@
 """Whether h5py sees the modules of a detector as one image, and prints what it finds.
 
-module_image.py FILE CHIP_ROWS CHIP_COLUMNS
+module_image.py FILE CHIP_ROWS CHIP_COLUMNS [UPSIDE_DOWN...]
 
 Every pixel of `modules` must be at the place in `data` that the module's group states, and every other pixel must be a gap
-in both the image and the mask.
+in both the image and the mask. The rows of a module that is upside down are there from the last to the first.
 """
 import json
 import sys
@@ -13,18 +13,19 @@ import hdf5plugin  # noqa: F401  the filters
 import numpy
 
 
-def main(path, chip):
+def main(path, chip, upside_down):
     with h5py.File(path) as file:
         data = file["entry/data/data"]
         detector = file["entry/instrument/detector"]
         modules = [detector[f"modules/module_{number}"] for number in range(file["entry/data/modules"].shape[-3])]
         mask = detector["pixel_mask"][()]
-        assert (expected(numpy.zeros(file["entry/data/modules"].shape[-3:]), modules, mask.shape, chip, 1) == mask).all()
-        right = [number for number in range(len(data)) if is_right(file, number, modules, chip)]
+        assert (expected(numpy.zeros(file["entry/data/modules"].shape[-3:]), modules, mask.shape, chip, 1, ()) == mask).all()
+        right = [number for number in range(len(data)) if is_right(file, number, modules, chip, upside_down)]
         print(json.dumps({
             "definition": file["entry/definition"][()].decode(),
             "shape": data.shape,
             "right": right,
+            "missing": file["entry/instrument/nilometer/missing"][()].tolist(),
             "flags": file["entry/instrument/nilometer/flag"][()].tolist(),
             "linked": "data" not in detector or bool(detector["data"] == data),
             "gaps": int(mask.sum()),
@@ -34,18 +35,20 @@ def main(path, chip):
         }))
 
 
-def is_right(file, number, modules, chip):
+def is_right(file, number, modules, chip, upside_down):
     data = file["entry/data/data"]
     gap = numpy.iinfo(data.dtype).max
     frame = file["entry/data/modules"][number]
-    return bool((expected(frame, modules, data.shape[-2:], chip, gap) == data[number]).all() and (frame != 0).any())
+    return bool((expected(frame, modules, data.shape[-2:], chip, gap, upside_down) == data[number]).all() and (frame != 0).any())
 
 
-def expected(frame, modules, shape, chip, gap):
+def expected(frame, modules, shape, chip, gap, upside_down):
     """A frame put in place, chip by chip."""
     image = numpy.full(shape, gap, dtype=frame.dtype)
     rows, columns = chip
-    for pixels, module in zip(frame, modules):
+    for number, (pixels, module) in enumerate(zip(frame, modules)):
+        if number in upside_down:
+            pixels = pixels[::-1]
         top, left = module["data_origin"][()]
         height, width = module["data_size"][()]
         down = numpy.arange(height) if height == pixels.shape[0] else with_gaps(pixels.shape[0], rows, height)
@@ -70,4 +73,4 @@ def places(module):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], [int(side) for side in sys.argv[2:4]])
+    main(sys.argv[1], [int(side) for side in sys.argv[2:4]], [int(number) for number in sys.argv[4:]])

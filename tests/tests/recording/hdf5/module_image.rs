@@ -23,9 +23,15 @@ fn lab(rate: &str) -> Lab {
 
 /// The findings of h5py in a file; `None` if Python is not here.
 fn found(path: &Path, chip: [u64; 2]) -> Option<Value> {
+    found_turned(path, chip, &[])
+}
+
+/// The same, if these modules are upside down.
+pub(super) fn found_turned(path: &Path, chip: [u64; 2], upside_down: &[u64]) -> Option<Value> {
     let mut python = python(&["h5py", "hdf5plugin", "numpy"])?;
     python.arg(root().join("tests/tests/recording/hdf5/module_image.py")).arg(path);
-    let output = python.args(chip.map(|side| side.to_string())).output().expect("it can be run");
+    python.args(chip.iter().chain(upside_down).map(ToString::to_string));
+    let output = python.output().expect("it can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(serde_json::from_slice(&output.stdout).expect("JSON"))
 }
@@ -59,6 +65,22 @@ fn modules_are_one_image_with_gaps_and_a_mask() {
         let alone = run(&["verify".as_ref(), lab.file().as_os_str()]);
         assert_eq!(alone.code, Some(0), "{alone:?}");
     }
+}
+
+#[test]
+fn modules_that_are_upside_down_are_turned() {
+    let turned = format!("{MODULES}upside_down = [1, 2, 3]\n");
+    let lab = Lab::new("4, 64, 96", "uint16", "500 Hz", &turned);
+    lab.record("bslz4", &["--frames", "12", "--chunk", "1x64x96"]);
+    let home = &lab.lanes()[0];
+    let Some(found) = found_turned(&lab.file(), CHIP, &[1, 2, 3]) else { return };
+    assert_eq!(found["right"], serde_json::json!((0..12).collect::<Vec<_>>()), "{found}");
+    let file = OpenOptions::new().write(true).open(lab.file()).expect("a file");
+    file.write_all_at(&[0; 96], 0).expect("space");
+    let repaired = lab.about("repair");
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    let again = found_turned(&home.join("scan.h5"), CHIP, &[1, 2, 3]);
+    assert_eq!(again, Some(found), "as before the damage");
 }
 
 #[test]

@@ -45,3 +45,54 @@ fn a_capture_that_ends_in_a_packet_says_so() {
     );
     assert!(verified.stdout.contains("frames      49 of"), "{verified:?}");
 }
+
+/// Bytes of a CODIF frame of 1000 B of samples, and its mode.
+const CODIF: (usize, &str) = (1064, "CODIF_1000-64-1-8");
+
+#[test]
+fn the_user_names_frames_that_no_header_describes() {
+    let station = Station::new();
+    let (size, mode) = CODIF;
+    let bytes: Vec<u8> = (0..40 * size).map(|at| (at / size * 3 + at % 11) as u8 | 0x80).collect();
+    fs::write(station.path("all.codif"), &bytes).expect("space");
+    station.write(&["pcapng", "all.codif", &size.to_string(), "8", "captured.pcapng"]);
+    for name in ["captured.pcapng", "all.codif"] {
+        let path = station.path(name);
+        let to = station.path(&format!("of-{name}.raw"));
+        let exported = about("export", &[&path], &["--mode", mode, "--to", text(&to)]);
+        assert_eq!(exported.code, Some(0), "{exported:?}");
+        assert_eq!(fs::read(&to).expect("it was exported"), bytes, "{name}");
+        let verified = about("verify", &[&path], &["--mode", mode]);
+        assert!(verified.code == Some(0) && verified.stdout.contains("frames      40 of"), "{verified:?}");
+        let scanned = json("scan", std::slice::from_ref(&path), &["--mode", mode]);
+        assert_eq!(scanned["frames"], 40, "{scanned}");
+    }
+    // The packets alone tell no prefix.
+    let scanned = json("scan", &[station.path("captured.pcapng")], &[]);
+    assert_eq!(
+        scanned["frames"].as_u64().map(|frames| frames * (size as u64 + 8)),
+        Some(40 * 1072),
+        "{scanned}"
+    );
+}
+
+#[test]
+fn a_mode_that_is_not_there_is_refused_with_the_frames_that_are() {
+    let station = Station::new();
+    let (vdif, _) = station.vdif("50", &[]);
+    station.write(&["pcap", "all.vdif", &FRAME.to_string(), "8", "captured.pcap"]);
+    let capture = station.path("captured.pcap");
+    for (path, found) in [(&capture, "vdif, 1032 B each"), (&vdif, "its frames are vdif of 1032 B")] {
+        let refused = about("verify", &[path], &["--mode", "VDIF_8000-4096-16-2"]);
+        assert!(refused.code == Some(2) && refused.stderr.contains(found), "{refused:?}");
+        let right = about("verify", &[path], &["--mode", "VDIF_1000-64-1-2"]);
+        assert_eq!(right.code, Some(0), "{right:?}");
+    }
+    let wrong = about("scan", &[&capture], &["--mode", "VDIF"]);
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("VDIF_<payload>"), "{wrong:?}");
+    let directory = about("scan", &[station.0.path()], &["--mode", "VDIF_1000-64-1-2"]);
+    assert!(
+        directory.code == Some(2) && directory.stderr.contains("only a file of frames or a capture"),
+        "{directory:?}"
+    );
+}

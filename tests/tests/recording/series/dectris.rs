@@ -12,7 +12,10 @@ use std::{
 
 use nilometer_tests::{await_some, free_port, python, root, run, start};
 
-use crate::series::lab::{LIMIT, SeriesLab};
+use crate::{
+    hdf5::xds::header,
+    series::lab::{LIMIT, SeriesLab},
+};
 
 const MODULES: [&str; 5] = ["zmq", "cbor2", "numpy", "h5py", "hdf5plugin"];
 const PER_FILE: u64 = 10;
@@ -92,6 +95,11 @@ fn obeys_readers(master: &Path, images: u64) {
     command.arg(master).args([images, PER_FILE].map(|number| number.to_string()));
     let output = command.output().expect("it can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for plug_in in ["durin", "neggia"] {
+        let header = header(plug_in, master).expect("Python is there");
+        let found = header["sums"].as_array().map(Vec::len);
+        assert_eq!(found, usize::try_from(images).ok(), "{plug_in}: {header}");
+    }
 }
 
 fn names(directory: &Path) -> Vec<String> {

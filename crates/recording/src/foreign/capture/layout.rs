@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use nilometer_model::{Format, packets::Mark5b};
+use nilometer_model::{
+    Format,
+    packets::{Mark5b, VlbiMode},
+};
 use nilometer_wire::mark5b::{Fault, Mark5bHeader};
 
 use super::{container::CapturedPacket, link::UdpPayload, payload_runs::PayloadRuns};
@@ -21,8 +24,8 @@ pub(super) enum PayloadLayout {
     Frame { prefix: usize, shape: StreamShape },
     /// A half of a Mark5B frame behind a prefix.
     Half { prefix: usize },
-    /// All bytes of packets of this length, to this port.
-    Raw { port: u16, length: usize },
+    /// All bytes behind a prefix in packets that have this number of them, to this port.
+    Raw { port: u16, prefix: usize, length: usize },
 }
 
 impl PayloadLayout {
@@ -33,9 +36,7 @@ impl PayloadLayout {
             PayloadLayout::Half { .. } => {
                 StreamShape { format: Format::Mark5b, frame_size: Mark5b::FRAME.0, header: None }
             }
-            PayloadLayout::Raw { length, .. } => {
-                StreamShape { format: Format::Raw, frame_size: length as u64, header: None }
-            }
+            PayloadLayout::Raw { length, .. } => StreamShape::raw(length as u64),
         }
     }
 
@@ -63,9 +64,17 @@ impl fmt::Display for PayloadLayout {
         match self {
             PayloadLayout::Frame { prefix, .. } => write!(f, "with a frame behind {prefix} B"),
             PayloadLayout::Half { prefix } => write!(f, "with half a frame behind {prefix} B"),
-            PayloadLayout::Raw { port, length } => write!(f, "of {length} B to port {port}"),
+            PayloadLayout::Raw { port, prefix: 0, length } => write!(f, "of {length} B to port {port}"),
+            PayloadLayout::Raw { port, prefix, length } => {
+                write!(f, "with {length} B behind {prefix} B to port {port}")
+            }
         }
     }
+}
+
+/// Returns true if senders put this number of bytes in front of a frame.
+const fn is_prefix(bytes: usize) -> bool {
+    bytes <= PREFIX_MAX && bytes.is_multiple_of(WORD)
 }
 
 fn has_sync(bytes: &[u8]) -> bool {
@@ -80,17 +89,20 @@ fn payload_of<'a>(packet: &CapturedPacket<'a>, udp: &UdpPayload) -> &'a [u8] {
 }
 
 /// Counts the layouts of packets.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct LayoutVotes {
     /// By prefix, bytes of a frame, and true for a half: the first such layout, and the number of packets.
     frames: BTreeMap<(usize, u64, bool), (Option<PayloadLayout>, u64)>,
-    /// By port and length.
+    /// Packets without a frame, by port and length.
     raw: BTreeMap<(u16, usize), u64>,
+    /// All packets, by port and length.
+    all: BTreeMap<(u16, usize), u64>,
 }
 
 impl LayoutVotes {
     pub(super) fn add(&mut self, packet: &CapturedPacket<'_>, udp: &UdpPayload) {
         let found = PayloadLayout::of(payload_of(packet, udp), udp.length);
+        *self.all.entry((udp.port, udp.length)).or_default() += u64::from(udp.length > 0);
         let key = match found {
             Some(PayloadLayout::Frame { prefix, shape }) => (prefix, shape.frame_size, false),
             Some(PayloadLayout::Half { prefix }) => (prefix, Mark5b::FRAME.0, true),
@@ -108,8 +120,24 @@ impl LayoutVotes {
     pub(super) fn winner(self) -> Option<PayloadLayout> {
         let frames = self.frames.into_values().max_by_key(|(_, count)| *count);
         let raw = self.raw.into_iter().filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count);
-        let raw = raw.map(|((port, length), _)| PayloadLayout::Raw { port, length });
+        let raw = raw.map(|((port, length), _)| PayloadLayout::Raw { port, prefix: 0, length });
         frames.and_then(|(layout, _)| layout).or(raw)
+    }
+
+    /// The layout of most packets with frames of this mode, behind a prefix. `None` if no packet has one.
+    pub(super) fn winner_of(self, mode: &VlbiMode) -> Option<PayloadLayout> {
+        if mode.stored() != Format::Raw {
+            let frames = self.frames.into_values().filter_map(|(layout, count)| Some((layout?, count)));
+            let frames = frames.filter(|(layout, _)| layout.shape().is_of(mode));
+            return frames.max_by_key(|(_, count)| *count).map(|(layout, _)| layout);
+        }
+        let size = mode.frame_size().0 as usize;
+        let prefix_of = |length: usize| length.checked_sub(size).filter(|prefix| is_prefix(*prefix));
+        // A header of CODIF may look like one of VDIF, with any size.
+        let raw = self.all.into_iter().filter_map(|((port, length), count)| {
+            Some((PayloadLayout::Raw { port, prefix: prefix_of(length)?, length: size }, count))
+        });
+        raw.max_by_key(|(_, count)| *count).map(|(layout, _)| layout)
     }
 }
 
@@ -152,8 +180,10 @@ impl PayloadTaker {
                 PacketFate::Whole
             }
             PayloadLayout::Half { prefix } if udp.length == prefix + HALF => self.half(payload, prefix, at),
-            PayloadLayout::Raw { port, length } if (port, length) == (udp.port, udp.length) => {
-                self.runs.add(at, length as u64);
+            PayloadLayout::Raw { port, prefix, length }
+                if (port, prefix + length) == (udp.port, udp.length) =>
+            {
+                self.runs.add(at + prefix as u64, length as u64);
                 PacketFate::Whole
             }
             PayloadLayout::Half { .. } | PayloadLayout::Raw { .. } => PacketFate::Other,

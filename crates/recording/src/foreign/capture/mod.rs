@@ -6,7 +6,8 @@
 //! ```
 //!
 //! VDIF and Mark5B are recognized in the payload, behind a prefix of any whole number of words. If no payload has
-//! them, the stream is that of the packets that have the most common length and port.
+//! them, the stream is that of the packets that have the most common length and port. If the user names the mode, only
+//! packets with its frames count.
 
 mod container;
 mod layout;
@@ -14,6 +15,8 @@ mod link;
 mod payload_runs;
 
 use std::{io, ops::ControlFlow, path::Path, sync::Arc};
+
+use nilometer_model::{Format, packets::VlbiMode};
 
 use self::{
     container::{CapturedPacket, each_packet},
@@ -23,7 +26,7 @@ use self::{
 };
 use super::{
     foreign_file::source_file,
-    plain_file::{notes_of, of_bytes},
+    plain_file::{NOT_RECOGNIZED, notes_of, of_bytes},
 };
 use crate::{ForeignFacts, ForeignKind, reader::Recording, recording_storage::StoredFile};
 
@@ -32,12 +35,25 @@ pub(super) use container::is_magic;
 /// Number of UDP packets at the beginning by which to find the layout.
 const LOOKED_AT: u64 = 4096;
 
-/// Opens a capture. The inner error says why its packets are no stream.
-pub(super) fn open(path: &Path, name: &str) -> io::Result<Result<Recording, String>> {
+/// Opens a capture of packets with frames of this mode; `None` means that the packets say their format
+/// themselves. The inner error says why its packets are no stream.
+pub(super) fn open(
+    path: &Path,
+    name: &str,
+    mode: Option<&VlbiMode>,
+) -> io::Result<Result<Recording, String>> {
     let mut source = source_file(path)?;
     let file = &*source.opened.file;
-    let Some(layout) = layout_of(file, source.length)? else {
+    let votes = votes_of(file, source.length)?;
+    let Some(usual) = votes.clone().winner() else {
         return Ok(Err("it has no UDP packets: nothing in it is a stream".into()));
+    };
+    let layout = match mode {
+        None => usual,
+        Some(mode) => match votes.winner_of(mode) {
+            Some(layout) => layout,
+            None => return Ok(Err(not_of(mode, usual))),
+        },
     };
     let (runs, counts) = taken(file, source.length, layout)?;
     if runs.length() == 0 {
@@ -45,6 +61,7 @@ pub(super) fn open(path: &Path, name: &str) -> io::Result<Result<Recording, Stri
     }
     let shape = layout.shape();
     let mut notes = notes_of(&shape, 0);
+    notes.extend(mode.filter(|_| shape.format == Format::Raw).map(|_| NOT_RECOGNIZED.to_owned()));
     notes.push(counts.note(layout));
     let faults = counts.faults();
     let facts = ForeignFacts { kind: ForeignKind::Capture, files: 1, in_step: true, faults, notes };
@@ -53,8 +70,20 @@ pub(super) fn open(path: &Path, name: &str) -> io::Result<Result<Recording, Stri
     Ok(Ok(of_bytes(source, name, &shape, 0, storage, facts)))
 }
 
-/// Finds the layout of most packets at the beginning. `None` without a UDP packet.
-fn layout_of(file: &dyn StoredFile, length: u64) -> io::Result<Option<PayloadLayout>> {
+/// The message for a capture without a packet of the named mode. `usual` are its most common packets.
+fn not_of(mode: &VlbiMode, usual: PayloadLayout) -> String {
+    let shape = usual.shape();
+    let format = if shape.format == Format::Raw { "unknown data" } else { shape.format.name() };
+    format!(
+        "--mode {mode}: none of its first {LOOKED_AT} packets has such a frame of {} B; most are packets {usual}: {format}, {} B \
+         each",
+        mode.frame_size().0,
+        shape.frame_size
+    )
+}
+
+/// Counts the layouts of packets at the beginning.
+fn votes_of(file: &dyn StoredFile, length: u64) -> io::Result<LayoutVotes> {
     let mut votes = LayoutVotes::default();
     let mut seen = 0;
     each_packet(file, length, &mut |packet: CapturedPacket<'_>| {
@@ -64,7 +93,7 @@ fn layout_of(file: &dyn StoredFile, length: u64) -> io::Result<Option<PayloadLay
         }
         if seen < LOOKED_AT { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
-    Ok(votes.winner())
+    Ok(votes)
 }
 
 /// Counts of the packets in a capture.

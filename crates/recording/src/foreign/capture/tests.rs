@@ -64,13 +64,59 @@ fn stream(file: Vec<u8>) -> Option<(Vec<u8>, Vec<String>)> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("c.pcap");
     std::fs::write(&path, file).expect("room");
-    let recording = open(&path, "c").expect("it can be read").ok()?;
+    let recording = opened(&path, None).ok()?;
     let faults = recording.foreign().expect("it has no journal").faults.clone();
     let view = crate::view::RecordingView::new(recording, crate::view::Extent::All);
     let mut bytes = vec![0; view.length() as usize];
     assert_eq!(view.read_at(0, &mut bytes), bytes.len());
     assert_eq!(view.faults().count, 0);
     Some((bytes, faults))
+}
+
+fn opened(path: &Path, mode: Option<&str>) -> Result<Recording, String> {
+    let mode: Option<VlbiMode> = mode.map(|mode| mode.parse().expect("a mode"));
+    open(path, "c", mode.as_ref()).expect("it can be read")
+}
+
+#[test]
+fn the_user_names_frames_that_nobody_can_recognize() {
+    let frame = |number: u8| [&[0xff; 64][..], &[number; 1000]].concat();
+    let packets: Vec<_> =
+        (0..9).map(|number| ethernet(&numbered(&frame(number), u32::from(number)), 0)).collect();
+    let others: Vec<_> = (0..20).map(|_| ethernet(&[7; 300], 0)).collect();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("c.pcap");
+    std::fs::write(&path, pcap(1, &[packets, others].concat())).expect("room");
+    let recording = opened(&path, Some("CODIF_1000-64-1-8")).expect("it has nine");
+    let notes = recording.foreign().expect("it has no journal").notes.join("\n");
+    assert!(notes.contains("9 packets with 1064 B behind 8 B to port 46227; 20 other packets"), "{notes}");
+    let view = crate::view::RecordingView::new(recording, crate::view::Extent::All);
+    let mut bytes = vec![0; 9 * 1064];
+    assert_eq!((view.length(), view.read_at(0, &mut bytes)), (9 * 1064, 9 * 1064));
+    assert_eq!(bytes, (0..9).flat_map(frame).collect::<Vec<_>>());
+    let usual = opened(&path, None).expect("it has packets");
+    assert_eq!(crate::view::RecordingView::new(usual, crate::view::Extent::All).length(), 20 * 300);
+    for (mode, why) in
+        [("CODIF_1200-64-1-8", "frame of 1264 B"), ("VDIF_1000-64-1-8", "most are packets of 300 B to port")]
+    {
+        let refused = opened(&path, Some(mode)).expect_err("it has none");
+        assert!(refused.starts_with(&format!("--mode {mode}")) && refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn of_two_streams_the_user_names_one() {
+    let small = (0..9).map(|number| ethernet(&vdif_frame(number, 3, 1032, false), 0));
+    let large = (0..4).map(|number| ethernet(&vdif_frame(number, 3, 4032, false), 0));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("c.pcap");
+    std::fs::write(&path, pcap(1, &small.chain(large).collect::<Vec<_>>())).expect("room");
+    let length = |mode| {
+        let recording = opened(&path, mode).expect("it has some");
+        crate::view::RecordingView::new(recording, crate::view::Extent::All).length()
+    };
+    assert_eq!(length(None), 9 * 1032);
+    assert_eq!(length(Some("VDIF_4000-64-1-8")), 4 * 4032);
 }
 
 fn numbered(frame: &[u8], serial: u32) -> Vec<u8> {
@@ -136,7 +182,8 @@ fn no_bytes_break_the_reader() {
     nilometer_fuzz::fuzz("captures", corpus, |bytes| {
         let length = bytes.len() as u64;
         let file = InMemory(bytes.to_vec());
-        let Some(layout) = layout_of(&file, length).expect("memory can be read") else { return };
+        let votes = votes_of(&file, length).expect("memory can be read");
+        let Some(layout) = votes.winner() else { return };
         let (runs, counts) = taken(&file, length, layout).expect("memory can be read");
         assert!(runs.length() <= length, "{:?}", counts.faults());
         let ended = each_packet(&file, length, &mut |packet| {
