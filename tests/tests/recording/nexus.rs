@@ -103,9 +103,10 @@ fn of_modules() -> DetectorDescription {
     let origins = [[0, 0], [35, 3]];
     let parts = [0, 1].into_iter().flat_map(|module: u64| {
         let [row, column] = origins[module as usize];
-        [0, 1].map(|chip| MovedPart {
-            from: vec![module..module + 1, 0..30, chip * 20..chip * 20 + 20],
-            to: vec![row..row + 30, column + chip * 22..column + chip * 22 + 20],
+        [0, 1].map(|chip| {
+            let from = vec![module..module + 1, 0..30, chip * 20..chip * 20 + 20];
+            let to = vec![row..row + 30, column + chip * 22..column + chip * 22 + 20];
+            MovedPart::upright(from, to)
         })
     });
     let parts = parts.collect();

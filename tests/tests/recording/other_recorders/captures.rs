@@ -59,7 +59,8 @@ fn the_user_names_frames_that_no_header_describes() {
     for name in ["captured.pcapng", "all.codif"] {
         let path = station.path(name);
         let to = station.path(&format!("of-{name}.raw"));
-        let exported = about("export", &[&path], &["--mode", mode, "--to", text(&to)]);
+        let exported =
+            about("export", &[&path], &["--mode", mode, "--to", to.to_str().expect("plain names")]);
         assert_eq!(exported.code, Some(0), "{exported:?}");
         assert_eq!(fs::read(&to).expect("it was exported"), bytes, "{name}");
         let verified = about("verify", &[&path], &["--mode", mode]);
