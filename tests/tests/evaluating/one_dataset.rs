@@ -56,15 +56,15 @@ impl Lab {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         self.path("alone/alone.h5")
     }
+}
 
-    /// Compares two files by h5py.
-    fn compared(&self, one: &str, other: &str) -> Option<String> {
-        let mut python = python(&["h5py", "hdf5plugin"])?;
-        let script = format!("import hdf5plugin{COMPARE}");
-        let output = python.args(["-c", &script, one, other]).output().expect("Python starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Some(String::from_utf8_lossy(&output.stdout).trim().into())
-    }
+/// Compares two files by h5py.
+fn compared(one: &str, other: &str) -> Option<String> {
+    let mut python = python(&["h5py", "hdf5plugin"])?;
+    let script = format!("import hdf5plugin{COMPARE}");
+    let output = python.args(["-c", &script, one, other]).output().expect("Python starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8_lossy(&output.stdout).trim().into())
 }
 
 fn verified(directory: &str) -> Ended {
@@ -89,7 +89,7 @@ fn processes_write_one_dataset_that_other_programs_read() {
             let whole = run(&["repair", &directory, "--dry-run"]);
             assert!(whole.stdout.contains("whole"), "{whole:?}");
             if options.is_empty() {
-                let same = lab.compared(&lab.path("plain/plain.h5"), &alone);
+                let same = compared(&lab.path("plain/plain.h5"), &alone);
                 assert!(same.is_none_or(|same| same == "(200, 50, 100) True 200 200"));
             }
         }
@@ -113,7 +113,7 @@ fn writers_of_one_process_share_a_dataset_too() {
     command.current_dir(lab.at()).args(Lab::simulate("two", &["--storing", "shared", "--writers", "2"]));
     let ended = Running::of(command).end(Duration::from_mins(2));
     assert!(ended.stdout.contains("200 frames of 2 writers in one dataset"), "{ended:?}");
-    let same = lab.compared(&lab.path("two/two.h5"), &alone);
+    let same = compared(&lab.path("two/two.h5"), &alone);
     assert!(same.is_none_or(|same| same == "(200, 50, 100) True 200 200"));
     assert_eq!(verified(&lab.path("two")).code, Some(0));
 }
