@@ -55,6 +55,8 @@ impl Browser {
         let mut command = Command::new("sh");
         command.args(["-c", PIPES, "sh", "chromium"]).args(OPTIONS);
         command.arg(format!("--user-data-dir={}", profile.path().display()));
+        // Chromium leaves a directory for each start, so it gets one that is removed.
+        command.env("TMPDIR", profile.path());
         if rustix::process::getuid().is_root() {
             // Chromium's sandbox does not run as root.
             command.arg("--no-sandbox");

@@ -86,6 +86,8 @@ pub struct StoredPart {
     pub lines: Vec<String>,
     /// Problems other than lost frames.
     pub faults: Vec<String>,
+    /// True if its storage hung, so that writes may still come.
+    pub hung: bool,
     /// The directories with its part of the recording.
     pub directories: Vec<PathBuf>,
 }

@@ -48,15 +48,15 @@ pub struct LaneStrides {
 }
 
 impl LaneStrides {
-    /// The strides of the lane with this head. All lanes of the recording must have the same boundaries.
+    /// The strides of the lane with this head. They follow from the number of lanes and the size of a frame, which
+    /// all processes know. The boundaries may differ: one machine may know the stripes, and another one not.
     pub fn of(head: &Head, boundaries: FrameBoundaries) -> Self {
-        let page = HEAD.max(boundaries.each).max(boundaries.stripe);
-        let least = STRIDE_LEAST.max(head.stride.saturating_mul(FRAMES_LEAST));
+        let least = STRIDE_LEAST.max(head.frame_size.saturating_mul(FRAMES_LEAST));
         LaneStrides {
             lane: head.lane.into(),
             lanes: head.lanes.max(1).into(),
-            begin: page,
-            stride: least.next_multiple_of(page),
+            begin: HEAD,
+            stride: least.next_multiple_of(HEAD),
             boundaries,
             filling: 0,
             taken: 0,
@@ -68,13 +68,25 @@ impl LaneStrides {
         let alignment = self.boundaries.before(bytes);
         let length = u64::from(bytes);
         debug_assert!(length <= self.stride, "a stride has room for some of the largest frames");
-        let mut within = self.taken.next_multiple_of(alignment);
-        if within + length > self.stride {
+        let offset = self.fitting(length, alignment).unwrap_or_else(|| {
             self.filling += 1;
-            within = 0;
-        }
-        self.taken = within + length;
-        self.begin + (self.filling * self.lanes + self.lane) * self.stride + within
+            self.taken = 0;
+            // If stripes are longer than strides, a frame may find none in its stride.
+            self.fitting(length, alignment).unwrap_or_else(|| self.base())
+        });
+        self.taken = offset + length - self.base();
+        offset
+    }
+
+    /// Position of the stride that is being filled.
+    fn base(&self) -> u64 {
+        self.begin + (self.filling * self.lanes + self.lane) * self.stride
+    }
+
+    /// The next aligned position of the stride with this number of free bytes behind it.
+    fn fitting(&self, length: u64, alignment: u64) -> Option<u64> {
+        let offset = (self.base() + self.taken).next_multiple_of(alignment);
+        (offset + length <= self.base() + self.stride).then_some(offset)
     }
 }
 
@@ -225,17 +237,19 @@ mod tests {
     }
 
     proptest! {
-        /// No two frames of any lanes overlap, and large ones begin at a stripe.
+        /// No two frames of any lanes overlap, even if some lanes know no stripes. Large ones begin at a stripe.
         #[test]
         fn frames_of_all_lanes_lie_apart(
             lanes in 1_u32..6,
-            stripe in prop::sample::select(vec![0, 1 << 20]),
+            stripes in prop::collection::vec(prop::sample::select(vec![0, 1 << 20, 1 << 24, 1 << 30]), 6),
             sizes in prop::collection::vec((0_u32..6, 1_u32..40_000_000), 1..60),
         ) {
-            let mut all: Vec<_> = (0..lanes).map(|lane| strides(lane, lanes, stripe)).collect();
+            let mut all: Vec<_> =
+                (0..lanes).map(|lane| strides(lane, lanes, stripes[lane as usize])).collect();
             let mut taken = Vec::new();
             for (lane, bytes) in sizes {
-                let offset = all[(lane % lanes) as usize].take(bytes);
+                let lane = (lane % lanes) as usize;
+                let (offset, stripe) = (all[lane].take(bytes), stripes[lane]);
                 prop_assert!(stripe == 0 || u64::from(bytes) < stripe || offset.is_multiple_of(stripe));
                 taken.push((offset, u64::from(bytes)));
             }

@@ -383,7 +383,7 @@ fn rearranged_dataset(
     created(at, path, member, kind, &whole, creation.id(), H5P_DEFAULT)
 }
 
-/// Shows a range of each frame at its place in the image, which has this number of pieces and this distance between them.
+/// Shows a range of each frame at its place in the image, which has this number of pieces at this distance.
 fn map_part(
     creation: &Handle,
     frames: &RearrangedFrames,
@@ -425,7 +425,7 @@ fn growing_selection(
         && ranges
             .iter()
             .zip(frame)
-            .last()
+            .next_back()
             .is_some_and(|(range, side)| range.end.saturating_add(behind) <= *side);
     if !fits {
         return Err(Hdf5Error::Description { what: format!("{ranges:?} are to be ranges of {frame:?}") });

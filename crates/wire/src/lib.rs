@@ -188,6 +188,8 @@ pub struct Known {
     pub frames_per_second: Option<u64>,
     /// The port that receives the packets, as an offset from the stream's first port.
     pub port: u16,
+    /// The parts of the instrument that other recorders take, before those of this stream. They count in names only.
+    pub parts_before: u16,
     /// Start of the stream, in seconds since 2000-01-01 00:00 UTC without leap seconds. It is exact for simulated
     /// streams. For received ones it only selects the thousand days of Mark5B dates.
     pub begins: u64,
@@ -219,7 +221,11 @@ pub fn of(packets: &Packets, known: &Known) -> Result<Box<dyn WireFormat>, Strin
         | PacketFormat::DummyUdp(_)
         | PacketFormat::Described(_) => {
             let layout = packets.detector(known.frame).expect("these are detectors");
-            Box::new(detector::DetectorFormat::new(layout, packets.port_name(known.port), known)?)
+            Box::new(detector::DetectorFormat::new(
+                layout,
+                packets.port_name(known.parts_before + known.port),
+                known,
+            )?)
         }
     })
 }

@@ -27,7 +27,12 @@ pub(super) struct OneDataset {
     journals: Vec<String>,
     contents: Hdf5Contents,
     is_of_several: bool,
+    /// The time that its index may take beside that in which storage must answer.
+    patience: Nanos,
 }
+
+/// The time for the index that each frame adds at the most: some reads and a look-up on slow storage.
+const OF_FRAME: Nanos = Nanos(4_000_000);
 
 /// A completed file: the index of its cell, and the time that its index took.
 pub(super) type CompletedFile = (usize, Result<Nanos, Invalid>);
@@ -47,7 +52,11 @@ pub(super) fn datasets_of(job: &Job<'_>, recorded: &Recorded) -> Vec<OneDataset>
         let is_stored = layout.head.is_one_dataset() && cell.onto == Onto::Target;
         let contents = layout.hdf5.clone().filter(|_| is_stored && !hung && !recorded.cut)?;
         let journals = layout.head.journal_names(&layout.name);
-        Some(OneDataset { cell: member.cell, journals, contents, is_of_several: cell.turn.is_some() })
+        let processes = cell.turn.map_or(1, |turn| u64::from(turn.of));
+        let due = member.outcome.as_ref().map_or(0, |outcome| outcome.due);
+        let patience = Nanos(due.saturating_mul(processes).saturating_mul(OF_FRAME.0));
+        let is_of_several = cell.turn.is_some();
+        Some(OneDataset { cell: member.cell, journals, contents, is_of_several, patience })
     });
     files.collect()
 }
@@ -97,10 +106,10 @@ impl OneDataset {
     /// Writes the index, and checks that readers find all frames where the journals have them. The check is not
     /// part of the time.
     pub(super) fn complete(self, run: &Run, target: &Arc<dyn Target>) -> CompletedFile {
-        let OneDataset { cell, journals, contents, .. } = self;
+        let OneDataset { cell, journals, contents, patience, .. } = self;
         let clock = run.clock;
-        let written =
-            within(run.hang_after, target, move |target| write(target, &journals, &contents, clock));
+        let limit = run.hang_after + patience;
+        let written = within(limit, target, move |target| write(target, &journals, &contents, clock));
         let took = match written {
             Ok(Ok(took)) => Ok(took),
             Ok(Err(why)) => Err(Invalid::Refused(why)),

@@ -126,6 +126,7 @@ impl OwnStored<'_> {
             lost: None,
             lines: lines.collect(),
             faults,
+            hung: outcome.hung,
             directories: prepared.targets.iter().map(|target| target.path().to_owned()).collect(),
         }
     }

@@ -8,13 +8,13 @@ use std::{
     },
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use nilometer_acquisition::{Outcome as Recorded, Recorder, RecordingPlan, Setup, sink::RawLayout};
 use nilometer_cluster::StoredPart;
 use nilometer_hdf5_recording::{
     FileWishes, Hdf5Contents, MasterError, SharedDatasetError, SharedDatasetFile, put_master,
 };
-use nilometer_model::{Moment, StorageRoom, TargetDescription, check_expected};
+use nilometer_model::{Moment, Nanos, StorageRoom, TargetDescription, check_expected};
 use nilometer_recording::instrument::Content;
 use nilometer_ring::MemoryPlan;
 use nilometer_service::recording::place::{discard_unused, join_made, make_striped};
@@ -209,8 +209,12 @@ impl Files {
         tell::result_to_copy(format_args!("\nnilometer verify {}\n", paths.join(" ")));
         // Closing a directory on storage that hangs would block, and the program must end.
         std::mem::forget(targets);
-        went_well(&parts).run()?;
-        master.context("can't write the file over those of the recording").run()
+        let went = went_well(&parts);
+        let master = master.context("can't write the file over those of the recording");
+        match (went, master) {
+            (Err(lost), Err(file)) => Err(Failure::Run(anyhow!("{lost:#}; {file:#}"))),
+            (went, master) => went.and(master).run(),
+        }
     }
 
     /// Writes the file over those of a recording in HDF5, if this process sees all of them.
@@ -223,7 +227,7 @@ impl Files {
     ) -> Result<(), MasterError> {
         let Some(contents) = layout.hdf5.as_ref().filter(|_| !outcome.hung) else { return Ok(()) };
         if layout.head.is_one_dataset() {
-            return self.complete(contents, layout, &targets[0]);
+            return self.complete(contents, layout, &targets[0], parts);
         }
         let others = directories_of(&parts[1..]);
         if let Some(unseen) = unseen(&others) {
@@ -247,11 +251,21 @@ impl Files {
         contents: &Hdf5Contents,
         layout: &RawLayout,
         directory: &Arc<dyn KeptDirectory>,
+        parts: &[StoredPart],
     ) -> Result<(), MasterError> {
+        if let Some(part) = parts.iter().find(|part| part.hung) {
+            tell::result_line(format_args!(
+                "one file    no index: writes of {} hang and may still come; run `nilometer repair` when that machine is down",
+                part.node
+            ));
+            return Ok(());
+        }
+        let frames: u64 = parts.iter().map(|part| part.stored).sum();
+        let patience = self.patience() + Nanos(frames.saturating_mul(OF_FRAME.0));
         let names = layout.head.journal_names(&layout.name);
         let journals: Vec<_> = names.iter().map(|name| directory.path().join(name)).collect();
         let tree = contents.tree.clone();
-        let completed = in_time(self.patience(), directory.path().to_owned(), move || {
+        let completed = in_time(patience, directory.path().to_owned(), move || {
             let file = SharedDatasetFile::open(&journals)?;
             file.complete(&tree)?;
             file.check(&tree)?;
@@ -266,6 +280,9 @@ impl Files {
         Ok(())
     }
 }
+
+/// The time for the index of one file that each frame adds at the most: some reads and a look-up on slow storage.
+const OF_FRAME: Nanos = Nanos(4_000_000);
 
 impl MadeFiles {
     /// Gives the recording up before its start. Removes its files, as far as the storage answers.

@@ -42,6 +42,7 @@ pub(super) fn own_part(
         lost: losses(outcome),
         lines: ring_and_lanes(outcome, targets, "frames"),
         faults,
+        hung: outcome.hung,
         directories: targets.iter().map(|target| target.path().to_owned()).collect(),
     }
 }
@@ -176,6 +177,7 @@ mod tests {
             lost: (due > stored).then(|| format!("{} found the buffer full", due - stored)),
             lines: vec![format!("/data: {stored} frames, ended in order")],
             faults: Vec::new(),
+            hung: false,
             directories: vec!["/data".into()],
         }
     }

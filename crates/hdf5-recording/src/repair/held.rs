@@ -26,17 +26,23 @@ impl HeldDirectories {
     /// Locks the directories of all lanes. Fails if somebody records into one, or repairs it.
     pub(super) fn hold(recording: &Recording, options: RepairOptions) -> Result<Self, RepairError> {
         let mut held: Vec<(PathBuf, OwnedFd)> = Vec::new();
+        // Lanes of one dataset may belong to several machines, of which one may still write.
+        let is_over = if recording.head().is_one_dataset() {
+            recording.index.ended >= recording.index.heads.len()
+        } else {
+            recording.is_over()
+        };
+        let is_known_down = is_over || options.recorder_is_down;
         for lane in 0..recording.index.heads.len() {
             let path = recording.directory(lane);
-            if held.iter().any(|(other, _)| other == path) {
-                continue;
-            }
             let failed = |source: io::Error| RepairError::Directory { path: path.to_owned(), source };
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let directory = fs::open(path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
-            let over = recording.is_over() || options.recorder_is_down;
-            if !over && !is_of_this_machine(&recording.journal(lane), &directory) {
+            if !is_known_down && !is_of_this_machine(&recording.journal(lane), &directory) {
                 return Err(RepairError::Elsewhere { path: path.to_owned() });
+            }
+            if held.iter().any(|(other, _)| other == path) {
+                continue;
             }
             if !is_let_go(&directory).map_err(failed)? {
                 return Err(RepairError::Recorded { path: path.to_owned() });

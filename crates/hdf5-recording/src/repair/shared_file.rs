@@ -86,7 +86,20 @@ impl SharedDatasetFile {
         let mut frames = by_file(&recording)?.pop_first().map(|(_, frames)| frames).unwrap_or_default();
         // Without any frame the file still has its number of places.
         frames.settle(&recording, recording.head());
-        Ok(SharedDatasetFile { recording, frames, path, file })
+        let file = SharedDatasetFile { recording, frames, path, file };
+        file.check_apart()?;
+        Ok(file)
+    }
+
+    /// Checks that no frame lies on another one.
+    fn check_apart(&self) -> Result<(), SharedDatasetError> {
+        let extents = self.frames.frames.values().map(|frame| frame.place.extent);
+        let mut ranges: Vec<_> = extents.map(|extent| (extent.offset, u64::from(extent.length))).collect();
+        ranges.sort_unstable();
+        match ranges.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+            None => Ok(()),
+            Some(pair) => Err(self.refused(format!("two frames have byte {}", pair[1].0))),
+        }
     }
 
     /// The number of frames in it.

@@ -121,9 +121,13 @@ mod tests {
         let formats = (0..2).map(|_| Box::new(Numbered::new(&[8; 6])) as Box<dyn WireFormat>).collect();
         let mut ports = Port::all(formats);
         // Places 4 to 13 are two parts of port 1, a whole frame, and two parts of port 0.
-        ports.iter_mut().for_each(|port| port.lose(4, 10));
+        for port in &mut ports {
+            port.lose(4, 10);
+        }
         assert_eq!(ports.iter().map(|port| port.missing).collect::<Vec<_>>(), [5, 5]);
-        ports.iter_mut().for_each(|port| port.lose(3, 3));
+        for port in &mut ports {
+            port.lose(3, 3);
+        }
         assert_eq!(ports.iter().map(|port| port.missing).collect::<Vec<_>>(), [5, 8]);
     }
 }

@@ -73,7 +73,7 @@ impl EigerHalves {
     }
 
     /// The half module and the side of a port.
-    pub(super) fn port_name(self, port: u16) -> String {
+    pub(super) fn port_name(port: u16) -> String {
         let side = if port.is_multiple_of(PORTS_OF_HALF) { "left" } else { "right" };
         format!("the {side} port of half module {}", port / PORTS_OF_HALF)
     }

@@ -213,7 +213,7 @@ impl Packets {
     /// The part of a detector that sends to a port, counted from that of the stream's first port.
     pub fn port_name(&self, port: u16) -> String {
         match &self.format {
-            PacketFormat::Eiger(eiger) => eiger.port_name(port),
+            PacketFormat::Eiger(_) => EigerHalves::port_name(port),
             _ => format!("module {port}"),
         }
     }

@@ -47,7 +47,7 @@ features! {
     Migration = "data migration",
     /// The terms on which it may be used.
     Licence = "licence",
-    /// Those who answer for faults.
+    /// The makers or communities that answer for faults.
     Support = "support",
     /// Atomic rename over an existing file.
     Rename = "rename over a file",

@@ -482,6 +482,8 @@ fn stored(source: &PacketSource, frame_size: usize) -> StoredFrames {
 /// The wire formats, one for each port.
 fn formats(source: &PacketSource) -> Result<Vec<Box<dyn WireFormat>>, String> {
     let PacketSource { instrument, packets, .. } = source;
-    let known = known(instrument, packets);
+    let is_of_modules = matches!(source.part, PacketPartKind::Modules { .. });
+    let parts_before = if is_of_modules { source.ports_before } else { 0 };
+    let known = Known { parts_before, ..known(instrument, packets) };
     (0..packets.ports()).map(|port| nilometer_wire::of(packets, &Known { port, ..known })).collect()
 }

@@ -85,6 +85,14 @@ fn an_eiger_sends_the_rows_of_each_port_in_their_order() {
     let mut right = format(EIGER, 3);
     assert_eq!((right.geometry().packet_size(), right.geometry().frame_size()), (4144, 1 << 20));
     assert_eq!(right.port_name(), Some("the right port of half module 1"));
+    let instrument = instrument(EIGER.0, EIGER.1);
+    let second = Known { port: 1, parts_before: 2, ..Known::of(&instrument) };
+    let second = of(&instrument.packets.expect("it has some"), &second).expect("it can be made");
+    assert_eq!(
+        second.port_name(),
+        Some("the right port of half module 1"),
+        "another recorder takes the first"
+    );
     // Four rows of 512 pixels are a packet: the 64th of the fourth port has the last ones.
     let part = 3 * 64 + 63;
     let (mut prefix, body) = made(&*right, 7, part);

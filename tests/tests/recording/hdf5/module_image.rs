@@ -36,13 +36,21 @@ pub(super) fn found_turned(path: &Path, chip: [u64; 2], upside_down: &[u64]) -> 
     Some(serde_json::from_slice(&output.stdout).expect("JSON"))
 }
 
-/// Checks that a file has these frames as images.
+/// Checks that a file has this number of frames as images.
 fn has_images(path: &Path, frames: u64) {
+    has_images_of(path, &(0..frames).collect::<Vec<_>>());
+}
+
+/// Checks that a file has these frames as images.
+fn has_images_of(path: &Path, numbers: &[u64]) {
     let Some(found) = found(path, CHIP) else { return };
     let [rows, columns] = IMAGE;
+    let frames = numbers.last().map_or(0, |last| last + 1);
     assert_eq!(found["definition"], "NXmx");
     assert_eq!(found["shape"], serde_json::json!([frames, rows, columns]));
-    assert_eq!(found["right"], serde_json::json!((0..frames).collect::<Vec<_>>()), "{found}");
+    let right = found["right"].as_array().expect("a list");
+    let is_right = |number: &u64| right.contains(&(*number).into());
+    assert!(numbers.iter().all(is_right), "{found}");
     assert_eq!(found["gaps"], rows * columns - 4 * 64 * 96);
     assert_eq!((&found["signal"], &found["whole"]), (&"data".into(), &serde_json::json!(IMAGE)));
     assert_eq!(found["linked"], true);
@@ -118,8 +126,8 @@ fn images_are_there_while_the_file_grows_and_after_a_kill_and_a_repair() {
     file.write_all_at(&[0; 96], 0).expect("space");
     let repaired = lab.about("repair");
     assert_eq!(repaired.code, Some(0), "{repaired:?}");
-    let frames = lab.acknowledged().len() as u64;
-    has_images(&lab.file(), frames);
+    // On a busy machine the buffer may have been full for a frame, whose place stays empty.
+    has_images_of(&lab.file(), &lab.acknowledged());
 }
 
 #[test]
