@@ -221,6 +221,7 @@ mod tests {
             lost: None,
             lines: Vec::new(),
             faults: Vec::new(),
+            hung: false,
             directories: Vec::new(),
         };
         first_frames(&firsts.iter().map(part).collect::<Vec<_>>(), bits)

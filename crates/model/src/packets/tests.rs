@@ -94,7 +94,14 @@ fn sampling_rates_are_told_as_a_sample_file_tells_them() {
 }
 
 /// A module of EIGER, of two halves with two ports each.
-const HALVES: &str = "shape = [4, 256, 512]\npixel = \"uint16\"\nframe_rate = \"100 Hz\"\n";
+const HALVES: &str = r#"
+name = "t"
+title = "a test"
+source = "a test"
+shape = [4, 256, 512]
+pixel = "uint16"
+frame_rate = "100 Hz"
+"#;
 
 #[test]
 fn an_eiger_has_frames_of_its_halves() {
@@ -106,7 +113,7 @@ fn an_eiger_has_frames_of_its_halves() {
         ("uint32", 512, 4096, 128),
         ("uint32", 512, 1024, 512),
     ] {
-        let shape = format!("shape = [4, 256, {columns}]\npixel = \"{pixel}\"\nframe_rate = \"100 Hz\"\n");
+        let shape = HALVES.replace("512]", &format!("{columns}]")).replace("uint16", pixel);
         let format =
             format!("packets = {{ format = {{ eiger = {{ halves = 2, payload = \"{link} B\" }} }} }}");
         let eiger = parse(&shape, &format).unwrap_or_else(|error| panic!("{pixel}: {error}"));
@@ -121,7 +128,7 @@ fn an_eiger_has_frames_of_its_halves() {
         ("halves = 0", "write 1 to 512"),
         ("halves = 3", "write shape = [6, 256, 512]"),
         ("halves = 2, payload = \"8192 B\"", "\"1024 B\" for 1 Gbit/s"),
-        ("modules = 2", "unknown field"),
+        ("modules = 2", "unknown key `modules`"),
     ] {
         let error = parse(HALVES, &format!("packets.format.eiger = {{ {eiger} }}")).expect_err(eiger);
         assert!(error.contains(part) && error.contains("t.toml"), "{eiger}: {error}");

@@ -166,6 +166,6 @@ mod tests {
         let refused = tried(root.as_fd(), &DirectIo::Buffered);
         assert!(refused.iter().all(|finding| finding.answer.starts_with("no: ")), "{refused:?}");
         let table = features(FileSystemKind::Ext4, found);
-        assert!(table.is_sorted_by_key(|finding| finding.feature) && table.len() == 16, "{table:?}");
+        assert!(table.is_sorted_by_key(|finding| finding.feature) && table.len() == 18, "{table:?}");
     }
 }
