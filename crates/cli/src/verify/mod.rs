@@ -112,7 +112,7 @@ impl Verify {
     fn read(&self, recording: Recording) -> anyhow::Result<VerifiedReading> {
         if recording.foreign().is_some() {
             ensure!(!self.durable, DURABLE_WITHOUT_JOURNAL);
-            return Ok(VerifiedReading::Foreign(ForeignReading::of(recording)));
+            return Ok(VerifiedReading::Foreign(Box::new(ForeignReading::of(recording))));
         }
         Ok(VerifiedReading::Journaled(Box::new(JournaledReading::of(recording, self.durable)?)))
     }
@@ -121,7 +121,7 @@ impl Verify {
 /// A recording that was read back.
 enum VerifiedReading {
     Journaled(Box<JournaledReading>),
-    Foreign(ForeignReading),
+    Foreign(Box<ForeignReading>),
 }
 
 impl VerifiedReading {
@@ -129,7 +129,7 @@ impl VerifiedReading {
     fn told(self, listing: &mut RecordingListing) -> anyhow::Result<Vec<String>> {
         match self {
             VerifiedReading::Journaled(reading) => listing.push(reading.as_ref()).map(|()| reading.faults),
-            VerifiedReading::Foreign(reading) => listing.push(&reading).map(|()| reading.faults),
+            VerifiedReading::Foreign(reading) => listing.push(reading.as_ref()).map(|()| reading.faults),
         }
     }
 }
