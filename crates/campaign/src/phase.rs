@@ -164,9 +164,10 @@ fn measure(
     // The processes agree on a start only when all listen, to make it near.
     task.cluster.barrier();
     let (moment, before) = surroundings.begin(&clock);
+    // A process that hears of the start too late has counted its load over the whole phase all the same.
+    beside.count();
     let at = task.cluster.agree_start(&clock);
     let calendar = Calendar::now().time + at.since(clock.now());
-    beside.count();
     let begun = Begun { calendar, moment, before, traffic };
     // Workers sleep until the start by themselves: a worker that another thread wakes begins later.
     for crew in watch.crews.iter_mut().filter(|crew| crew.is_sound()) {
