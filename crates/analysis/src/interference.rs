@@ -191,12 +191,19 @@ impl Interference {
 
     /// The cost of the workload for an instrument that is the load; `None` if the load is no instrument.
     fn instrument_verdict(&self) -> Option<String> {
+        self.levels.iter().find_map(|level| level.done.frames)?;
         let last = self.levels.last()?;
-        let frames = last.done.frames?;
         if let Some(level) = self.loses_from() {
             let words = level.done.frames.map(|frames| lost_words(&frames)).unwrap_or_default();
             return Some(format!("{} beside it loses frames: {words}: the first such level", level.load));
         }
+        if let Some(unknown) = self.levels.iter().rev().find(|level| level.done.frames.is_none()) {
+            let load = &unknown.load;
+            return Some(format!(
+                "not decided whether {load} beside it loses frames: no repeat beside it is valid"
+            ));
+        }
+        let frames = last.done.frames?;
         if frames.due < FRAMES_LEAST || last.done.wall < DURATION_LEAST {
             let wall = last.done.wall;
             return Some(format!(
@@ -269,7 +276,7 @@ pub(crate) fn lost_words(frames: &FramesBeside) -> String {
 mod tests {
     use super::*;
     use crate::{Study, made_up::stage};
-    use nilometer_model::Sample;
+    use nilometer_model::{Invalid, Sample};
     use nilometer_plan::{Key, Measured, Results};
 
     const TEXT: &str = "[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n[stage.background]\nworkers = [0, 1, 2]\n[stage.background.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n";
@@ -369,6 +376,15 @@ mod tests {
             "{}",
             said[1]
         );
+        // A machine that is too busy at the last level alone hides no loss at the first.
+        for (lost, first) in [(3, " beside it loses frames: "), (0, "not decided whether 2 workers")] {
+            put(&mut results, [0, lost, 0]);
+            let mut partly = results.clone();
+            for measured in partly.samples.iter_mut().filter(|measured| measured.key.cell == 2) {
+                measured.sample.invalid = Some(Invalid::Slow(None));
+            }
+            assert!(told(&partly)[1].contains(first), "{:?}", told(&partly));
+        }
         results.samples.retain(|measured| measured.key.repeat == 0);
         for measured in &mut results.samples {
             if let Some(done) = &mut measured.sample.background {

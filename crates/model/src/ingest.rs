@@ -292,7 +292,7 @@ pub struct ReaderTotals {
     pub bytes: u64,
     /// From its first frame until its last.
     pub wall: Nanos,
-    /// Frames removed to make room before it reached them.
+    /// Frames that it did not reach: removed to make room, or still unread 2 s after the recording had ended.
     pub missed: u64,
     /// Frames that it read and that differ from the instrument's.
     pub wrong: u64,

@@ -362,7 +362,7 @@ CREATE TABLE reader (
     frames INTEGER NOT NULL,                         -- frames that it read and found right
     bytes  INTEGER NOT NULL,                         -- their bytes
     wall   INTEGER NOT NULL,                         -- from its first frame until its last
-    missed INTEGER NOT NULL,                         -- frames removed to make room before it reached them
+    missed INTEGER NOT NULL,                         -- frames that it did not reach: removed before, or unread 2 s after the end
     wrong  INTEGER NOT NULL,                         -- frames that it read and that differ from the instrument's
     failed INTEGER NOT NULL,                         -- reads and writes that failed
     hung   INTEGER NOT NULL,                         -- 1: it wrote a copy, did not end in time and was given up

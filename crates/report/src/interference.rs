@@ -37,7 +37,8 @@ struct BesideLevel<'a> {
     low: Option<f64>,
     high: Option<f64>,
     p99_s: Option<f64>,
-    load_bytes_per_second: f64,
+    /// The rate of the load itself; null if no repeat is valid.
+    load_bytes_per_second: Option<f64>,
     load_operations: u64,
     load_errors: u64,
     /// Frames due of an instrument that is the load; null for a workload.
@@ -64,7 +65,7 @@ fn beside_load<'a>(stage: &'a str, of: &'a Interference, margin: f64) -> BesideL
             low: end(1),
             high: end(2),
             p99_s: level.p99.map(Nanos::seconds),
-            load_bytes_per_second: level.done.rate().0,
+            load_bytes_per_second: (level.done.wall > Nanos(0)).then(|| level.done.rate().0),
             load_operations: level.done.operations,
             load_errors: level.done.errors,
             load_frames_due: level.done.frames.map(|frames| frames.due),

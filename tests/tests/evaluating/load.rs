@@ -189,9 +189,18 @@ fn an_instrument_beside_a_workload_is_recorded_at_levels_and_has_a_verdict() {
     let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
     let levels = &report["beside_loads"][0]["levels"];
     assert_eq!(levels[0]["load"], "camera at 10 Hz at 10 MB/s", "{levels}");
-    assert!((0..2).all(|level| levels[level]["load_frames_due"].as_u64() > Some(0)), "{levels}");
-    let [one, two] = [0, 1].map(|level| levels[level]["load_bytes_per_second"].as_f64());
-    assert!(two > one, "{levels}");
+    let known = [0, 1].map(|level| levels[level]["load_bytes_per_second"].as_f64());
+    // On a busy machine no phase of a level may be valid.
+    for (level, rate) in known.iter().enumerate() {
+        assert_eq!(
+            levels[level]["load_frames_due"].as_u64().is_some_and(|due| due > 0),
+            rate.is_some(),
+            "{levels}"
+        );
+    }
+    if let [Some(one), Some(two)] = known {
+        assert!(two > one, "{levels}");
+    }
     let check = start(home.path(), &["check", "r.sqlite"]).end(Duration::from_mins(1));
     assert_eq!(check.code, Some(0), "{}{}", check.stdout, check.stderr);
 }

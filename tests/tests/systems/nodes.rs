@@ -445,10 +445,11 @@ fn sends_packets_at(rate: u64, said: &Value) {
     let samples = said["samples"].as_array().expect("a list");
     let paced: Vec<&Value> = samples.iter().filter(|sample| sample["asked"] == rate).collect();
     assert_eq!((samples.len(), paced.len()), (2 * 3 + 2 * 3, 2 * 3), "{said}");
+    let packets = |sample: &Value, end: &str| sample["flows"][0][end]["packets"]["packets"].as_u64();
+    // A receiver that has no processor loses some, or all of a trial.
+    assert!(paced.iter().any(|sample| packets(sample, "received") > Some(0)), "{said}");
     for sample in paced {
-        let packets = |end: &str| sample["flows"][0][end]["packets"]["packets"].as_u64();
-        // A receiver that has no processor loses some.
-        assert!(packets("received") > Some(0) && packets("sent") >= packets("received"), "{sample}");
+        assert!(packets(sample, "sent") >= packets(sample, "received"), "{sample}");
     }
 }
 
@@ -458,7 +459,8 @@ fn names_the_slow_sender(said: &Value) -> bool {
     assert_eq!(figures.len(), 6 + 3 + 3 + 3 + 1, "{figures:?}");
     for figure in figures {
         assert!(figure["bytes_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{figure}");
-        assert_eq!(figure["repeats"], 3, "{figure}");
+        // A sender that has no processor for a whole trial fails in it, and the figure says so.
+        assert!(figure["repeats"] == 3 || figure["failed"].is_string(), "{figure}");
     }
     let odd: BTreeSet<_> =
         said["odd_links"].as_array().expect("a list").iter().map(|odd| odd["from"].as_str()).collect();

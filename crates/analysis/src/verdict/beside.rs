@@ -24,7 +24,8 @@ pub struct Beside {
     pub alone: Option<ByteRate>,
     /// Time from due until read, for half of the frames and for 99 %; `None` if nothing was read.
     pub late: Option<(Nanos, Nanos)>,
-    /// Frames that were removed before a reader reached them.
+    /// Frames that a reader did not reach: removed before, or unread some time after the recording. Over all repeats,
+    /// as the other counts are.
     pub missed: u64,
     /// Failed reads and writes of the readers.
     pub failed: u64,
@@ -51,6 +52,7 @@ fn at_level(recorded: &Recorded<'_>, wanted: ReaderLoad) -> Option<Beside> {
     let (_, ingest) = *made.first()?;
     let limits = of(Goal::Limit).filter(|(sample, _)| sample.invalid.is_none());
     let rate = |reader: &ReaderTotals| ByteRate::of(reader.bytes, reader.wall).0;
+    let all = || made.iter().flat_map(|(_, ingest)| readers(ingest));
     let after = ingest.readers.iter().find(|reader| reader.after && reader.frames > 0);
     Some(Beside {
         readers: wanted,
@@ -60,9 +62,9 @@ fn at_level(recorded: &Recorded<'_>, wanted: ReaderLoad) -> Option<Beside> {
         got: ByteRate(readers(ingest).into_iter().map(rate).sum()),
         alone: after.map(|reader| ByteRate(rate(reader))),
         late: quantile(&ingest.read, 0.5).zip(quantile(&ingest.read, 0.99)),
-        missed: readers(ingest).iter().map(|reader| reader.missed).sum(),
-        failed: readers(ingest).iter().map(|reader| reader.failed).sum(),
-        hung: readers(ingest).iter().any(|reader| reader.hung),
+        missed: all().map(|reader| reader.missed).sum(),
+        failed: all().map(|reader| reader.failed).sum(),
+        hung: all().any(|reader| reader.hung),
     })
 }
 

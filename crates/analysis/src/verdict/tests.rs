@@ -288,7 +288,7 @@ fn what_readers_cost_is_said_both_ways() {
         "{:?}",
         few.more()
     );
-    let verdict = one([&alone[..], &slower[..], &[paced, read]].concat());
+    let verdict = one([&alone[..], &slower[..], &[paced.clone(), read.clone()]].concat());
     assert_eq!(verdict.decision(), Decision::Carries, "{verdict}");
     assert!(verdict.by_itself);
     let [beside] = &verdict.read[..] else { panic!("{:?}", verdict.read) };
@@ -303,6 +303,14 @@ fn what_readers_cost_is_said_both_ways() {
     ] {
         assert!(more.contains(part), "{part} is missing in: {more}");
     }
+    // A reader that falls behind in one repeat of several is not hidden by the others.
+    let mut behind = changed(&read, |ingest| ingest.readers[0].missed = 31);
+    behind.key.repeat = 1;
+    let more = one([&alone[..], &slower[..], &[paced, read, behind]].concat()).more().join("\n");
+    assert!(
+        more.contains("; 31 were removed before they were read, or not read until 2 s after the end; "),
+        "{more}"
+    );
 }
 
 #[test]

@@ -243,7 +243,11 @@ impl Verdict {
         if let Some((half, most)) = beside.late {
             let missed = match beside.missed {
                 0 => "none was missed".to_owned(),
-                missed => format!("{missed} were removed before they were read"),
+                missed => {
+                    format!(
+                        "{missed} were removed before they were read, or not read until 2 s after the end"
+                    )
+                }
             };
             let failed = match beside.failed {
                 0 => String::new(),

@@ -152,14 +152,16 @@ pub(super) fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<
     }
     let is_alone = job.cells.iter().all(|(cell, _)| cell.load_words().is_empty()) && job.cells.len() == 1;
     let alone = is_alone.then(|| by_recorders(&members, &readers, ours.since(sending)));
-    let cells: Vec<usize> = members.iter().map(|member| member.cell).collect();
+    let stored = |member: &Member| member.outcome.as_ref().map_or(0, Outcome::stored);
+    let followed: Vec<(usize, u64)> = members.iter().map(|member| (member.cell, stored(member))).collect();
     let mut made: Vec<Vec<Made>> = job.cells.iter().map(|_| Vec::new()).collect();
     for Member { cell, outcome, went, .. } in members {
         made[cell].extend(outcome.map(|outcome| Made { outcome, went }));
     }
     let mut reports: Vec<Vec<Report>> = job.cells.iter().map(|_| Vec::new()).collect();
     for mut report in readers.into_iter().chain(read_back) {
-        let cell = cells[report.member];
+        let (cell, stored) = followed[report.member];
+        count_unread(&mut report, stored);
         // The lateness of reads matters only for readers that read during the recording.
         if let Some((_, late)) = report.reader.as_mut().filter(|(totals, _)| totals.after) {
             *late = Histogram::default();
@@ -177,6 +179,15 @@ pub(super) fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<
         sample
     });
     Some(samples.collect())
+}
+
+/// Counts the stored frames that a live reader had not read when it was stopped, some time after the recording.
+fn count_unread(report: &mut Report, stored: u64) {
+    let live = |totals: &ReaderTotals| !totals.after && !totals.copies;
+    if let Some((totals, _)) = report.reader.as_mut().filter(|(totals, _)| live(totals)) {
+        let reached = totals.frames + totals.missed + totals.wrong + totals.failed;
+        totals.missed += stored.saturating_sub(reached);
+    }
 }
 
 /// Makes a sample of a recording that no campaign made: one in virtual time.
