@@ -24,12 +24,13 @@ fn detector() -> Lab {
     Lab::new("64, 96", "uint16", "100 Hz", "data = \"diffraction\"\n")
 }
 
-/// Records a series of the detector onto a disk, for minutes; the detector, the recorder, and where it is asked.
+/// Records a series of the detector onto a disk, for longer than any machine looks at it; the detector, the recorder, and where
+/// it is asked.
 fn recorded_series(lab: &Lab, disk: &TornDisk, more: &[&str]) -> (Running, Running, SocketAddr) {
     let from = format!("tcp://127.0.0.1:{}", free_port());
     let to = disk.path();
     let to = to.to_str().expect("plain letters");
-    let series = ["simulate", "detector.toml", "--to", &from, "--seed", "4711", "--duration", "10 min"];
+    let series = ["simulate", "detector.toml", "--to", &from, "--seed", "4711", "--duration", "1 h"];
     let detector = start(lab.home.path(), &series);
     let record = ["record", "detector.toml", "--from", &from, "--to", to, "--name", "scan"];
     let options = ["--http", "127.0.0.1:0", "--buffer", "64 MiB", "--reserve", "0 B", "--silence", "10 min"];
@@ -117,7 +118,7 @@ fn one_hdf5_file_has_what_was_durable() {
     if !may_have_faulty_disks() {
         return;
     }
-    let (lab, disk) = (detector(), TornDisk::ext4(300));
+    let (lab, disk) = (detector(), TornDisk::ext4(1500));
     let (_detector, _recorder, http) = recorded_series(&lab, &disk, &[]);
     loses_power(&disk, http, |after, said| h5py_reads(&lab, &after.path().join("scan"), said, None));
 }
@@ -127,7 +128,7 @@ fn many_hdf5_files_have_what_was_durable() {
     if !may_have_faulty_disks() {
         return;
     }
-    let (lab, disk) = (detector(), TornDisk::xfs(400));
+    let (lab, disk) = (detector(), TornDisk::xfs(1500));
     let (_detector, _recorder, http) = recorded_series(&lab, &disk, &["--frames-per-file", FRAMES_PER_FILE]);
     loses_power(&disk, http, |after, said| h5py_reads(&lab, &after.path().join("scan"), said, Some(6000)));
 }
@@ -138,7 +139,7 @@ fn packets_that_were_durable_are_there() {
         return;
     }
     let home = tempfile::tempdir().expect("a temporary directory");
-    let disk = TornDisk::ext4(600);
+    let disk = TornDisk::ext4(3000);
     let listen = format!("udp://127.0.0.1:{}", free_port());
     let to = disk.path();
     let to = to.to_str().expect("plain letters");
@@ -146,7 +147,7 @@ fn packets_that_were_durable_are_there() {
     let options = ["--http", "127.0.0.1:0", "--buffer", "64 MiB", "--reserve", "0 B", "--silence", "10 min"];
     let mut recorder = start(home.path(), &[&record[..], &options].concat());
     recorder.await_said("recording scan");
-    let send = ["simulate", "fila10g-512m", "--to", &listen, "--rate", "4 MB/s", "--duration", "10 min"];
+    let send = ["simulate", "fila10g-512m", "--to", &listen, "--rate", "4 MB/s", "--duration", "1 h"];
     let _sender = start(home.path(), &send);
     // Blocks are counted by `verify`, of 128 packets each; the last one may have fewer.
     loses_power(&disk, address(&recorder, "http"), |after, said| {
