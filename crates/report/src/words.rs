@@ -197,7 +197,7 @@ pub(super) fn origin(results: &Results) -> String {
     }
     if let Some(files) = fact(results, "imported from") {
         parts.push(format!("imported from {files}"));
-    } else {
+    } else if !results.has_only_recordings() {
         let rounds = if results.repeats == 1 { "round" } else { "rounds" };
         parts.push(format!("{} {rounds}", results.repeats));
     }

@@ -81,7 +81,7 @@ fn write_row(page: &mut String, columns: &[Column], row: &Row, form: RowForm) ->
     }
     if form.has_notes {
         let notes: Vec<&str> = row.notes.iter().map(|note| note.text.as_str()).collect();
-        write!(page, "<td class=\"bad\">{}</td>", Escaped(&notes.join("; ")))?;
+        write!(page, "<td class=\"bad notes\">{}</td>", Escaped(&notes.join("; ")))?;
     }
     page.push_str("</tr>");
     Ok(())
