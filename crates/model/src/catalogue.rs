@@ -34,7 +34,7 @@ pub const TEMPLATE: &str = "template";
 
 /// A name that is neither built in nor the path of a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no {what} `{name}`: {}, or the path of a .toml file", choices(self))]
+#[error("no {what} `{name}`: {}, or the path of a .toml file", choices(what, name, known))]
 pub struct UnknownName {
     /// The kind of thing looked up: a plan, an instrument.
     pub what: String,
@@ -48,7 +48,7 @@ pub struct UnknownName {
 const ALIKE_LEAST: f64 = 0.85;
 
 /// The names to suggest: those similar to the unknown name, or all if none is.
-fn choices(UnknownName { what, name, known }: &UnknownName) -> String {
+fn choices(what: &str, name: &str, known: &[&'static str]) -> String {
     if let Ok(mode) = name.parse::<VlbiMode>() {
         return format!(
             "it is a data format: write `nilometer record --mode {mode}`, or the name of an instrument"

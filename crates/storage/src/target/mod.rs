@@ -140,7 +140,7 @@ pub enum TargetError {
         source: std::io::Error,
     },
     /// The path does not exist.
-    #[error("{path}: can't find: {source}{}", meant(path))]
+    #[error("{path}: can't find: {source}{}", meant(.path))]
     Absent {
         /// The path as the user gave it.
         path: PathBuf,
