@@ -149,12 +149,12 @@ fn storage(entry: &TargetEntry) -> Option<String> {
 /// Lines to sign on paper.
 fn signatures() -> Section {
     let columns = [Role::Name, Role::Sentence, Role::Sentence, Role::Sentence];
-    let headings = ["", "name", "date", "signature"];
+    let headings = ["step", "name", "date", "signature"];
     let columns = columns.into_iter().zip(headings).map(|(role, heading)| Column::new(role, heading));
     // Two empty lines leave room for a pen.
     let empty = || Cell { lines: vec![String::new(), String::new()], ..Cell::new("") };
     let row = |who: &str| Row::of([Cell::new(who), empty(), empty(), empty()]);
-    let rows = ["measured by", "seen by the vendor", "accepted by"].map(row).to_vec();
+    let rows = ["measured", "seen by the vendor", "accepted"].map(row).to_vec();
     let table = Table { columns: columns.collect(), rows };
     Section::new(Heading::of("Signatures"), vec![Block::Table(table)])
 }
