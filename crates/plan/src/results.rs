@@ -64,7 +64,7 @@ impl Results {
         !self.cells.is_empty() && self.cells.iter().all(|cell| cell.as_imported().is_some())
     }
 
-    /// True if all cells are recordings. Their number of repeats follows from their answers, not from the rounds.
+    /// True if all cells are recordings. They repeat as often as their answers need, not once a round.
     pub fn has_only_recordings(&self) -> bool {
         !self.cells.is_empty() && self.cells.iter().all(|cell| cell.as_recording().is_some())
     }

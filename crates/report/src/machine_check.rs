@@ -90,8 +90,8 @@ impl MachineFinding {
     }
 }
 
-/// The document: a row for each finding, with its command below the value. `origin` names the machine and the time for
-/// readers elsewhere.
+/// The document: a row for each finding, with its command below the value. `origin` names the machine and the
+/// time, for readers elsewhere.
 pub(crate) fn machine_document(
     wanted: WantedPackets,
     findings: &[MachineFinding],

@@ -234,6 +234,7 @@ pub(super) fn comparisons<'a>(
         if let Some(ranking) = question.ranking(margin, letter).filter(|_| !sentences.is_empty()) {
             sentences.insert(0, ranking);
         }
+        sentences.extend(question.apart(letter));
         (stage, question.phase.name(), sentences)
     });
     sentences.filter(|(_, _, sentences)| !sentences.is_empty()).collect()

@@ -30,8 +30,8 @@ pub(crate) fn environment(results: &Results, detail: Detail) -> Vec<Section> {
     sections
 }
 
-/// A fact about the machine as readers see it. Records have sizes as the kernel prints them, and names of paces in the
-/// words of their version.
+/// A fact about the machine as readers see it. Records have sizes as the kernel prints them, and names of paces
+/// in the words of their version.
 pub(crate) fn shown_fact(key: &str, value: &str) -> [String; 2] {
     let name = key.replace(" as fast as it is taken on ", " at full speed on ");
     let name = name.replace(" at a pace on ", " at its own pace on ");
@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn facts_of_a_target_are_no_json() {
-        let json = serde_json::json!({"writable": true, "facts": [], "capabilities": ["read", "write"], "at": "/"});
+        let json =
+            serde_json::json!({"writable": true, "facts": [], "capabilities": ["read", "write"], "at": "/"});
         let expected = [("at", "/"), ("capabilities", "read, write"), ("writable", "yes")];
         assert_eq!(facts("", &json), expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }

@@ -62,7 +62,8 @@ fn is_mostly_text(columns: &[Column]) -> bool {
 /// Fewer columns fit beside each other.
 const STACKED_LEAST: usize = 3;
 
-/// The most columns of a table whose notes a phone shows below the figures. A row of more figures would be too high.
+/// The most columns of a table whose notes a phone shows below the figures. A row of more figures would be too
+/// high.
 const NOTED_MOST: usize = 6;
 
 const fn alignment(column: &Column) -> &'static str {
