@@ -235,8 +235,8 @@ impl Question {
         Some(text)
     }
 
-    /// Names the targets without a comparison, which share no cell with the others. `None` if there are none, or
-    /// if nothing was compared.
+    /// Names the targets without a comparison, which share no cell with the others. `None` if there are none,
+    /// or if nothing was compared.
     pub fn apart(&self, name: impl Fn(usize) -> String) -> Option<String> {
         let apart: Vec<String> = self
             .order
