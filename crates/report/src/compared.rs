@@ -251,8 +251,8 @@ pub(super) fn history_note(compared: &RecordsCompared<'_>) -> String {
     let count: usize = compared.histories.iter().map(|history| history.sequences.len()).sum();
     format!(
         "A step is listed if its p-value, over all {count} sequences, is at most 5 % and it is larger than \
-         {} %. The unit is the run. ± and the bands of charts are the 95 % intervals of each run's own repeats; an \
-         arrow shows that one goes on.",
+         {} %. The unit is the run. Each run has the 95 % interval of its own repeats: ± in tables, a band in \
+         charts. An arrow shows that a band goes on.",
         compared.margin
     )
 }
