@@ -41,7 +41,7 @@ pub(crate) fn sums(plan: &ResolvedPlan, plans: &[String]) -> Result<Vec<(String,
     let whole = serde_json::to_string(&(&plan.accept, &plan.cells, plan.repeats))?;
     let mut sums = vec![
         (PROGRAM.to_owned(), program_sum()?),
-        ("all that is measured and demanded, sha256".to_owned(), nilometer_record::text_digest(&whole)),
+        ("measurements and criteria, sha256".to_owned(), nilometer_record::text_digest(&whole)),
     ];
     for name in plans {
         let text = find(name, &PLANS, "plan")?.text;

@@ -92,10 +92,12 @@ fn size() -> Option<Rect> {
 fn drawn(content: &ScreenContent, curve: &[u64], notes: &[String], area: Rect) -> Buffer {
     let mut buffer = Buffer::empty(area);
     let rows = |count: usize| Constraint::Length(u16::try_from(count).unwrap_or(u16::MAX));
+    let told = figure_lines(content, area.width);
+    let notes = broken(notes, area.width);
     let parts = [
         rows(1),
         rows(usize::from(content.gauge.is_some())),
-        rows(content.figures.len()),
+        rows(told.len()),
         Constraint::Length(if content.curve.is_some() { CURVE_ROWS } else { 0 }),
         Constraint::Min(1),
         rows(notes.len()),
@@ -105,28 +107,37 @@ fn drawn(content: &ScreenContent, curve: &[u64], notes: &[String], area: Rect) -
     if let Some((share, label)) = &content.gauge {
         Gauge::default().ratio(share.clamp(0.0, 1.0)).label(label.as_str()).render(gauge, &mut buffer);
     }
-    figure_lines(content).render(figures, &mut buffer);
+    Paragraph::new(told).render(figures, &mut buffer);
     if let Some((name, _)) = &content.curve {
         let latest = &curve[curve.len().saturating_sub(usize::from(area.width))..];
         let block = Block::new().title(name.as_str());
         Sparkline::default().block(block).data(latest).fg(Color::Blue).render(chart, &mut buffer);
     }
-    let shown = &content.list[content.list.len().saturating_sub(usize::from(list.height))..];
+    // Each line ends with its result, so a line that is too wide takes several rows.
+    let latest = &content.list[content.list.len().saturating_sub(usize::from(list.height))..];
+    let latest = broken(latest, area.width);
+    let shown = &latest[latest.len().saturating_sub(usize::from(list.height))..];
     Paragraph::new(shown.join("\n")).render(list, &mut buffer);
     Paragraph::new(notes.join("\n")).fg(Color::Yellow).render(below, &mut buffer);
     buffer
 }
 
-fn figure_lines(content: &ScreenContent) -> Paragraph<'_> {
+/// The figures as lines of at most `width` columns.
+fn figure_lines(content: &ScreenContent, width: u16) -> Vec<Line<'static>> {
     let alarm = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
-    let style = |at: usize| if at == 0 && content.is_alarm { alarm } else { Style::new() };
-    let lines: Vec<_> = content
-        .figures
-        .iter()
-        .enumerate()
-        .map(|(at, text)| Line::from(text.as_str()).style(style(at)))
-        .collect();
-    Paragraph::new(lines)
+    let mut lines = Vec::new();
+    for (number, text) in content.figures.iter().enumerate() {
+        let style = if number == 0 && content.is_alarm { alarm } else { Style::new() };
+        let rows = broken(std::slice::from_ref(text), width);
+        lines.extend(rows.into_iter().map(|row| Line::from(row).style(style)));
+    }
+    lines
+}
+
+/// The lines, each broken between words into rows of at most `width` columns.
+fn broken(lines: &[String], width: u16) -> Vec<String> {
+    let text = tell::wrapped(&lines.join("\n"), usize::from(width));
+    if lines.is_empty() { Vec::new() } else { text.split('\n').map(str::to_owned).collect() }
 }
 
 /// Cells as a text with commands for the terminal (ECMA-48: SGR in 8.3.117, EL in 8.3.41).
@@ -195,6 +206,17 @@ mod tests {
         assert!(rows[18].starts_with("line 49") && rows[19].starts_with("note: a note"), "{rows:#?}");
         let text = commands(&buffer);
         assert!(text.contains("\x1b[0;31;1mDISK FAILED /b") && !text.contains("\x1b[2J"), "{text:?}");
+    }
+
+    #[test]
+    fn a_result_at_the_end_of_a_long_line_is_visible() {
+        let note = format!("note: {} at the end", "word ".repeat(20));
+        let list = vec![format!("[1/2] /data: {}: 70 MB/s", "many words ".repeat(9))];
+        let content = ScreenContent { list, ..ScreenContent::default() };
+        let rows = rows(&drawn(&content, &[], &[note], Rect::new(0, 0, 60, 12)));
+        for end in [": 70 MB/s", "at the end"] {
+            assert!(rows.iter().any(|row| row.contains(end)), "{end}: {rows:#?}");
+        }
     }
 
     #[test]

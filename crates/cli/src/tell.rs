@@ -144,7 +144,7 @@ const COLUMNS_LEAST: usize = 40;
 
 /// Breaks each line between words, so that none is wider than `columns`. A continued line begins below the last
 /// column of its line.
-fn wrapped(text: &str, columns: usize) -> String {
+pub(crate) fn wrapped(text: &str, columns: usize) -> String {
     let mut broken = String::new();
     for (number, line) in text.split('\n').enumerate() {
         if number > 0 {

@@ -3,7 +3,7 @@
 
 mod foreign_words;
 
-use std::error::Error as _;
+use std::{error::Error as _, path::Path};
 
 use clap::{
     Command, Error,
@@ -83,6 +83,7 @@ fn wrong_value(named: &str, arguments: &[String], error: &Error) -> Option<Strin
         "--format" if ["nexus", "h5", "nxs", "hdf"].contains(&value.as_str()) && takes(error, "hdf5") => {
             Some("`--format hdf5` writes HDF5 with NeXus".into())
         }
+        "--listen" => listening(value),
         _ => None,
     }
 }
@@ -95,9 +96,27 @@ fn takes(error: &Error, value: &str) -> bool {
     }
 }
 
+/// The address that the user may mean by an address without its scheme, or by the name of an interface.
+fn listening(value: &str) -> Option<String> {
+    let has_port = value.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    if has_port && !value.contains("://") {
+        return Some(format!("`--listen udp://{value}`"));
+    }
+    let is_interface = !value.contains('/') && Path::new("/sys/class/net").join(value).exists();
+    is_interface.then(|| {
+        format!("`{value}` is an interface: write its address, as in `--listen udp://10.0.2.1:46227`")
+    })
+}
+
 /// The numbers that an option takes, in place of `0 is not in 1..=1000`.
 fn out_of_range(error: &Error) -> Option<String> {
     let why = error.source()?.to_string();
+    if why.starts_with("invalid digit") {
+        return Some("write a whole number".into());
+    }
+    if why.starts_with("invalid float") {
+        return Some("write a number, such as 8 or 1.5".into());
+    }
     let (_, range) = why.split_once(" is not in ")?;
     let (least, most) = range.split_once("..=")?;
     Some(format!("write a whole number from {least} to {most}"))
@@ -343,6 +362,10 @@ mod tests {
             ("nilometer evaluate /data --duration 00:10:00", "`--duration 10min`"),
             ("nilometer simulate pco-4000 --to /data --format nexus", "`--format hdf5`"),
             ("nilometer evaluate /data --repeats 0", "a whole number from 1 to 1000"),
+            ("nilometer evaluate /data --repeats x", "write a whole number"),
+            ("nilometer evaluate /data --for pilatus-6m --compressibility x", "write a number, such as 8"),
+            ("nilometer record fila10g-4g --to /data --listen 0.0.0.0:46227", "udp://0.0.0.0:46227`"),
+            ("nilometer record fila10g-4g --to /data --listen lo", "`lo` is an interface"),
         ] {
             let text = shown(line);
             assert!(text.contains("tip: ") && text.contains(ours), "{line}: {text}");

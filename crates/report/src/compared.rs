@@ -29,7 +29,8 @@ pub(super) fn note(compared: &RecordsCompared<'_>) -> String {
     };
     let percent = 100.0 * CONFIDENCE;
     format!(
-        "A difference below {} % does not count. In brackets: {percent:.0} % intervals of the ratio, {method}.",
+        "A difference below {} % does not count. In brackets: {percent:.0} % intervals of the ratio, {method}. \
+         Ratios are of geometric means, in which one far value counts less than in the means of the tables.",
         compared.margin
     )
 }
@@ -250,7 +251,8 @@ pub(super) fn history_note(compared: &RecordsCompared<'_>) -> String {
     let count: usize = compared.histories.iter().map(|history| history.sequences.len()).sum();
     format!(
         "A step is listed if its p-value, over all {count} sequences, is at most 5 % and it is larger than \
-         {} %. The unit is the run.",
+         {} %. The unit is the run. Each run has the 95 % interval of its own repeats: ± in tables, a band in \
+         charts. An arrow shows that a band goes on.",
         compared.margin
     )
 }

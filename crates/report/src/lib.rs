@@ -109,17 +109,18 @@ pub fn census_markdown(census: &Census) -> String {
 
 /// Writes the check of a machine for a terminal.
 pub fn machine_text(wanted: WantedPackets, findings: &[MachineFinding], layout: TextLayout) -> String {
-    render::terminal_text(&machine_document(wanted, findings), layout)
+    render::terminal_text(&machine_document(wanted, findings, String::new()), layout)
 }
 
 /// Writes the check of a machine in Markdown.
 pub fn machine_markdown(wanted: WantedPackets, findings: &[MachineFinding]) -> String {
-    render::markdown_text(&machine_document(wanted, findings))
+    render::markdown_text(&machine_document(wanted, findings, String::new()))
 }
 
 /// Writes the check of a machine as one HTML file, which opens offline.
-pub fn machine_html(wanted: WantedPackets, findings: &[MachineFinding]) -> String {
-    render::html_text(&machine_document(wanted, findings))
+/// `origin` names the machine and the time.
+pub fn machine_html(wanted: WantedPackets, findings: &[MachineFinding], origin: String) -> String {
+    render::html_text(&machine_document(wanted, findings, origin))
 }
 
 /// Writes the check of a machine as a JSON document.

@@ -48,7 +48,7 @@ impl WantedPackets {
     }
 
     fn words(&self) -> String {
-        format!("for {} in packets of {}, {} a second:", self.rate.bits(), self.packet, self.packets(1.0))
+        format!("For {} in packets of {}, {} a second", self.rate.bits(), self.packet, self.packets(1.0))
     }
 }
 
@@ -90,8 +90,13 @@ impl MachineFinding {
     }
 }
 
-/// The document: a row for each finding, with its command below the value.
-pub(crate) fn machine_document(wanted: WantedPackets, findings: &[MachineFinding]) -> Document {
+/// The document: a row for each finding, with its command below the value. `origin` names the machine and the
+/// time, for readers elsewhere.
+pub(crate) fn machine_document(
+    wanted: WantedPackets,
+    findings: &[MachineFinding],
+    origin: String,
+) -> Document {
     let columns = vec![
         Column::new(Role::Mark, "enough"),
         Column::new(Role::Name, "setting"),
@@ -100,7 +105,8 @@ pub(crate) fn machine_document(wanted: WantedPackets, findings: &[MachineFinding
     let rows = findings.iter().map(MachineFinding::row).collect();
     let table = Block::Table(Table { columns, rows });
     let section = Section::new(Heading::with("", wanted.words()), vec![table]);
-    Document { title: "The settings of this machine".into(), sections: vec![section], ..Document::default() }
+    let title = "The settings of this machine".into();
+    Document { title, origin, sections: vec![section], ..Document::default() }
 }
 
 /// The findings as JSON.
@@ -127,7 +133,7 @@ mod tests {
         let all = [good, bad];
         assert_eq!(
             machine_text(wanted, &all, TextLayout::unbroken()),
-            "The settings of this machine\n\nfor 8 Gbit/s in packets of 8 kB, 125000 a second:\n\
+            "The settings of this machine\n\nFor 8 Gbit/s in packets of 8 kB, 125000 a second\n\
              \x20 enough  setting        found\n\
              \x20 ok      eth0 mtu       9000 B\n\
              \x20 NOT     socket buffer  1 MB of <20 MB>\n\
@@ -136,8 +142,9 @@ mod tests {
         let markdown = machine_markdown(wanted, &all);
         let row = "| **NOT** | socket buffer | 1 MB of &lt;20 MB><br>sysctl -w rmem\\_max=2 |";
         assert!(markdown.contains(row), "{markdown}");
-        let page = machine_html(wanted, &all);
-        assert!(page.contains("<h2>for 8 Gbit/s in packets of 8 kB, 125000 a second:</h2>"), "{page}");
+        let page = machine_html(wanted, &all, "on n1".into());
+        assert!(page.contains("<h2>For 8 Gbit/s in packets of 8 kB, 125000 a second</h2>"), "{page}");
+        assert!(page.contains(">on n1<"), "{page}");
         assert!(page.contains("1 MB of &lt;20 MB&gt;<br/>sysctl -w rmem_max=2"), "{page}");
         let value: Value = serde_json::from_str(&machine_json(wanted, &all)).expect("JSON");
         assert_eq!(value["packets_per_second"], 125_000);

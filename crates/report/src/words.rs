@@ -197,7 +197,7 @@ pub(super) fn origin(results: &Results) -> String {
     }
     if let Some(files) = fact(results, "imported from") {
         parts.push(format!("imported from {files}"));
-    } else {
+    } else if !has_only_recordings(results) {
         let rounds = if results.repeats == 1 { "round" } else { "rounds" };
         parts.push(format!("{} {rounds}", results.repeats));
     }
@@ -208,6 +208,11 @@ pub(super) fn origin(results: &Results) -> String {
         parts.push(format!("nilometer {}", results.version));
     }
     parts.join(", ")
+}
+
+/// True if all cells are recordings. They repeat as often as their answers need, not once a round.
+fn has_only_recordings(results: &Results) -> bool {
+    !results.cells.is_empty() && results.cells.iter().all(|cell| cell.as_recording().is_some())
 }
 
 /// A fact about the environment.

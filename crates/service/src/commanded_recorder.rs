@@ -301,7 +301,7 @@ impl CommandedRecorder {
         published.previewed = Some(previewed);
         drop(published);
         self.configuration = std::mem::take(&mut self.configuration).without_room();
-        let configuration = self.configuration.clone();
+        let configuration = ServiceConfiguration { duration: asked.duration, ..self.configuration.clone() };
         self.report(|report| {
             report.file = file;
             report.storage = storage;

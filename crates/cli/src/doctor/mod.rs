@@ -6,13 +6,18 @@ mod interface;
 mod kernel;
 mod processors;
 
+use std::fs;
+
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use nilometer_model::{ByteRate, Bytes};
+use nilometer_model::{ByteRate, Bytes, Moment, Nanos};
 use nilometer_report::{
     MachineFinding, Sufficiency, WantedPackets, machine_html, machine_json, machine_markdown, machine_text,
 };
-use nilometer_storage::network::{interfaces, links::is_up};
+use nilometer_storage::{
+    Calendar,
+    network::{interfaces, links::is_up},
+};
 
 use crate::{
     Blame, Failure, Outcome,
@@ -20,6 +25,7 @@ use crate::{
     page_file,
     report::line_layout,
     tell,
+    version::PACKAGE,
 };
 
 /// Check this machine for receiving packets without loss, and change nothing. Prints the command for each
@@ -39,6 +45,17 @@ pub(crate) struct Doctor {
     document: DocumentOptions,
 }
 
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// `on n1, 2026-11-30T16:00:00Z, nilometer 0.1.0`: the machine and the time, for readers elsewhere.
+fn origin() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let now = Calendar::now().time.0;
+    let time = Moment(Nanos(now - now % SECOND));
+    format!("on {}, {time}, nilometer {PACKAGE}", host.trim())
+}
+
 impl Doctor {
     pub(crate) fn execute(&self) -> Outcome {
         self.document.check().input()?;
@@ -51,7 +68,7 @@ impl Doctor {
         findings.extend(processors::findings());
         findings.push(clock::finding());
         self.tell(wanted, &findings);
-        page_file::write_option(self.document.html(), || machine_html(wanted, &findings)).run()?;
+        page_file::write_option(self.document.html(), || machine_html(wanted, &findings, origin())).run()?;
         let bad = findings.iter().filter(|finding| finding.sufficiency == Sufficiency::Bad).count();
         if bad == 0 {
             return Ok(());

@@ -35,7 +35,7 @@ pub(super) fn series_summary(
             "unread      {unread} values beside pixels are not in the file; the last: {fault}"
         ));
     }
-    lines.push(format!("write       worst latency {longest}, from a whole frame until it is acknowledged"));
+    lines.push(format!("write       slowest frame {longest}, from complete until acknowledged"));
     lines.extend(ring_and_lanes(outcome, targets, "frames"));
     lines.join("\n") + "\n"
 }

@@ -47,8 +47,7 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn Ke
             "jumps       the packet counter jumped ahead {jumps} times, by {over} in all, further than packets can be missing"
         ));
     }
-    lines
-        .push(format!("write       worst latency {longest}, from a complete block until it is acknowledged"));
+    lines.push(format!("write       slowest block {longest}, from complete until acknowledged"));
     lines.extend(ring_and_lanes(outcome, targets, "blocks"));
     lines.join("\n") + "\n"
 }

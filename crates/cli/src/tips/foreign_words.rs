@@ -19,7 +19,7 @@ pub(super) const IN_A_PLAN: [(&[&str], &str); 8] = [
 ];
 
 /// Tips of some commands only: the commands, the options that users type, and the tip.
-pub(super) const BY_COMMAND: [(&[&str], &[&str], &str); 13] = [
+pub(super) const BY_COMMAND: [(&[&str], &[&str], &str); 14] = [
     (
         &["evaluate"],
         &["--json", "--output-format"],
@@ -43,6 +43,11 @@ pub(super) const BY_COMMAND: [(&[&str], &[&str], &str); 13] = [
         "`nilometer evaluate /data --for INSTRUMENT` asks it of your storage",
     ),
     (&["evaluate"], &["--output", "--outfile", "-o"], "`--record FILE`"),
+    (
+        &["evaluate", "report"],
+        &["-v", "--verbose", "--full"],
+        "`nilometer report RECORD --all` prints everything; `nilometer --version` prints the version",
+    ),
     (
         &["evaluate"],
         &["--runtime", "--timelimit", "--time", "--timeout"],

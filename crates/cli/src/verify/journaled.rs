@@ -128,7 +128,7 @@ impl JournaledReading {
             fault(jumps, format!("{jumps} times time does not go on, and the journal notes no gap there"));
             let absent = u64::from(*lanes).saturating_sub(*lanes_here as u64);
             let named = "name the directories of all lanes";
-            fault(absent, format!("{absent} of {lanes} lanes have no journal here ({named})"));
+            fault(absent, format!("no journal here for {absent} of {lanes} lanes ({named})"));
             let unended = "it did not end in order, and frames after the last one may be missing";
             fault(u64::from(!is_ended), unended.into());
         }
@@ -386,9 +386,12 @@ impl HeaderFindings {
     fn facts(&self) -> Vec<NamedFact> {
         let HeaderFindings { continuity, noted } = self;
         let Continuity { frames, invalid, first_jumps, .. } = continuity;
-        let text = format!(
-            "{frames} frames; {invalid} are marked as invalid, and by the journal {noted} never arrived"
-        );
+        let text = match (invalid, noted) {
+            (0, 0) => format!("{frames} frames, none marked as invalid"),
+            _ => format!(
+                "{frames} frames; {invalid} are marked as invalid, and by the journal {noted} never arrived"
+            ),
+        };
         let mut facts = vec![NamedFact::new("headers", text)];
         facts.extend(first_jumps.iter().take(SHOWN).map(jump_fact));
         facts

@@ -4,14 +4,17 @@
 use nilometer_analysis::{
     AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, JudgedCriterion, Study, letter,
 };
-use nilometer_model::shell_word;
+use nilometer_model::{FileSystemSpace, TargetDescription, shell_word};
+use nilometer_plan::TargetEntry;
 
 use super::offer;
 use crate::{
     document::{Answer, Block, Cell, Column, Document, Heading, Role, Row, Section, Sentence, Table, Tone},
     figure_key::criterion_tooltip,
     order::targets,
-    render, words,
+    render,
+    sections::shown_fact,
+    words,
 };
 
 /// Facts for the page that are not in the study.
@@ -42,6 +45,7 @@ fn acceptance_document(study: &Study<'_>, proof: &AcceptanceProof) -> Document {
         sections.push(Section::new(Heading::of("Criteria"), vec![none]));
     }
     sections.push(evidence(study, proof));
+    sections.push(signatures());
     Document {
         title: format!("Acceptance: {}", study.results.title),
         origin: words::origin(study.results),
@@ -106,7 +110,11 @@ fn evidence(study: &Study<'_>, proof: &AcceptanceProof) -> Section {
     let mut rows = vec![row(&format!("record {}, sha256", proof.name), &proof.record)];
     rows.extend(proof.signature.iter().map(|name| row("signature", name)));
     rows.extend(proof.details.iter().map(|name| row("all results", name)));
-    rows.extend(sums.chain(machine).map(|(key, value)| row(key, value)));
+    rows.extend(sums.chain(machine).map(|(key, value)| Row::of(shown_fact(key, value).map(Cell::new))));
+    rows.extend(study.results.targets.iter().enumerate().filter_map(|(target, entry)| {
+        let name = format!("storage {}", letter(target));
+        Some(row(&name, &storage(entry)?))
+    }));
     let columns = [Role::Label, Role::Sentence].map(|role| Column::new(role, "")).to_vec();
     let seal = match proof.is_whole {
         Some(true) if proof.signature.is_some() => {
@@ -128,6 +136,27 @@ fn evidence(study: &Study<'_>, proof: &AcceptanceProof) -> Section {
         Block::Code(check_command(proof)),
     ];
     Section::new(Heading::of("Evidence"), blocks)
+}
+
+/// Describes the storage of a target: `ext4 on vda, 271 GB, 71.4 GB free at the start`.
+fn storage(entry: &TargetEntry) -> Option<String> {
+    let TargetDescription { file_system, device, space, .. } = entry.description.as_ref()?;
+    let on = device.as_ref().map(|device| format!(" on {device}")).unwrap_or_default();
+    let FileSystemSpace { size, free, .. } = space;
+    Some(format!("{file_system}{on}, {size}, {free} free at the start"))
+}
+
+/// Lines to sign on paper.
+fn signatures() -> Section {
+    let columns = [Role::Name, Role::Sentence, Role::Sentence, Role::Sentence];
+    let headings = ["step", "name", "date", "signature"];
+    let columns = columns.into_iter().zip(headings).map(|(role, heading)| Column::new(role, heading));
+    // Two empty lines leave room for a pen.
+    let empty = || Cell { lines: vec![String::new(), String::new()], ..Cell::new("") };
+    let row = |who: &str| Row::of([Cell::new(who), empty(), empty(), empty()]);
+    let rows = ["measured", "seen by the vendor", "accepted"].map(row).to_vec();
+    let table = Table { columns: columns.collect(), rows };
+    Section::new(Heading::of("Signatures"), vec![Block::Table(table)])
 }
 
 /// The command that derives every answer again, and checks the signature if there is one.

@@ -32,7 +32,7 @@ pub(super) struct PlotEdges {
 const ROW: f64 = 13.0;
 const BAR: f64 = 8.0;
 /// Pixels between the plot and the first row.
-const GAP: f64 = 4.0;
+const GAP: f64 = 8.0;
 
 /// Pixels of a strip with this number of rows.
 pub(super) fn height(rows: usize) -> f64 {

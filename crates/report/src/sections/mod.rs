@@ -36,7 +36,7 @@ mod warnings;
 pub(crate) use acceptance::acceptance;
 pub(crate) use answer::{answer, effect_tone, tone};
 pub(crate) use comparisons::{answer_row, answer_table, comparisons};
-pub(crate) use environment::environment;
+pub(crate) use environment::{environment, shown_fact};
 pub(crate) use headline::headline;
 pub(crate) use machines::machines;
 pub(crate) use missing::missing;

@@ -89,7 +89,7 @@ fn heading(predictions: &Predictions) -> Heading {
 fn table(study: &Study<'_>, predictions: &Predictions) -> Table {
     let targets: Vec<usize> = (0..study.results.targets.len()).collect();
     let mut columns =
-        vec![Column::new(Role::Name, "instrument").at_least(NAME).at_most(NAME), Column::figure("rate")];
+        vec![Column::new(Role::Name, "instrument").at_least(NAME).at_most(NAME), Column::figure("written")];
     columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(PROSPECT)));
     let rows = known_rows(predictions, &targets);
     Table { columns, rows: rows.map(|row| of_instrument(study, predictions, row, &targets)).collect() }

@@ -36,7 +36,7 @@ fn what_is_written(kind: &Kind) -> Option<Basis> {
     let of_stream = if kind.streams > 1 { "a stream of " } else { "" };
     let assumed = || LimitOrigin::Assumed(format!("{} of its file have no source", kind.assumed.join(", ")));
     let from = if packs { kind.packing.from.clone() } else { assumed() };
-    Some(Basis { what: "is written", value: format!("{rate} of {of_stream}{}{packed}", kind.name), from })
+    Some(Basis { what: "written rate", value: format!("{rate} of {of_stream}{}{packed}", kind.name), from })
 }
 
 /// Describes the processor cost of recording, once if it is the same for all kinds.

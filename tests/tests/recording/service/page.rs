@@ -258,11 +258,17 @@ fn the_page_shows_the_room_before_a_recording_is_armed() {
     let said = said.as_str().expect("a text");
     assert!(said.contains("at the instrument's rate") && said.contains("beyond the reserve"), "{said}");
     fits(&mut browser, &page, 390);
-    service.json(200, "POST", "/arm", "{\"name\": \"scan\"}");
+    service.json(200, "POST", "/arm", "{\"name\": \"scan\", \"duration\": \"4000 days\"}");
     browser.await_value(&page, "document.getElementById(\"before\").hidden");
     let (_, armed) = ask(service.http, "GET", "/status", "");
     let armed: Value = serde_json::from_str(&armed).expect("JSON");
     assert!(armed["configuration"]["room_seconds"].is_null(), "a recording has figures of its own: {armed}");
+    assert_eq!(armed["configuration"]["duration_seconds"], 4000.0 * 86_400.0, "{armed}");
+    let ends = browser.evaluate(&page, "document.getElementById(\"ends\").innerText");
+    assert!(ends.as_str().is_some_and(|ends| ends.contains("after the first packet")), "{ends}");
+    let head = browser.evaluate(&page, "document.getElementById(\"what\").textContent");
+    assert!(head.as_str().is_some_and(|head| head.contains("4000\u{202f}d 0\u{202f}h do NOT fit")), "{head}");
+    fits(&mut browser, &page, 390);
     assert_eq!(browser.complaints(&page), [""; 0]);
     assert_eq!(service.end(), Some(0));
 }

@@ -134,7 +134,7 @@ fn every_fault_is_named_unless_the_recorder_overwrote_frames() {
         "4 frames are missing",
         "2 frames are damaged",
         "1 times time does not go on, and the journal notes no gap there",
-        "1 of 3 lanes have no journal here (name the directories of all lanes)",
+        "no journal here for 1 of 3 lanes (name the directories of all lanes)",
         "it did not end in order, and frames after the last one may be missing",
         "readers of HDF5 do not find all in 1 files: `nilometer repair` mends them",
         "10 frames may be damaged",

@@ -12,13 +12,14 @@ use crate::{
 /// their captions.
 pub(super) fn write(page: &mut String, table: &Table, caption: &str) -> fmt::Result {
     let is_named = table.columns.iter().any(|column| !column.heading.is_empty());
-    let is_stacked = is_named && is_mostly_text(&table.columns);
+    let has_notes = table.rows.iter().any(|row| !row.notes.is_empty());
+    let is_noted = has_notes && table.columns.len() <= NOTED_MOST;
+    let is_stacked = is_named && (is_noted || is_mostly_text(&table.columns));
     let table_class = match (is_named, is_stacked) {
         (false, _) => " class=\"facts\"",
         (true, true) => " class=\"stack\"",
         (true, false) => "",
     };
-    let has_notes = table.rows.iter().any(|row| !row.notes.is_empty());
     write!(page, "<div class=\"scroll\"><table{table_class}>")?;
     write!(page, "<caption class=\"unseen\">{}</caption>", Escaped(caption))?;
     if is_named {
@@ -61,6 +62,10 @@ fn is_mostly_text(columns: &[Column]) -> bool {
 /// Fewer columns fit beside each other.
 const STACKED_LEAST: usize = 3;
 
+/// The most columns of a table whose notes a phone shows below the figures. A row of more figures would be too
+/// high.
+const NOTED_MOST: usize = 6;
+
 const fn alignment(column: &Column) -> &'static str {
     match column.role {
         Role::Figure => " class=\"f\"",
@@ -81,7 +86,7 @@ fn write_row(page: &mut String, columns: &[Column], row: &Row, form: RowForm) ->
     }
     if form.has_notes {
         let notes: Vec<&str> = row.notes.iter().map(|note| note.text.as_str()).collect();
-        write!(page, "<td class=\"bad\">{}</td>", Escaped(&notes.join("; ")))?;
+        write!(page, "<td class=\"bad notes\">{}</td>", Escaped(&notes.join("; ")))?;
     }
     page.push_str("</tr>");
     Ok(())
