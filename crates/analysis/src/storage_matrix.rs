@@ -20,8 +20,10 @@ pub struct MatrixRow {
 pub struct MatrixAnswer {
     /// In words; empty if unknown.
     pub words: String,
-    /// True if the answer comes from a publication, and was not tested.
-    pub is_published: bool,
+    /// The basis of an answer that was not tested; `None` if the mount showed it.
+    pub basis: Option<FeatureBasis>,
+    /// The file that states it, if one is named.
+    pub source: Option<String>,
 }
 
 /// The table, and the sentences below it.
@@ -105,14 +107,15 @@ fn row(
 }
 
 fn plain(words: String) -> MatrixAnswer {
-    MatrixAnswer { words, is_published: false }
+    MatrixAnswer { words, ..MatrixAnswer::default() }
 }
 
 fn offered(description: &TargetDescription, feature: StorageFeature) -> MatrixAnswer {
     let finding = description.profile.finding(feature);
     finding.map_or_else(MatrixAnswer::default, |finding| MatrixAnswer {
         words: finding.answer.clone(),
-        is_published: finding.basis == FeatureBasis::Published,
+        basis: Some(finding.basis).filter(|basis| *basis != FeatureBasis::Measured),
+        source: finding.source.clone(),
     })
 }
 
@@ -243,9 +246,20 @@ mod tests {
         assert_eq!(row("file system")[0].words, "moosefs (fuse)");
         assert_eq!(
             row("striping of a file")[0],
-            MatrixAnswer { words: "chunks of 64 MiB".into(), is_published: true }
+            MatrixAnswer {
+                words: "chunks of 64 MiB".into(),
+                basis: Some(FeatureBasis::Published),
+                source: None,
+            }
         );
-        let refused = MatrixAnswer { words: "no: Operation not supported".into(), is_published: false };
+        let licence = MatrixAnswer {
+            words: "GPL-2.0".into(),
+            basis: Some(FeatureBasis::Published),
+            source: Some("moosefs/moosefs, README.md".into()),
+        };
+        assert_eq!(row("licence")[0], licence);
+        assert_eq!(row("support")[0].basis, Some(FeatureBasis::Unsourced));
+        let refused = plain("no: Operation not supported".into());
         assert_eq!(
             row("engine of recordings"),
             [plain("pool: io_uring failed: EIO, pool 105 MB/s in a trial".into()), MatrixAnswer::default()]

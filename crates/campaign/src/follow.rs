@@ -242,7 +242,7 @@ impl<'a> Follower<'a> {
         let target = self.places.targets[number].clone().expect("this rank joined the targets of rank 0");
         let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks, attempt };
         let pass = Pass::Whole;
-        let job = Job { number, target: &target, archive: None, cells, pass, turns: &[], together };
+        let job = Job { number, target: &target, archive: None, cells, pass, together };
         run_ingest(&self.run, &mut self.surroundings, &job, &mut self.loads, &mut |_| {});
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use nilometer_model::Bytes;
 use nilometer_recording::{
-    ForeignFacts,
+    ForeignFacts, ForeignKind,
     foreign::{FrameFindings, StrangeBytes},
     reader::Recording,
     view::Jump,
@@ -143,6 +143,12 @@ fn more(count: u64, listed: usize, name: &'static str) -> Option<NamedFact> {
     let unnamed = count - listed.min(SHOWN) as u64;
     let text = format!("and {unnamed} more: --json names the first 100");
     (unnamed > 0).then(|| NamedFact::toned(Tone::Bad, name, text))
+}
+
+/// The first fault of a capture: packets or bytes that its recording leaves out.
+pub(crate) fn capture_fault(recording: &Recording) -> Option<String> {
+    let facts = recording.foreign().filter(|facts| facts.kind == ForeignKind::Capture)?;
+    facts.faults.first().cloned()
 }
 
 /// The reasons why a recording without a journal is not whole. `missing_frames` are those in absent blocks.

@@ -11,6 +11,7 @@ mod check;
 mod clean;
 mod commands_page;
 mod compare;
+mod compared_frames;
 mod completion_values;
 mod copy;
 mod demo;
@@ -102,6 +103,7 @@ Exit codes:
   2  wrong input: nothing was started
   3  not carried, or FAIL (evaluate); changed (check); got worse (compare)
   4  not decided, or all INVALID (evaluate); no seal (check); nothing to compare
+     (compare, verify)
   5  incomplete: the copy lacks a part of the recording (export --verify, copy,
      dump)";
 

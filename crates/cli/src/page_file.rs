@@ -2,13 +2,17 @@
 //! other file.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, ensure};
-use nilometer_storage::user_file;
+use nilometer_storage::{
+    new_file::{NewFile, remove_dead},
+    user_file,
+};
 
 use crate::tell;
 
@@ -55,48 +59,45 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     growing.finish()
 }
 
-/// A file that grows beside an earlier one and replaces it at the end.
+/// A file that grows beside an earlier one and replaces it at the end. One that a killed process left is removed by
+/// the next one of its name, or by `nilometer clean`.
 #[derive(Debug)]
-pub(crate) struct GrowingFile {
-    file: File,
-    /// The path of the growing file, until it has its own name; `None` if the text goes to a device or a fifo.
-    new: Option<PathBuf>,
-    path: PathBuf,
+pub(crate) enum GrowingFile {
+    /// A device or a fifo, which gets the text as it is.
+    AsItIs(File),
+    /// A file with a temporary name, and the name that it gets.
+    Beside(NewFile, OsString),
 }
 
 impl GrowingFile {
     /// Creates an empty file beside `path`.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-            let file = File::options().write(true).open(path)?;
-            return Ok(GrowingFile { file, new: None, path: path.to_owned() });
+            return File::options().write(true).open(path).map(GrowingFile::AsItIs);
         }
         // A link stays one.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let new = path.with_added_extension("new");
-        let file = File::create(&new)?;
-        Ok(GrowingFile { file, new: Some(new), path })
+        let directory = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path.file_name().unwrap_or_default();
+        let text = name.to_string_lossy();
+        drop(remove_dead(directory, Some(text.as_ref())));
+        Ok(GrowingFile::Beside(NewFile::create(directory, &text)?, name.to_owned()))
     }
 
     /// Adds text.
     pub(crate) fn push(&mut self, text: &str) -> io::Result<()> {
-        self.file.write_all(text.as_bytes())
+        match self {
+            GrowingFile::AsItIs(file) => file.write_all(text.as_bytes()),
+            GrowingFile::Beside(new, _) => new.file().write_all(text.as_bytes()),
+        }
     }
 
     /// Replaces the earlier file.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
-        if let Some(new) = &self.new {
-            fs::rename(new, &self.path)?;
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            GrowingFile::AsItIs(_) => Ok(()),
+            GrowingFile::Beside(new, name) => new.finish_over(0o666, &name),
         }
-        self.new = None;
-        Ok(())
-    }
-}
-
-impl Drop for GrowingFile {
-    /// Removes a file that was not finished.
-    fn drop(&mut self) {
-        drop(self.new.as_ref().map(fs::remove_file));
     }
 }
 

@@ -3,9 +3,9 @@
 use std::{path::PathBuf, sync::Arc, vec::IntoIter};
 
 use anyhow::{Result, bail};
-use nilometer_model::{TargetAddress, TargetUrl, packets::VlbiMode};
+use nilometer_model::{TargetAddress, TargetUrl};
 use nilometer_recording::{
-    foreign::{ForeignSource, foreign_sources},
+    foreign::{ForeignSource, ForeignWish, foreign_sources},
     reader::{OpenError, Recording, RecordingsFound, Trust, Unreadable, unreadable_below, with_below},
     recording_storage::{MountedDirectories, RecordingStorage, TargetDirectories},
 };
@@ -17,8 +17,8 @@ pub(crate) struct StoredAt {
     storage: Arc<dyn RecordingStorage>,
     directories: Vec<PathBuf>,
     is_remote: bool,
-    /// The frames of files without a journal. `None` means that their headers tell it.
-    mode: Option<VlbiMode>,
+    /// The frames of files without a journal, as far as the user names them.
+    wish: ForeignWish,
 }
 
 impl StoredAt {
@@ -27,12 +27,13 @@ impl StoredAt {
     /// # Errors
     /// A URL is malformed, or its server does not answer; or some are URLs and some are not.
     pub(crate) fn named(paths: &[PathBuf]) -> Result<Self> {
+        let wish = ForeignWish::default();
         let addresses = paths.iter().map(|path| TargetAddress::of_named(path));
         let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
         let urls: Vec<&TargetUrl> = addresses.iter().filter_map(TargetAddress::url).collect();
         if urls.is_empty() {
             let storage = Arc::new(MountedDirectories);
-            return Ok(StoredAt { storage, directories: paths.to_vec(), is_remote: false, mode: None });
+            return Ok(StoredAt { storage, directories: paths.to_vec(), is_remote: false, wish });
         }
         if urls.len() < paths.len() {
             bail!(
@@ -46,24 +47,24 @@ impl StoredAt {
         }
         let directories = targets.iter().map(|(path, _)| path.clone()).collect();
         let storage = Arc::new(TargetDirectories::new(targets)?);
-        Ok(StoredAt { storage, directories, is_remote: true, mode: None })
+        Ok(StoredAt { storage, directories, is_remote: true, wish })
     }
 
-    /// Reads files without a journal as frames of this mode.
-    pub(crate) fn with_mode(self, mode: VlbiMode) -> Self {
-        StoredAt { mode: Some(mode), ..self }
+    /// Reads these frames of files without a journal.
+    pub(crate) fn with_wish(self, wish: ForeignWish) -> Self {
+        StoredAt { wish, ..self }
     }
 
     /// Opens the recording in all of them. If no journal is there, it may be one without.
     pub(crate) fn open(&self, trust: Trust) -> Result<Recording, OpenError> {
         if self.are_files() {
-            return only(&foreign_sources(&self.directories)?, self.mode.as_ref());
+            return only(&foreign_sources(&self.directories)?, &self.wish);
         }
         match Recording::open_on(self.storage.clone(), &self.directories, trust) {
             Err(OpenError::NotARecording { directories }) if !self.is_remote => {
                 match foreign_sources(&self.directories)?.as_slice() {
                     [] => Err(OpenError::NotARecording { directories: self.and_below(directories) }),
-                    sources => only(sources, self.mode.as_ref()),
+                    sources => only(sources, &self.wish),
                 }
             }
             opened => opened,
@@ -97,7 +98,7 @@ impl StoredAt {
         if self.are_files() {
             let each = foreign_sources(&self.directories)?
                 .iter()
-                .map(|source| source.open_as(self.mode.as_ref()))
+                .map(|source| source.open_as(&self.wish))
                 .collect::<Result<Vec<_>, _>>()?;
             return Ok((Box::new(each.into_iter()), Unreadable::new()));
         }
@@ -122,7 +123,7 @@ impl StoredAt {
         if !self.is_remote {
             unreadable.extend(unreadable_below(&self.directories));
         }
-        Ok((EachRecording { journals, foreign: without_journal.into_iter(), mode: self.mode }, unreadable))
+        Ok((EachRecording { journals, foreign: without_journal.into_iter(), wish: self.wish }, unreadable))
     }
 }
 
@@ -130,9 +131,9 @@ impl StoredAt {
 const NAMED: usize = 3;
 
 /// Opens the only recording without a journal.
-fn only(sources: &[ForeignSource], mode: Option<&VlbiMode>) -> Result<Recording, OpenError> {
+fn only(sources: &[ForeignSource], wish: &ForeignWish) -> Result<Recording, OpenError> {
     match sources {
-        [only] => only.open_as(mode),
+        [only] => only.open_as(wish),
         [first, other, ..] => {
             Err(OpenError::Several { first: first.first_file(), other: other.first_file() })
         }
@@ -145,7 +146,7 @@ fn only(sources: &[ForeignSource], mode: Option<&VlbiMode>) -> Result<Recording,
 pub(crate) struct EachRecording {
     journals: RecordingsFound,
     foreign: IntoIter<ForeignSource>,
-    mode: Option<VlbiMode>,
+    wish: ForeignWish,
 }
 
 impl EachRecording {
@@ -159,7 +160,7 @@ impl Iterator for EachRecording {
 
     fn next(&mut self) -> Option<Self::Item> {
         let journaled = self.journals.next().map(Ok);
-        journaled.or_else(|| Some(self.foreign.next()?.open_as(self.mode.as_ref())))
+        journaled.or_else(|| Some(self.foreign.next()?.open_as(&self.wish)))
     }
 }
 

@@ -88,6 +88,11 @@ impl<'a> Together<'a> {
         self.cluster.size() > 1
     }
 
+    /// True if all processes record into one directory, which rank 0 makes.
+    pub(crate) fn is_in_common(&self) -> bool {
+        self.is_shared() && self.places == PartPlaces::Common
+    }
+
     /// The name of this process's directories. Each process has its own, even on a common file system, unless
     /// all write one file.
     pub(crate) fn directory(&self) -> String {
@@ -103,7 +108,7 @@ impl<'a> Together<'a> {
         make: impl FnOnce() -> Result<Vec<Arc<dyn KeptDirectory>>, Failure>,
         join: impl FnOnce(u64) -> Result<Vec<Arc<dyn KeptDirectory>>, Failure>,
     ) -> Result<Vec<Arc<dyn KeptDirectory>>, Failure> {
-        if !self.is_shared() || self.places == PartPlaces::Own {
+        if !self.is_in_common() {
             return make();
         }
         let own = (self.cluster.rank() == 0).then(make);

@@ -40,8 +40,9 @@ pub fn free_reserved(directory: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     let held = fs::open(directory, flags, Mode::empty())?;
     let user = geteuid().as_raw();
     let journals = journals_below(&[directory.to_path_buf()]);
-    if fs::fstat(&held)?.st_uid != user || !journals.iter().any(|journal| is_of_this_machine(journal, &held))
-    {
+    // Processes of several machines may record into one directory, and locks show those of this one.
+    let are_seen = journals.iter().all(|journal| is_of_this_machine(journal, &held));
+    if fs::fstat(&held)?.st_uid != user || journals.is_empty() || !are_seen {
         return Ok(Vec::new());
     }
     if !is_let_go(&held)? {

@@ -8,7 +8,7 @@ use nilometer_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{AppliedSetting, BackgroundLoad, DatasetTurn, RecordedInstrument, Swept, Volumes};
+use super::{AppliedSetting, BackgroundLoad, InstrumentTurn, RecordedInstrument, Swept, Volumes};
 use crate::plan_table::plan_table;
 
 /// An instrument to be recorded onto a target.
@@ -54,9 +54,10 @@ pub struct RecordingRun {
     /// from the places that its packets can go to. `None` means no further limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorders: Option<u32>,
-    /// The frames of this part, if several processes record one dataset. `None` numbers the frames from 0.
+    /// The frames of this part, if several processes take an instrument's frames in turn. `None` if this process
+    /// takes all frames of its streams.
     #[serde(skip)]
-    pub turn: Option<DatasetTurn>,
+    pub turn: Option<InstrumentTurn>,
     /// The network of packets, by its addresses; `None` means that of each machine's first address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Subnet>,

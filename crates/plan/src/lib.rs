@@ -78,7 +78,7 @@ pub use published::{
 };
 pub use recorded_together::recorded_together;
 pub use recording::{Catalogue, IngestGoal, IngestSweep};
-pub use recording_part::{DatasetTurn, RecordingSplit};
+pub use recording_part::{InstrumentTurn, RecordingSplit};
 pub use reference::PlanKey;
 pub use resolved::{PlanSources, ResolvedPlan, parse, parse_from, parse_with};
 pub use results::{Conclusion, Event, Group, Key, Measured, Results, TargetEntry};

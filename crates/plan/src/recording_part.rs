@@ -9,9 +9,7 @@
 //! Processes get blocks of neighbours, whose sizes differ by one at most. Memory and the space to keep are
 //! shared alike, so that all parts together have as much as one recorder would.
 
-use std::borrow::Cow;
-
-use nilometer_model::{Burst, Bytes, Frequency, Instrument};
+use nilometer_model::{Burst, Bytes, Frequency, Instrument, Nanos, Schedule};
 
 use super::{Fill, RecordingRun};
 
@@ -29,13 +27,30 @@ pub enum RecordingSplit {
     Frames,
 }
 
-/// The frames of a process that records one dataset together with others: each process takes every n-th.
+/// The frames of a process that shares an instrument's frames with others: each process takes every n-th, at the
+/// time at which the instrument delivers it.
+///
+/// ```text
+/// bursts of 4 frames, 3 processes   0 1 2 3 ....... 4 5 6 7 ....... 8 9
+/// process 0                         0     3 .......     6   .......   9
+/// process 1                           1   ....... 4     7   .......
+/// process 2                             2 .......   5       ....... 8
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DatasetTurn {
+pub struct InstrumentTurn {
     /// Number of its first frame, which is the process's number among those that record.
     pub first: u32,
     /// Number of processes.
     pub of: u32,
+    /// The due times of the whole instrument's frames.
+    pub schedule: Schedule,
+}
+
+impl InstrumentTurn {
+    /// The time from the start of the recording until the first frame of this process is due.
+    pub fn first_due(&self) -> Nanos {
+        self.schedule.due(self.first.into())
+    }
 }
 
 impl RecordingRun {
@@ -44,12 +59,9 @@ impl RecordingRun {
         self.instrument.recording.is_one_dataset() && !self.route.has_packets()
     }
 
-    /// The instrument that delivers all frames, if this is a part of them.
-    pub fn whole_instrument(&self) -> Cow<'_, Instrument> {
-        match self.turn {
-            Some(DatasetTurn { of, .. }) => Cow::Owned(all_of(&self.instrument, of)),
-            None => Cow::Borrowed(&self.instrument),
-        }
+    /// The turn of this part, if its process and others write one dataset.
+    pub fn dataset_turn(&self) -> Option<InstrumentTurn> {
+        self.turn.filter(|_| self.is_one_dataset())
     }
 
     /// The way in which this many processes share it.
@@ -98,9 +110,9 @@ impl RecordingRun {
             }
             RecordingSplit::Frames => {
                 let part = self.with_share(1.0 / f64::from(of), every_nth(&self.instrument, of));
-                let turn = self.is_one_dataset().then_some(DatasetTurn { first: number, of });
+                let turn = InstrumentTurn { first: number, of, schedule: self.instrument.schedule() };
                 // In whole bytes, so that parts of a whole number of slots have whole numbers.
-                RecordingRun { buffer: Bytes(self.buffer.0 / u64::from(of)), turn, ..part }
+                RecordingRun { buffer: Bytes(self.buffer.0 / u64::from(of)), turn: Some(turn), ..part }
             }
         }
     }
@@ -113,16 +125,11 @@ impl RecordingRun {
     }
 }
 
-/// One that delivers every n-th frame of each stream; of a burst too, which has n times as many.
+/// An instrument with the rate of every n-th frame of each stream, and the largest number of them that a burst
+/// brings. The due times of the frames come from [`InstrumentTurn`]: `n` need not divide the frames of a burst.
 fn every_nth(instrument: &Instrument, n: u32) -> Instrument {
-    let burst = instrument.burst.map(|burst| Burst { frames: (burst.frames / u64::from(n)).max(1), ..burst });
+    let burst = instrument.burst.map(|burst| Burst { frames: burst.frames.div_ceil(n.into()), ..burst });
     Instrument { frame_rate: Frequency(instrument.frame_rate.0 / f64::from(n)), burst, ..instrument.clone() }
-}
-
-/// The instrument of which [`every_nth`] takes frames.
-fn all_of(part: &Instrument, n: u32) -> Instrument {
-    let burst = part.burst.map(|burst| Burst { frames: burst.frames * u64::from(n), ..burst });
-    Instrument { frame_rate: Frequency(part.frame_rate.0 * f64::from(n)), burst, ..part.clone() }
 }
 
 #[cfg(test)]
@@ -161,25 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_ends_for_all_at_the_same_time() {
-        let burst = run(1, 1).part(2, 3).instrument.burst.expect("it comes in bursts");
-        assert_eq!(burst.frames, 200, "in as long as 600 at three times the rate");
-    }
-
-    #[test]
     fn parts_of_one_dataset_take_their_frames_of_the_whole() {
         use nilometer_model::{Format, Storing};
         let mut whole = run(1, 1);
         whole.instrument.recording.format = Format::Hdf5;
-        assert!(parts(&whole, 3).iter().all(|part| part.turn.is_none()), "files apart");
+        assert!(parts(&whole, 3).iter().all(|part| part.dataset_turn().is_none()), "files apart");
         whole.instrument.recording.storing = Storing::Shared;
-        let parts = parts(&whole, 3);
-        let turns: Vec<_> = parts.iter().filter_map(|part| part.turn).collect();
-        assert_eq!(turns, [0, 1, 2].map(|first| DatasetTurn { first, of: 3 }));
-        let schedules = parts.iter().map(|part| part.whole_instrument().schedule());
-        assert!(schedules.into_iter().all(|schedule| schedule == whole.instrument.schedule()));
+        let schedule = whole.instrument.schedule();
+        let turns: Vec<_> = parts(&whole, 3).iter().filter_map(RecordingRun::dataset_turn).collect();
+        assert_eq!(turns, [0, 1, 2].map(|first| InstrumentTurn { first, of: 3, schedule }));
         let packets = RecordingRun { route: Route::Loopback, ..whole };
-        assert_eq!(packets.part(0, 3).turn, None, "packets have another order");
+        assert_eq!(packets.part(0, 3).dataset_turn(), None, "packets have another order");
     }
 
     #[test]
@@ -198,6 +197,32 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn frames_of_all_parts_are_due_when_the_instrument_delivers_them(
+            frames in 1..20_u64, streams in 1..4_u64, of in 4..9_u32, format in 0..2,
+        ) {
+            use nilometer_model::{Format, Storing};
+            let mut whole = run(1, streams);
+            let pause = Nanos::from_millis(70);
+            whole.instrument.burst = Some(Burst { frames, pause });
+            if format == 1 {
+                whole.instrument.recording.format = Format::Hdf5;
+                whole.instrument.recording.storing = Storing::Shared;
+            }
+            let due = |part: &RecordingRun| -> Vec<Nanos> {
+                let turn = part.turn.expect("they take frames in turn");
+                let numbers = (0..10).map(|own| own * u64::from(turn.of) + u64::from(turn.first));
+                let due: Vec<_> = numbers.map(|number| turn.schedule.due(number)).collect();
+                assert_eq!(due[0], turn.first_due());
+                due
+            };
+            let mut all: Vec<_> = parts(&whole, of).iter().flat_map(due).collect();
+            all.sort_unstable();
+            let schedule = whole.instrument.schedule();
+            let expected: Vec<_> = (0..10 * u64::from(of)).map(|number| schedule.due(number)).collect();
+            prop_assert_eq!(all, expected);
+        }
+
         #[test]
         fn all_parts_together_are_the_whole(count in 1..20_u32, streams in 1..20_u64, of in 1..30_u32) {
             let whole = run(count, streams);

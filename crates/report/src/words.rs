@@ -178,14 +178,18 @@ pub(super) fn target(results: &Results, index: usize) -> String {
 
 /// The note below the table of the storage.
 pub(super) const MATRIX: &str = "Nilometer found these properties on the mount; it takes those marked as \
-                                 published from publications and did not try them. A dash means unknown.";
+                                 published from publications and did not try them. Check those without a source yourself. A dash \
+                                 means unknown.";
 
 /// A cell of the table of the storage.
 pub(super) fn answer(answer: &MatrixAnswer) -> String {
     match answer {
         MatrixAnswer { words, .. } if words.is_empty() => NONE.into(),
-        MatrixAnswer { words, is_published: true } => format!("{words} (published)"),
-        MatrixAnswer { words, is_published: false } => words.clone(),
+        MatrixAnswer { words, basis: None, .. } => words.clone(),
+        MatrixAnswer { words, basis: Some(basis), source: None } => format!("{words} ({})", basis.name()),
+        MatrixAnswer { words, basis: Some(basis), source: Some(source) } => {
+            format!("{words} ({}: {source})", basis.name())
+        }
     }
 }
 

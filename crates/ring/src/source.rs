@@ -15,6 +15,9 @@ use crate::{Frame, FrameTurn, Ring, WhenFull};
 pub enum Pace {
     /// When they are due, even if no slot is free.
     Due(Schedule),
+    /// When they are due, if the recorder takes an instrument's frames in turn, and numbers them from 0 as if
+    /// there were no others.
+    DueInTurn(Schedule, FrameTurn),
     /// Whenever a slot is free: this measures the limit of the stages behind the ring.
     AsTaken,
 }
@@ -134,6 +137,7 @@ impl Source {
     fn next_due(&self, start: Nanos, now: Nanos) -> Nanos {
         match self.delivery.pace {
             Pace::Due(schedule) => start + schedule.due(self.next_number()),
+            Pace::DueInTurn(schedule, turn) => start + schedule.due(turn.of_instrument(self.number)),
             Pace::AsTaken => now.max(start),
         }
     }

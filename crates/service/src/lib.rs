@@ -37,7 +37,7 @@ mod storage_space;
 
 pub use access::TlsFiles;
 pub use client::{RecorderAddress, RecorderClient};
-pub use dump::{DumpReport, DumpRequest, DumpState, DumpWait, DumpedRange};
+pub use dump::{DUMP_SUMMARY_SUFFIX, DumpReport, DumpRequest, DumpState, DumpWait, DumpedRange};
 pub use ended_scan::RecordingAtEnd;
 pub use error::{OperatorLog, ServiceError, with_causes};
 pub use http::openapi_document;

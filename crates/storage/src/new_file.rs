@@ -1,13 +1,14 @@
 //! A new file that gets its name only when it is whole.
 //!
-//! It is written under a temporary name in the same directory and renamed at the end; it never replaces
-//! another file. A process that is killed leaves only the temporary file, whose name identifies the process
-//! ([`PartialName`]). [`remove_dead`] finds it by that.
+//! It is written under a temporary name in the same directory and renamed at the end; it replaces another file
+//! only if the caller asks for that. A process that is killed leaves only the temporary file, whose name identifies
+//! the process ([`PartialName`]). [`remove_dead`] finds it by that.
 
 mod partial_name;
 mod remove_dead;
 
 use std::{
+    ffi::OsStr,
     fs::{File, Permissions},
     io,
     os::{
@@ -84,6 +85,16 @@ impl NewFile {
         self.file.sync_all()?;
         let directory = self.directory.as_fd();
         rename_new(directory, &self.temporary, directory, &self.name)?;
+        self.finished = true;
+        Ok(retry_on_intr(|| rustix::fs::fsync(&self.directory))?)
+    }
+
+    /// Does the same under this name in its directory, and replaces a file there: readers find the old file or the
+    /// new one.
+    pub fn finish_over(mut self, mode: u32, name: &OsStr) -> io::Result<()> {
+        self.file.set_permissions(permissions(mode))?;
+        self.file.sync_all()?;
+        rustix::fs::renameat(&self.directory, self.temporary.as_str(), &self.directory, name)?;
         self.finished = true;
         Ok(retry_on_intr(|| rustix::fs::fsync(&self.directory))?)
     }
@@ -180,6 +191,17 @@ mod tests {
         assert_eq!(fs::read(directory.path().join("all")).expect("it is there"), b"bytes");
         drop(NewFile::create(directory.path(), "given up").expect("room"));
         assert_eq!(names(directory.path()), ["all"], "what is not finished is removed");
+    }
+
+    #[test]
+    fn it_replaces_a_file_only_if_asked() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        fs::write(directory.path().join("page"), "old").expect("room");
+        let made = NewFile::create(directory.path(), "page").expect("room");
+        made.file().write_all(b"new").expect("room");
+        made.finish_over(0o666, OsStr::new("page")).expect("it may be replaced");
+        assert_eq!(fs::read(directory.path().join("page")).expect("it is there"), b"new");
+        assert_eq!(names(directory.path()), ["page"]);
     }
 
     #[test]

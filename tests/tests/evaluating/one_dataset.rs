@@ -1,6 +1,6 @@
 //! One dataset of one HDF5 file that several processes write: kept, measured, interrupted, and refused.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use nilometer_model::Sample;
 use nilometer_plan::Results;
@@ -67,6 +67,19 @@ fn compared(one: &str, other: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().into())
 }
 
+/// The processes that hold a lock of a directory.
+fn lock_holders(directory: &str) -> Vec<i32> {
+    let inode = fs::metadata(directory).expect("it is there").ino();
+    let locks = fs::read_to_string("/proc/locks").expect("the kernel lists them");
+    let holder = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, process, place, ..] = words[..] else { return None };
+        let is_it = place.rsplit(':').next() == Some(inode.to_string().as_str());
+        process.parse().ok().filter(|_| is_it)
+    };
+    locks.lines().filter_map(holder).collect()
+}
+
 fn verified(directory: &str) -> Ended {
     run(&["verify", directory])
 }
@@ -130,13 +143,20 @@ fn a_killed_process_leaves_no_file_that_looks_whole_and_repair_completes_it() {
     // Some fifty records behind those that describe the file.
     let has_frames = |lane| journal(lane).is_ok_and(|journal| journal.len() > 16_000);
     await_some("frames of both", || [0, 1].into_iter().all(has_frames).then_some(()));
-    let process = await_some("the process", || mpi.worker_of(1, lab.at()));
+    let directory = lab.path("cut");
+    let processes = [0, 1].map(|rank| await_some("the process", || mpi.worker_of(rank, lab.at())));
+    let ids = processes.map(|process| process.as_raw_nonzero().get());
+    assert!(ids.iter().all(|id| lock_holders(&directory).contains(id)), "each process holds its lock");
+    for refused in [&["repair", &directory][..], &["copy", &directory, "--to", &lab.path("target")]] {
+        let ended = run(refused);
+        assert!(ended.code != Some(0) && ended.stderr.contains("record"), "{refused:?}: {ended:?}");
+    }
+    let [_, process] = processes;
     kill_process(process, Signal::KILL).expect("it lives");
     let ended = running.end(Duration::from_mins(2));
     assert!(ended.code != Some(0) && ended.stderr.contains("SIGKILL"), "{ended:?}");
     let first = fs::read(&file).expect("it is there");
     assert!(first[..4096].iter().all(|byte| *byte == 0), "a superblock before the index");
-    let directory = lab.path("cut");
     let before = verified(&directory);
     let told = [before.stdout.as_str(), &before.stderr].concat();
     assert!(before.code == Some(1) && told.contains("cut.h5"), "{before:?}");
@@ -181,6 +201,28 @@ fn a_campaign_measures_one_dataset_of_all_processes() {
         }
         assert!(run_directories(&lab.at().join("target")).is_empty());
     }
+}
+
+/// Bursts of 10 frames, of which three processes get 3 or 4 each: 40 in the first second.
+#[test]
+fn bursts_that_processes_can_not_share_alike_come_as_the_instrument_delivers_them() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let lab = Lab::new();
+    let bursts = "burst = { frames = 10, pause = \"210 ms\" }\n";
+    fs::write(lab.at().join("camera.toml"), [CAMERA, bursts].concat()).expect("space");
+    let text = plan("[1, 3]", "goal = \"pace\"\nduration = \"1 s\"\n");
+    let text = text.replace("storing = \"shared\"", "storing = [\"files\", \"shared\"]");
+    fs::write(lab.at().join("plan.toml"), text).expect("space");
+    let ended = mpi.run(3, lab.at(), &["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite"]);
+    assert!(ended.has_answered(), "{ended:?}");
+    let results = results(&lab);
+    let due: Vec<u64> = results
+        .samples
+        .iter()
+        .filter_map(|measured| measured.sample.ingest.as_ref())
+        .map(|ingest| ingest.due)
+        .collect();
+    assert_eq!(due, [40; 4], "{ended:?}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ use crate::{
     task::{Run, traffic_since},
 };
 use follow::{Followed, LiveReaders, Report};
-use one_dataset::{OneDataset, completed, datasets_of, first_due, put_completed};
+use one_dataset::{OneDataset, completed, datasets_of, put_completed};
 use over_network::{Sends, Went};
 pub use pass::Pass;
 pub(crate) use read::RecordedFiles;
@@ -73,8 +73,6 @@ pub(crate) struct Job<'a> {
     pub(crate) cells: &'a [(RecordingRun, Seed)],
     /// When a pass may end, if frames come as fast as they are taken.
     pub(crate) pass: Pass,
-    /// The delay of each cell after the agreed start. Its frames take turns with those of other processes.
-    pub(crate) turns: &'a [Nanos],
     /// The processes that record the job together.
     pub(crate) together: RecordingRanks<'a>,
 }
@@ -122,8 +120,7 @@ pub(crate) fn run_ingest(
         together.assist(run, job, loads);
         None
     } else {
-        let turns = together.own_turns(job.cells);
-        let part = Job { cells: &own, turns: &turns, ..*job };
+        let part = Job { cells: &own, ..*job };
         let mut recorded = record_part(run, surroundings, &part, job, loads, tell);
         let files = mem::take(&mut recorded.files);
         let samples = together.united(job.cells, &parts, recorded);
@@ -258,7 +255,7 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
             Onto::Nothing => Arc::new(NullTarget::in_place_of(job.target.description())),
         };
         for number in 0..u64::from(cell.count) * cell.rings() {
-            let name = match cell.turn {
+            let name = match cell.dataset_turn() {
                 Some(_) => name_of_all(&job.together, *seed, number),
                 None => name_of(Some(&job.together), index, number),
             };
@@ -334,8 +331,7 @@ fn recorded(
     }
     // Each recorder waits for its first frame by itself: one that another thread starts begins later.
     for member in &mut members {
-        let at = begun.at + job.turns[member.cell];
-        member.recorder.begin_at(Some(at)).map_err(|error| invalid(&error))?;
+        member.recorder.begin_at(Some(begun.at)).map_err(|error| invalid(&error))?;
     }
     run.clock.sleep_until(begun.at);
     begun.calendar = Calendar::now().time;
@@ -366,10 +362,15 @@ fn late(begun: &Begun, job: &Job<'_>, members: &[Member]) -> Nanos {
     let made_here = members.iter().filter(|member| member.packets.is_none());
     let late = made_here.filter_map(|member| {
         let first = member.outcome.as_ref()?.begun;
-        let due = begun.at + job.turns[member.cell] + first_due(&job.cells[member.cell].0);
-        Some(first.since(due))
+        Some(first.since(begun.at + first_due(&job.cells[member.cell].0)))
     });
     late.max().unwrap_or(begun.late)
+}
+
+/// The time from the start of the recordings until the first frame of this one is due.
+fn first_due(cell: &RecordingRun) -> Nanos {
+    let turn = cell.turn.filter(|_| cell.goal != Goal::Limit);
+    turn.map_or(Nanos(0), |turn| turn.first_due())
 }
 
 /// Waits for all recorders. Returns true if the campaign ended first.

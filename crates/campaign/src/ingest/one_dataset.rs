@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use nilometer_hdf5_recording::{Hdf5Contents, SharedDatasetFile};
-use nilometer_model::{Goal, Invalid, Nanos, Sample};
-use nilometer_plan::{Onto, RecordingRun};
+use nilometer_model::{Invalid, Nanos, Sample};
+use nilometer_plan::Onto;
 use nilometer_storage::{Clock, Target, TargetError, within};
 
 use super::{Job, Recorded};
@@ -31,17 +31,8 @@ pub(super) struct OneDataset {
     patience: Nanos,
 }
 
-/// The time for the index that each frame adds at the most: some reads and a look-up on slow storage.
-const OF_FRAME: Nanos = Nanos(4_000_000);
-
 /// A completed file: the index of its cell, and the time that its index took.
 pub(super) type CompletedFile = (usize, Result<Nanos, Invalid>);
-
-/// The time from the start of the recording until the first frame of this part is due.
-pub(super) fn first_due(cell: &RecordingRun) -> Nanos {
-    let turn = cell.turn.filter(|_| cell.goal != Goal::Limit);
-    turn.map_or(Nanos(0), |turn| cell.whole_instrument().schedule().due(turn.first.into()))
-}
 
 /// The files without an index that this process has recorded into, alone or with others.
 pub(super) fn datasets_of(job: &Job<'_>, recorded: &Recorded) -> Vec<OneDataset> {
@@ -52,10 +43,10 @@ pub(super) fn datasets_of(job: &Job<'_>, recorded: &Recorded) -> Vec<OneDataset>
         let is_stored = layout.head.is_one_dataset() && cell.onto == Onto::Target;
         let contents = layout.hdf5.clone().filter(|_| is_stored && !hung && !recorded.cut)?;
         let journals = layout.head.journal_names(&layout.name);
-        let processes = cell.turn.map_or(1, |turn| u64::from(turn.of));
+        let processes = cell.dataset_turn().map_or(1, |turn| u64::from(turn.of));
         let due = member.outcome.as_ref().map_or(0, |outcome| outcome.due);
-        let patience = Nanos(due.saturating_mul(processes).saturating_mul(OF_FRAME.0));
-        let is_of_several = cell.turn.is_some();
+        let patience = SharedDatasetFile::index_time_max(due.saturating_mul(processes));
+        let is_of_several = cell.dataset_turn().is_some();
         Some(OneDataset { cell: member.cell, journals, contents, is_of_several, patience })
     });
     files.collect()

@@ -14,7 +14,7 @@ use nilometer_hdf5_recording::{Hdf5Contents, settle_instrument};
 use nilometer_intake::{Expected, Until};
 use nilometer_model::{Bytes, Goal, Instrument, Invalid, Nanos, Seed, TargetDescription};
 use nilometer_network::own_address;
-use nilometer_plan::{DatasetTurn, Fill, RecordingRun, Route};
+use nilometer_plan::{Fill, InstrumentTurn, RecordingRun, Route};
 use nilometer_recording::{Stream, instrument::Content};
 use nilometer_ring::{Delivery, FrameTurn, Pace};
 use nilometer_storage::{Calendar, Target, TargetError, within};
@@ -70,7 +70,7 @@ pub(super) fn setup(
     settle_instrument(&mut recorded).map_err(Invalid::Refused)?;
     let hdf5 = Hdf5Contents::of(&recorded, Calendar::start_of(run.clock));
     // The lanes of all processes have one dataset.
-    let DatasetTurn { first, of } = cell.turn.unwrap_or(DatasetTurn { first: 0, of: 1 });
+    let (first, of) = cell.dataset_turn().map_or((0, 1), |turn| (turn.first, turn.of));
     let own_lanes = shape.plan.lanes();
     let lane = |lane| {
         let mut layout = shape.plan.layout(name, seed.0, first * own_lanes + lane);
@@ -112,13 +112,27 @@ fn source(
     let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
     let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
     let content = content.map_err(|error| Invalid::Refused(format!("data: {error}")))?;
-    let schedule = cell.whole_instrument().schedule();
-    let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(schedule) };
-    let turn = cell.turn.map_or(FrameTurn::ALL, |DatasetTurn { first, of }| FrameTurn { first, of, line: 1 });
+    let turn = cell.dataset_turn().map_or(FrameTurn::ALL, turn_of);
     let frames = shape.frames.saturating_mul(turn.of.into());
-    let delivery = Delivery { frames, turn, ..Delivery::lasting(pace, cell.duration) };
+    let delivery = Delivery { frames, turn, ..Delivery::lasting(pace(cell), cell.duration) };
     let feed = Feed::Instrument { content: content.clone(), delivery };
     Ok(Source { feed, expected: Expected::Frames(content), stream: None, packets: None })
+}
+
+/// The pace of a cell's frames. A part of an instrument has them when the whole instrument delivers them.
+fn pace(cell: &RecordingRun) -> Pace {
+    if cell.goal == Goal::Limit {
+        return Pace::AsTaken;
+    }
+    match cell.turn {
+        Some(turn) if cell.is_one_dataset() => Pace::Due(turn.schedule),
+        Some(turn) => Pace::DueInTurn(turn.schedule, turn_of(turn)),
+        None => Pace::Due(cell.instrument.schedule()),
+    }
+}
+
+fn turn_of(InstrumentTurn { first, of, .. }: InstrumentTurn) -> FrameTurn {
+    FrameTurn { first, of, line: 1 }
 }
 
 /// Makes a stream of the instrument's packets, over this machine's own network or that between machines.

@@ -160,7 +160,7 @@ fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell
     let cells = [(cell, Seed(1))];
     let ranks = CampaignRanks::alone();
     let together = RecordingRanks { cluster: &Alone, ranks: &ranks, attempt: 0 };
-    let job = Job { number: 0, target, archive, cells: &cells, pass: Pass::default(), turns: &[], together };
+    let job = Job { number: 0, target, archive, cells: &cells, pass: Pass::default(), together };
     let samples = run_ingest(&run, &mut surroundings, &job, &mut Loads::default(), &mut |_| {});
     samples.expect("nobody ends it").remove(0)
 }

@@ -11,8 +11,8 @@ use nilometer_cluster::{
     CampaignRanks, Cluster, ClusterDecision, LoadReport, RankReport, failed_on_any, loads_of_all,
     recorded_by_all,
 };
-use nilometer_model::{Goal, Invalid, Nanos, RankSample, Sample, Seed};
-use nilometer_plan::{RecordingRun, RecordingSplit, recorded_together};
+use nilometer_model::{Invalid, Nanos, RankSample, Sample, Seed};
+use nilometer_plan::{RecordingRun, recorded_together};
 use nilometer_storage::Clock;
 
 use super::{Job, PartRecorded, sample::company};
@@ -45,24 +45,9 @@ impl RecordingRanks<'_> {
         let number = recorders.iter().position(|rank| *rank == self.cluster.rank())? as u32;
         let part = cell.part(number, recorders.len() as u32);
         // Parts of one dataset have the seed and the number of one recording.
-        let is_of_all = number == 0 || part.turn.is_some();
+        let is_of_all = number == 0 || part.dataset_turn().is_some();
         let seed = if is_of_all { seed } else { seed.named("part").part(number.into()) };
         Some((part, seed))
-    }
-
-    /// The delay of each of this process's parts. If processes record frames in turn, the delay is one frame
-    /// period for each process before this one.
-    pub(super) fn own_turns(&self, cells: &[(RecordingRun, Seed)]) -> Vec<Nanos> {
-        cells.iter().filter_map(|(cell, _)| self.own_turn(cell)).collect()
-    }
-
-    fn own_turn(&self, cell: &RecordingRun) -> Option<Nanos> {
-        let recorders = self.ranks.nodes.recorded_by(cell);
-        let number = recorders.iter().position(|rank| *rank == self.cluster.rank())? as u64;
-        let is_split = cell.split(recorders.len() as u32) == RecordingSplit::Frames;
-        // Frames of one dataset have the times of the whole instrument.
-        let in_turn = is_split && cell.goal != Goal::Limit && !cell.is_one_dataset();
-        Some(if in_turn { Nanos(number * cell.instrument.frame_rate.period().0) } else { Nanos(0) })
     }
 
     /// Agrees that all are ready, or on the reason why not. Returns `None` if the campaign is over before they

@@ -82,12 +82,6 @@ pub(super) fn check_recorders(
                    --find-limit out";
         return Err(ResolveError::Recorders { instrument, asked, why: why.into() });
     }
-    let burst = run.instrument.burst.filter(|_| run.split(recorders) == RecordingSplit::Frames);
-    if let Some(burst) = burst.filter(|burst| burst.frames % u64::from(recorders) != 0) {
-        let asked = format!("{recorders} processes take frames in turn");
-        let why = format!("a burst of it has {} frames, which they can't share alike", burst.frames);
-        return Err(ResolveError::Recorders { instrument, asked, why });
-    }
     let part = run.part(0, recorders);
     let slot = part.recorded().frame_size().0 * part.rings();
     if recorders > 1 && part.buffer.0 / 2 < slot {

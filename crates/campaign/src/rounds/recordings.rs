@@ -53,7 +53,7 @@ impl Campaign {
         let attempt = state.next_attempt(cluster.as_ref());
         let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks, attempt };
         let archive = archive.as_ref();
-        let job = Job { number, target: &target, archive, cells, pass, turns: &[], together };
+        let job = Job { number, target: &target, archive, cells, pass, together };
         let swept = cells[0].0.swept;
         if let Err(error) = self.lay_out(state, number, &|on| swept.layout_on(on), &cells[0].0)? {
             self.keep_unstriped(state, turns, number, &error)?;
@@ -192,7 +192,7 @@ impl Campaign {
         let ranks = self.ranks.clone();
         let attempt = state.next_attempt(cluster.as_ref());
         let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks, attempt };
-        let job = Job { number, target: &target, archive: None, cells: &cells, pass, turns: &[], together };
+        let job = Job { number, target: &target, archive: None, cells: &cells, pass, together };
         let Some(samples) = state.record(turn, &job, &mut Loads::default()) else { return Ok(false) };
         let mut hangs = false;
         for sample in samples {

@@ -13,7 +13,8 @@ use clap::Args;
 use nilometer_model::{ByteRate, Bytes, Nanos};
 use nilometer_recording::view::PartLimit;
 use nilometer_service::{
-    DumpReport, DumpRequest, DumpState, HTTP_ADDRESS, RecorderAddress, RecorderClient, ServiceError,
+    DUMP_SUMMARY_SUFFIX, DumpReport, DumpRequest, DumpState, HTTP_ADDRESS, RecorderAddress, RecorderClient,
+    ServiceError,
 };
 use nilometer_storage::{Clock, user_file};
 
@@ -71,8 +72,6 @@ const LOOK: Nanos = Nanos::from_millis(200);
 /// longer than that without a failure.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
 const FAILURES: u32 = 3;
-/// The end of the name of a report beside a complete file.
-const SUMMARY: &str = ".dump.json";
 
 /// Checks a limit, and keeps it as the user wrote it.
 fn limit(text: &str) -> Result<String, String> {
@@ -236,7 +235,7 @@ fn summaries(path: &Path) -> Vec<DumpReport> {
     let entries = path.parent().and_then(|directory| directory.read_dir().ok());
     let is_summary = |path: &PathBuf| {
         let found = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let suffix = found.strip_prefix(name).and_then(|rest| rest.strip_suffix(SUMMARY));
+        let suffix = found.strip_prefix(name).and_then(|rest| rest.strip_suffix(DUMP_SUMMARY_SUFFIX));
         suffix.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('.'))
     };
     let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_summary);

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use nilometer_hdf5_recording::is_held;
 use nilometer_recording::view::RecordingView;
 
-use crate::{Failure, Outcome, recording_text::what, tell};
+use crate::{Failure, Outcome, foreign_text::capture_fault, recording_text::what, tell};
 
 /// The fault of an export whose recording has unreadable blocks.
 pub(super) fn unread(whole: &RecordingView) -> Outcome {
@@ -15,6 +15,14 @@ pub(super) fn unread(whole: &RecordingView) -> Outcome {
     Err(Failure::Run(anyhow!(
         "written, but {count} {what} can't be read and are marked as invalid, such as {why}"
     )))
+}
+
+/// The fault of an export from a capture of which packets are left out.
+pub(super) fn left_out(whole: &RecordingView) -> Outcome {
+    match whole.recording(capture_fault) {
+        Some(why) => Err(Failure::Run(anyhow!("written, but {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// The newest blocks of a running recording, among which those that are missing may still come: other lanes may have

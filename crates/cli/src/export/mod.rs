@@ -188,7 +188,8 @@ impl Export {
         tell::result(tell::visible(&summary(&whole, checksum, &path, copied.as_ref())));
         not_whole(copied.as_ref())?;
         lacking::unread(&whole)?;
-        lacking::lacks_blocks(&whole)
+        lacking::lacks_blocks(&whole)?;
+        lacking::left_out(&whole)
     }
 
     /// Writes the whole file, and returns its checksum.

@@ -21,6 +21,7 @@ use nilometer_storage::user_file;
 
 use crate::{
     Blame, Failure, Outcome,
+    compared_frames::{ComparedFrames, undecided},
     document_options::DocumentOptions,
     recording_listing::{ListingHead, RecordingListing},
     share::Share,
@@ -127,8 +128,14 @@ fn opened(path: &Path, dataset: Option<&str>) -> Result<LoneFile, Failure> {
     })
 }
 
-/// Reads every chunk of a file, and names the missing and unreadable ones.
-pub(crate) fn verify(path: &Path, dataset: Option<&str>, document: &DocumentOptions) -> Outcome {
+/// Reads every chunk of a file, and names the missing and unreadable ones. The outcome is not decided if fewer frames
+/// than the share `compared_least` could be compared with anything: without a journal, none can.
+pub(crate) fn verify(
+    path: &Path,
+    dataset: Option<&str>,
+    compared_least: f64,
+    document: &DocumentOptions,
+) -> Outcome {
     let file = opened(path, dataset)?;
     guard::allow_memory(file.memory_needed()).run()?;
     let stop = stop_on_signal().run()?;
@@ -144,7 +151,10 @@ pub(crate) fn verify(path: &Path, dataset: Option<&str>, document: &DocumentOpti
     listing.push(&reading).run()?;
     listing.end(&[]).run()?;
     match reading.complaint() {
-        None => Ok(()),
+        None => {
+            let doubt = ComparedFrames::without_journal(reading.readable()).doubt(compared_least);
+            undecided(&doubt.into_iter().collect::<Vec<_>>())
+        }
         Some(faults) => Err(Failure::Run(anyhow!("the file is not whole: {faults}"))),
     }
 }

@@ -76,7 +76,7 @@ impl LoneReading {
     }
 
     /// The number of readable frames.
-    fn right(&self) -> u64 {
+    pub(super) fn readable(&self) -> u64 {
         let mut lost = Ranges::default();
         for range in [&self.verified.missing, &self.verified.damaged].into_iter().flat_map(Ranges::iter) {
             lost.add_all(range);
@@ -100,7 +100,7 @@ impl LoneReading {
         let frame_size = Bytes(self.frame_size);
         let readable = format!(
             "{} of {} frames of {frame_size}, unpacked; without a journal there are no checksums to compare them with",
-            self.right(),
+            self.readable(),
             self.frames
         );
         vec![
@@ -183,7 +183,7 @@ impl RecordingResult for LoneReading {
             "whole": self.verified.is_whole(), "faults": faults, "dimensions": self.dimensions,
             "chunk": self.chunk, "filters": self.filters, "chunks": self.verified.chunks,
             "chunks_due": self.chunks_due, "frames": self.frames, "frame_bytes": self.frame_size,
-            "readable": self.right(), "missing": missing.count(), "missing_ranges": ranges_value(&named(missing)),
+            "readable": self.readable(), "missing": missing.count(), "missing_ranges": ranges_value(&named(missing)),
             "not_whole": not_whole.count(), "not_whole_ranges": ranges_value(&named(not_whole)),
             "damaged": damaged.count(), "damaged_ranges": ranges_value(&named(damaged)),
             "damaged_chunks": self.verified.damaged_chunks,

@@ -14,10 +14,10 @@ use nilometer_cluster::StoredPart;
 use nilometer_hdf5_recording::{
     FileWishes, Hdf5Contents, MasterError, SharedDatasetError, SharedDatasetFile, put_master,
 };
-use nilometer_model::{Moment, Nanos, StorageRoom, TargetDescription, check_expected};
+use nilometer_model::{Moment, StorageRoom, TargetDescription, check_expected};
 use nilometer_recording::instrument::Content;
 use nilometer_ring::MemoryPlan;
-use nilometer_service::recording::place::{discard_unused, join_made, make_striped};
+use nilometer_service::recording::place::{discard_unused, join_made, make_common, make_striped};
 use nilometer_storage::{Clock, Target, in_time, target::KeptDirectory};
 
 use super::{
@@ -54,6 +54,14 @@ struct OwnPart {
     stop: Arc<AtomicBool>,
 }
 
+/// The directories and files that this process has made or joined, before it was ready to record.
+#[derive(Default)]
+struct BegunFiles {
+    targets: Vec<Arc<dyn KeptDirectory>>,
+    /// The names of all files that may exist in each directory.
+    names: Vec<String>,
+}
+
 /// All objects that the recording needs.
 struct MadeFiles {
     targets: Vec<Arc<dyn KeptDirectory>>,
@@ -84,8 +92,9 @@ impl Files {
         let (Some(lanes), Some(arranged)) = (together.lanes(lanes)?, arranged) else { return Ok(()) };
         let (clock, start) = together.clock();
         let own = OwnPart { lanes, clock, start, stop: stop.clone() };
-        let made = self.made(asked, arranged, own, &together);
-        let Some(made) = together.all_prepared(made, MadeFiles::discard)? else { return Ok(()) };
+        let mut begun = BegunFiles::default();
+        let made = self.made(asked, arranged, own, &together, &mut begun);
+        let Some(made) = all_prepared(&together, made, &begun, MadeFiles::discard)? else { return Ok(()) };
         self.kept(asked, made, &together, &stop)
     }
 
@@ -118,16 +127,18 @@ impl Files {
         room.shortage(frames.map_or(asked.duration, |takes| takes.min(asked.duration)))
     }
 
-    /// Its directories and the recorder.
+    /// Its directories and the recorder. If there is no recorder, `begun` has the files that exist already.
     fn made(
         &self,
         asked: &Asked,
         arranged: ArrangedFiles,
         own: OwnPart,
         together: &Together<'_>,
+        begun: &mut BegunFiles,
     ) -> Result<MadeFiles, Failure> {
         let ArrangedFiles { described, plan, memory, wishes } = arranged;
         let targets = self.directories(described, together)?;
+        begun.targets.clone_from(&targets);
         let OwnPart { lanes, clock, start, stop } = own;
         let instrument = &asked.instrument;
         let seed = together.shared.seed.named("content");
@@ -136,19 +147,13 @@ impl Files {
         hdf5.iter().flat_map(|hdf5| &hdf5.left_out).for_each(|what| together.note(what));
         let lanes = lanes_on(&plan, &targets, lanes, together, &content, hdf5.as_ref());
         let layouts: Vec<RawLayout> = lanes.iter().map(|(_, layout)| layout.clone()).collect();
+        begun.names = names_before_frames(&layouts);
         let turn = together.turn(&instrument.recording);
         let setup = self.setup(asked, &plan, lanes, content, turn, clock);
         let setup = setup.map(|setup| Setup { stop, ..setup });
-        match setup.and_then(|setup| Recorder::prepare(setup).map_err(Into::into)) {
-            Ok(recorder) => {
-                recorder.memory().state(&memory);
-                Ok(MadeFiles { targets, layouts, recorder, clock, plan, wishes })
-            }
-            Err(error) => {
-                remove_unused(&targets, &layouts);
-                Err(Failure::Run(error))
-            }
-        }
+        let recorder = setup.and_then(|setup| Recorder::prepare(setup).map_err(Into::into)).run()?;
+        recorder.memory().state(&memory);
+        Ok(MadeFiles { targets, layouts, recorder, clock, plan, wishes })
     }
 
     /// Makes the recording's directories, or joins that of process 0.
@@ -160,8 +165,9 @@ impl Files {
         let name = together.directory();
         let note = |text: &str| together.note(text);
         let others = described.clone();
+        let make = if together.is_in_common() { make_common } else { make_striped };
         together.directories(
-            || make_striped(described, &name, &self.stripes(), &note).input(),
+            || make(described, &name, &self.stripes(), &note).input(),
             |identity| join_made(others, &name, identity).input(),
         )
     }
@@ -261,7 +267,7 @@ impl Files {
             return Ok(());
         }
         let frames: u64 = parts.iter().map(|part| part.stored).sum();
-        let patience = self.patience() + Nanos(frames.saturating_mul(OF_FRAME.0));
+        let patience = self.patience() + SharedDatasetFile::index_time_max(frames);
         let names = layout.head.journal_names(&layout.name);
         let journals: Vec<_> = names.iter().map(|name| directory.path().join(name)).collect();
         let tree = contents.tree.clone();
@@ -281,24 +287,43 @@ impl Files {
     }
 }
 
-/// The time for the index of one file that each frame adds at the most: some reads and a look-up on slow storage.
-const OF_FRAME: Nanos = Nanos(4_000_000);
-
 impl MadeFiles {
     /// Gives the recording up before its start. Removes its files, as far as the storage answers.
     fn discard(self) {
         let MadeFiles { targets, layouts, recorder, .. } = self;
         if recorder.cancel() {
-            remove_unused(&targets, &layouts);
+            BegunFiles { targets, names: names_before_frames(&layouts) }.remove();
         }
     }
 }
 
-fn remove_unused(targets: &[Arc<dyn KeptDirectory>], layouts: &[RawLayout]) {
-    let names: Vec<String> = layouts.iter().flat_map(RawLayout::names_before_frames).collect();
-    for target in targets {
-        discard_unused(target.clone(), names.clone());
+impl BegunFiles {
+    /// Removes the files, and each directory that is then empty.
+    fn remove(&self) {
+        for target in &self.targets {
+            discard_unused(target.clone(), self.names.clone());
+        }
     }
+}
+
+fn names_before_frames(layouts: &[RawLayout]) -> Vec<String> {
+    layouts.iter().flat_map(RawLayout::names_before_frames).collect()
+}
+
+/// Waits until all processes are ready or have failed. If one has failed, each removes the files that it made. A
+/// process that has failed may not do so earlier: another one may be preparing the file that they share.
+fn all_prepared<T>(
+    together: &Together<'_>,
+    made: Result<T, Failure>,
+    begun: &BegunFiles,
+    discard: impl FnOnce(T),
+) -> Result<Option<T>, Failure> {
+    let failed = made.is_err();
+    let prepared = together.all_prepared(made, discard);
+    if failed {
+        begun.remove();
+    }
+    prepared
 }
 
 /// The writers in each directory.
@@ -322,4 +347,70 @@ fn lanes_on(
         lanes.push((target.clone(), layout));
     }
     lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path, thread};
+
+    use nilometer_cluster::{
+        Cluster, MessageCluster, SharedRecording,
+        testing::{ThreadMessages, thread_ranks},
+    };
+    use nilometer_model::{Nanos, Seed, StripeLayout};
+    use nilometer_storage::target::probe;
+
+    use super::*;
+
+    fn shared() -> SharedRecording {
+        SharedRecording {
+            version: "1".into(),
+            id: 7,
+            name: "scan".into(),
+            instrument: "{}".into(),
+            duration: Nanos(5),
+            frames: None,
+            seed: Seed(1),
+        }
+    }
+
+    /// A process makes its files, and fails then. Returns true if the common file was there until all had said that
+    /// they are ready or not.
+    fn fails_beside_others(ranks: ThreadMessages, below: &Path) -> bool {
+        let cluster = MessageCluster::new(ranks);
+        let together = Together::share(&cluster, &shared()).in_one_directory();
+        let described = vec![probe(below).expect("a directory")];
+        let others = described.clone();
+        let targets = together.directories(
+            || make_common(described, "scan", &StripeLayout::default(), &|_| ()).input(),
+            |identity| join_made(others, "scan", identity).input(),
+        );
+        let names = vec!["scan.h5".to_owned(), format!("scan.{}.journal", together.rank())];
+        let begun = BegunFiles { targets: targets.unwrap_or_else(|_| panic!("made or joined")), names };
+        for name in &begun.names {
+            fs::write(below.join("scan").join(name), "").expect("space");
+        }
+        // All have made their files. Process 1 fails at once; process 0 prepares for longer.
+        cluster.barrier();
+        let is_there = together.rank() == 1 || {
+            Clock::start().sleep_until(Nanos::from_millis(50));
+            below.join("scan/scan.h5").exists()
+        };
+        let made: Result<(), Failure> = Err(Failure::Run(anyhow!("no memory")));
+        let prepared = all_prepared(&together, made, &begun, |()| ());
+        assert_eq!(prepared.is_err(), together.rank() == 0, "process 0 reports it");
+        is_there
+    }
+
+    #[test]
+    fn a_process_that_fails_leaves_the_common_file_until_no_other_one_prepares_it() {
+        let below = tempfile::tempdir().expect("a temporary directory");
+        let there: Vec<bool> = thread::scope(|scope| {
+            let begin = |ranks| scope.spawn(|| fails_beside_others(ranks, below.path()));
+            let ranks: Vec<_> = thread_ranks(2).into_iter().map(begin).collect();
+            ranks.into_iter().map(|rank| rank.join().expect("it does not panic")).collect()
+        });
+        assert_eq!(there, [true, true]);
+        assert_eq!(fs::read_dir(below.path()).expect("listed").count(), 0, "nothing is left");
+    }
 }

@@ -70,6 +70,11 @@ impl ForeignReading {
         faults
     }
 
+    /// The number of its frames.
+    pub(super) fn frames_read(&self) -> u64 {
+        self.scan.frames
+    }
+
     fn frames(&self) -> String {
         let ForeignReading { frame_size, scan, failed_reads, .. } = self;
         let readable = match failed_reads {

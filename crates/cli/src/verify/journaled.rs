@@ -15,6 +15,7 @@ use nilometer_storage::process::BootId;
 use serde_json::{Value, json};
 
 use crate::{
+    compared_frames::{ComparedFrames, NO_CHECKSUMS},
     recording_json::{files_value, gaps_value, jumps_value, ranges_value, sources_value},
     recording_listing::RecordingResult,
     recording_text::{
@@ -146,6 +147,13 @@ impl JournaledReading {
     /// Frames that can be read, without anything to compare them with.
     fn unchecked(&self) -> u64 {
         self.verified.unchecked - self.unproved
+    }
+
+    /// The frames that were compared with a truth.
+    pub(super) fn compared(&self) -> ComparedFrames {
+        let Verified { right, unchecked, made_again, .. } = self.verified;
+        let compared = if made_again { right } else { right - unchecked };
+        ComparedFrames { compared, readable: right, what: self.journals.what, lacking: NO_CHECKSUMS }
     }
 
     fn conclusion(&self) -> (Tone, String) {

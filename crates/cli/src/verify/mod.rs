@@ -12,9 +12,11 @@ use nilometer_report::in_line;
 
 use crate::{
     Blame, Failure, Outcome,
+    compared_frames::{ComparedFrames, undecided},
     document_options::{DocumentFormat, DocumentOptions},
     foreign_mode::ForeignMode,
     lone_file,
+    percentage::percent,
     recording_listing::{ListingHead, RecordingListing},
 };
 use foreign::ForeignReading;
@@ -22,6 +24,7 @@ use journaled::JournaledReading;
 
 /// Read recordings back, frame by frame, and list missing and damaged frames
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Verify {
     /// The directories of a recording, those of all lanes, or of several. Also their URLs (root://, nfs://,
     /// s3://, hdfs://), an HDF5 file without a journal, or a recording of another program, as for scan
@@ -34,10 +37,28 @@ pub(crate) struct Verify {
     /// one with the most dimensions]
     #[arg(long, value_name = "PATH")]
     dataset: Option<String>,
+    /// End with exit code 0 even if only this share of the frames could be compared with a checksum or with
+    /// the simulated instrument, such as "80 %"; "0 %" only asks for frames that can be read
+    #[arg(long, value_name = "PERCENT", default_value = "100 %", value_parser = share)]
+    compared_least: f64,
     #[command(flatten)]
     foreign: ForeignMode,
     #[command(flatten)]
     document: DocumentOptions,
+}
+
+/// The text that `verify --help` prints about exit codes.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  whole: every frame is there, and agrees with its checksum or with the
+     simulated instrument. Packets that never arrived are named
+  1  a fault: frames are missing or damaged
+  2  wrong input: nothing was read
+  4  not decided: no fault was found, but frames have no checksum to compare
+     them with, or the recording has no journal; --compared-least accepts that";
+
+fn share(text: &str) -> Result<f64, String> {
+    percent(text, 100.0, "80 %").map(|percent| percent / 100.0)
 }
 
 impl Verify {
@@ -52,7 +73,7 @@ impl Verify {
             if self.durable {
                 return Err(Failure::Input(anyhow!(DURABLE_WITHOUT_JOURNAL)));
             }
-            return lone_file::verify(file, self.dataset.as_deref(), &self.document);
+            return lone_file::verify(file, self.dataset.as_deref(), self.compared_least, &self.document);
         }
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         lone_file::refuse_parts(&self.directories).input()?;
@@ -72,6 +93,7 @@ impl Verify {
         let mut listing = RecordingListing::begin(&self.document, self.head()).run()?;
         let mut unread = unread_words(unread);
         let mut not_whole = unread.clone();
+        let mut doubts = Vec::new();
         let mut first_refusal = None;
         for recording in recordings {
             let name = in_line(recording.name());
@@ -88,18 +110,21 @@ impl Verify {
                     continue;
                 }
             };
+            let compared = read.compared();
             let faults = read.told(&mut listing).run()?;
+            let is_named = !is_one || self.document.format() == DocumentFormat::Json;
+            let subject = if is_named { &name } else { "the recording" };
             if !faults.is_empty() {
-                let is_named = !is_one || self.document.format() == DocumentFormat::Json;
-                let subject = if is_named { &name } else { "the recording" };
                 not_whole.push(format!("{subject} is not whole: {}", faults.join("; ")));
+            } else if let Some(why) = compared.doubt(self.compared_least) {
+                doubts.push(if is_named { format!("{name}: {why}") } else { why });
             }
         }
         // The list must be complete for programs, even if a recording could not be read.
         listing.end(&unread).run()?;
         match first_refusal {
             Some(error) if is_one => Err(Failure::Input(error)),
-            _ => ended(&not_whole),
+            _ => ended(&not_whole).and_then(|()| undecided(&doubts)),
         }
     }
 
@@ -125,6 +150,14 @@ enum VerifiedReading {
 }
 
 impl VerifiedReading {
+    /// The frames that were compared with a truth.
+    fn compared(&self) -> ComparedFrames {
+        match self {
+            VerifiedReading::Journaled(reading) => reading.compared(),
+            VerifiedReading::Foreign(reading) => ComparedFrames::without_journal(reading.frames_read()),
+        }
+    }
+
     /// Writes the findings. Returns the reasons if it is not whole.
     fn told(self, listing: &mut RecordingListing) -> anyhow::Result<Vec<String>> {
         match self {

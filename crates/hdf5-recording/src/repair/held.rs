@@ -2,10 +2,13 @@
 //! write into.
 
 use std::{
+    collections::BTreeSet,
     fs::File,
     io,
     os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use nilometer_recording::reader::Recording;
@@ -86,12 +89,30 @@ impl HeldDirectories {
 
 /// Returns true if somebody records or repairs this recording, as far as a lock shows it.
 pub fn is_held(recording: &Recording) -> bool {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    (0..recording.index.heads.len()).any(|lane| {
-        let Ok(directory) = fs::open(recording.directory(lane), flags, Mode::empty()) else { return false };
-        fs::flock(&directory, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
-    })
+    let lanes = 0..recording.index.heads.len();
+    let directories: BTreeSet<&Path> = lanes.map(|lane| recording.directory(lane)).collect();
+    directories.into_iter().any(is_locked)
 }
+
+/// Returns true if somebody holds the lock of a directory, alone or together with others.
+fn is_locked(directory: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(directory) = fs::open(directory, flags, Mode::empty()) else { return false };
+    // Another program that looks holds the lock for a moment.
+    let is_held = |_| {
+        let found = fs::flock(&directory, FlockOperation::NonBlockingLockExclusive);
+        let is_held = found == Err(Errno::WOULDBLOCK);
+        if is_held {
+            thread::sleep(LOOK_EVERY);
+        }
+        is_held
+    };
+    (0..LOOKS).all(is_held)
+}
+
+/// Looks at a lock, and the delay after each.
+const LOOKS: u32 = 10;
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Opens a file of this user for reading. Files of other users are not given to the library.
 pub(crate) fn opened_own(path: &Path) -> io::Result<File> {
@@ -125,4 +146,29 @@ pub(super) fn open_own(directory: &OwnedFd, path: &Path, access: OFlags) -> io::
 /// A path by which the library opens exactly this open file.
 pub(crate) fn path_of(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_shows_whether_one_process_holds_it_or_several() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        assert!(!is_locked(home.path()));
+        let held = |operation| {
+            let directory = File::open(home.path()).expect("it is there");
+            fs::flock(&directory, operation).expect("it is free");
+            directory
+        };
+        let alone = held(FlockOperation::NonBlockingLockExclusive);
+        assert!(is_locked(home.path()));
+        drop(alone);
+        let both = [held(FlockOperation::NonBlockingLockShared), held(FlockOperation::NonBlockingLockShared)];
+        for one in both {
+            assert!(is_locked(home.path()), "the other one holds it on");
+            drop(one);
+        }
+        assert!(!is_locked(home.path()));
+    }
 }

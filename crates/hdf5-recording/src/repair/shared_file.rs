@@ -12,6 +12,7 @@
 use std::{fs::File, io, path::PathBuf};
 
 use nilometer_hdf5::tree::TreeGroup;
+use nilometer_model::Nanos;
 use nilometer_recording::reader::{Recording, Trust};
 use rustix::fs::OFlags;
 
@@ -66,7 +67,15 @@ pub struct SharedDatasetFile {
     file: File,
 }
 
+/// The time for the index that each frame adds at the most: some reads and a look-up on slow storage.
+const INDEX_TIME_OF_FRAME: Nanos = Nanos::from_millis(4);
+
 impl SharedDatasetFile {
+    /// The longest time that the index of this many frames takes, beside the time in which storage must answer.
+    pub const fn index_time_max(frames: u64) -> Nanos {
+        Nanos(frames.saturating_mul(INDEX_TIME_OF_FRAME.0))
+    }
+
     /// Opens the file of the recording with these journals, one a lane, all in the same directory.
     ///
     /// # Errors

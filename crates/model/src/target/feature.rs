@@ -1,11 +1,14 @@
 //! Features of storage systems, as in the feature tables of studies. A cell holds the answer and its basis:
-//! measured on the mount, or published for the system.
+//! measured on the mount, published for the system, or a hint without a source.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FileSystemKind, published::PUBLISHED};
+use super::{
+    FileSystemKind,
+    published::{PUBLISHED, licence_source},
+};
 
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident = $word:literal,)*) => {
@@ -75,6 +78,8 @@ pub enum FeatureBasis {
     Measured,
     /// The system's documentation states it; Nilometer did not try it.
     Published,
+    /// Nobody looked it up: a hint that the reader must check.
+    Unsourced,
 }
 
 /// A cell of a feature table.
@@ -86,23 +91,38 @@ pub struct FeatureFinding {
     pub answer: String,
     /// The basis of the answer.
     pub basis: FeatureBasis,
+    /// The file that states it, by repository and path; `None` if no single file is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 impl FeatureFinding {
     /// The answer of a trial: `yes`, or `no` and the reason.
     pub fn measured(feature: StorageFeature, tried: Result<(), String>) -> Self {
         let answer = tried.map_or_else(|why| format!("no: {why}"), |()| "yes".into());
-        FeatureFinding { feature, answer, basis: FeatureBasis::Measured }
+        FeatureFinding { feature, answer, basis: FeatureBasis::Measured, source: None }
+    }
+}
+
+impl FeatureBasis {
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FeatureBasis::Measured => "measured",
+            FeatureBasis::Published => "published",
+            FeatureBasis::Unsourced => "no source",
+        }
     }
 }
 
 impl fmt::Display for FeatureFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let basis = match self.basis {
-            FeatureBasis::Measured => "measured",
-            FeatureBasis::Published => "published",
-        };
-        write!(f, "{} ({basis})", self.answer)
+        let FeatureFinding { answer, basis, source, .. } = self;
+        let basis = basis.name();
+        match source {
+            Some(source) => write!(f, "{answer} ({basis}: {source})"),
+            None => write!(f, "{answer} ({basis})"),
+        }
     }
 }
 
@@ -110,12 +130,20 @@ impl fmt::Display for FeatureFinding {
 pub fn published_features(kind: FileSystemKind) -> Vec<FeatureFinding> {
     let system = PUBLISHED.iter().find(|system| system.kinds.contains(&kind));
     let answers = system.map(|system| StorageFeature::ALL.iter().zip(system.answers)).into_iter().flatten();
-    let finding = |(&feature, answer): (&StorageFeature, &str)| FeatureFinding {
-        feature,
-        answer: answer.to_owned(),
-        basis: FeatureBasis::Published,
+    let finding = |(&feature, answer): (&StorageFeature, &str)| {
+        let (basis, source) = published_basis(kind, feature);
+        FeatureFinding { feature, answer: answer.to_owned(), basis, source }
     };
     answers.filter(|(_, answer)| !answer.is_empty()).map(finding).collect()
+}
+
+/// The basis of an answer that nobody measured, and its source.
+fn published_basis(kind: FileSystemKind, feature: StorageFeature) -> (FeatureBasis, Option<String>) {
+    match (feature, licence_source(kind)) {
+        (StorageFeature::Licence, Some(source)) => (FeatureBasis::Published, Some(source.into())),
+        (StorageFeature::Licence | StorageFeature::Support, _) => (FeatureBasis::Unsourced, None),
+        _ => (FeatureBasis::Published, None),
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +156,11 @@ mod tests {
         let features: Vec<_> = lustre.iter().map(|finding| finding.feature).collect();
         assert_eq!(features, StorageFeature::ALL[..10], "what a mount can be asked is not taken from paper");
         assert_eq!(lustre[3].to_string(), "yes, each file its own layout (published)");
+        let licence = "GPL-2.0 with Linux-syscall-note (published: lustre/lustre-release, COPYING)";
+        assert_eq!(lustre[8].to_string(), licence);
+        assert_eq!(lustre[9].to_string(), "community, DDN, HPE and others (no source)");
+        let gpfs = published_features(FileSystemKind::Gpfs);
+        assert_eq!(gpfs[8].to_string(), "commercial (no source)", "nobody looked it up");
         assert!(published_features(FileSystemKind::Unknown).is_empty());
         assert!(published_features(FileSystemKind::Fuse).is_empty());
     }

@@ -1,6 +1,6 @@
 //! Published features of storage systems, from the manuals of current versions. Features that a mount can be
-//! tested for are not here: Nilometer measures them. Licence and support are
-//! hints without a source.
+//! tested for are not here: Nilometer measures them. Licences are from files of the systems' repositories, as far as
+//! these are public. Support is a hint without a source.
 
 use super::FileSystemKind as Kind;
 
@@ -14,6 +14,41 @@ pub(super) struct PublishedSystem {
 
 const fn of(kinds: &'static [Kind], answers: [&'static str; 10]) -> PublishedSystem {
     PublishedSystem { kinds, answers }
+}
+
+/// The files that state a licence, by repository at GitHub and path, read in November 2026.
+const LICENCE_SOURCES: &[(&[Kind], &str)] = &[
+    (
+        &[
+            Kind::Ext2,
+            Kind::Ext3,
+            Kind::Ext4,
+            Kind::Xfs,
+            Kind::Btrfs,
+            Kind::Jfs,
+            Kind::Tmpfs,
+            Kind::Ramfs,
+            Kind::Nfs,
+        ],
+        "torvalds/linux, COPYING",
+    ),
+    (&[Kind::Zfs], "openzfs/zfs, META"),
+    (&[Kind::Lustre], "lustre/lustre-release, COPYING"),
+    (&[Kind::BeeGfs], "ThinkParQ/beegfs, LICENSE.txt and client_module"),
+    (&[Kind::GlusterFs], "gluster/glusterfs, xlators/features/shard/src/shard.c"),
+    (&[Kind::MooseFs], "moosefs/moosefs, README.md"),
+    (&[Kind::CephFs], "ceph/ceph, COPYING"),
+    (&[Kind::XRootD], "xrootd/xrootd, src/XrdSys/XrdSysPthread.hh"),
+    (&[Kind::Eos], "cern-eos/eos, License"),
+    (&[Kind::DCache], "dCache/dcache, README.md"),
+    (&[Kind::OrangeFs], "waltligon/orangefs, COPYING"),
+    (&[Kind::XtreemFs], "xtreemfs/xtreemfs, LICENSE"),
+    (&[Kind::Hdfs], "apache/hadoop, LICENSE.txt"),
+];
+
+/// The file that states the licence of a system; `None` if nobody looked it up.
+pub(super) fn licence_source(kind: Kind) -> Option<&'static str> {
+    LICENCE_SOURCES.iter().find(|(kinds, _)| kinds.contains(&kind)).map(|(_, source)| *source)
 }
 
 /// Every system with published features.
@@ -74,7 +109,7 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "yes",
             "send and receive",
-            "CDDL-1.0",
+            "CDDL",
             "community, makers of appliances",
         ],
     ),
@@ -119,7 +154,7 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "of ZFS targets",
             "lfs migrate, HSM",
-            "GPL-2.0",
+            "GPL-2.0 with Linux-syscall-note",
             "community, DDN, HPE and others",
         ],
     ),
@@ -134,7 +169,7 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "no",
             "between targets and pools",
-            "GPL-2.0 of the client, BeeGFS EULA of servers",
+            "GPL-2.0 of the client module, BeeGFS EULA of the rest",
             "ThinkParQ and partners",
         ],
     ),
@@ -164,7 +199,7 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "on thin LVM only",
             "rebalance, remove-brick",
-            "GPL-2.0 or LGPL-3.0",
+            "GPL-2.0 or LGPL-3.0-or-later",
             "community; Red Hat's ended in 2024",
         ],
     ),
@@ -179,7 +214,7 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "yes",
             "storage classes, rebalancing",
-            "GPL-2.0, Pro commercial",
+            "GPL-2.0",
             "community, the maker for Pro",
         ],
     ),
@@ -194,13 +229,24 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "yes",
             "pools, balancer",
-            "LGPL-2.1 or LGPL-3.0",
+            "LGPL-2.1, some files others",
             "community, IBM, Canonical and others",
         ],
     ),
     of(
         &[Kind::XRootD],
-        ["partly", "redirector", "no", "no", "no", "no", "no", "third-party copies", "LGPL-3.0", "community"],
+        [
+            "partly",
+            "redirector",
+            "no",
+            "no",
+            "no",
+            "no",
+            "no",
+            "third-party copies",
+            "LGPL-3.0-or-later",
+            "community",
+        ],
     ),
     of(
         &[Kind::Eos],
@@ -213,7 +259,7 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "versions",
             "convert, balancer, drain",
-            "GPL-3.0",
+            "GPL-3.0-or-later",
             "CERN, community",
         ],
     ),
@@ -228,13 +274,24 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
             "yes",
             "no",
             "migration module",
-            "AGPL-3.0",
+            "AGPL-3.0, parts BSD and LGPL",
             "DESY, Fermilab, NDGF",
         ],
     ),
     of(
         &[Kind::OrangeFs],
-        ["nearly", "yes, several", "yes", "yes, by directory", "", "no", "no", "", "LGPL-2.1", "community"],
+        [
+            "nearly",
+            "yes, several",
+            "yes",
+            "yes, by directory",
+            "",
+            "no",
+            "no",
+            "",
+            "LGPL-2.1-or-later",
+            "community",
+        ],
     ),
     of(
         &[Kind::XtreemFs],

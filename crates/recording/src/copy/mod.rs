@@ -144,9 +144,8 @@ pub fn copy(
     tell: &mut dyn FnMut(CopyNews) -> bool,
 ) -> Result<CopyResult, CopyError> {
     let lanes = recording.index.heads.len();
-    let locks = recorder_locks();
     for lane in 0..lanes {
-        check_not_recorded(recording.directory(lane), &locks)?;
+        check_not_recorded(recording.directory(lane))?;
     }
     let files = source_files(recording)?;
     check_names(&files, settings.to.len())?;
@@ -189,14 +188,24 @@ pub fn copy(
 }
 
 /// Returns an error if a recorder has a lock on a directory of the recording.
-fn check_not_recorded(directory: &Path, locks: &[RecorderLock]) -> Result<(), CopyError> {
+fn check_not_recorded(directory: &Path) -> Result<(), CopyError> {
     // A directory that is gone is recorded by nobody.
     let Ok(status) = rustix::fs::stat(directory) else { return Ok(()) };
-    if locks.iter().any(|lock| lock.is_on(&status)) {
+    // A program that looks whether somebody records holds the lock for a moment.
+    let clock = Clock::start();
+    let is_locked = |look: u32| {
+        clock.sleep_until(Nanos(LOCK_LOOK.0 * u64::from(look)));
+        recorder_locks().iter().any(|lock| lock.is_on(&status))
+    };
+    if (0..LOCK_LOOKS).all(is_locked) {
         return Err(CopyError::Recording { path: directory.to_owned() });
     }
     Ok(())
 }
+
+/// Looks at the lock of a directory that is to be copied, and the time between two.
+const LOCK_LOOKS: u32 = 3;
+const LOCK_LOOK: Nanos = Nanos::from_millis(20);
 
 /// The devices from which and to which it copies.
 fn devices_of(recording: &Recording, to: &[CopyDirectory]) -> Vec<DeviceNumber> {

@@ -1,5 +1,5 @@
 //! Locks of recorders on this machine. A recorder locks each directory in which it records (`flock`), and an
-//! evaluation locks its own.
+//! evaluation locks its own. Processes that record into one directory hold its lock together.
 //!
 //! The kernel lists locks with their devices, so a copy sees recorders of all users. It can't see those of
 //! other machines on a shared file system.
@@ -38,14 +38,14 @@ impl RecorderLock {
     fn of_line(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace().skip(1);
         let is_flock = words.next()? == "FLOCK";
-        let is_exclusive = words.nth(1)? == "WRITE";
+        let is_held = matches!(words.nth(1)?, "READ" | "WRITE");
         let process = words.next()?.parse().ok()?;
         let mut place = words.next()?.split(':');
         let major = u32::from_str_radix(place.next()?, 16).ok()?;
         let minor = u32::from_str_radix(place.next()?, 16).ok()?;
         let inode = place.next()?.parse().ok()?;
         let lock = RecorderLock { process, device: DeviceNumber { major, minor }, inode };
-        (is_flock && is_exclusive).then_some(lock)
+        (is_flock && is_held).then_some(lock)
     }
 
     /// Returns true if the lock is on this file.
@@ -76,14 +76,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_exclusive_locks_of_files_are_read() {
-        let line = "1: FLOCK  ADVISORY  WRITE 21173 fe:0a:10444801 0 EOF";
+    fn only_locks_of_whole_files_that_a_process_has_are_read() {
         let device = DeviceNumber { major: 254, minor: 10 };
         let lock = RecorderLock { process: 21_173, device, inode: 10_444_801 };
-        assert_eq!(RecorderLock::of_line(line), Some(lock));
+        for kind in ["WRITE", "READ "] {
+            let line = format!("1: FLOCK  ADVISORY  {kind} 21173 fe:0a:10444801 0 EOF");
+            assert_eq!(RecorderLock::of_line(&line), Some(lock), "one process, or several together");
+        }
         for other in [
             "",
-            "3: FLOCK  ADVISORY  READ 21005 fe:00:10051587 0 EOF",
             "4: POSIX  ADVISORY  WRITE 21005 fe:00:10051587 0 EOF",
             "1: -> FLOCK  ADVISORY  WRITE 21173 fe:00:10444801 0 EOF",
             "1: FLOCK  ADVISORY  WRITE x fe:00:10444801 0 EOF",

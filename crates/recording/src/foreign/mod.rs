@@ -28,7 +28,9 @@ mod shape;
 mod sources;
 #[cfg(test)]
 mod testing;
+mod wish;
 
 pub use frame_walk::{FrameFindings, StrangeBytes};
 pub use read_through::read_through;
 pub use sources::{ForeignSource, foreign_sources, is_foreign_file, is_hdf5_file};
+pub use wish::ForeignWish;

@@ -10,10 +10,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::packets::VlbiMode;
 use rustix::fs::FileType;
 
-use super::{capture, chunks, foreign_file::source_file, mark6, plain_file, shape::StreamShape};
+use super::{
+    capture, chunks, foreign_file::source_file, mark6, plain_file, shape::StreamShape, wish::ForeignWish,
+};
 use crate::{
     reader::{OpenError, Recording},
     recording_file,
@@ -44,25 +45,32 @@ pub enum ForeignSource {
 }
 
 impl ForeignSource {
-    /// Opens the recording: reads the headers that say where its blocks are. `None` for `mode` means that they say
-    /// the format too.
+    /// Opens the recording: reads the headers that say where its blocks are. They say the format too, unless the
+    /// user names it.
     ///
     /// # Errors
-    /// If a file can't be read, or has no frames or packets of a known format or of this mode.
-    pub fn open_as(&self, mode: Option<&VlbiMode>) -> Result<Recording, OpenError> {
-        let Some(mode) = mode else { return self.open() };
+    /// If a file can't be read, or has no frames or packets of a known format or of those that the user names.
+    pub fn open_as(&self, wish: &ForeignWish) -> Result<Recording, OpenError> {
+        let Some(option) = wish.option() else { return self.open() };
         let foreign = |path: &Path, why: String| OpenError::Foreign { path: path.to_owned(), why };
-        match self {
-            ForeignSource::File(path) => {
+        match (self, wish) {
+            (ForeignSource::File(path), ForeignWish { mode: Some(mode), port: None }) => {
                 let opened = plain_file::open_as(path, &stem(path), mode).map_err(at(path))?;
                 opened.map_err(|why| foreign(path, why))
             }
-            ForeignSource::Capture(path) => {
-                let opened = capture::open(path, &stem(path), Some(mode)).map_err(at(path))?;
+            (ForeignSource::File(path), ForeignWish { port, .. }) => {
+                let port = port.unwrap_or_default();
+                Err(foreign(
+                    path,
+                    format!("--port {port}: only packets in a capture have a port: leave it out"),
+                ))
+            }
+            (ForeignSource::Capture(path), _) => {
+                let opened = capture::open(path, &stem(path), wish).map_err(at(path))?;
                 opened.map_err(|why| foreign(path, why))
             }
-            ForeignSource::Chunks { .. } | ForeignSource::Mark6 { .. } => {
-                Err(foreign(&self.first_file(), format!("--mode {mode}: {HAVE_THEIR_FORMAT}")))
+            (ForeignSource::Chunks { .. } | ForeignSource::Mark6 { .. }, _) => {
+                Err(foreign(&self.first_file(), format!("{option}: {HAVE_THEIR_FORMAT}")))
             }
         }
     }
@@ -78,7 +86,7 @@ impl ForeignSource {
                 plain_file::open(path, &stem(path)).map_err(at(path))?.ok_or_else(|| unknown(path))
             }
             ForeignSource::Capture(path) => {
-                let opened = capture::open(path, &stem(path), None).map_err(at(path))?;
+                let opened = capture::open(path, &stem(path), &ForeignWish::default()).map_err(at(path))?;
                 opened.map_err(|why| OpenError::Foreign { path: path.clone(), why })
             }
             ForeignSource::Chunks { name, chunks } => {
@@ -104,7 +112,7 @@ impl ForeignSource {
 
 /// The reason why nobody names the mode of chunks and Mark 6 files.
 const HAVE_THEIR_FORMAT: &str =
-    "only a file of frames or a capture takes a mode: leave it out for chunks and for Mark 6";
+    "only a file of frames or a capture takes it: leave it out for chunks and for Mark 6";
 /// The reason why a file is no recording.
 const UNKNOWN: &str =
     "neither VDIF, Mark5B, Mark 6, pcap nor pcapng: name such a file, or the directories of a recording";

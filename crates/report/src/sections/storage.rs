@@ -43,7 +43,7 @@ fn by_target(matrix: &StorageMatrix) -> Table {
 }
 
 fn answer(answer: &MatrixAnswer) -> Cell {
-    let tone = if answer.is_published { Tone::Soft } else { Tone::Plain };
+    let tone = if answer.basis.is_some() { Tone::Soft } else { Tone::Plain };
     Cell::toned(tone, words::answer(answer))
 }
 
@@ -66,10 +66,16 @@ fn answers(row: &MatrixRow, letters: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::FeatureBasis;
+
     use super::*;
 
     fn row(words: &[&str]) -> MatrixRow {
-        let answer = |words: &&str| MatrixAnswer { words: (*words).into(), is_published: *words == "raid0" };
+        let answer = |words: &&str| MatrixAnswer {
+            words: (*words).into(),
+            basis: (*words == "raid0").then_some(FeatureBasis::Published),
+            source: None,
+        };
         MatrixRow { name: "striping".into(), answers: words.iter().map(answer).collect() }
     }
 

@@ -22,6 +22,6 @@ mod run;
 mod table;
 
 pub(crate) use report::{BegunDumps, DumpList};
-pub use report::{DumpReport, DumpState, DumpWait, DumpedRange};
+pub use report::{DUMP_SUMMARY_SUFFIX, DumpReport, DumpState, DumpWait, DumpedRange};
 pub use request::DumpRequest;
 pub(crate) use table::{DumpCounts, DumpRefusal, Dumps, check_roots};

@@ -6,6 +6,9 @@ use nilometer_recording::view::BlockReading;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The end of the name of the summary beside a complete file: `FILE.dump.json`.
+pub const DUMP_SUMMARY_SUFFIX: &str = ".dump.json";
+
 /// The state of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -22,7 +22,7 @@ use super::{
     blocks::DumpReader,
     pace::{DumpRateLimit, buffer_fill, pause_after, speed_share},
     progress::DumpProgress,
-    report::{DumpReport, DumpState, DumpWait},
+    report::{DUMP_SUMMARY_SUFFIX, DumpReport, DumpState, DumpWait},
     request::DumpLimits,
 };
 use crate::{latest_frame::step_back, publisher::Publisher, state::ServiceState};
@@ -65,8 +65,6 @@ const SEARCH_PAUSE: u64 = 20;
 const PIECE: usize = 1 << 20;
 /// The most bytes of a block, which a dump holds in memory.
 const BLOCK_MAX: u64 = 256 << 20;
-/// The suffix of the summary beside the file.
-const SUMMARY: &str = ".dump.json";
 /// Bytes after which it waits until they are on storage, so that they don't fill the page cache.
 const SYNC: u64 = 32 << 20;
 
@@ -177,7 +175,7 @@ impl DumpJob {
             |error: io::Error| DumpFailure::Failed(format!("can't make {}: {error}", path.display()));
         let is_there =
             |name: &str| rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        for suffix in ["", SUMMARY] {
+        for suffix in ["", DUMP_SUMMARY_SUFFIX] {
             if is_there(&format!("{name}{suffix}")) {
                 let why = format!("{}{suffix} exists: write another name", path.display());
                 return Err(DumpFailure::Failed(why));
@@ -283,7 +281,7 @@ impl DumpJob {
 
     fn put_summary(&self, summary: &DumpReport, mode: u32) -> io::Result<()> {
         let name = summary.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let new = NewFile::create_in(self.directory.try_clone()?, &format!("{name}{SUMMARY}"))?;
+        let new = NewFile::create_in(self.directory.try_clone()?, &format!("{name}{DUMP_SUMMARY_SUFFIX}"))?;
         let text = serde_json::to_string_pretty(summary).map_err(io::Error::other)? + "\n";
         new.file().write_all(text.as_bytes())?;
         new.finish(mode)

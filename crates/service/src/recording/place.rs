@@ -184,6 +184,31 @@ pub fn make_striped(
     Ok(made)
 }
 
+/// Does the same for a directory into which other processes record too. All hold its lock together.
+///
+/// # Errors
+///
+/// In the same cases, and if another program holds the lock.
+pub fn make_common(
+    described: Vec<TargetDescription>,
+    name: &str,
+    stripes: &StripeLayout,
+    note: &dyn Fn(&str),
+) -> Result<Vec<Arc<dyn KeptDirectory>>, ServiceError> {
+    let made = make_striped(described, name, stripes, note)?;
+    let shared = made.iter().try_for_each(|directory| {
+        let new = directory.clone();
+        in_time(PATIENCE, directory.path().to_owned(), move || new.share_lock()).flatten()
+    });
+    if let Err(error) = shared {
+        for unused in &made {
+            discard_unused(unused.clone(), Vec::new());
+        }
+        return Err(ServiceError::asked_wrongly(error));
+    }
+    Ok(made)
+}
+
 /// Opens the directory that another process of the same recording has made in each of the described ones.
 /// `identity` is its inode.
 ///

@@ -104,8 +104,18 @@ pub trait KeptDirectory: Target {
         Err(io::Error::new(io::ErrorKind::Unsupported, format!("{name}: files here can't be replaced")))
     }
 
+    /// Lets other processes hold the directory's lock too, as long as they record into it. Call it before they
+    /// join.
+    ///
+    /// # Errors
+    /// Another program holds the lock.
+    fn share_lock(&self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
     /// Removes the directory and plain files of these names, which the caller made in it, if nothing else is
-    /// there. Call it for a directory that turned out not to be needed.
+    /// there. A file that is gone already counts as removed: other processes may remove the same ones. Call it for
+    /// a directory that turned out not to be needed.
     fn remove_unused(&self, names: &[String]) -> Result<(), TargetError>;
 }
 

@@ -5,7 +5,7 @@ written.py mark5b FILE FRAMES                     Mark5B frames, 50 a second
 written.py vbs FILE NAME BYTES DIR...             the bytes of FILE in chunks DIR/NAME/NAME.00000000, one DIR after the other
 written.py mark6 FILE NAME BYTES DIR...           the bytes of FILE in blocks, in files DIR/NAME of a Mark 6 group
 written.py pcap FILE PAYLOAD PREFIX CAPTURE       packets of PAYLOAD bytes of FILE behind PREFIX bytes with a serial number
-written.py pcapng FILE PAYLOAD PREFIX CAPTURE     the same in the newer format, on IPv6
+written.py pcapng FILE PAYLOAD PREFIX CAPTURE [PORT]   the same in the newer format, on IPv6
 
 VDIF specification 1.1.1; Mark 5B user's manual; mark6sg of DiFX; draft-ietf-opsawg-pcap and -pcapng.
 """
@@ -81,12 +81,12 @@ def mark6(file, name, size, *directories):
                 to.write(struct.pack("<2i", number, len(block) + 8) + block)
 
 
-def packets(file, payload, prefix, network):
+def packets(file, payload, prefix, network, port=46227):
     for number, piece in enumerate(pieces(file, payload)):
         # The serial number is in the last four bytes before the payload for Mark5B, and in the first eight for VDIF:
         # this is right for both, as long as there are eight.
         body = {0: b"", 8: struct.pack("<2I", 0, number)}[int(prefix)] + piece
-        udp = struct.pack(">4H", 5000, 46227, len(body) + 8, 0) + body
+        udp = struct.pack(">4H", 5000, int(port), len(body) + 8, 0) + body
         yield network(udp)
 
 
@@ -110,11 +110,11 @@ def pcap(file, payload, prefix, capture):
                 to.write(struct.pack("<4I", SECOND, number, len(each), len(each)) + each)
 
 
-def pcapng(file, payload, prefix, capture):
+def pcapng(file, payload, prefix, capture, port=46227):
     with open(capture, "wb") as to:
         block(to, 0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
         block(to, 1, struct.pack("<HHI", 1, 0, 262_144))
-        for number, packet in enumerate(packets(file, payload, prefix, ipv6)):
+        for number, packet in enumerate(packets(file, payload, prefix, ipv6, port)):
             block(to, 6, struct.pack("<5I", 0, 0, number, len(packet), len(packet)) + packet)
         # Interface statistics, which end most captures.
         block(to, 5, struct.pack("<3I", 0, 0, 0))

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nilometer_tests::{Ended, await_some, start};
 use nilometer_wire::vdif::VdifHeader;
 use serde_json::Value;
 
@@ -150,6 +151,44 @@ fn a_recording_of_another_program_is_never_whole_in_each_format() {
     let scanned = Formats::of("scan", &file, &["--all"]);
     assert!(scanned.lines.contains("not known   without a journal"), "{}", scanned.lines);
     assert_eq!(scanned.json["without_journal"]["kind"], "file", "{}", scanned.json);
+}
+
+/// The pages in a directory that are not finished.
+fn unfinished(directory: &Path) -> Vec<String> {
+    names(directory).into_iter().filter(|name| name.ends_with(".partial")).collect()
+}
+
+#[test]
+fn what_a_killed_command_left_of_a_page_is_removed_and_no_file_of_the_user() {
+    let disk = tempfile::tempdir().expect("a temporary directory");
+    let [large, small] = ["large.vdif", "small.vdif"].map(|name| disk.path().join(name));
+    vdif(&large);
+    vdif(&small);
+    // Zeros that take no space, and longer to read than until it is killed.
+    fs::File::options()
+        .write(true)
+        .open(&large)
+        .and_then(|file| file.set_len(1 << 40))
+        .expect("it is sparse");
+    let page = disk.path().join("page.html");
+    let mine = disk.path().join("page.html.new");
+    fs::write(&mine, "somebody's").expect("space");
+    let html = ["--html", page.to_str().expect("plain names")];
+    let clean = || about("clean", &[disk.path()], &[]);
+    let again = || about("verify", &[&small], &html);
+    for remove in [&clean as &dyn Fn() -> Ended, &again] {
+        let large = large.to_str().expect("plain names");
+        let running = start(disk.path(), &["verify", large, html[0], html[1]]);
+        await_some("the unfinished page", || (!unfinished(disk.path()).is_empty()).then_some(()));
+        running.killed();
+        assert_eq!(unfinished(disk.path()).len(), 1, "nobody could remove it yet");
+        await_some("its end", || {
+            remove();
+            unfinished(disk.path()).is_empty().then_some(())
+        });
+    }
+    assert!(page.exists());
+    assert_eq!(fs::read_to_string(&mine).expect("it stays"), "somebody's");
 }
 
 #[test]

@@ -28,18 +28,27 @@ fn exit_codes(source: &str) -> Option<String> {
     })
 }
 
-/// Code and meaning of each line that begins with a number.
+/// Code and meaning of each line that begins with a number, and of the lines behind it that go on.
 fn rows(text: &str) -> Vec<[String; 2]> {
-    let of_line = |line: &str| {
-        let (code, meaning) = line.trim().split_once("  ")?;
-        code.parse::<u8>().ok().map(|_| [code.to_owned(), sentence(meaning)])
-    };
-    text.lines().filter_map(of_line).collect()
+    let mut rows: Vec<[String; 2]> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let numbered = line.split_once("  ").filter(|(code, _)| code.parse::<u8>().is_ok());
+        match (numbered, rows.last_mut()) {
+            (Some((code, meaning)), _) => rows.push([code.to_owned(), meaning.to_owned()]),
+            (None, Some([_, meaning])) => {
+                meaning.push(' ');
+                meaning.push_str(line);
+            }
+            (None, None) => {}
+        }
+    }
+    rows.into_iter().map(|[code, meaning]| [code, sentence(&meaning)]).collect()
 }
 
-/// The title of a list: the command whose file has it.
+/// The title of a list: the command whose file or directory has it.
 fn title(path: &Path) -> String {
-    match path.file_stem().and_then(|stem| stem.to_str()) {
+    let named = if path.ends_with("mod.rs") { path.parent() } else { Some(path) };
+    match named.and_then(|path| path.file_stem()).and_then(|stem| stem.to_str()) {
         Some("main") => "Every command".to_owned(),
         Some(command) => format!("`nilometer {command}`"),
         None => String::new(),
@@ -62,7 +71,7 @@ pub(super) fn page() -> String {
 
 #[test]
 fn codes_are_read_from_the_text_of_the_help() {
-    let source = "const EXIT_CODES: &str = \"\\\nExit codes:\n  0  done\n  12  not: done\";";
+    let source = "const EXIT_CODES: &str = \"\\\nExit codes:\n  0  done\n  12  not:\n     done\";";
     let text = exit_codes(source).expect("a text");
     assert_eq!(rows(&text), [["0", "done."], ["12", "not: done."]]);
     assert_eq!(exit_codes("const OTHER: &str = \"\";"), None);

@@ -9,7 +9,7 @@ use nilometer_model::{
 use nilometer_wire::mark5b::{Fault, Mark5bHeader};
 
 use super::{container::CapturedPacket, link::UdpPayload, payload_runs::PayloadRuns};
-use crate::foreign::shape::StreamShape;
+use crate::foreign::{shape::StreamShape, wish::ForeignWish};
 
 /// Bytes in front of a frame that senders use, in steps of a word.
 const PREFIX_MAX: usize = 64;
@@ -40,9 +40,9 @@ impl PayloadLayout {
         }
     }
 
-    /// Starts to take packets of the stream.
-    pub(super) fn taker(self) -> PayloadTaker {
-        PayloadTaker { layout: self, runs: PayloadRuns::default(), first_half: None }
+    /// Starts to take packets of the stream that the user wants.
+    pub(super) fn taker(self, wish: ForeignWish) -> PayloadTaker {
+        PayloadTaker { layout: self, wish, runs: PayloadRuns::default(), first_half: None }
     }
 
     /// Finds frames in a payload.
@@ -72,9 +72,11 @@ impl fmt::Display for PayloadLayout {
     }
 }
 
-/// Returns true if senders put this number of bytes in front of a frame.
-const fn is_prefix(bytes: usize) -> bool {
-    bytes <= PREFIX_MAX && bytes.is_multiple_of(WORD)
+/// Returns the bytes that senders put in front of a frame of this mode in a payload of `length` bytes. `None` if they
+/// put no such number there.
+fn prefix_of(mode: &VlbiMode, length: usize) -> Option<usize> {
+    let prefix = length.checked_sub(mode.frame_size().0 as usize)?;
+    (prefix <= PREFIX_MAX && prefix.is_multiple_of(WORD)).then_some(prefix)
 }
 
 fn has_sync(bytes: &[u8]) -> bool {
@@ -95,12 +97,24 @@ pub(super) struct LayoutVotes {
     frames: BTreeMap<(usize, u64, bool), (Option<PayloadLayout>, u64)>,
     /// Packets without a frame, by port and length.
     raw: BTreeMap<(u16, usize), u64>,
-    /// All packets, by port and length.
+    /// All packets to ports that the user wants, by port and length.
     all: BTreeMap<(u16, usize), u64>,
+    /// All packets, by port.
+    ports: BTreeMap<u16, u64>,
 }
 
 impl LayoutVotes {
-    pub(super) fn add(&mut self, packet: &CapturedPacket<'_>, udp: &UdpPayload) {
+    /// Counts a packet. Returns true if the user wants packets to its port.
+    pub(super) fn add(&mut self, packet: &CapturedPacket<'_>, udp: &UdpPayload, wish: &ForeignWish) -> bool {
+        *self.ports.entry(udp.port).or_default() += 1;
+        let is_wanted = wish.takes_port(udp.port);
+        if is_wanted {
+            self.add_wanted(packet, udp);
+        }
+        is_wanted
+    }
+
+    fn add_wanted(&mut self, packet: &CapturedPacket<'_>, udp: &UdpPayload) {
         let found = PayloadLayout::of(payload_of(packet, udp), udp.length);
         *self.all.entry((udp.port, udp.length)).or_default() += u64::from(udp.length > 0);
         let key = match found {
@@ -131,13 +145,31 @@ impl LayoutVotes {
             let frames = frames.filter(|(layout, _)| layout.shape().is_of(mode));
             return frames.max_by_key(|(_, count)| *count).map(|(layout, _)| layout);
         }
-        let size = mode.frame_size().0 as usize;
-        let prefix_of = |length: usize| length.checked_sub(size).filter(|prefix| is_prefix(*prefix));
+        let length_of_frame = mode.frame_size().0 as usize;
         // A header of CODIF may look like one of VDIF, with any size.
         let raw = self.all.into_iter().filter_map(|((port, length), count)| {
-            Some((PayloadLayout::Raw { port, prefix: prefix_of(length)?, length: size }, count))
+            let prefix = prefix_of(mode, length)?;
+            Some((PayloadLayout::Raw { port, prefix, length: length_of_frame }, count))
         });
         raw.max_by_key(|(_, count)| *count).map(|(layout, _)| layout)
+    }
+
+    /// The ports to which packets with frames of this mode came, each with their number, if no header tells whether
+    /// they are of one stream.
+    pub(super) fn ports_of(&self, mode: &VlbiMode) -> BTreeMap<u16, u64> {
+        let mut ports = BTreeMap::new();
+        let is_unknown = mode.stored() == Format::Raw;
+        let alike =
+            self.all.iter().filter(|((_, length), _)| is_unknown && prefix_of(mode, *length).is_some());
+        for ((port, _), count) in alike {
+            *ports.entry(*port).or_default() += count;
+        }
+        ports
+    }
+
+    /// The ports to which any packets came, each with their number.
+    pub(super) fn ports(&self) -> &BTreeMap<u16, u64> {
+        &self.ports
     }
 }
 
@@ -148,7 +180,11 @@ pub(super) enum PacketFate {
     Whole,
     /// It is of the stream, and this number of halves before it or itself lack the other half.
     Lone(u64),
-    /// It is not of the stream, or not all of it was captured.
+    /// Not all of it was captured.
+    Cut,
+    /// It is left out, but the user may want it: its frames are of the named mode, or nobody named any.
+    Alike,
+    /// It is not of the stream.
     Other,
 }
 
@@ -156,6 +192,7 @@ pub(super) enum PacketFate {
 #[derive(Debug)]
 pub(super) struct PayloadTaker {
     layout: PayloadLayout,
+    wish: ForeignWish,
     runs: PayloadRuns,
     /// Offset in the file, and serial number, of a first half that waits for the second.
     first_half: Option<(u64, u32)>,
@@ -163,8 +200,11 @@ pub(super) struct PayloadTaker {
 
 impl PayloadTaker {
     pub(super) fn take(&mut self, packet: &CapturedPacket<'_>, udp: &UdpPayload) -> PacketFate {
-        if udp.end() > u64::from(packet.captured) {
+        if !self.wish.takes_port(udp.port) {
             return PacketFate::Other;
+        }
+        if udp.end() > u64::from(packet.captured) {
+            return PacketFate::Cut;
         }
         let payload = payload_of(packet, udp);
         let at = packet.at + udp.offset as u64;
@@ -174,7 +214,7 @@ impl PayloadTaker {
                 let is_alike =
                     |other: StreamShape| other.frame_size == shape.frame_size && other.format == shape.format;
                 if udp.length as u64 != prefix as u64 + shape.frame_size || !found.is_some_and(is_alike) {
-                    return PacketFate::Other;
+                    return self.left_out(payload, udp);
                 }
                 self.runs.add(at + prefix as u64, shape.frame_size);
                 PacketFate::Whole
@@ -186,8 +226,20 @@ impl PayloadTaker {
                 self.runs.add(at + prefix as u64, length as u64);
                 PacketFate::Whole
             }
-            PayloadLayout::Half { .. } | PayloadLayout::Raw { .. } => PacketFate::Other,
+            PayloadLayout::Half { .. } | PayloadLayout::Raw { .. } => self.left_out(payload, udp),
         }
+    }
+
+    /// The fate of a packet that is not of the stream.
+    fn left_out(&self, payload: &[u8], udp: &UdpPayload) -> PacketFate {
+        let frames = PayloadLayout::of(payload, udp.length);
+        let is_alike = match (self.layout, self.wish.mode) {
+            (PayloadLayout::Raw { .. }, None) => udp.length > 0,
+            (PayloadLayout::Raw { .. }, Some(mode)) => prefix_of(&mode, udp.length).is_some(),
+            (_, None) => frames.is_some(),
+            (_, Some(mode)) => frames.is_some_and(|frames| frames.shape().is_of(&mode)),
+        };
+        if is_alike { PacketFate::Alike } else { PacketFate::Other }
     }
 
     /// Takes a half of a frame. The second half has no header, so it must follow the first.

@@ -74,8 +74,70 @@ fn stream(file: Vec<u8>) -> Option<(Vec<u8>, Vec<String>)> {
 }
 
 fn opened(path: &Path, mode: Option<&str>) -> Result<Recording, String> {
+    opened_at(path, mode, None)
+}
+
+fn opened_at(path: &Path, mode: Option<&str>, port: Option<u16>) -> Result<Recording, String> {
     let mode: Option<VlbiMode> = mode.map(|mode| mode.parse().expect("a mode"));
-    open(path, "c", mode.as_ref()).expect("it can be read")
+    open(path, "c", &ForeignWish { mode, port }).expect("it can be read")
+}
+
+/// The same packet to another port.
+fn to_port(mut packet: Vec<u8>, port: u16) -> Vec<u8> {
+    packet[40..42].copy_from_slice(&port.to_be_bytes());
+    packet
+}
+
+fn faults(recording: &Recording) -> &[String] {
+    &recording.foreign().expect("it has no journal").faults
+}
+
+/// The bytes of all its frames.
+fn length(recording: Recording) -> u64 {
+    crate::view::RecordingView::new(recording, crate::view::Extent::All).length()
+}
+
+const CODIF: &str = "CODIF_1000-64-1-8";
+
+#[test]
+fn frames_to_several_ports_are_refused_until_the_user_chooses_one() {
+    let frame = |number: u8| ethernet(&[&[0xff; 64][..], &[number; 1000]].concat(), 0);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("c.pcap");
+    let first = (0..9).map(frame);
+    let second = (0..7).map(|number| to_port(frame(number), 46_228));
+    std::fs::write(&path, pcap(1, &first.chain(second).collect::<Vec<_>>())).expect("room");
+    let refused = opened(&path, Some(CODIF)).expect_err("two ports");
+    assert!(refused.contains("choose one with --port: 46227 (9 frames), 46228 (7)"), "{refused}");
+    for (port, frames) in [(46_227, 9), (46_228, 7)] {
+        let recording = opened_at(&path, Some(CODIF), Some(port)).expect("it has some");
+        assert!(faults(&recording).is_empty(), "the user chose: {recording:?}");
+        assert_eq!(length(recording), frames * 1064);
+    }
+    let refused = opened_at(&path, Some(CODIF), Some(7)).expect_err("no packet");
+    assert!(refused.contains("but to 46227 (9 packets), 46228 (7)"), "{refused}");
+    let unnamed = opened(&path, None).expect("it has packets");
+    let [fault] = faults(&unnamed) else { panic!("{unnamed:?}") };
+    assert!(fault.starts_with("7 packets (7 of 1064 B to port 46228) may be of another stream"), "{fault}");
+}
+
+#[test]
+fn packets_that_nobody_chose_are_a_fault() {
+    let small = (0..9).map(|number| ethernet(&vdif_frame(number, 3, 1032, false), 0));
+    let large = (0..4).map(|number| ethernet(&vdif_frame(number, 3, 4032, false), 0));
+    let name_service = (0..3).map(|_| to_port(ethernet(&[1; 40], 0), 53));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("c.pcap");
+    let packets: Vec<_> = small.chain(large).chain(name_service).collect();
+    std::fs::write(&path, pcap(1, &packets)).expect("room");
+    let unnamed = opened(&path, None).expect("it has frames");
+    let [fault] = faults(&unnamed) else { panic!("{unnamed:?}") };
+    assert!(fault.starts_with("4 packets (4 of 4032 B to port 46227) may be of another stream"), "{fault}");
+    let named = opened(&path, Some("VDIF_1000-64-1-8")).expect("it has frames");
+    assert!(faults(&named).is_empty(), "{named:?}");
+    let name_service = opened_at(&path, None, Some(53)).expect("it has packets");
+    assert!(faults(&name_service).is_empty(), "{name_service:?}");
+    assert_eq!(length(name_service), 3 * 40);
 }
 
 #[test]
@@ -111,12 +173,8 @@ fn of_two_streams_the_user_names_one() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("c.pcap");
     std::fs::write(&path, pcap(1, &small.chain(large).collect::<Vec<_>>())).expect("room");
-    let length = |mode| {
-        let recording = opened(&path, mode).expect("it has some");
-        crate::view::RecordingView::new(recording, crate::view::Extent::All).length()
-    };
-    assert_eq!(length(None), 9 * 1032);
-    assert_eq!(length(Some("VDIF_4000-64-1-8")), 4 * 4032);
+    assert_eq!(length(opened(&path, None).expect("it has some")), 9 * 1032);
+    assert_eq!(length(opened(&path, Some("VDIF_4000-64-1-8")).expect("it has some")), 4 * 4032);
 }
 
 fn numbered(frame: &[u8], serial: u32) -> Vec<u8> {
@@ -182,9 +240,10 @@ fn no_bytes_break_the_reader() {
     nilometer_fuzz::fuzz("captures", corpus, |bytes| {
         let length = bytes.len() as u64;
         let file = InMemory(bytes.to_vec());
-        let votes = votes_of(&file, length).expect("memory can be read");
+        let any = ForeignWish::default();
+        let votes = votes_of(&file, length, &any).expect("memory can be read");
         let Some(layout) = votes.winner() else { return };
-        let (runs, counts) = taken(&file, length, layout).expect("memory can be read");
+        let (runs, counts) = taken(&file, length, layout, &any).expect("memory can be read");
         assert!(runs.length() <= length, "{:?}", counts.faults());
         let ended = each_packet(&file, length, &mut |packet| {
             assert!(packet.at + u64::from(packet.captured) <= length);

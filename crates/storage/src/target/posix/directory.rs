@@ -15,7 +15,7 @@ use rustix::{
 
 use super::{
     super::{KeptDirectory, Target, TargetError},
-    chilled, directory_of, layout_in_force, layout_of_new_file, space,
+    chilled, directory_of, joined, layout_in_force, layout_of_new_file, space,
     stripe::{kept_beside, set_layout},
 };
 use crate::{
@@ -52,9 +52,11 @@ impl Directory {
         Ok(Directory { description, path, parent, root })
     }
 
-    /// Opens the directory of this name that another process of the same recording has just made. `identity` is
-    /// its inode, by which this process recognises it: another machine may see another device. The maker holds
-    /// the lock.
+    /// Opens the directory of this name that another process of the same recording has just made and shares.
+    /// `identity` is its inode, by which this process recognises it: another machine may see another device.
+    ///
+    /// Takes its share of the lock. Most file systems keep the locks of directories on each machine, so the lock of
+    /// the maker does not show on others. A process may also outlive the maker.
     pub fn join(description: TargetDescription, name: &str, identity: u64) -> Result<Self, TargetError> {
         let below = directory_of(&description)?;
         let path = below.join(name);
@@ -69,6 +71,7 @@ impl Directory {
             let source = io::Error::other("here another directory has this path");
             return Err(TargetError::Io { path, action: join, source });
         }
+        hold_together(&root).map_err(TargetError::io(&path, "lock"))?;
         Ok(Directory { description, path, parent, root })
     }
 
@@ -101,6 +104,14 @@ impl Directory {
     }
 }
 
+/// Takes the lock that the processes of one recording hold together. Without file locks nobody holds any.
+fn hold_together(root: &OwnedFd) -> Result<(), Errno> {
+    match joined::take_share(root) {
+        Err(Errno::WOULDBLOCK) => Err(Errno::WOULDBLOCK),
+        _ => Ok(()),
+    }
+}
+
 impl KeptDirectory for Directory {
     fn path(&self) -> &Path {
         &self.path
@@ -125,13 +136,19 @@ impl KeptDirectory for Directory {
         Ok(retry_on_intr(|| fs::fsync(&self.root))?)
     }
 
+    fn share_lock(&self) -> Result<(), TargetError> {
+        hold_together(&self.root).map_err(TargetError::io(&self.path, "lock"))
+    }
+
     /// Does not touch another entry that has the directory's path by now.
     fn remove_unused(&self, names: &[String]) -> Result<(), TargetError> {
         for name in names {
             let there = fs::statat(&self.root, name.as_str(), AtFlags::SYMLINK_NOFOLLOW);
             if there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode).is_file()) {
-                fs::unlinkat(&self.root, name.as_str(), AtFlags::empty())
-                    .map_err(TargetError::io(&self.path.join(name), "remove"))?;
+                match fs::unlinkat(&self.root, name.as_str(), AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(errno) => return Err(TargetError::io(&self.path.join(name), "remove")(errno)),
+                }
             }
         }
         let failed = TargetError::io(&self.path, "remove");
@@ -224,6 +241,10 @@ mod tests {
         let description = probe(below.path()).expect("it can be described");
         let made = Directory::create(description.clone(), "scan-1").expect("it is new");
         let identity = Directory::identity(made.path()).expect("it is there");
+        let error =
+            Directory::join(description.clone(), "scan-1", identity).expect_err("not shared").to_string();
+        assert!(error.contains("can't lock"), "{error}");
+        made.share_lock().expect("nobody else holds it");
         let joined = Directory::join(description.clone(), "scan-1", identity).expect("it is the same");
         joined.put("mine", b"x").expect("space");
         assert!(made.path().join("mine").is_file());
@@ -232,6 +253,43 @@ mod tests {
                 Directory::join(description.clone(), name, identity).expect_err("another").to_string();
             assert!(error.contains(name) && error.contains("process 0 has made"), "{error}");
         }
+    }
+
+    #[test]
+    fn each_process_that_records_into_it_holds_its_lock() {
+        let below = tempfile::tempdir().expect("a temporary directory");
+        let description = probe(below.path()).expect("it can be described");
+        let made = Directory::create(description.clone(), "scan-1").expect("it is new");
+        made.share_lock().expect("nobody else holds it");
+        let identity = Directory::identity(made.path()).expect("it is there");
+        let path = made.path().to_owned();
+        let [one, other] = [(), ()]
+            .map(|()| Directory::join(description.clone(), "scan-1", identity).expect("it is shared"));
+        let is_free = || {
+            let directory = File::open(&path).expect("it is there");
+            fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok()
+        };
+        for left in [made, one, other] {
+            assert!(!is_free(), "the others hold it on");
+            drop(left);
+        }
+        assert!(is_free());
+    }
+
+    #[test]
+    fn two_processes_remove_the_same_unused_files() {
+        let below = tempfile::tempdir().expect("a temporary directory");
+        let description = probe(below.path()).expect("it can be described");
+        let made = Directory::create(description.clone(), "scan-1").expect("it is new");
+        made.share_lock().expect("nobody else holds it");
+        let identity = Directory::identity(made.path()).expect("it is there");
+        let joined = Directory::join(description, "scan-1", identity).expect("it is shared");
+        for name in ["scan-1.h5", "scan-1.0.journal", "scan-1.1.journal"] {
+            std::fs::write(made.path().join(name), "").expect("space");
+        }
+        let own = |journal: &str| ["scan-1.h5".to_owned(), journal.to_owned()];
+        joined.remove_unused(&own("scan-1.1.journal")).expect_err("the other one's journal is in it");
+        made.remove_unused(&own("scan-1.0.journal")).expect("nothing foreign is in it");
     }
 
     #[test]

@@ -29,10 +29,15 @@ const TRY_EVERY: Duration = Duration::from_millis(2);
 /// Takes the lock, which other processes may share, for the life of the descriptor.
 pub(super) fn hold(root: &OwnedFd) -> Result<OwnedFd, Errno> {
     let file = open_marker(root, JOINED)?;
+    take_share(&file).map(|()| file)
+}
+
+/// Takes a lock that other processes may share. A lock that this descriptor has becomes a shared one.
+pub(super) fn take_share(file: &OwnedFd) -> Result<(), Errno> {
     for _ in 0..TRIES {
-        match fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+        match fs::flock(file, FlockOperation::NonBlockingLockShared) {
             Err(Errno::WOULDBLOCK) => std::thread::sleep(TRY_EVERY),
-            result => return result.map(|()| file),
+            result => return result,
         }
     }
     Err(Errno::WOULDBLOCK)
