@@ -43,7 +43,7 @@ pub use ports::{free_port, free_ports};
 pub use power::PowerLoss;
 pub use processor_quota::ProcessorQuota;
 pub use program::{
-    Ended, NOT_PROVED, Running, clients, command_of, nilometer, number, run, start, start_copy, undamaged,
+    Ended, Running, clients, command_of, nilometer, number, run, start, start_copy, undamaged,
 };
 pub use python::python;
 pub use shared_link::SharedLink;

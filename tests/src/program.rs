@@ -97,9 +97,6 @@ pub fn number(ended: &Ended, key: &str) -> u64 {
     first.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no number of `{key}`: {ended:?}"))
 }
 
-/// The exit code of `verify` if it found no fault, and had nothing to compare frames with.
-pub const NOT_PROVED: Option<i32> = Some(4);
-
 /// The frames or blocks that `verify` found undamaged: those that were compared, and those without a checksum.
 pub fn undamaged(ended: &Ended) -> u64 {
     let of = |key: &str| {

@@ -41,7 +41,7 @@ pub(crate) fn undecided(doubts: &[String]) -> Outcome {
         return Ok(());
     }
     let doubts = doubts.join("; ");
-    Err(Failure::NotDecided(anyhow!("not decided: {doubts}; --compared-least \"0 %\" accepts that")))
+    Err(Failure::NotDecided(anyhow!("not decided: {doubts}; a lower --compared-least accepts that")))
 }
 
 #[cfg(test)]

@@ -37,9 +37,9 @@ pub(crate) struct Verify {
     /// one with the most dimensions]
     #[arg(long, value_name = "PATH")]
     dataset: Option<String>,
-    /// End with exit code 0 even if only this share of the frames could be compared with a checksum or with
-    /// the simulated instrument, such as "80 %"; "0 %" only asks for frames that can be read
-    #[arg(long, value_name = "PERCENT", default_value = "100 %", value_parser = share)]
+    /// End with exit code 4 (not decided) if less than this share of the frames could be compared with a
+    /// checksum or with the simulated instrument, such as "100 %"
+    #[arg(long, value_name = "PERCENT", default_value = "0 %", value_parser = share)]
     compared_least: f64,
     #[command(flatten)]
     foreign: ForeignMode,
@@ -50,15 +50,15 @@ pub(crate) struct Verify {
 /// The text that `verify --help` prints about exit codes.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  whole: every frame is there, and agrees with its checksum or with the
-     simulated instrument. Packets that never arrived are named
+  0  no fault: every frame can be read, and agrees with its checksum or with
+     the simulated instrument if there is one. Packets that never arrived are named
   1  a fault: frames are missing or damaged
   2  wrong input: nothing was read
-  4  not decided: no fault was found, but frames have no checksum to compare
-     them with, or the recording has no journal; --compared-least accepts that";
+  4  not decided: no fault was found, but too few frames have a checksum to
+     compare them with for --compared-least";
 
 fn share(text: &str) -> Result<f64, String> {
-    percent(text, 100.0, "80 %").map(|percent| percent / 100.0)
+    percent(text, 100.0, "100 %").map(|percent| percent / 100.0)
 }
 
 impl Verify {

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{Ended, Mounted, NOT_PROVED, may_show, python, root, start};
+use nilometer_tests::{Ended, Mounted, may_show, python, root, start};
 use tempfile::TempDir;
 
 /// What takes longer waits for something that never comes.
@@ -93,8 +93,7 @@ fn assert_read_by_all(paths: &[PathBuf], name: &str, bytes: &[u8], station: &Sta
         "{scan:?}"
     );
     let verified = about("verify", paths, &[]);
-    assert_eq!(verified.code, NOT_PROVED, "{verified:?}");
-    assert_eq!(about("verify", paths, &["--compared-least", "0 %"]).code, Some(0));
+    assert_eq!(verified.code, Some(0), "{verified:?}");
     assert!(
         verified.stdout.contains("all of it can be read") && verified.stdout.contains("not known "),
         "{verified:?}"

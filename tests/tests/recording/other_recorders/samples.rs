@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use nilometer_tests::{NOT_PROVED, python};
+use nilometer_tests::python;
 
 use super::{Station, about, json, text};
 
@@ -44,5 +44,5 @@ fn every_sample_of_vdif_and_mark5b_is_read() {
         fs::remove_file(copy).expect("it is ours");
     }
     let whole = about("verify", &[directory.join("sample.vdif")], &[]);
-    assert!(whole.code == NOT_PROVED && whole.stdout.contains("gaps by numbering: none"), "{whole:?}");
+    assert!(whole.code == Some(0) && whole.stdout.contains("gaps by numbering: none"), "{whole:?}");
 }

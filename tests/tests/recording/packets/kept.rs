@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::FileExt, path::Path, thread};
 
-use nilometer_tests::{Mounted, NOT_PROVED, await_some, may_show};
+use nilometer_tests::{Mounted, await_some, may_show};
 
 use rustix::io::Errno;
 
@@ -22,7 +22,7 @@ fn what_is_kept_is_the_end_of_what_was_sent_whatever_the_disks() {
         let ended = running.end(LIMIT);
         assert!(ended.code == Some(0) && ended.stdout.contains("kept        the latest 16 MB"), "{ended:?}");
         let verified = about(&lab, "verify", &[]);
-        assert!(verified.code == NOT_PROVED && verified.stdout.contains("to make room"), "{verified:?}");
+        assert!(verified.code == Some(0) && verified.stdout.contains("to make room"), "{verified:?}");
         for (number, lane) in lab.lanes().iter().enumerate() {
             let file = lane.join(format!("scan.{number}.vdif"));
             let (size, share) = (fs::metadata(&file).expect("it is there").len(), keep / lanes);
