@@ -282,7 +282,7 @@ fn stations_command_it_as_they_do_mark_5_recorders() {
 }
 
 /// Half a second of 1000 frames of 4000 bytes of samples a second.
-fn send_vdif(below: &Path, port: u16) {
+pub(crate) fn send_vdif(below: &Path, port: u16) {
     let (to, vdif) = (format!("udp://127.0.0.1:{port}"), below.join("vdif.toml"));
     let text = "name = \"vdif\"\ntitle = \"t\"\nsource = \"t\"\nshape = [4000]\npixel = \"uint8\"\nframe_rate = \"1 kHz\"\n\
                 data = \"vlbi\"\n[packets.format.vdif]\npayload = \"4000 B\"\nthreads = [0]\n";
