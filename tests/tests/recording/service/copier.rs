@@ -18,6 +18,8 @@ use crate::service::{
 pub(crate) const SCAN: &str = "ex_st_no1";
 pub(crate) const MODE: &str = "VDIF_4000-32-1-2";
 pub(crate) const FRAME: usize = 4032;
+/// More than those of a second: only then do the headers give the rate.
+const FRAMES: u64 = 1500;
 
 /// A service with two directories for recordings in chunks, in a directory of its own.
 pub(crate) struct Recorder {
@@ -57,8 +59,8 @@ impl Recorder {
     pub(crate) fn begin_recording(&self, name: &str) {
         let mut station = Station::connect(self.service.mark5);
         assert_eq!(station.say(&format!("record=on:{name};")), "!record= 0 ;");
-        send_vdif(self.home.path(), self.sender.port());
-        self.service.await_packets(500);
+        send_vdif(self.home.path(), self.sender.port(), FRAMES);
+        self.service.await_packets(FRAMES);
     }
 
     pub(crate) fn end_recording(&self) {
@@ -70,7 +72,7 @@ impl Recorder {
         self.begin_recording(SCAN);
         self.end_recording();
         let bytes = self.exported(SCAN);
-        assert_eq!(bytes.len(), 500 * FRAME);
+        assert_eq!(bytes.len(), FRAMES as usize * FRAME);
         bytes
     }
 
