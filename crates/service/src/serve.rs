@@ -38,7 +38,7 @@ pub struct ServiceSetup {
 pub fn serve(setup: ServiceSetup, end: &AtomicBool) -> Result<(), ServiceError> {
     let ServiceSetup { permission, http, mark5, preview, dumps } = setup;
     check_roots(&dumps)?;
-    let stations = StationState::new(&permission);
+    let stations = StationState::new(&permission)?;
     let log = permission.log;
     let (console, orders, published) = Console::new(dumps);
     if let Some(preview) = preview {

@@ -13,6 +13,7 @@ use nilometer_storage::Clock;
 
 use super::{
     noted::NotedSettings,
+    runtimes::ChosenRuntime,
     selected_scan::SelectedScan,
     station_state::StationState,
     syntax::{Mark5Command, Mark5Reply, ReturnCode},
@@ -31,6 +32,8 @@ pub(super) struct Mark5Session {
     pub(super) clock: Clock,
     /// The recording that queries refer to, or `None` for the last one.
     pub(super) chosen: Option<SelectedScan>,
+    /// The runtimes of this connection.
+    pub(super) runtime: ChosenRuntime,
 }
 
 /// The most characters of a scan label (Mark 5C command set, `record`).
@@ -40,8 +43,18 @@ const LABEL_MAX: usize = 64;
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// The keywords that can be queried but not set.
-const QUERIES: [&str; 9] =
-    ["status", "error", "scan_check", "file_check", "rtime", "dir_info", "dts_id", "version", "os_rev"];
+const QUERIES: [&str; 10] = [
+    "status",
+    "error",
+    "scan_check",
+    "file_check",
+    "rtime",
+    "dir_info",
+    "dts_id",
+    "version",
+    "os_rev",
+    "bank_info",
+];
 
 /// The reply to an unknown keyword.
 pub(super) fn unknown(command: &Mark5Command) -> Mark5Reply {
@@ -50,7 +63,8 @@ pub(super) fn unknown(command: &Mark5Command) -> Mark5Reply {
 
 impl Mark5Session {
     pub(super) fn new(console: Console, shared: Arc<StationState>) -> Self {
-        Mark5Session { console, clock: shared.clock, shared, chosen: None }
+        let runtime = ChosenRuntime::default();
+        Mark5Session { console, clock: shared.clock, shared, chosen: None, runtime }
     }
 
     fn noted(&self) -> MutexGuard<'_, NotedSettings> {
@@ -62,7 +76,8 @@ impl Mark5Session {
         if !command.query && QUERIES.contains(&command.keyword.as_str()) {
             return Some(Mark5Reply::to(command, ReturnCode::Irrelevant).field("only available as query"));
         }
-        let reply = self.about_recordings(command);
+        let reply = self.about_runtimes(command);
+        let reply = reply.or_else(|| self.about_recordings(command));
         let reply = reply.or_else(|| self.about_settings(command));
         reply.or_else(|| self.about_recorder(command)).or_else(|| self.about_absent_parts(command))
     }
@@ -93,6 +108,8 @@ impl Mark5Session {
             "mode" => self.set_mode(command),
             "mtu" if query => Mark5Reply::to(command, ReturnCode::Done).field(self.noted().mtu()),
             "mtu" => note(command, self.noted().set_mtu(&command.fields)),
+            "ipd" if query => Mark5Reply::to(command, ReturnCode::Done).field(self.noted().ipd()),
+            "ipd" => note(command, self.noted().set_ipd(&command.fields)),
             "net_protocol" if query => self.protocol(command),
             "net_protocol" => note(command, self.noted().set_protocol(&command.fields)),
             "set_disks" if query => self.disks(command),
@@ -356,9 +373,16 @@ fn identity(command: &Mark5Command) -> Mark5Reply {
     fields.into_iter().fold(Mark5Reply::to(command, ReturnCode::Done), Mark5Reply::field)
 }
 
+/// The version of jive5ab whose commands this recorder follows.
+const COMMAND_SET: &str = "3.1.0";
+
+/// `<commands and program> : <version of the commands> : <bits> : <program and its version>`. m5copy takes only programs
+/// whose name begins with jive5, and finds out by the version which commands there are.
 fn version(command: &Mark5Command) -> Mark5Reply {
     let word = format!("{}bit", usize::BITS);
-    Mark5Reply::to(command, ReturnCode::Done).field("nilometer").field(env!("CARGO_PKG_VERSION")).field(word)
+    let program = format!("nilometer {}", env!("CARGO_PKG_VERSION"));
+    let reply = Mark5Reply::to(command, ReturnCode::Done).field("jive5ab-compatible nilometer");
+    reply.field(COMMAND_SET).field(word).field(program)
 }
 
 /// The version of Linux in one field. jive5ab answers the same, though its documentation limits fields to 32

@@ -33,6 +33,8 @@ pub(super) enum CopyOption {
     Overwrite,
     /// `a`: append to it.
     Append,
+    /// `resume`: append the bytes that it does not have yet.
+    Resume,
 }
 
 impl CopyOption {
@@ -42,16 +44,18 @@ impl CopyOption {
             "" | "n" => CopyOption::New,
             "w" => CopyOption::Overwrite,
             "a" => CopyOption::Append,
+            "resume" => CopyOption::Resume,
             _ => return None,
         })
     }
 
-    /// The letter in commands and replies.
-    pub(super) fn letter(self) -> char {
+    /// The word in commands and replies.
+    pub(super) fn word(self) -> &'static str {
         match self {
-            CopyOption::New => 'n',
-            CopyOption::Overwrite => 'w',
-            CopyOption::Append => 'a',
+            CopyOption::New => "n",
+            CopyOption::Overwrite => "w",
+            CopyOption::Append => "a",
+            CopyOption::Resume => "resume",
         }
     }
 }
@@ -99,8 +103,8 @@ impl RunningCopy {
 pub(super) enum CopyStatus {
     /// No copy was made since the service began.
     Never,
-    /// A copy runs: its file, the first byte, the next byte, the end, and the option's letter.
-    Active { named: String, part: Range<u64>, next: u64, option: char },
+    /// A copy runs: its file, the first byte, the next byte, the end, and the option's word.
+    Active { named: String, part: Range<u64>, next: u64, option: &'static str },
     /// The last copy is complete.
     Complete { named: String },
     /// The last copy failed or was aborted: its file and the reason.
@@ -119,19 +123,24 @@ pub(super) struct FileCopies {
 /// Bytes that are read and written at once.
 const PIECE: u64 = 1 << 20;
 
+/// A file that receives bytes at its end.
+#[derive(Debug)]
+pub(super) struct OpenedFile {
+    pub(super) file: File,
+    /// True if it did not exist.
+    pub(super) is_new: bool,
+    /// The bytes that it has.
+    pub(super) bytes: u64,
+}
+
 impl FileCopies {
     /// Begins a copy in the background. The error is the reason why it can't begin.
     pub(super) fn begin(&mut self, request: CopyRequest) -> Result<(), String> {
         if matches!(self.status(), CopyStatus::Active { .. }) {
             return Err("a disk2file is running, end it with reset = abort".into());
         }
-        let exists = request.file.symlink_metadata().is_ok();
-        if exists && !self.made.contains(&request.file) {
-            return Err(format!("{} exists, and this service did not make it", request.named));
-        }
-        if exists && request.option == CopyOption::New {
-            return Err(format!("{} exists, write option w or a", request.named));
-        }
+        let exists = self.check(&request.file, &request.named, request.option)?;
+        let request = if request.option == CopyOption::Resume { rest_of(request)? } else { request };
         let copied = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let task = DetachedTask::begin("disk2file", {
@@ -144,6 +153,41 @@ impl FileCopies {
         self.made.insert(request.file.clone());
         self.last = Some(RunningCopy { request, copied, stop, task, outcome: None });
         Ok(())
+    }
+
+    /// Returns true if the file exists. The error is the reason why nothing may be written to it.
+    fn check(&self, file: &Path, named: &str, option: CopyOption) -> Result<bool, String> {
+        let exists = file.symlink_metadata().is_ok();
+        // m5copy looks for these two words.
+        if exists && !self.has_made(file) {
+            return Err(format!("{named}, File exists, and this service did not make it"));
+        }
+        if exists && option == CopyOption::New {
+            return Err(format!("{named}, File exists, write option w or a"));
+        }
+        Ok(exists)
+    }
+
+    /// Opens a file that receives the stream of another recorder.
+    pub(super) fn open(
+        &mut self,
+        file: &Path,
+        named: &str,
+        option: CopyOption,
+    ) -> Result<OpenedFile, String> {
+        let exists = self.check(file, named, option)?;
+        let opened = open(file, option, exists).and_then(|opened| {
+            let bytes = opened.metadata()?.len();
+            Ok(OpenedFile { file: opened, is_new: !exists, bytes })
+        });
+        let opened = opened.map_err(|error| format!("{named}, {error}"))?;
+        self.made.insert(file.to_owned());
+        Ok(opened)
+    }
+
+    /// Returns true if this service made the file.
+    pub(super) fn has_made(&self, file: &Path) -> bool {
+        self.made.contains(file)
     }
 
     /// Stops a running copy. Returns false if none runs.
@@ -166,7 +210,7 @@ impl FileCopies {
             Some(Err(why)) => CopyStatus::Failed { named, why: why.clone() },
             None => {
                 let next = request.part.start + copied.load(Ordering::Relaxed);
-                let option = request.option.letter();
+                let option = request.option.word();
                 CopyStatus::Active { named, part: request.part.clone(), next, option }
             }
         }
@@ -186,11 +230,22 @@ pub(super) fn file_in(named: &str, directories: &[PathBuf]) -> Option<PathBuf> {
     Some(directory.join(name))
 }
 
+/// The copy of the bytes that the file does not have yet.
+fn rest_of(request: CopyRequest) -> Result<CopyRequest, String> {
+    let there = request.file.metadata().map_or(0, |metadata| metadata.len());
+    let CopyRequest { part, .. } = &request;
+    if there > part.end - part.start {
+        return Err(format!("{} has more bytes than the part", request.named));
+    }
+    let part = part.start + there..part.end;
+    Ok(CopyRequest { part, ..request })
+}
+
 /// Copies a part of a recording into a file, and syncs it.
 fn copy(request: &CopyRequest, exists: bool, copied: &AtomicU64, stop: &AtomicBool) -> io::Result<()> {
     let recording = Recording::open(&request.recording, Trust::Acknowledged).map_err(io::Error::other)?;
     let whole = Arc::new(RecordingView::new(recording, Extent::All));
-    let mut file = open(request, exists)?;
+    let mut file = open(&request.file, request.option, exists)?;
     let ahead = ReadAhead::new(whole);
     let mut at = request.part.start;
     while at < request.part.end {
@@ -207,15 +262,15 @@ fn copy(request: &CopyRequest, exists: bool, copied: &AtomicU64, stop: &AtomicBo
 }
 
 /// Opens the file without following a link.
-fn open(request: &CopyRequest, exists: bool) -> io::Result<File> {
+fn open(file: &Path, option: CopyOption, exists: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    match request.option {
+    match option {
         _ if !exists => options.create_new(true),
-        CopyOption::Append => options.append(true),
+        CopyOption::Append | CopyOption::Resume => options.append(true),
         CopyOption::New | CopyOption::Overwrite => options.truncate(true),
     };
-    options.open(&request.file)
+    options.open(file)
 }
 
 #[cfg(test)]
@@ -259,6 +314,15 @@ mod tests {
         copied(&mut copies, &CopyRequest { option: CopyOption::Overwrite, ..request.clone() });
         assert!(std::fs::read(&file).expect("it is there") == expected);
         assert!(!copies.abort(), "nothing runs");
+        let cut = File::options().write(true).open(&file).expect("it is there");
+        cut.set_len(700).expect("space");
+        let resume = CopyRequest { option: CopyOption::Resume, ..request.clone() };
+        for _ in 0..2 {
+            copied(&mut copies, &resume);
+            assert!(std::fs::read(&file).expect("it is there") == expected, "the rest was copied, once");
+        }
+        let shorter = CopyRequest { part: part.start..part.end - 1, ..resume };
+        assert!(copies.begin(shorter).expect_err("it is longer").contains("more bytes"));
     }
 
     #[test]

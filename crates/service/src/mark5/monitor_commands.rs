@@ -78,8 +78,8 @@ impl Mark5Session {
     /// : <missing bytes> [: <bytes of samples>]`.
     ///
     /// The file is a recording of this service: its name, its directory, or a file in that. Each stands for the
-    /// whole recording. The service opens no other files, and gives the same reply for those as for files that
-    /// do not exist.
+    /// whole recording. It may also be a file of frames in a directory for recordings. The service opens no other
+    /// files, and gives the same reply for those as for files that do not exist.
     ///
     /// The strictness and the number of bytes have no effect: the check always compares the headers that it
     /// reads with the stream's.
@@ -99,8 +99,10 @@ impl Mark5Session {
         if self.console.report().state == ServiceState::Recording {
             return Mark5Reply::to(command, ReturnCode::Conflict).field("not while it records");
         }
-        match self.console.scans().iter().rev().find(|scan| is_of(file, scan)) {
-            Some(scan) => checked(command, scan, &[]),
+        let scans = self.console.scans();
+        let listed = scans.into_iter().rev().find(|scan| is_of(file, scan));
+        match listed.or_else(|| self.scan_in_file(file)) {
+            Some(scan) => checked(command, &scan, &[]),
             None => Mark5Reply::to(command, ReturnCode::Failed).field("no recording of this service"),
         }
     }

@@ -7,8 +7,13 @@ use nilometer_model::Moment;
 /// Settings without effect here, which queries return as set; and the error that a station read last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotedSettings {
+    /// The protocols that may be set.
+    protocols: ProtocolChoice,
     /// Bytes of a packet on the network, with its headers.
     mtu: u64,
+    /// Nanoseconds between two packets. Negative: as the mode has it.
+    ipd: i64,
+    /// The protocol, or nothing before a station sets it.
     protocol: String,
     /// The bytes of a socket's buffer, the bytes of a block, and the number of blocks.
     buffers: [u64; 3],
@@ -24,7 +29,9 @@ pub(super) struct NotedSettings {
 impl Default for NotedSettings {
     fn default() -> Self {
         NotedSettings {
+            protocols: ProtocolChoice::Packets,
             mtu: 1500,
+            ipd: 0,
             protocol: "udpsnor".into(),
             buffers: [4 << 20, 128 << 10, 8],
             threads: [1, 1],
@@ -34,10 +41,67 @@ impl Default for NotedSettings {
     }
 }
 
-/// The names in jive5ab for packets with a serial number. `udp` is accepted too.
-const PROTOCOLS: [&str; 3] = ["udpsnor", "udps", "udp"];
+/// The protocols that may be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProtocolChoice {
+    /// Those for packets that the recorder records.
+    Packets,
+    /// That for copies between recorders.
+    Transfers,
+}
+
+impl ProtocolChoice {
+    /// The names in jive5ab. Those of packets have a serial number; `udp` is accepted too.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            ProtocolChoice::Packets => &["udpsnor", "udps", "udp"],
+            ProtocolChoice::Transfers => &["tcp"],
+        }
+    }
+
+    /// The refusal of another name.
+    fn refusal(self) -> &'static str {
+        match self {
+            ProtocolChoice::Packets => "packets come over UDP with serial numbers, write udpsnor or udps",
+            ProtocolChoice::Transfers => {
+                "this runtime copies over TCP, write tcp, or record packets in runtime 0"
+            }
+        }
+    }
+}
 
 impl NotedSettings {
+    /// The settings of a runtime that copies between recorders. It has no protocol before a station sets it.
+    pub(super) fn of_transfers() -> Self {
+        let protocols = ProtocolChoice::Transfers;
+        NotedSettings { protocols, protocol: String::new(), ..NotedSettings::default() }
+    }
+
+    /// `ipd = <number>[ns or us]`, in microseconds without a unit.
+    pub(super) fn set_ipd(&mut self, fields: &[String]) -> Result<(), &'static str> {
+        let [text] = fields else { return Err("write one time, such as 10us or 0ns") };
+        let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        let unit = match &text[digits.len()..] {
+            "n" | "ns" => 1.0,
+            "" | "u" | "us" => 1000.0,
+            _ => return Err("write a time in ns or us"),
+        };
+        let ipd: f64 = digits.parse().map_err(|_| "write a time, such as 10us or 0ns")?;
+        let is_time = ipd.is_finite() && (-1.0..=2_147_483_647.0).contains(&ipd);
+        self.ipd = is_time.then(|| (ipd * unit).round() as i64).ok_or("write a time from -1 on")?;
+        Ok(())
+    }
+
+    /// Microseconds between two packets.
+    pub(super) fn ipd(&self) -> f64 {
+        self.ipd as f64 / 1000.0
+    }
+
+    /// True if a station set the protocol.
+    pub(super) fn has_protocol(&self) -> bool {
+        !self.protocol.is_empty()
+    }
+
     /// `mtu = <bytes>`, from 64 to 9000 as in jive5ab.
     pub(super) fn set_mtu(&mut self, fields: &[String]) -> Result<(), &'static str> {
         let [text] = fields else { return Err("write one number of bytes") };
@@ -58,8 +122,8 @@ impl NotedSettings {
         let mut now = self.clone();
         match fields[0].as_str() {
             "" => {}
-            protocol if PROTOCOLS.contains(&protocol) => protocol.clone_into(&mut now.protocol),
-            _ => return Err("packets come over UDP with serial numbers, write udpsnor or udps"),
+            protocol if self.protocols.names().contains(&protocol) => protocol.clone_into(&mut now.protocol),
+            _ => return Err(self.protocols.refusal()),
         }
         for (buffer, text) in now.buffers.iter_mut().zip(&fields[1..]).filter(|(_, text)| !text.is_empty()) {
             *buffer = size(text).ok_or("write numbers of bytes, such as 256000000, 128k or 32M")?;
@@ -151,6 +215,25 @@ mod tests {
     }
 
     #[test]
+    fn times_between_packets_are_in_microseconds() {
+        let mut noted = NotedSettings::default();
+        for (text, expected) in [("0ns", 0.0), ("1500n", 1.5), ("20", 20.0), ("2.5us", 2.5), ("-1", -1.0)] {
+            noted.set_ipd(&fields(text)).expect(text);
+            assert!((noted.ipd() - expected).abs() < 1e-9, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_runtime_for_copies_takes_tcp_alone() {
+        let mut noted = NotedSettings::of_transfers();
+        assert!(!noted.has_protocol());
+        assert!(noted.set_protocol(&fields("udps")).is_err());
+        noted.set_protocol(&fields("tcp:4M:2M")).expect("valid");
+        noted.set_protocol(&fields("::256M:8")).expect("valid");
+        assert_eq!(noted.protocol(), ("tcp", [4 << 20, 256 << 20, 8]));
+    }
+
+    #[test]
     fn what_is_refused_changes_nothing() {
         let mut noted = NotedSettings::default();
         for wrong in
@@ -160,6 +243,9 @@ mod tests {
         }
         for wrong in ["0", "2:0", "x", "2:-1"] {
             assert!(noted.set_threads(&fields(wrong)).is_err(), "{wrong}");
+        }
+        for wrong in ["", "x", "-2", "5ms", "1:2", "nan", "1e99"] {
+            assert!(noted.set_ipd(&fields(wrong)).is_err(), "{wrong}");
         }
         for wrong in ["", "63", "9001", "1500:5"] {
             assert!(noted.set_mtu(&fields(wrong)).is_err(), "{wrong}");

@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use nilometer_model::Moment;
 use nilometer_recording::{
+    foreign::foreign_sources,
     reader::{OpenError, Recording, Trust},
     view::{Extent, RecordingView, Scan as Scanned},
 };
 
-use super::scan_range::ScanExtent;
+use super::{scan_range::ScanExtent, stream_form::StreamForm};
 use crate::state::EndedScan;
 
 /// The begin and duration of a recording, from the times in its frames.
@@ -18,10 +19,27 @@ pub(super) struct ScanSpan {
     pub(super) seconds: f64,
     /// Number of missing packets.
     pub(super) missing_packets: u64,
+    /// The form that the headers give, or `None` if they give none.
+    pub(super) form: Option<StreamForm>,
 }
 
-fn view(scan: &EndedScan) -> Result<RecordingView, OpenError> {
-    Ok(RecordingView::new(Recording::open(&scan.paths, Trust::Acknowledged)?, Extent::All))
+/// A view of a recording, with or without a journal.
+pub(super) fn view(scan: &EndedScan) -> Result<RecordingView, OpenError> {
+    let is_file = scan.paths.iter().any(|path| path.is_file());
+    let recording = if is_file { foreign(scan) } else { Recording::open(&scan.paths, Trust::Acknowledged) };
+    let recording = match recording {
+        Err(OpenError::NotARecording { .. }) => foreign(scan),
+        other => other,
+    };
+    Ok(RecordingView::new(recording?, Extent::All))
+}
+
+/// Opens a recording without a journal.
+fn foreign(scan: &EndedScan) -> Result<Recording, OpenError> {
+    match &foreign_sources(&scan.paths)?[..] {
+        [source] => source.open(),
+        _ => Err(OpenError::NotARecording { directories: scan.name.clone() }),
+    }
 }
 
 /// The time span of a recording, from its journals and a few frames; `None` if these carry no times.
@@ -34,9 +52,10 @@ pub(super) fn span(scan: &EndedScan, part: Option<&Range<u64>>) -> Result<Option
     let Some(seconds) = scanned.seconds() else { return Ok(None) };
     let first = scanned.first.zip(scanned.survey.frames_per_second);
     let missing_packets = scan.missing_packets;
+    let form = StreamForm::of_headers(&whole, &scanned.survey);
     Ok(first.map(|((_, stamp), rate)| {
         let begin = stamp.moment(Some(rate));
-        ScanSpan { begin, seconds, missing_packets }
+        ScanSpan { begin, seconds, missing_packets, form }
     }))
 }
 
@@ -54,6 +73,7 @@ fn span_of_part(whole: &RecordingView, part: &Range<u64>) -> Option<ScanSpan> {
         begin: first.moment(Some(rate)),
         seconds: count as f64 / rate as f64,
         missing_packets: holes.map(|hole| hole.packets).sum(),
+        form: StreamForm::of_headers(whole, &scanned.survey),
     })
 }
 

@@ -11,24 +11,29 @@ use super::{
     file_copy::{CopyOption, CopyRequest, CopyStatus, file_in},
     scan,
     scan_range::ScanExtent,
-    selected_scan::SelectedScan,
+    selected_scan::{LookedAtScan, SelectedScan},
+    stored_scan::stored,
+    stream_form::StreamForm,
     syntax::{Mark5Command, Mark5Reply, ReturnCode},
 };
 use crate::state::{EndedScan, ServiceState};
 
 impl Mark5Session {
-    /// The recording that queries refer to, and its number from 1.
-    fn looked_at(&self) -> Option<(usize, EndedScan)> {
+    /// The recording that queries refer to.
+    pub(super) fn looked_at(&self) -> Option<LookedAtScan> {
         let mut scans = self.console.scans();
         let at = match &self.chosen {
+            Some(SelectedScan { stored: Some(scan), .. }) => {
+                return Some(LookedAtScan { number: None, scan: scan.clone() });
+            }
             Some(SelectedScan { name, .. }) => scans.iter().rposition(|scan| scan.name == *name)?,
             None => scans.len().checked_sub(1)?,
         };
-        Some((at + 1, scans.swap_remove(at)))
+        Some(LookedAtScan { number: Some(at + 1), scan: scans.swap_remove(at) })
     }
 
     /// The part of the recording that `scan_set` selected, or `None` for all of it.
-    fn part(&self) -> Option<Range<u64>> {
+    pub(super) fn part(&self) -> Option<Range<u64>> {
         self.chosen.as_ref()?.part.clone()
     }
 
@@ -36,31 +41,41 @@ impl Mark5Session {
     pub(super) fn scan(&self, command: &Mark5Command) -> Mark5Reply {
         let reply = Mark5Reply::to(command, ReturnCode::Done);
         match self.looked_at() {
-            Some((number, scan)) => {
-                let Range { start, end } = self.part().unwrap_or(0..scan.bytes);
-                reply.field(number).field(scan.name).field(start).field(end)
+            Some(looked_at) => {
+                let Range { start, end } = self.part().unwrap_or(0..looked_at.scan.bytes);
+                reply.field(looked_at.number()).field(looked_at.scan.name).field(start).field(end)
             }
             None => reply.field(-1),
         }
     }
 
-    /// `scan_set = <number, label or a part of it, inc, dec, or nothing for the last> [: <start> [: <stop>]]`.
+    /// `scan_set = <number, label or a part of it, inc, dec, or nothing for the last> [: <start> [: <stop>]]`. A
+    /// label may be that of any recording in the directories of the configuration.
     pub(super) fn set_scan(&mut self, command: &Mark5Command) -> Mark5Reply {
-        let scans = self.console.scans();
-        if scans.is_empty() {
-            return Mark5Reply::to(command, ReturnCode::Conflict).field("nothing was recorded yet");
-        }
         let field = |at: usize| command.fields.get(at).map_or("", String::as_str);
-        let now = self.looked_at().map_or(scans.len() - 1, |(number, _)| number - 1);
-        let Some(scan) = choice(field(0), now, &scans).map(|at| &scans[at]) else {
+        let found = self.listed(field(0)).filter(|scan| !is_other(field(0), scan));
+        let stored = if found.is_none() { stored(field(0), &self.shared.directories) } else { None };
+        let found = found.or_else(|| stored.clone()).or_else(|| self.listed(field(0)));
+        let Some(scan) = found else {
+            if self.console.scans().is_empty() {
+                return Mark5Reply::to(command, ReturnCode::Conflict).field("nothing was recorded yet");
+            }
             return Mark5Reply::to(command, ReturnCode::Parameter).field("no such recording");
         };
-        let part = match self.part_of(scan, field(1), field(2)) {
+        let part = match self.part_of(&scan, field(1), field(2)) {
             Ok(part) => part,
             Err((code, why)) => return Mark5Reply::to(command, code).field(why),
         };
-        self.chosen = Some(SelectedScan { name: scan.name.clone(), part });
+        self.chosen = Some(SelectedScan { name: scan.name, part, stored });
         Mark5Reply::to(command, ReturnCode::Done)
+    }
+
+    /// The recording of this service that a station means.
+    fn listed(&self, asked: &str) -> Option<EndedScan> {
+        let scans = self.console.scans();
+        let last = scans.len().checked_sub(1)?;
+        let now = self.looked_at().and_then(|looked_at| looked_at.number).map_or(last, |number| number - 1);
+        choice(asked, now, &scans).map(|at| scans[at].clone())
     }
 
     /// The part of a recording from a start to a stop, or `None` if both are the defaults.
@@ -87,12 +102,12 @@ impl Mark5Session {
         if self.console.report().state == ServiceState::Recording {
             return Mark5Reply::to(command, ReturnCode::Conflict).field("not while it records");
         }
-        let Some((number, scan)) = self.looked_at() else {
+        let Some(looked_at) = self.looked_at() else {
             return Mark5Reply::to(command, ReturnCode::Conflict).field("nothing was recorded yet");
         };
-        let named = [number.to_string(), scan.name.clone()];
+        let named = [looked_at.number(), looked_at.scan.name.clone()];
         let part = self.part();
-        checked_part(command, &scan, &named, part.as_ref())
+        checked_part(command, &looked_at.scan, &named, part.as_ref())
     }
 
     /// `disk2file = [<file>] : [<start byte>] : [<end byte>] : [<n, w or a>]`: copies the selected recording, or
@@ -125,13 +140,13 @@ impl Mark5Session {
     fn copy_request(&self, command: &Mark5Command) -> Result<CopyRequest, (ReturnCode, String)> {
         let field = |at: usize| command.fields.get(at).map_or("", String::as_str);
         let wrong = |why: &str| (ReturnCode::Parameter, why.to_owned());
-        let Some((_, scan)) = self.looked_at() else {
+        let Some(LookedAtScan { scan, .. }) = self.looked_at() else {
             return Err((ReturnCode::Conflict, "nothing was recorded yet".into()));
         };
         let extent = scan::extent(&scan).map_err(|error| (ReturnCode::Failed, error.to_string()))?;
         let part = self.part().unwrap_or(0..extent.bytes);
         let part = bytes(field(1), field(2), &part, &extent).map_err(wrong)?;
-        let option = CopyOption::read(field(3)).ok_or_else(|| wrong("write n, w or a"))?;
+        let option = CopyOption::read(field(3)).ok_or_else(|| wrong("write n, w, a or resume"))?;
         let named = if field(0).is_empty() { format!("{}.m5a", scan.name) } else { field(0).to_owned() };
         let file = file_in(&named, &self.shared.directories);
         let file = file.ok_or_else(|| wrong("write a file in a directory for recordings"))?;
@@ -187,12 +202,20 @@ fn checked_part(
         Err(error) => return Mark5Reply::to(command, ReturnCode::Failed).field(error),
     };
     let reply = named.iter().fold(Mark5Reply::to(command, ReturnCode::Done), Mark5Reply::field);
-    let (Some(times), Some(mode)) = (times, scan.mode) else { return reply.field('?') };
-    let reply = reply.field(mode.format()).field(mode.tracks()).field(times.begin.vex());
-    let reply = reply.field(format!("{:.4}s", times.seconds)).field(format!("{}Mbps", mode.rate()));
+    let Some(times) = times else { return reply.field('?') };
+    let form = scan.mode.as_ref().map(StreamForm::of_mode).or(times.form);
+    let Some(StreamForm { format, tracks, track_rate, frame }) = form else { return reply.field('?') };
+    let reply = reply.field(format).field(tracks).field(times.begin.vex());
+    let reply = reply.field(format!("{:.4}s", times.seconds)).field(format!("{track_rate}Mbps"));
     let missing = times.missing_packets * scan.bytes.checked_div(scan.packets).unwrap_or(0);
     let reply = reply.field(missing);
-    if mode.format() == "mark5b" { reply } else { reply.field(mode.payload().0) }
+    frame.into_iter().fold(reply, Mark5Reply::field)
+}
+
+/// Returns true if a station named another recording than this one, of whose name it wrote a part.
+fn is_other(asked: &str, scan: &EndedScan) -> bool {
+    let is_name = !matches!(asked.to_ascii_lowercase().as_str(), "" | "inc" | "dec");
+    is_name && asked.parse::<usize>().is_err() && !scan.name.eq_ignore_ascii_case(asked)
 }
 
 /// The index of the chosen recording; `now` is the one chosen before. A whole name goes first. A part of a name

@@ -274,20 +274,21 @@ fn stations_command_it_as_they_do_mark_5_recorders() {
     );
     assert_eq!(station.say("scan_check?;"), "!scan_check? 0 : 1 : ex_st_no1 : ? ;");
     assert!(station.say("DTS_id?;").starts_with("!dts_id? 0 : - : "));
-    assert!(station.say("version?;").starts_with("!version? 0 : nilometer : "));
+    assert!(station.say("version?;").starts_with("!version? 0 : jive5ab-compatible nilometer : "));
     assert_eq!(station.say("play=on;"), "!play= 7 : no such keyword ;");
     assert_eq!(station.say("version=5;"), "!version= 2 : only available as query ;");
     assert_eq!(station.say("what"), "!syntax= 3 : not a command or query ;");
     assert_eq!(service.end(), Some(0));
 }
 
-/// Half a second of 1000 frames of 4000 bytes of samples a second.
-fn send_vdif(below: &Path, port: u16) {
+/// This many frames, 1000 a second, of 4000 bytes of samples each.
+pub(crate) fn send_vdif(below: &Path, port: u16, frames: u64) {
     let (to, vdif) = (format!("udp://127.0.0.1:{port}"), below.join("vdif.toml"));
     let text = "name = \"vdif\"\ntitle = \"t\"\nsource = \"t\"\nshape = [4000]\npixel = \"uint8\"\nframe_rate = \"1 kHz\"\n\
                 data = \"vlbi\"\n[packets.format.vdif]\npayload = \"4000 B\"\nthreads = [0]\n";
     fs::write(&vdif, text).expect("space");
-    let sent = run(&["simulate", vdif.to_str().expect("plain"), "--to", &to, "--frames", "500"]);
+    let frames = frames.to_string();
+    let sent = run(&["simulate", vdif.to_str().expect("plain"), "--to", &to, "--frames", &frames]);
     assert!(sent.has_sent_all(), "{sent:?}");
 }
 
@@ -308,7 +309,7 @@ fn a_recording_onto_several_disks_is_one_recording() {
     assert_eq!(configured["configuration"]["to"], json!(disks), "{configured}");
     service.json(200, "POST", "/arm", "{\"name\": \"scan\"}");
     service.json(200, "POST", "/start", "");
-    send_vdif(below, sender.port());
+    send_vdif(below, sender.port(), 500);
     service.await_packets(500);
     let stopped = service.json(200, "POST", "/stop", "");
     let lanes = disks.each_ref().map(|disk| disk.join("scan"));
@@ -336,7 +337,7 @@ fn a_recording_of_vdif_tells_its_time() {
     assert_eq!(say(&mut station, &format!("net_port={port};")), "!net_port= 0 ;");
     assert_eq!(say(&mut station, "mode?;"), "!mode? 0 : VDIF_4000-32-1-2 : VDIF : 2 : 16000000.000 : 4032 ;");
     assert_eq!(say(&mut station, "record=on:vdif;"), "!record= 0 ;");
-    send_vdif(below, port);
+    send_vdif(below, port, 500);
     service.await_packets(500);
     assert_eq!(say(&mut station, "record=off;"), "!record= 0 ;");
     let checked = say(&mut station, "scan_check?;");

@@ -3,6 +3,9 @@
 mod attacked;
 mod clients;
 mod commanded;
+mod copier;
+mod copies;
+mod copies_of_chunks;
 mod data_streams;
 mod described;
 mod doctor;
