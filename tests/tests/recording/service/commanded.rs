@@ -344,7 +344,7 @@ fn a_recording_of_vdif_tells_its_time() {
     let fields: Vec<&str> = checked.trim_end_matches(" ;").split(" : ").collect();
     assert_eq!(fields[..5], ["!scan_check? 0", "1", "vdif", "VDIF", "2"], "{checked}");
     assert!(fields[5].starts_with("20") && fields[5].ends_with('s'), "{checked}");
-    assert_eq!(fields[6..], ["0.5000s", "32Mbps", "0", "4000"], "{checked}");
+    assert_eq!(fields[6..], ["0.5000s", "16Mbps", "0", "4032"], "{checked}");
     assert_eq!(service.end(), Some(0));
 }
 
