@@ -44,8 +44,8 @@ fn irrelevant(command: &Mark5Command, why: &str) -> Mark5Reply {
     Mark5Reply::to(command, ReturnCode::Irrelevant).field(why)
 }
 
-/// `bank_set?` and `bank_info?`: `- : : - :`, neither bank is ready. The command has code 6, as jive5ab documents it for a recorder
-/// without an active bank.
+/// `bank_set?` and `bank_info?`: `- : : - :`, neither bank is ready. The command has code 6, as jive5ab documents
+/// it for a recorder without an active bank.
 fn bank(command: &Mark5Command) -> Mark5Reply {
     if !command.query {
         return conflict(command, "no bank, recordings are in directories");

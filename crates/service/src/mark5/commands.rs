@@ -376,8 +376,8 @@ fn identity(command: &Mark5Command) -> Mark5Reply {
 /// The version of jive5ab whose commands this recorder follows.
 const COMMAND_SET: &str = "3.1.0";
 
-/// `<commands and program> : <version of the commands> : <bits> : <program and its version>`. m5copy takes only programs
-/// whose name begins with jive5, and finds out by the version which commands there are.
+/// `<commands and program> : <version of the commands> : <bits> : <program and its version>`. m5copy takes only
+/// programs whose name begins with jive5, and finds out by the version which commands there are.
 fn version(command: &Mark5Command) -> Mark5Reply {
     let word = format!("{}bit", usize::BITS);
     let program = format!("nilometer {}", env!("CARGO_PKG_VERSION"));

@@ -1,8 +1,8 @@
-//! `vbs2net` and `net2vbs`: send the chunks of a recording that another recorder does not have, and take such chunks.
+//! `vbs2net` sends the chunks of a recording that another recorder does not have; `net2vbs` takes such chunks.
 //! m5copy copies from one `FlexBuff` to another in this way.
 //!
-//! Sources in the repository of jive5ab at 971c3d6: `src/mk5command/{vbs2net,net2vbs,tstat}.cc` for order and codes, and
-//! `scripts/m5copy` for the replies that it needs.
+//! Sources in the repository of jive5ab at 971c3d6: `src/mk5command/{vbs2net,net2vbs,tstat}.cc` for order and
+//! codes. `scripts/m5copy` shows the replies that it needs.
 
 use nilometer_storage::Calendar;
 

@@ -44,14 +44,14 @@ impl Default for NotedSettings {
 /// The protocols that may be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProtocolChoice {
-    /// Those for packets that the recorder records.
+    /// Protocols of packets that the recorder records.
     Packets,
-    /// That for copies between recorders.
+    /// The protocol of copies between recorders.
     Transfers,
 }
 
 impl ProtocolChoice {
-    /// The names in jive5ab. Those of packets have a serial number; `udp` is accepted too.
+    /// The names in jive5ab. Packets have a serial number; `udp` is accepted too.
     fn names(self) -> &'static [&'static str] {
         match self {
             ProtocolChoice::Packets => &["udpsnor", "udps", "udp"],

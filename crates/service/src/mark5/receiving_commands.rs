@@ -1,8 +1,7 @@
 //! `net2file`, and `record` over TCP: receive a stream of another recorder into a file or into a recording in chunks.
 //!
-//! Sources in the repository of jive5ab at 971c3d6: the sections of these commands in "jive5ab command set"
-//! (doc/source/jive5ab-commands-sets.rst); `src/mk5command/{net2file,net2vbs}.cc` for order and codes; and
-//! `scripts/m5copy` for the replies that it needs.
+//! Sources in the repository of jive5ab at 971c3d6: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst);
+//! `src/mk5command/{net2file,net2vbs}.cc` for order and codes. `scripts/m5copy` shows the replies that it needs.
 
 use std::net::TcpListener;
 

@@ -1,8 +1,8 @@
 //! `runtime`, and the commands inside of a runtime that copies from or to another recorder. All commands that it does
 //! not have go to the recorder.
 //!
-//! Sources in the repository of jive5ab at 971c3d6: `process_runtime_command` in `src/test.cc`, and the sections of these
-//! commands in "jive5ab command set" (doc/source/jive5ab-commands-sets.rst).
+//! Sources in the repository of jive5ab at 971c3d6: `process_runtime_command` in `src/test.cc`, and "jive5ab
+//! command set" (doc/source/jive5ab-commands-sets.rst).
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Runtimes beside `0`, the recorder: each makes one copy from or to another recorder at a time, with settings of its
-//! own. m5copy makes a runtime for each copy, and so it never changes the settings of the recorder.
+//! Runtimes beside `0`, the recorder. Each makes one copy from or to another recorder at a time, with settings of
+//! its own. m5copy makes a runtime for each copy, and so never changes the settings of the recorder.
 //!
 //! Source in the repository of jive5ab at 971c3d6: `process_runtime_command` in `src/test.cc`.
 
@@ -39,7 +39,7 @@ impl SharedRuntime {
 pub(super) struct ChosenRuntime {
     /// The runtime that its commands are for, by name. `None` is the recorder.
     pub(super) current: Option<(String, SharedRuntime)>,
-    /// Those that end with the connection.
+    /// The runtimes that end with the connection.
     pub(super) transient: Vec<String>,
 }
 

@@ -1,9 +1,8 @@
-//! `disk2net` and `file2net`: send the selected recording, or a file, to another recorder. A runtime connects, waits for
-//! `on`, and sends.
+//! `disk2net` and `file2net`: send the selected recording, or a file, to another recorder. A runtime connects,
+//! waits for `on`, and sends.
 //!
-//! Sources in the repository of jive5ab at 971c3d6: the sections of these commands in "jive5ab command set"
-//! (doc/source/jive5ab-commands-sets.rst); `src/mk5command/{disk2net,disk2net_vbs}.cc` for order and codes; and
-//! `scripts/m5copy` for the replies that it needs.
+//! Sources in the repository of jive5ab at 971c3d6: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst);
+//! `src/mk5command/{disk2net,disk2net_vbs}.cc` for order and codes. `scripts/m5copy` shows the replies that it needs.
 
 use std::{
     io,
@@ -71,7 +70,7 @@ impl Mark5Session {
         let sending = SendingPart { part, length, parts, is_on: false, was_active: false };
         let about = to.ip().to_string();
         runtime.transfer = Some(RuntimeTransfer { keyword, about, peer, sending: Some(sending) });
-        // As in jive5ab: m5copy takes no other code for either.
+        // m5copy takes no other code for either.
         Ok(if keyword == FILE { ReturnCode::Done } else { ReturnCode::Begun })
     }
 
@@ -138,8 +137,8 @@ impl Mark5Session {
     }
 }
 
-/// The word for the state of a transfer. m5copy takes a transfer that is inactive right after `on` for one that had
-/// nothing to send, so one that has sent something is active in one reply at least.
+/// The word for the state of a transfer. m5copy takes a transfer that is inactive right after `on` for one with
+/// nothing to send. A transfer that has sent something is therefore active in one reply at least.
 fn state_of(sending: &SendingPart, is_connected: bool, has_ended: bool, is_empty: bool) -> &'static str {
     match sending.is_on {
         false if is_connected => "connected",

@@ -24,9 +24,9 @@ pub(super) enum ChunkHeader {
 /// The chunks in a reply to an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListKind {
-    /// Those that the receiver has.
+    /// Chunks that the receiver has.
     Have,
-    /// Those that it needs.
+    /// Chunks that the receiver needs.
     Need,
 }
 

@@ -1,5 +1,5 @@
-//! Recordings in chunks over several directories, as a `FlexBuff` has them: `NAME/NAME.00000000` and on. Those that
-//! another recorder sends have no journal.
+//! Recordings in chunks over several directories, as a `FlexBuff` has them: `NAME/NAME.00000000` and on. Chunks
+//! that another recorder sends have no journal.
 
 use std::{
     fs::{self, File},
@@ -79,8 +79,8 @@ impl ChunkStore {
         Err(last)
     }
 
-    /// The chunks of a recording that are here, in the order of their numbers, with their paths. Of a chunk that is
-    /// here twice the first one counts.
+    /// The chunks of a recording that are here, in the order of their numbers, with their paths. If a chunk
+    /// is here twice, the first one counts.
     pub(crate) fn chunks(&self, recording: &str) -> io::Result<Vec<(ChunkId, PathBuf)>> {
         let mut found = Vec::new();
         for root in &self.roots {
