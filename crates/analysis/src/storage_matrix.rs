@@ -22,7 +22,7 @@ pub struct MatrixAnswer {
     pub words: String,
     /// The basis of an answer that was not tested; `None` if the mount showed it.
     pub basis: Option<FeatureBasis>,
-    /// The file that states it, if one is named.
+    /// The file that states it; `None` for an answer without a source.
     pub source: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The options `--mode` and `--port` of commands that read recordings of other programs: they name frames that no
+//! The options `--mode` and `--port` of commands that read recordings of other programs. They name frames that no
 //! header describes, and the packets of a capture.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ pub(crate) struct ForeignMode {
     /// [default: its headers tell it]
     #[arg(long, value_name = "MODE")]
     mode: Option<VlbiMode>,
-    /// Read only packets to this UDP port from a capture of another program [default: those to all ports]
+    /// Read only packets to this UDP port from a capture of another program [default: all
+    /// ports]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
 }

@@ -27,8 +27,8 @@ pub enum RecordingSplit {
     Frames,
 }
 
-/// The frames of a process that shares an instrument's frames with others: each process takes every n-th, at the
-/// time at which the instrument delivers it.
+/// The frames of a process that shares those of an instrument with others. Each process takes every n-th frame,
+/// when the instrument delivers it.
 ///
 /// ```text
 /// bursts of 4 frames, 3 processes   0 1 2 3 ....... 4 5 6 7 ....... 8 9

@@ -1,6 +1,6 @@
 //! A new file that gets its name only when it is whole.
 //!
-//! It is written under a temporary name in the same directory and renamed at the end; it replaces another file
+//! It is written under a temporary name in the same directory and renamed at the end. It replaces another file
 //! only if the caller asks for that. A process that is killed leaves only the temporary file, whose name identifies
 //! the process ([`PartialName`]). [`remove_dead`] finds it by that.
 

@@ -37,8 +37,8 @@ pub(crate) struct Verify {
     /// one with the most dimensions]
     #[arg(long, value_name = "PATH")]
     dataset: Option<String>,
-    /// End with exit code 4 (not decided) if less than this share of the frames could be compared with a
-    /// checksum or with the simulated instrument, such as "100 %"
+    /// End with exit code 4 (not decided) unless this share of the frames, such as "100 %", has a checksum or
+    /// comes from the simulated instrument
     #[arg(long, value_name = "PERCENT", default_value = "0 %", value_parser = share)]
     compared_least: f64,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(crate) struct Verify {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  no fault: every frame can be read, and agrees with its checksum or with
-     the simulated instrument if there is one. Packets that never arrived are named
+     the simulated instrument if there is one. It names packets that never came
   1  a fault: frames are missing or damaged
   2  wrong input: nothing was read
   4  not decided: no fault was found, but too few frames have a checksum to

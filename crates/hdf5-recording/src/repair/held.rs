@@ -99,15 +99,16 @@ fn is_locked(directory: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(directory) = fs::open(directory, flags, Mode::empty()) else { return false };
     // Another program that looks holds the lock for a moment.
-    let is_held = |_| {
-        let found = fs::flock(&directory, FlockOperation::NonBlockingLockExclusive);
-        let is_held = found == Err(Errno::WOULDBLOCK);
-        if is_held {
-            thread::sleep(LOOK_EVERY);
-        }
-        is_held
-    };
-    (0..LOOKS).all(is_held)
+    (0..LOOKS).all(|_| is_locked_now(&directory))
+}
+
+/// Looks at a lock once, and waits for the next look if somebody holds it.
+fn is_locked_now(directory: &OwnedFd) -> bool {
+    let is_held = fs::flock(directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+    if is_held {
+        thread::sleep(LOOK_EVERY);
+    }
+    is_held
 }
 
 /// Looks at a lock, and the delay after each.

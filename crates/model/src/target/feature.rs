@@ -91,7 +91,7 @@ pub struct FeatureFinding {
     pub answer: String,
     /// The basis of the answer.
     pub basis: FeatureBasis,
-    /// The file that states it, by repository and path; `None` if no single file is named.
+    /// The file that states it, by repository and path; `None` without a single such file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }

@@ -113,7 +113,7 @@ fn not_of(mode: &VlbiMode, usual: PayloadLayout) -> String {
     )
 }
 
-/// Counts the layouts of packets at the beginning. Those to other ports than the wanted one count only as such.
+/// Counts the layouts of packets at the beginning. Packets to another port than the wanted one count only as such.
 fn votes_of(file: &dyn StoredFile, length: u64, wish: &ForeignWish) -> io::Result<LayoutVotes> {
     let mut votes = LayoutVotes::default();
     let mut seen = 0;
