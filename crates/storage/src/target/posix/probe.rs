@@ -36,7 +36,8 @@ use crate::Buffer;
 pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let io = |action| move |source| TargetError::Io { path: path.into(), action, source };
     let real = path.canonicalize().map_err(io("find"))?;
-    if !real.is_dir() {
+    // A directory that a server no longer knows is no file: the error says so.
+    if !real.metadata().map_err(io("find out where it is mounted"))?.is_dir() {
         return Err(TargetError::NotADirectory { path: path.into() });
     }
     let found = recognise(&real).map_err(io("find out where it is mounted"))?;
