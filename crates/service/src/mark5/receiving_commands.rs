@@ -153,13 +153,11 @@ impl Mark5Session {
             _ => {}
         }
         let Some(transfer) = runtime.transfer_of(SCAN) else { return reply.field("off") };
-        match transfer.peer.outcome() {
-            Some(Err(why)) => Mark5Reply::to(command, ReturnCode::Failed).field("off").field(why),
-            _ => {
-                let bytes = transfer.peer.progress().moved();
-                reply.field("on").field(1).field(&transfer.about).field(bytes)
-            }
+        if let Some(Err(why)) = transfer.peer.outcome() {
+            return Mark5Reply::to(command, ReturnCode::Failed).field("off").field(why);
         }
+        let bytes = transfer.peer.progress().moved();
+        reply.field("on").field(1).field(&transfer.about).field(bytes)
     }
 }
 
