@@ -1,5 +1,5 @@
 //! `vbs2net` sends the chunks of a recording that another recorder does not have; `net2vbs` takes such chunks.
-//! m5copy copies from one `FlexBuff` to another in this way.
+//! In this way m5copy copies from one `FlexBuff` to another.
 //!
 //! Sources in the repository of jive5ab at 971c3d6: `src/mk5command/{vbs2net,net2vbs,tstat}.cc` for order and
 //! codes. `scripts/m5copy` shows the replies that it needs.

@@ -1,5 +1,5 @@
 //! Runtimes beside `0`, the recorder. Each makes one copy from or to another recorder at a time, with settings of
-//! its own. m5copy makes a runtime for each copy, and so never changes the settings of the recorder.
+//! its own. The script m5copy makes a runtime for each copy, and never changes the settings of the recorder.
 //!
 //! Source in the repository of jive5ab at 971c3d6: `process_runtime_command` in `src/test.cc`.
 
