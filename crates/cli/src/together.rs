@@ -315,12 +315,13 @@ pub(crate) fn unseen(directories: &[PathBuf]) -> Option<&PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use nilometer_model::Seed;
 
     use super::*;
 
-    fn shared() -> SharedRecording {
+    /// A recording of several processes.
+    pub(crate) fn shared() -> SharedRecording {
         SharedRecording {
             version: "1".into(),
             id: 7,

@@ -354,25 +354,14 @@ mod tests {
     use std::{fs, path::Path, thread};
 
     use nilometer_cluster::{
-        Cluster, MessageCluster, SharedRecording,
+        Cluster, MessageCluster,
         testing::{ThreadMessages, thread_ranks},
     };
-    use nilometer_model::{Nanos, Seed, StripeLayout};
+    use nilometer_model::{Nanos, StripeLayout};
     use nilometer_storage::target::probe;
 
     use super::*;
-
-    fn shared() -> SharedRecording {
-        SharedRecording {
-            version: "1".into(),
-            id: 7,
-            name: "scan".into(),
-            instrument: "{}".into(),
-            duration: Nanos(5),
-            frames: None,
-            seed: Seed(1),
-        }
-    }
+    use crate::together::tests::shared;
 
     /// A process makes its files, and fails then. Returns true if the common file was there until all had said that
     /// they are ready or not.
