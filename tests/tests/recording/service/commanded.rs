@@ -95,6 +95,11 @@ impl Service {
         });
     }
 
+    /// Kills it, with no chance to end in order.
+    pub(crate) fn killed(self) {
+        self.running.killed();
+    }
+
     /// Ended by a signal: the exit code.
     pub(crate) fn end(self) -> Option<i32> {
         self.running.signal(Signal::TERM);

@@ -171,6 +171,23 @@ fn a_sender_that_is_cut_off_is_no_complete_copy() {
 }
 
 #[test]
+fn a_sender_that_is_killed_is_no_complete_copy() {
+    let recorder = Recorder::start();
+    let long = recorder.file("long.vdif");
+    fs::write(&long, recorder.record().repeat(10)).expect("space");
+    let (listener, port) = listener();
+    let mut source = Copier::connect(recorder.service.mark5, "source", port);
+    source.ask(&format!("file2net=connect:127.0.0.1:{}", long.display()), &[0]);
+    let (mut receiver, _) = listener.accept().expect("it connects");
+    assert!(source.turn_on("file2net", "", ""));
+    receiver.read_exact(&mut [0; FRAME]).expect("it sends");
+    recorder.service.killed();
+    receiver.set_read_timeout(Some(LIMIT)).expect("a time");
+    let end = receiver.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
+    assert_eq!(end, Err(std::io::ErrorKind::ConnectionReset));
+}
+
+#[test]
 fn copies_reach_no_other_files_and_no_other_machines() {
     let recorder = Recorder::start();
     let bytes = recorder.record();

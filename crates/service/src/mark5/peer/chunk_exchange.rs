@@ -39,7 +39,7 @@ pub(crate) fn send_chunks(
     for (chunk, path) in chunks.iter().filter(|(chunk, _)| needed.contains(&chunk.relative())) {
         let mut line = PeerLine::connect(to, progress)?;
         match send_chunk(chunk, path, &mut line, progress) {
-            Ok(()) => line.await_close()?,
+            Ok(()) => line.await_stored()?,
             Err(error) => {
                 line.break_off();
                 return Err(error);
@@ -162,17 +162,15 @@ fn take_chunk(
     let partial = root.join(&chunk.recording).join(format!(".{}.partial", chunk.number));
     let whole = root.join(chunk.relative());
     let stored = store_chunk(&partial, &mut line, bytes, progress);
-    match stored {
-        Ok(()) => keep_chunk(&partial, &whole),
-        Err(failure) => {
-            line.break_off();
-            drop(fs::remove_file(&partial));
-            match failure {
-                ChunkFailure::Storage(error) => Err(error),
-                // The sender may come again.
-                ChunkFailure::Sender => Ok(()),
-            }
-        }
+    let kept = stored.and_then(|()| keep_chunk(&partial, &whole).map_err(ChunkFailure::Storage));
+    let Err(failure) = kept else { return Ok(()) };
+    // The sender takes a connection that is closed in order for a chunk that is stored.
+    line.break_off();
+    drop(fs::remove_file(&partial));
+    match failure {
+        ChunkFailure::Storage(error) => Err(error),
+        // The sender may come again.
+        ChunkFailure::Sender => Ok(()),
     }
 }
 

@@ -72,26 +72,44 @@ impl<'a> PeerLine<'a> {
         }
     }
 
+    /// Resets the connection if this program dies before [`PeerLine::finish`]. The receiver of a stream without a
+    /// length would take the part for the whole.
+    pub(crate) fn begin_stream(&self) -> io::Result<()> {
+        Ok(set_socket_linger(&self.stream, Some(Duration::ZERO))?)
+    }
+
     /// Ends a stream, and waits until the receiver has closed the connection too. One that keeps it open counts as
     /// done after a while.
     pub(crate) fn finish(self) -> io::Result<()> {
+        set_socket_linger(&self.stream, None)?;
         self.stream.shutdown(Shutdown::Write)?;
         self.await_close()
     }
 
-    /// Waits until the other recorder has closed the connection.
+    /// Waits for a while until the other recorder has closed the connection.
     pub(crate) fn await_close(mut self) -> io::Result<()> {
-        let mut answer = [0; 64];
         for _ in 0..LOOKS {
-            self.progress.check()?;
-            match self.stream.read(&mut answer) {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
-                Err(error) if is_passing(&error) || is_late(&error) => {}
-                Err(error) => return Err(error),
+            if self.is_closed()? {
+                break;
             }
         }
         Ok(())
+    }
+
+    /// Waits until the other recorder has closed the connection, which says that it has stored a chunk.
+    pub(crate) fn await_stored(mut self) -> io::Result<()> {
+        while !self.is_closed()? {}
+        Ok(())
+    }
+
+    /// Returns true if the other recorder has closed the connection, or closes it within `TICK`.
+    fn is_closed(&mut self) -> io::Result<bool> {
+        self.progress.check()?;
+        match self.stream.read(&mut [0; 64]) {
+            Ok(count) => Ok(count == 0),
+            Err(error) if is_passing(&error) || is_late(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Resets the connection, so that the other recorder learns of a failure.

@@ -6,8 +6,8 @@
 //! vbs2net:             chunk files -> TCP, a connection for each -> chunk files: net2vbs
 //! ```
 //!
-//! A stream is the plain bytes, and its end is the end of the connection. A sender that fails resets the connection,
-//! so that the receiver does not take a part for the whole.
+//! A stream is the plain bytes, and its end is the end of the connection. A sender that fails or dies resets the
+//! connection, so that the receiver does not take a part for the whole.
 //!
 //! Sources in the repository of jive5ab at 971c3d6: `src/mk5command/{disk2net,net2file,net2vbs,vbs2net}.cc` and
 //! `src/threadfns/multisend.cc`.

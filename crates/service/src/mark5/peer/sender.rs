@@ -26,6 +26,7 @@ pub(crate) fn send(
     let mut line = PeerLine::connect(to, progress)?;
     progress.connect();
     let part = await_part(parts, progress)?;
+    line.begin_stream()?;
     match send_part(source, part, &mut line, progress) {
         Ok(()) => line.finish(),
         Err(error) => {
