@@ -212,15 +212,17 @@ impl Question {
         self.comparisons.iter().map(words).collect()
     }
 
-    /// The targets from the fastest to the slowest. Between compared neighbours is `>` for faster, `=` for no
-    /// difference that counts, or `?` for undecided. `None` for fewer than three targets: the sentence is enough
-    /// for them.
+    /// The compared targets from the fastest to the slowest. Between compared neighbours is `>` for faster,
+    /// `=` for no difference that counts, or `?` for undecided. `None` for fewer than three targets: the
+    /// sentence is enough for them.
     pub fn ranking(&self, margin: f64, name: impl Fn(usize) -> String) -> Option<String> {
-        if self.order.len() < 3 {
+        let order: Vec<usize> =
+            self.order.iter().copied().filter(|target| self.has_compared(*target)).collect();
+        if order.len() < 3 {
             return None;
         }
-        let mut text = name(self.order[0]);
-        for pair in self.order.windows(2) {
+        let mut text = name(order[0]);
+        for pair in order.windows(2) {
             let found = self.comparisons.iter().find(|c| (c.first, c.second) == (pair[0], pair[1]));
             let sign = match found.map(|comparison| comparison.effect.answer(margin)) {
                 Some(Answer::Faster) => " > ",
@@ -231,6 +233,24 @@ impl Question {
             text = text + sign + &name(pair[1]);
         }
         Some(text)
+    }
+
+    /// Names the targets without a comparison, which share no cell with the others. `None` if there are none,
+    /// or if nothing was compared.
+    pub fn apart(&self, name: impl Fn(usize) -> String) -> Option<String> {
+        let apart: Vec<String> = self
+            .order
+            .iter()
+            .filter(|target| !self.has_compared(**target))
+            .map(|target| name(*target))
+            .collect();
+        let verb = if apart.len() == 1 { "shares" } else { "share" };
+        let is_some = !apart.is_empty() && !self.comparisons.is_empty();
+        is_some.then(|| format!("not compared: {} {verb} no cell with the others", apart.join(", ")))
+    }
+
+    fn has_compared(&self, target: usize) -> bool {
+        self.comparisons.iter().any(|comparison| [comparison.first, comparison.second].contains(&target))
     }
 }
 
@@ -260,6 +280,21 @@ mod tests {
         assert_eq!((order, pairs), (vec![0, 1, 2], vec![(0, 1), (0, 2), (1, 2)]));
         let (order, _) = agreeing(vec![1, 0], |order| compared(order, &[(0, 1)]), slower);
         assert_eq!(order, [1, 0], "nothing contradicts it");
+    }
+
+    #[test]
+    fn a_target_without_a_comparison_has_no_place_in_the_order() {
+        let effect = Effect { log_ratio: 0.5, low: 0.4, high: 0.6, pairs: 6 };
+        let faster =
+            |second| Comparison { first: 0, second, effect, p: 0.01, cells: vec![], rounds_missing: 0 };
+        let comparisons = vec![faster(1), faster(3)];
+        let question =
+            Question { phase: Phase::Write, quantity: Quantity::Bytes, order: vec![0, 2, 1, 3], comparisons };
+        let name = |target: usize| ["A", "B", "C", "D"][target].to_owned();
+        assert_eq!(question.ranking(5.0, name).as_deref(), Some("A > B, D"));
+        assert_eq!(question.apart(name).as_deref(), Some("not compared: C shares no cell with the others"));
+        let alone = Question { comparisons: vec![], ..question };
+        assert_eq!((alone.apart(name), alone.ranking(5.0, name)), (None, None));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub const TEMPLATE: &str = "template";
 
 /// A name that is neither built in nor the path of a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no {what} `{name}`: {}, or the path of a .toml file", choices(name, known))]
+#[error("no {what} `{name}`: {}, or the path of a .toml file", choices(what, name, known))]
 pub struct UnknownName {
     /// The kind of thing looked up: a plan, an instrument.
     pub what: String,
@@ -47,8 +47,8 @@ pub struct UnknownName {
 /// Names less similar than this are no suggestions (Jaro-Winkler, 0 to 1).
 const ALIKE_LEAST: f64 = 0.85;
 
-/// The names to suggest: those similar to `name`, or all if none is.
-fn choices(name: &str, known: &[&'static str]) -> String {
+/// The names to suggest: those similar to the unknown name, or all if none is.
+fn choices(what: &str, name: &str, known: &[&'static str]) -> String {
     if let Ok(mode) = name.parse::<VlbiMode>() {
         return format!(
             "it is a data format: write `nilometer record --mode {mode}`, or the name of an instrument"
@@ -61,12 +61,12 @@ fn choices(name: &str, known: &[&'static str]) -> String {
     let names: Vec<&str> = alike.iter().take(SUGGESTIONS).map(|(_, name)| *name).collect();
     match names.split_last() {
         None => format!("write one of {}", known.join(", ")),
-        Some((one, [])) => format!("did you mean {one}? Write a name of the {} that there are", known.len()),
         Some((last, others)) => {
+            let alike = if others.is_empty() { "" } else { " or " };
+            let list = what.split(' ').next().unwrap_or_default();
             format!(
-                "did you mean {} or {last}? Write a name of the {} that there are",
-                others.join(", "),
-                known.len()
+                "did you mean {}{alike}{last}? Write a name that `nilometer {list} list` shows",
+                others.join(", ")
             )
         }
     }

@@ -64,6 +64,11 @@ impl Results {
         !self.cells.is_empty() && self.cells.iter().all(|cell| cell.as_imported().is_some())
     }
 
+    /// True if all cells are recordings. They repeat as often as their answers need, not once a round.
+    pub fn has_only_recordings(&self) -> bool {
+        !self.cells.is_empty() && self.cells.iter().all(|cell| cell.as_recording().is_some())
+    }
+
     /// Sets the limits of readers, which the plan has and the samples lack.
     pub fn set_reader_limits(&mut self) {
         for measured in &mut self.samples {

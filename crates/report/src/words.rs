@@ -201,7 +201,7 @@ pub(super) fn origin(results: &Results) -> String {
     }
     if let Some(files) = fact(results, "imported from") {
         parts.push(format!("imported from {files}"));
-    } else if !has_only_recordings(results) {
+    } else if !results.has_only_recordings() {
         let rounds = if results.repeats == 1 { "round" } else { "rounds" };
         parts.push(format!("{} {rounds}", results.repeats));
     }
@@ -212,11 +212,6 @@ pub(super) fn origin(results: &Results) -> String {
         parts.push(format!("nilometer {}", results.version));
     }
     parts.join(", ")
-}
-
-/// True if all cells are recordings. They repeat as often as their answers need, not once a round.
-fn has_only_recordings(results: &Results) -> bool {
-    !results.cells.is_empty() && results.cells.iter().all(|cell| cell.as_recording().is_some())
 }
 
 /// A fact about the environment.
@@ -243,6 +238,7 @@ pub(super) fn comparisons<'a>(
         if let Some(ranking) = question.ranking(margin, letter).filter(|_| !sentences.is_empty()) {
             sentences.insert(0, ranking);
         }
+        sentences.extend(question.apart(letter));
         (stage, question.phase.name(), sentences)
     });
     sentences.filter(|(_, _, sentences)| !sentences.is_empty()).collect()

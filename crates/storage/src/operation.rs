@@ -294,7 +294,10 @@ impl fmt::Display for Errno {
         if let Some(bound) = ListingBound::of_number(self.0) {
             return f.write_str(&bound.text());
         }
-        write!(f, "{} ({})", self.name(), std::io::Error::from_raw_os_error(self.0))
+        let text = std::io::Error::from_raw_os_error(self.0).to_string();
+        // The name says more than the number that the standard library appends.
+        let text = text.split(" (os error").next().unwrap_or_default();
+        write!(f, "{} ({text})", self.name())
     }
 }
 

@@ -205,6 +205,9 @@ fn a_path_that_is_missing_or_no_directory_is_refused() {
     let desk = Desk::new();
     let missing = desk.path("missing");
     desk.assert_refused(PLAN, &missing, &[&missing.display().to_string(), "No such file"]);
+    for (name, meant) in [("server:/export", "nfs://SERVER/EXPORT"), ("one,two", "without a comma")] {
+        desk.assert_refused(PLAN, Path::new(name), &[name, "No such file", meant]);
+    }
     let file = desk.path("file");
     fs::write(&file, "precious").expect("a file");
     desk.assert_refused(PLAN, &file, &[&file.display().to_string(), "not a directory"]);

@@ -83,5 +83,6 @@ fn sentences(question: &Question, margin: f64) -> Vec<Sentence> {
         let tone = effect_tone(&comparison.effect, margin);
         Sentence::toned(tone, comparison.words(margin, &letter(comparison.first), &letter(comparison.second)))
     });
-    ranking.into_iter().chain(pairs).collect()
+    let apart = question.apart(letter).map(|text| Sentence::toned(Tone::Doubtful, text));
+    ranking.into_iter().chain(pairs).chain(apart).collect()
 }

@@ -125,6 +125,17 @@ pub fn run_id() -> Seed {
     Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
 }
 
+/// The way to write what the user probably meant by a path that does not exist. Empty if unknown.
+fn meant(path: &Path) -> &'static str {
+    let text = path.to_string_lossy();
+    let is_export = text.split_once(":/").is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
+    match (is_export, text.contains(',')) {
+        (true, _) => ": mount it and name the mounted directory, or write nfs://SERVER/EXPORT",
+        (false, true) => ": name each directory by itself, without a comma",
+        (false, false) => "",
+    }
+}
+
 /// Why a target can't be used, or no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
@@ -135,6 +146,14 @@ pub enum TargetError {
         path: PathBuf,
         /// The attempted action.
         action: &'static str,
+        /// The kernel's error.
+        source: std::io::Error,
+    },
+    /// The path does not exist.
+    #[error("{path}: can't find: {source}{}", meant(.path))]
+    Absent {
+        /// The path as the user gave it.
+        path: PathBuf,
         /// The kernel's error.
         source: std::io::Error,
     },

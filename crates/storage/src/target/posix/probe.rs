@@ -35,7 +35,7 @@ use crate::Buffer;
 /// Describes a path: the mounted file system and its capabilities, tried in a run directory of its own.
 pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let io = |action| move |source| TargetError::Io { path: path.into(), action, source };
-    let real = path.canonicalize().map_err(io("find"))?;
+    let real = path.canonicalize().map_err(|source| not_found(path, source))?;
     // A directory that a server no longer knows is no file: the error says so.
     if !real.metadata().map_err(io("find out where it is mounted"))?.is_dir() {
         return Err(TargetError::NotADirectory { path: path.into() });
@@ -68,6 +68,13 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
         profile,
         facts: findings.facts,
     })
+}
+
+fn not_found(path: &Path, source: std::io::Error) -> TargetError {
+    match source.kind() {
+        std::io::ErrorKind::NotFound => TargetError::Absent { path: path.into(), source },
+        _ => TargetError::Io { path: path.into(), action: "find", source },
+    }
 }
 
 /// The error without the name of the run directory, which differs each time.
