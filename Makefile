@@ -70,6 +70,7 @@ test-long: ## the same with more seeds, more kills and fuzzing
 # Side by side with other tools and with bare loops, in one run. Needs a quiet machine.
 bench: dist ## compare with other tools; needs a quiet machine
 	@scripts/bootstrap test
+	@scripts/bootstrap bench
 	cargo run --profile dist --locked --package nilometer-bench
 
 # With a search, light and dark, and readable without a network. The first time it also builds mdbook, into target/tools.

@@ -225,7 +225,7 @@ impl Running {
 }
 
 /// The children of a process that its first thread has started.
-fn children_of(process: u32) -> Vec<String> {
+pub(crate) fn children_of(process: u32) -> Vec<String> {
     let path = format!("/proc/{process}/task/{process}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();
     children.split_whitespace().map(str::to_owned).collect()

@@ -6,6 +6,7 @@ mod faults;
 mod forged;
 mod killed;
 mod promises;
+mod soak;
 
 use std::{
     collections::BTreeSet,

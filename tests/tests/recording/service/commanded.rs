@@ -58,6 +58,11 @@ impl Service {
         self.running.stderr()
     }
 
+    /// The process.
+    pub(crate) fn running(&self) -> &Running {
+        &self.running
+    }
+
     fn with(program: &Path, below: &Path, service: &str, record: &str) -> Self {
         Service::configured(program, below, service, &format!("to = \"{}\"\n{record}", below.display()))
     }

@@ -18,6 +18,7 @@ mod scheduled;
 mod secured;
 pub(crate) mod sender;
 mod series;
+mod soak;
 mod stations;
 mod unit;
 mod watched;

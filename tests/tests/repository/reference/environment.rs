@@ -99,6 +99,11 @@ const MEANINGS: [(&str, &str, &str); 33] = [
         "NILOMETER_LONG",
         "Any value: more seeds, more kills and bigger scales, as in `make test-long`.",
     ),
+    (
+        "test",
+        "NILOMETER_SOAK_SECONDS",
+        "Seconds for which the tests of long runs record. Default: some eight seconds.",
+    ),
     ("child", "NILOMETER_READS_FILE", "Marks the child process that reads an HDF5 file without a journal."),
     ("child", "NILOMETER_WATCHED", "Marks the child process that does the work while its parent watches it."),
 ];
