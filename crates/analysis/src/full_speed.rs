@@ -127,12 +127,12 @@ impl fmt::Display for FullSpeed {
         let FullSpeed { needed, limit, passes, valid, compared, .. } = self;
         let taken = match limit {
             Some(SustainedRate { rate, low, high, .. }) => format!(
-                "takes {rate} in the long run ({low} to {high}), {:.1} times the {needed} that it delivers",
+                "sustains {rate} ({low} to {high}), {:.1} times the {needed} that the instrument delivers",
                 rate.0 / needed.0
             ),
             None if *valid == 0 => format!("has no known rate: none of {passes} passes is valid"),
             None => {
-                format!("has no known rate in the long run: {valid} valid passes were too short")
+                format!("has no known sustained rate: {valid} valid passes were too short")
             }
         };
         let compared = compared.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
@@ -187,8 +187,8 @@ mod tests {
         let study = Study::of(&results);
         let [of] = study.full_speeds.as_slice() else { panic!("one: {:?}", study.full_speeds) };
         let words = of.to_string();
-        assert!(words.starts_with("takes 250 MB/s in the long run (2"), "{words}");
-        assert!(words.contains("2.5 times the 100 MB/s that it delivers"), "{words}");
+        assert!(words.starts_with("sustains 250 MB/s (2"), "{words}");
+        assert!(words.contains("2.5 times the 100 MB/s that the instrument delivers"), "{words}");
         assert!(study.verdicts.is_empty(), "there is no verdict");
     }
 

@@ -400,16 +400,16 @@ impl std::fmt::Display for OpenQuestion {
             return f.write_str("not decided yet: it was not recorded");
         }
         let took = if self.limits.len() == 1 {
-            format!("{} in one pass, {:.2} times its rate", ByteRate(least), least / self.rate.0)
+            format!("{} in one pass, {:.2} times the instrument's rate", ByteRate(least), least / self.rate.0)
         } else {
             let [low, high] = [least, most].map(|rate| format!("{:.2}", rate / self.rate.0));
             let passes = self.limits.len();
             format!(
-                "{} to {} in {passes} passes, {low} to {high} times its rate",
+                "{} to {} in {passes} passes, {low} to {high} times the instrument's rate",
                 ByteRate(least),
                 ByteRate(most)
             )
         };
-        write!(f, "not decided yet: recorded at the limit it took {took}; its own pace was not recorded")
+        write!(f, "not decided yet: recorded only at full speed, at {took}, and not at the instrument's own")
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Recordings {
     /// run one after the other [default: none, and then the instrument's number]
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = reader_count, requires = "instruments")]
     readers: Vec<u32>,
-    /// Read no frame earlier than this time after it was due [default: the instrument's, or at once]
+    /// Let readers read a frame only this time after it was due [default: the instrument's, or at once]
     #[arg(long, requires = "instruments")]
     reader_distance: Option<Nanos>,
     /// Limit each reader to this rate. Several, such as "50 MB/s,200 MB/s", run one after the other. They show

@@ -93,7 +93,7 @@ impl Storing {
         match self {
             Storing::Files => StoringKind {
                 name: "files",
-                words: "files of a writer's own, one after the other",
+                words: "one file after the other, per writer",
                 many_files: true,
                 ..OWN
             },

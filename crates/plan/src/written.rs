@@ -81,7 +81,7 @@ plan_table! {
         processes: Option<Sweep<ProcessCount>>,
         /// The way in which workers issue operations.
         engine: Sweep<EngineKind> = Sweep::default(),
-        /// The calls of MPI-IO, with `engine = "mpi_io"` (docs/cluster.md).
+        /// The calls of MPI-IO, with `engine = "mpi_io"` (docs/between-processes.md).
         mpi_io: Option<MpiIoSweep>,
         /// Operations in flight a worker.
         depth: Sweep<u32> = one(),
@@ -117,7 +117,7 @@ plan_table! {
         workload: Option<WorkloadSweep>,
         /// Record an instrument, in place of a workload.
         ingest: Option<IngestSweep>,
-        /// Measure the network between machines, in place of a workload (docs/cluster.md).
+        /// Measure the network between machines, in place of a workload (docs/network.md).
         network: Option<NetworkSweep>,
         /// A load on the same target during the measurement, at several levels (docs/load.md).
         background: Option<BackgroundSweep>,

@@ -26,19 +26,19 @@ pub struct DemoStorage {
 pub const DEMO_STORAGE: [DemoStorage; 3] = [
     DemoStorage {
         path: "simulated:fast",
-        truth: "takes 1.8 times the instrument's rate",
+        truth: "sustains 1.8 times the camera's rate",
         kind: StorageKind::Noise,
         margin: 1.8,
     },
     DemoStorage {
         path: "simulated:slow",
-        truth: "takes 0.7 times the instrument's rate",
+        truth: "sustains 0.7 times the camera's rate",
         kind: StorageKind::Noise,
         margin: 0.7,
     },
     DemoStorage {
         path: "simulated:narrow",
-        truth: "takes 1.01 times the instrument's rate, and drifts",
+        truth: "sustains 1.01 times the camera's rate, and drifts",
         kind: StorageKind::Drift,
         margin: 1.01,
     },

@@ -150,9 +150,8 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
         0 => format!("; no frame of {} lost in {}", trial.due, trial.duration),
         lost => format!("; {lost} of {} frames lost", trial.due),
     });
-    let limit = verdict
-        .limit
-        .map(|limit| format!("; in the long run {} ({} to {})", limit.rate, limit.low, limit.high));
+    let limit =
+        verdict.limit.map(|limit| format!("; sustained {} ({} to {})", limit.rate, limit.low, limit.high));
     format!(
         "{}: {}{}{}",
         verdict.decision().reply(),
@@ -166,7 +165,7 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
 pub(super) fn long_run(recording: &AlignedRecording, margin: f64) -> Vec<String> {
     let words = recording.pairs.iter().map(|pair| {
         let [first, second] = [pair.first, pair.second].map(letter);
-        format!("in the long run {}", pair.effect.words(margin, &first, &second))
+        format!("sustained rate: {}", pair.effect.words(margin, &first, &second))
     });
     words.collect()
 }

@@ -353,6 +353,6 @@ fn an_instrument_that_is_recorded_at_full_speed_only_has_its_figure() {
     let of = &report["full_speeds"][0];
     let known = of["bytes_per_second"].is_array();
     let words = of["sentence"].as_str().unwrap_or_default();
-    assert!(words.contains(if known { "in the long run (" } else { "has no known rate" }), "{of}");
+    assert!(words.contains(if known { "sustains " } else { "has no known rate" }), "{of}");
     assert_eq!(of["bytes_per_second_needed"], 50e6, "{of}");
 }

@@ -8,13 +8,14 @@ use nilometer_plan::{Key, Results, TargetEntry};
 use nilometer_record::Record;
 use nilometer_tests::{nilometer, one_cell, root, start};
 
-const DOCUMENTS: [&str; 11] = [
+const DOCUMENTS: [&str; 12] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "docs/commands.md",
     "docs/features.md",
     "docs/install.md",
+    "docs/new-code.md",
     "docs/plans.md",
     "docs/report.md",
     "docs/service.md",
@@ -23,8 +24,8 @@ const DOCUMENTS: [&str; 11] = [
 ];
 
 /// Pages whose commands are tried.
-const PAGES_OF_COMMANDS: [&str; 4] =
-    ["README.md", "docs/commands.md", "docs/tutorial.md", "docs/recording.md"];
+const PAGES_OF_COMMANDS: [&str; 5] =
+    ["README.md", "docs/commands.md", "docs/dumps.md", "docs/tutorial.md", "docs/recording.md"];
 
 /// Arguments of each `nilometer` command in the document's `sh` blocks.
 fn commands(document: &str) -> Vec<Vec<String>> {

@@ -174,7 +174,7 @@ fn it_says_in_words_what_lies_there() {
     assert!(pictures.starts_with("a file for each frame, of "), "{pictures}");
     assert_eq!(
         words(frames(MIB, Storing::Files), memory(), &latest(2)),
-        "files of a writer's own, one after the other, of 256 MiB each, the last 8 kept; through the cache, \
+        "one file after the other, per writer, of 256 MiB each, the last 8 kept; through the cache, \
          2 writers, 1 GiB of memory"
     );
 }

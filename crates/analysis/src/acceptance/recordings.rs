@@ -75,10 +75,10 @@ fn at_least(least: f64, samples: &[&Sample]) -> Found {
     let passes: Vec<&Series> = samples.iter().map(|sample| &sample.series).collect();
     let Some(found) = sustained(&passes) else {
         return Found::undecided(
-            "its rate in the long run is unknown: the recordings at full speed were too short",
+            "its sustained rate is unknown: the recordings at full speed were too short",
         );
     };
-    let words = format!("{} in the long run ({} to {})", found.rate, found.low, found.high);
+    let words = format!("sustained {} ({} to {})", found.rate, found.low, found.high);
     match found.trend {
         Some(trend) => {
             let moves = if trend > 0.0 { "rose" } else { "fell" };

@@ -390,7 +390,7 @@ impl AlignedRecording {
             && self.decision(held.now) == Some(Decision::DoesNotCarry);
         let effect = self.change(held, runs, confidence).filter(|effect| is_worse(effect, threshold));
         let claim = self.verdicts[held.now].as_ref().map(crate::Verdict::claim).unwrap_or_default();
-        let slower = effect.map(|effect| format!("in the long run {}", effect.loss_words()));
+        let slower = effect.map(|effect| format!("sustained rate {}", effect.loss_words()));
         let turned = turned.then(|| format!("not carried any more: {claim}"));
         let words: Vec<String> = turned.into_iter().chain(slower).collect();
         (!words.is_empty()).then(|| WorseCell {

@@ -5,7 +5,7 @@
 //! logarithms.
 //!
 //! The runs of a target with three or more records are put in chronological order, and searched for steps.
-//! Network rates are compared like those of two records. docs/compare.md explains the methods.
+//! Network rates are compared like those of two records. docs/compare-method.md explains them.
 
 mod against;
 mod align;

@@ -354,7 +354,7 @@ impl fmt::Display for Withheld {
                 write!(f, "{valid} valid repeats, and {REPEATS_LEAST} are needed ({stage})")
             }
             Withheld::Scaled(scale) => {
-                write!(f, "the plan ran at scale {scale}, too small to show the rate in the long run")
+                write!(f, "the plan ran at scale {scale}, too small to show the sustained rate")
             }
             Withheld::Cached(stage, data, cache) => write!(
                 f,

@@ -163,8 +163,7 @@ impl fmt::Display for Doubt {
                 decimal(*came)
             ),
             Doubt::NoRate => f.write_str(
-                "the storage's rate in the long run is unknown: the recordings at full speed were too short \
-                 or INVALID",
+                "the storage's sustained rate is unknown: the recordings at full speed were too short or INVALID",
             ),
             Doubt::Changing(trend) => {
                 let moves = if *trend > 0.0 { "rose" } else { "fell" };
@@ -173,13 +172,13 @@ impl fmt::Display for Doubt {
             }
             Doubt::Close(Margin { low, high, .. }) => write!(
                 f,
-                "its rate in the long run, {low:.2} to {high:.2} times the instrument's, is too close to \
-                 decide; record longer"
+                "its sustained rate, {low:.2} to {high:.2} times the instrument's, is too close to decide; \
+                 record longer"
             ),
             Doubt::Imprecise(Margin { low, high, .. }) => write!(
                 f,
-                "its passes at full speed differ too much to decide: {low:.2} to {high:.2} times the \
-                 instrument's rate in the long run; record longer"
+                "its passes at full speed differ too much to decide: they sustained {low:.2} to {high:.2} times \
+                 the instrument's rate; record longer"
             ),
             Doubt::Contradiction => f.write_str(
                 "at full speed the storage took less than the instrument delivers, yet the buffer stopped filling; record longer",

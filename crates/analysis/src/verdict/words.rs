@@ -64,17 +64,13 @@ impl Verdict {
             },
             (Decision::DoesNotCarry, _) => {
                 let buffer = decimal(trial.buffer);
-                write!(
-                    f,
-                    "does not carry it: in the long run it takes {}, which a buffer of {buffer} hid; ",
-                    self.times()
-                )
+                write!(f, "does not carry it: it sustains {}, which a buffer of {buffer} hid; ", self.times())
             }
             (Decision::NotDecided, doubt) => {
                 let why = doubt.map(|doubt| doubt.to_string()).unwrap_or_default();
                 write!(f, "not decided: {why}; ")?;
                 match self.margins() {
-                    Some(_) => write!(f, "in the long run it takes {}; ", self.times()),
+                    Some(_) => write!(f, "it sustains {}; ", self.times()),
                     None => Ok(()),
                 }
             }
@@ -102,13 +98,13 @@ impl Verdict {
                 format!("carries it{}{margin}", over(trial))
             }
             (Finding::Carried(_), Decision::DoesNotCarry) => {
-                format!("takes only {} in the long run", self.times())
+                format!("sustains only {}", self.times())
             }
             (Finding::Carried(trial), Decision::NotDecided) => {
                 self.doubt(trial).map(|doubt| doubt.to_string()).unwrap_or_default()
             }
             (Finding::Lost(trial), _) => {
-                let taken = self.limit.map(|limit| format!("; in the long run it takes {}", between(&limit)));
+                let taken = self.limit.map(|limit| format!("; it sustains {}", between(&limit)));
                 format!("loses frames{} at {}{}", over(trial), self.rate, taken.unwrap_or_default())
             }
             (Finding::Undecided(why), _) => why.clone(),
@@ -128,15 +124,14 @@ impl Verdict {
         self.besides().into_iter().find(|(_, finding)| decides(finding))
     }
 
-    /// `2.4 times its rate (2.3 to 2.5)`; empty if unknown.
+    /// `2.4 times the instrument's rate (2.3 to 2.5)`; empty if unknown.
     fn times(&self) -> String {
         let Some(margin) = self.margins() else { return String::new() };
         let digits = if margin.low < 1.2 { 2 } else { 1 };
         let trend = self.limit.and_then(|limit| limit.trend);
-        let moves =
-            trend.map_or("", |trend| if trend > 0.0 { ", and still rose" } else { ", and still fell" });
+        let moves = trend.map_or("", |trend| if trend > 0.0 { ", still rising" } else { ", still falling" });
         format!(
-            "{:.digits$} times its rate ({:.digits$} to {:.digits$}{moves})",
+            "{:.digits$} times the instrument's rate ({:.digits$} to {:.digits$}{moves})",
             margin.times, margin.low, margin.high
         )
     }
@@ -161,7 +156,7 @@ impl Verdict {
             return Ok(());
         }
         match self.margins() {
-            Some(margin) if margin.low >= 1.0 => write!(f, "; the storage by itself takes {}", self.times()),
+            Some(margin) if margin.low >= 1.0 => write!(f, "; the storage alone sustains {}", self.times()),
             _ => Ok(()),
         }
     }
@@ -183,11 +178,11 @@ impl Verdict {
         let (Some(limit), Some(margin)) = (self.limit, self.margins()) else { return Ok(()) };
         let taken = between(&limit);
         if trial.packets.is_some() {
-            write!(f, "; the storage by itself takes {taken}")
+            write!(f, "; the storage alone sustains {taken}")
         } else if margin.low >= 1.0 {
-            write!(f, "; by itself it takes {taken}, so the stalls lose the frames")
+            write!(f, "; alone it sustains {taken}, so its stalls cost the frames")
         } else {
-            write!(f, "; in the long run it takes {taken}")
+            write!(f, "; it sustains {taken}")
         }
     }
 
@@ -330,10 +325,14 @@ impl Verdict {
 }
 
 impl TrialVerdict {
-    /// `: fewer than 270 losses an hour are proved (95 %)`. Empty if the buffer was still filling: losses then
+    /// `, which proves fewer than 270 losses an hour (95 %)`. Empty if the buffer was still filling: losses then
     /// come later, and not by chance.
     pub(crate) fn proof(&self) -> String {
-        if self.filling { String::new() } else { format!(": {}", fewer_losses(self.duration).join("; ")) }
+        if self.filling {
+            String::new()
+        } else {
+            format!(", which proves {}", fewer_losses(self.duration).join("; "))
+        }
     }
 
     /// `0.25 cores`; `None` if nobody measured the recorder's processor time, as in virtual time.
@@ -398,11 +397,11 @@ pub(crate) fn fewer_losses(duration: Nanos) -> Vec<String> {
     let most = poisson_upper(0) / duration.seconds().max(1e-9);
     let in_time = |(_, seconds): &&(&str, f64)| most * seconds >= 1.0;
     let (time, seconds) = COUNTED_IN.iter().find(in_time).unwrap_or(&COUNTED_IN[2]);
-    let mut said = vec![format!("fewer than {} losses {time} are proved (95 %)", rounded_up(most * seconds))];
+    let mut said = vec![format!("fewer than {} losses {time} (95 %)", rounded_up(most * seconds))];
     let day = Nanos::from_seconds(COUNTED_IN[1].1 * poisson_upper(0));
     if duration < day {
         let hours = (day.seconds() / 3600.0).ceil();
-        said.push(format!("proving fewer than one a day takes {hours:.0} h"));
+        said.push(format!("to prove fewer than one a day, record {hours:.0} h"));
     }
     said
 }
@@ -471,11 +470,11 @@ fn late(trial: &TrialVerdict, volatile: bool) -> Option<String> {
     parts.push(match durable {
         _ if volatile => "the target is memory of this machine: none survives the loss of power".into(),
         Some(durable) => format!("99 % durable within {durable}"),
-        None => "none was synced: they survive the death of the program, not the loss of power".into(),
+        None => format!("none was synced: {what}s survive a crash of the program, not the loss of power"),
     });
     parts.extend(read_back.map(|count| match count {
-        0 => "none of those kept was re-read in time, so nothing shows that they are right".into(),
-        _ => format!("{count} of those kept were re-read and verified (possibly from the page cache)"),
+        0 => "no kept frame was re-read in time, so nothing shows that they are right".into(),
+        _ => format!("{count} kept frames were re-read and verified (possibly from the page cache)"),
     }));
     (*due > 0).then(|| parts.join("; "))
 }

@@ -166,8 +166,8 @@ fn the_limit_that_was_recorded_is_the_answer_so_far() {
     results.events.push(Event { at: Nanos(0), what: limit.into() });
     let study = Study::of(&results);
     let [open] = &study.missing.open[..] else { panic!("one is open: {:?}", study.missing.open) };
-    let expected = "not decided yet: recorded at the limit it took 400 MB/s to 600 MB/s in 3 passes, 4.00 to 6.00 times \
-                    its rate; its own pace was not recorded";
+    let expected = "not decided yet: recorded only at full speed, at 400 MB/s to 600 MB/s in 3 passes, 4.00 to 6.00 times \
+                    the instrument's rate, and not at the instrument's own";
     assert_eq!((open.target, open.to_string().as_str()), (1, expected));
     let head = "17 of 18 measurements are there: the time limit of 3 min was reached; `nilometer evaluate --resume` goes on";
     assert_eq!(study.missing.sentences()[0], head);

@@ -14,7 +14,7 @@ pub struct PreviewOptions {
     /// Viewers need no token; --allow-clients restricts them
     #[arg(long = "preview", value_name = "ADDRESS", id = "preview")]
     pub address: Option<String>,
-    /// The most frames of the preview a second [default: 5 Hz]
+    /// Publish at most this many frames a second [default: 5 Hz]
     #[arg(long = "preview-rate", value_name = "RATE", id = "preview_rate")]
     pub rate: Option<Frequency>,
 }

@@ -126,9 +126,9 @@ pub struct RecordOptions {
     /// The name of the recording [default: the instrument and a number]
     #[arg(long, help_heading = "Storage")]
     pub name: Option<String>,
-    /// Address and port for packets: an address of this machine, or of a group [default: `udp://127.0.0.1` and
-    /// the port of the instrument, so that only this machine can send]. Repeat the option for more addresses,
-    /// ports and groups; their packets become one recording. A label behind each, such as
+    /// Address and port for packets: an address of this machine, or of a multicast group [default:
+    /// `udp://127.0.0.1` and the port of the instrument, so that only this machine can send]. Repeat the option
+    /// for more addresses, ports and groups; their packets become one recording. A label behind each, such as
     /// udp://127.0.0.1:46227=A, makes a recording of its own, `NAME_dsA`. udp://SOURCE@GROUP:PORT takes the packets of
     /// one source to a group. For frames over TCP as with --from: the address to which senders connect,
     /// tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
@@ -136,7 +136,7 @@ pub struct RecordOptions {
     #[serde(deserialize_with = "one_or_many_texts")]
     #[schemars(with = "OneOrManyTexts")]
     pub listen: Vec<ListenAddress>,
-    /// Join the groups at the interface with this address
+    /// Join multicast groups at the network interface with this address
     #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
     pub interface: Option<IpAddr>,
     /// Accept packets and connections from this sender only: an address, a network such as 10.0.0.0/24, or
@@ -183,7 +183,7 @@ pub struct RecordOptions {
     /// Otherwise it is --name and the number of the series [default: next]
     #[arg(long, value_name = "WHICH", help_heading = "When")]
     pub series: Option<SeriesChoice>,
-    /// Replacement of missing frames: frames marked as invalid with the time of the missing ones, or nothing
+    /// Fill gaps with frames that are marked as invalid, at the times of the missing ones, or leave them out
     /// [default: fill]
     #[arg(long, value_name = "HOW", value_parser = missing(), help_heading = "Missing and late packets")]
     #[serde(deserialize_with = "written")]
@@ -231,7 +231,7 @@ pub struct RecordOptions {
     /// recorder then needs about a tenth more processor time
     #[arg(long, help_heading = "Storage")]
     pub checksums: bool,
-    /// The longest that storage may be silent after the last packet [default: 60 s]
+    /// Give up if the storage does not answer for this time after the last packet [default: 60 s]
     #[arg(long, help_heading = "This machine")]
     #[schemars(with = "Option<String>")]
     pub hang_after: Option<Nanos>,
