@@ -263,7 +263,9 @@ impl Table<'_> {
             && margin < 1.0
             && least.limit.kind != LimitKind::Packed
         {
-            return Err(Withheld::Bound(who.clone()));
+            let who = who.clone();
+            let held_back = least.limit.held_back;
+            return Err(held_back.map_or(Withheld::Bound(who.clone()), |waited| Withheld::HeldBack(who, waited)));
         }
         let carried = match margin {
             _ if too_much => Some(false),
