@@ -125,11 +125,11 @@ impl fmt::Display for FullSpeed {
         let FullSpeed { needed, limit, passes, valid, compared, .. } = self;
         let taken = match limit {
             Some(bound) if bound.is_lower_bound() => format!(
-                "takes at least {} in the long run, {:.1} times the {needed} that it delivers: {}, so the storage \
-                 may take more",
+                "takes at least {} in the long run ({}, so the storage may take more), {:.1} times the {needed} that it \
+                 delivers",
                 bound.low,
-                bound.low.0 / needed.0,
-                bound.waited
+                bound.waited,
+                bound.low.0 / needed.0
             ),
             Some(SustainedRate { rate, low, high, .. }) => format!(
                 "takes {rate} in the long run ({low} to {high}), {:.1} times the {needed} that it delivers",

@@ -263,9 +263,10 @@ impl Table<'_> {
             && margin < 1.0
             && least.limit.kind != LimitKind::Packed
         {
-            let who = who.clone();
-            let held_back = least.limit.held_back;
-            return Err(held_back.map_or(Withheld::Bound(who.clone()), |waited| Withheld::HeldBack(who, waited)));
+            return Err(match least.limit.held_back {
+                Some(waited) => Withheld::HeldBack(who.clone(), waited),
+                None => Withheld::Bound(who.clone()),
+            });
         }
         let carried = match margin {
             _ if too_much => Some(false),

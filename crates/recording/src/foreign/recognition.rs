@@ -20,11 +20,11 @@ use crate::recording_storage::StoredFile;
 /// Looks for the first frame of a file. Returns its shape and its offset; `None` if nothing shows that the file has
 /// frames.
 pub(super) fn recognized(file: &dyn StoredFile) -> io::Result<Option<(StreamShape, u64)>> {
-    let proves = |shape: &StreamShape, at: u64| {
+    let proves = |shape: &StreamShape, at: u64| -> io::Result<bool> {
         Ok(shape.is_followed(file, at + shape.frame_size, at == 0)? && is_proven(file, shape, at)?)
     };
     let Some(proven) = StreamShape::find_where(file, 0, proves)? else { return Ok(None) };
-    let is_of_it = |shape: &StreamShape, at: u64| {
+    let is_of_it = |shape: &StreamShape, at: u64| -> io::Result<bool> {
         Ok(is_same_stream(shape, &proven.0) && shape.is_followed(file, at + shape.frame_size, at == 0)?)
     };
     let begin = StreamShape::find_where(file, 0, is_of_it)?;
