@@ -93,8 +93,7 @@ impl Passes<'_> {
 
     /// The rates of valid passes, by round. A lower bound is no rate to compare.
     fn rates(&self) -> BTreeMap<u32, f64> {
-        let is_rate =
-            |sample: &Sample| sample.invalid.is_none() && !sample.recorder_wait().is_long();
+        let is_rate = |sample: &Sample| sample.invalid.is_none() && !sample.recorder_wait().is_long();
         let valid = self.samples.iter().filter(|measured| is_rate(&measured.sample));
         let rates = valid.map(|measured| (measured.key.repeat, measured.sample.sustained_rate().0));
         rates.filter(|(_, rate)| *rate > 0.0).collect()
@@ -231,7 +230,10 @@ mod tests {
             measured.sample.run_delay = Nanos(9_000_000_000);
         }
         let words = full_speeds(&results)[0].to_string();
-        assert!(words.starts_with("takes at least 2") && words.contains("so the storage may take more"), "{words}");
+        assert!(
+            words.starts_with("takes at least 2") && words.contains("so the storage may take more"),
+            "{words}"
+        );
         let mut older = self::results(Goal::Limit, None);
         for measured in &mut older.samples {
             measured.sample.run_delay = Nanos(9_000_000_000);

@@ -24,7 +24,8 @@ pub(crate) struct ForeignMode {
 }
 
 /// The advice for a file whose frames nothing shows.
-const NAME_FRAMES: &str = "name frames of VDIF, Mark5B or CODIF by their mode, as in --mode VDIF_8000-4096-16-2";
+const NAME_FRAMES: &str =
+    "name frames of VDIF, Mark5B or CODIF by their mode, as in --mode VDIF_8000-4096-16-2";
 
 impl ForeignMode {
     /// The only path of the command line, if it is an HDF5 file. No file with a mode is one.

@@ -7,7 +7,10 @@ use nilometer_mount::{MountReaders, Mounted};
 use nilometer_report::in_line;
 
 use crate::{
-    Blame, Outcome, lone_file::refuse_unknown_files, part::PartOptions, signals::stop_on_signal,
+    Blame, Outcome,
+    lone_file::refuse_unknown_files,
+    part::PartOptions,
+    signals::stop_on_signal,
     stored_at::{refuse_missing, refuse_urls},
     tell,
 };

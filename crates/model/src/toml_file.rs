@@ -330,9 +330,15 @@ mod tests {
         assert!(error.misses_key());
         let text = error.to_string();
         assert!(text.contains("the keys `name`, `kind`, `size` and `wait` are missing"), "{text}");
-        assert!(text.contains("the key `fruit` is missing") && text.contains("unknown key `colour`"), "{text}");
+        assert!(
+            text.contains("the key `fruit` is missing") && text.contains("unknown key `colour`"),
+            "{text}"
+        );
         let whole = shop("").to_string();
-        assert!(whole.ends_with("the keys `name`, `basket`, `kind`, `size` and `wait` are missing"), "{whole}");
+        assert!(
+            whole.ends_with("the keys `name`, `basket`, `kind`, `size` and `wait` are missing"),
+            "{whole}"
+        );
         assert!(!whole.contains("fruit"), "of a table that is not there, only its name is missing: {whole}");
         let one = shop("name = \"a\"\nkind = \"apple\"\nsize = \"1 X\"\nbasket = { fruit = \"apple\" }\n");
         let one = one.to_string();

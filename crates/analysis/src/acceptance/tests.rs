@@ -260,7 +260,8 @@ fn a_pass_whose_recorder_waited_for_a_processor_never_fails_a_criterion() {
         let (answer, found) = judged(&results);
         assert_eq!(answer, expected, "{least} {invalid:?}: {found}");
         let told = expected == AcceptanceAnswer::Pass
-            || found.contains(", but the recorder waited ") && found.ends_with(" for a processor: it may be more");
+            || found.contains(", but the recorder waited ")
+                && found.ends_with(" for a processor: it may be more");
         assert!(told, "{found}");
     }
 }

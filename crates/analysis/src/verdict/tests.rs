@@ -307,10 +307,11 @@ fn a_rate_that_suffices_in_spite_of_the_recorder_s_wait_carries_the_instrument()
         measured(1, true, 100_000_000, 0),
     ]);
     assert!(valid.to_string().starts_with("carries 2.4 times its rate (2.4 to 2.4); "), "{valid}");
-    let cached = through(4_000_000_000, "through the cache", vec![
-        starved(150_000_000, 30),
-        measured(1, true, 100_000_000, 0),
-    ]);
+    let cached = through(
+        4_000_000_000,
+        "through the cache",
+        vec![starved(150_000_000, 30), measured(1, true, 100_000_000, 0)],
+    );
     assert_eq!(cached.decision(), Decision::NotDecided, "memory may have taken it: {cached}");
 }
 

@@ -109,7 +109,8 @@ impl Verdict {
                 self.doubt(trial).map(|doubt| doubt.to_string()).unwrap_or_default()
             }
             (Finding::Lost(trial), _) => {
-                let taken = self.limit.map(|limit| format!("; in the long run it takes {}", rate_words(&limit)));
+                let taken =
+                    self.limit.map(|limit| format!("; in the long run it takes {}", rate_words(&limit)));
                 format!("loses frames{} at {}{}", over(trial), self.rate, taken.unwrap_or_default())
             }
             (Finding::Undecided(why), _) => why.clone(),

@@ -175,7 +175,11 @@ mod tests {
         };
         assert_eq!(why, Some(Invalid::Starved(Some(waited))));
         assert_eq!(judged(&sample, &pass, Nanos(2 * SECOND)), None, "a fifth is allowed, as in a phase");
-        assert_eq!(judged(&sample, &ingest, Nanos(3 * SECOND)), None, "at the instrument's pace nothing was lost");
+        assert_eq!(
+            judged(&sample, &ingest, Nanos(3 * SECOND)),
+            None,
+            "at the instrument's pace nothing was lost"
+        );
     }
 
     #[test]

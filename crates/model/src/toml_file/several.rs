@@ -77,7 +77,17 @@ const NOWHERE: Range<usize> = usize::MAX - 1..usize::MAX;
 
 /// Values of which a key takes one, if it does not take words.
 const VALUES: [&str; 11] = [
-    "1", "true", "\"1 MiB\"", "\"1 s\"", "\"1 MB/s\"", "\"1 Hz\"", "\"none\"", "[]", "[1]", "[\"1 MiB\"]", "{}",
+    "1",
+    "true",
+    "\"1 MiB\"",
+    "\"1 s\"",
+    "\"1 MB/s\"",
+    "\"1 Hz\"",
+    "\"none\"",
+    "[]",
+    "[1]",
+    "[\"1 MiB\"]",
+    "{}",
 ];
 
 /// A document with its faults repaired.
@@ -163,7 +173,7 @@ impl<'i> RepairedDocument<'i> {
     /// Puts the first value into a place that makes the error go away.
     fn try_values<T: DeserializeOwned>(&mut self, path: &[ValueStep], error: &Error) -> bool {
         let before = self.root.clone();
-        let mut values: Vec<DeValue<'i>> = VALUES.iter().filter_map(|text| value_of(text)).collect();
+        let mut values: Vec<DeValue<'i>> = VALUES.into_iter().filter_map(value_of).collect();
         let word = DeValue::String(Cow::Borrowed(NO_WORD));
         let said = self.with::<T>(path, word).map(|error| error.message().to_owned());
         let words = said.iter().flat_map(|said| said.split('`').skip(1).step_by(2));
@@ -252,7 +262,12 @@ fn places_in(table: &DeTable<'_>, above: &[ValueStep], span: &Range<usize>, foun
     }
 }
 
-fn places_at(value: &Spanned<DeValue<'_>>, path: ValuePath, span: &Range<usize>, found: &mut Vec<DocumentPlace>) {
+fn places_at(
+    value: &Spanned<DeValue<'_>>,
+    path: ValuePath,
+    span: &Range<usize>,
+    found: &mut Vec<DocumentPlace>,
+) {
     match value.get_ref() {
         DeValue::Table(table) => places_in(table, &path, span, found),
         DeValue::Array(list) => {

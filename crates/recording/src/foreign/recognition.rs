@@ -189,8 +189,7 @@ mod tests {
         for (seed, most) in [(1, 3.0), (2, 8.0), (3, 20.0), (4, 200.0), (5, 3000.0)] {
             let image = pixels(seed, most, 1 << 20);
             let file = InMemory(image.clone());
-            by_two_headers +=
-                u32::from(StreamShape::find(&file, 0).expect("memory can be read").is_some());
+            by_two_headers += u32::from(StreamShape::find(&file, 0).expect("memory can be read").is_some());
             assert_eq!(found(image), None, "counts below {most}");
         }
         assert!(by_two_headers > 0, "two headers in a row stand among pixels");

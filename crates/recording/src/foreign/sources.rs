@@ -114,8 +114,7 @@ impl ForeignSource {
 const HAVE_THEIR_FORMAT: &str =
     "only a file of frames or a capture takes it: leave it out for chunks and for Mark 6";
 /// The reason why a file is no recording.
-const UNKNOWN: &str =
-    "no format that Nilometer knows: neither VDIF, Mark5B, Mark 6, pcap nor pcapng. Name such a file, or the \
+const UNKNOWN: &str = "no format that Nilometer knows: neither VDIF, Mark5B, Mark 6, pcap nor pcapng. Name such a file, or the \
      directories of a recording; name frames of CODIF by their mode, as in --mode CODIF_8000-512-16-2";
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> OpenError + '_ {

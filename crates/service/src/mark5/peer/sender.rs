@@ -40,7 +40,8 @@ pub(crate) fn send(
 /// Tells the operator that nothing proves the storing, if the receiver did not close the connection.
 fn remark(end: StreamEnd, progress: &TransferProgress) {
     if end == StreamEnd::KeptOpen {
-        progress.remark("the receiver has all bytes and did not close the connection: check that it stored them");
+        progress
+            .remark("the receiver has all bytes and did not close the connection: check that it stored them");
     }
 }
 
