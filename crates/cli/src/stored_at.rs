@@ -164,8 +164,8 @@ impl Iterator for EachRecording {
     }
 }
 
-/// Refuses a path that does not exist. Commands call this before they look at options that suit only some recordings:
-/// nothing is known about a recording that is not there.
+/// Refuses a path that does not exist. Commands call this before they look at options that suit only some
+/// recordings.
 pub(crate) fn refuse_missing(paths: &[PathBuf]) -> Result<(), OpenError> {
     let is_url = |path: &PathBuf| path.to_str().is_some_and(TargetUrl::is_one);
     for path in paths.iter().filter(|path| !is_url(path)) {

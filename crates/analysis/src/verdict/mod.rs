@@ -463,8 +463,8 @@ impl Verdict {
         self.limit.map(|limit| limit.margin(self.rate))
     }
 
-    /// The multiple of the instrument's rate that the target may at most take. `None` without a rate, or if only
-    /// a lower bound is known.
+    /// The multiple of the instrument's rate that the target may at most take. `None` without a rate, or if the
+    /// rate is a lower bound.
     pub(crate) fn most_times(&self) -> Option<f64> {
         Some(self.limit?.most()?.0 / self.rate.0)
     }

@@ -70,12 +70,12 @@ impl SustainedRate {
     }
 
     /// The highest rate that the storage may have: the upper end of the interval, raised by the wait for a
-    /// processor. `None` if the recorder waited for so long that the passes show no upper end.
+    /// processor. `None` if that wait was too long: the passes then show no upper end.
     pub fn most(&self) -> Option<ByteRate> {
         self.waited.raised(self.high)
     }
 
-    /// True if the recorder waited for a processor for so long that the rate is only a lower bound.
+    /// True if the recorder waited too long for a processor: the rate is then only a lower bound.
     pub fn is_lower_bound(&self) -> bool {
         self.waited.is_long()
     }

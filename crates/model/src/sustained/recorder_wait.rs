@@ -36,7 +36,7 @@ impl RecorderWait {
     }
 
     /// The rate that the storage may have instead of `rate`, if it was idle while the recorder waited. `None` if
-    /// the wait is so long that nothing follows.
+    /// the wait is too long to say.
     ///
     /// Example: 90 MB/s in 40 s, of which the recorder waited for 4 s, may be 100 MB/s.
     pub fn raised(self, rate: ByteRate) -> Option<ByteRate> {

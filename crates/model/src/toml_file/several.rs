@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Added values lie at no place of the file. An error at such a place, or in a table around a repaired value, may come
-//! of the repair: nobody is told.
+//! of the repair: the message leaves it out.
 
 use std::{borrow::Cow, ops::Range};
 

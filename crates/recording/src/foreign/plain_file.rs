@@ -29,7 +29,7 @@ pub(super) fn open(path: &Path, name: &str) -> io::Result<Option<Recording>> {
     found.map(|found| open_from(source, name, found)).transpose()
 }
 
-/// Opens a file whose first frame is known, by its shape and its offset.
+/// Opens a file from its first frame on, which has this shape and offset.
 fn open_from(source: ForeignFile, name: &str, (shape, begin): (StreamShape, u64)) -> io::Result<Recording> {
     let notes = notes_of(&shape, begin);
     let mut faults = rest_of(&shape, begin..source.length);

@@ -70,7 +70,7 @@ const SHORT: u64 = 16;
 /// Headers, all good, that prove a stream if the file ends in a frame.
 const HEADERS_TO_CUT: u64 = 6;
 
-/// Where the first frame stands, and if the file ends with its last one.
+/// The offset of the first frame, and if the file ends with its last one.
 #[derive(Debug, Clone, Copy)]
 struct Beginning {
     at: u64,

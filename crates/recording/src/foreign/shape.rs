@@ -41,7 +41,7 @@ const SECONDS_APART: u64 = 1;
 
 impl StreamShape {
     /// Looks for the first two headers that agree, from offset `from` on. Returns the shape and the offset of the
-    /// first frame. This is enough in files that are known to hold frames.
+    /// first frame. This is enough in files that surely hold frames.
     pub(crate) fn find(file: &dyn StoredFile, from: u64) -> io::Result<Option<(Self, u64)>> {
         let is_frame = |shape: &Self, at: u64| shape.is_followed(file, at + shape.frame_size, at == from);
         Self::find_where(file, from, is_frame)
