@@ -1,10 +1,10 @@
 //! Evidence from the recordings of a campaign: how far a format packs, its processor cost, and whether a recorder
 //! was limited by the processor. Predictions and sizing begin with these.
 
-use nilometer_model::{Goal, Ingest, Instrument, Sample, sustained::step};
+use nilometer_model::{Goal, Ingest, Instrument, Invalid, Sample, sustained::step};
 use nilometer_plan::{Measured, Onto, RecordedInstrument, Results};
 
-/// A valid recording onto a target.
+/// A recording onto a target.
 #[derive(Debug, Clone)]
 pub(crate) struct Evidence<'a> {
     /// Index into [`Results::targets`].
@@ -22,12 +22,20 @@ const BUSY: f64 = 0.85;
 
 /// All valid recordings, in chronological order.
 pub(crate) fn evidence(results: &Results) -> Vec<Evidence<'_>> {
-    results.samples.iter().filter_map(|measured| of(results, measured)).collect()
+    let valid = results.samples.iter().filter(|measured| measured.sample.invalid.is_none());
+    valid.filter_map(|measured| of(results, measured)).collect()
+}
+
+/// The passes at full speed that are INVALID because the recorder waited for a processor.
+pub(crate) fn starved_passes(results: &Results) -> Vec<Evidence<'_>> {
+    let is_starved = |measured: &&Measured| matches!(measured.sample.invalid, Some(Invalid::Starved(_)));
+    let starved = results.samples.iter().filter(is_starved);
+    starved.filter_map(|measured| of(results, measured)).filter(Evidence::is_limit).collect()
 }
 
 fn of<'a>(results: &'a Results, measured: &'a Measured) -> Option<Evidence<'a>> {
     let sample = &measured.sample;
-    let ingest = sample.ingest.as_ref().filter(|_| sample.invalid.is_none())?;
+    let ingest = sample.ingest.as_ref()?;
     let run = results.recording(measured.key).filter(|run| run.onto == Onto::Target)?;
     let instrument = run.recorded_instrument();
     let stored = run.recorded().into_owned();
@@ -38,6 +46,11 @@ impl Evidence<'_> {
     /// Returns true for a recording at full speed, alone.
     pub(crate) fn is_limit(&self) -> bool {
         self.ingest.goal == Goal::Limit && self.is_alone()
+    }
+
+    /// Returns true for a recording at full speed of the same instrument, alone.
+    pub(crate) fn is_pass_like(&self, other: &Evidence<'_>) -> bool {
+        self.is_limit() && self.instrument == other.instrument
     }
 
     /// Returns true if nobody read it, nothing else was recorded, and the target was in its usual state.
@@ -87,10 +100,10 @@ impl Evidence<'_> {
         (*bytes > 0).then(|| (*user + *system + *client).seconds() / (*bytes as f64 * 1e-9))
     }
 
-    /// Returns true if the result does not show the storage: a thread of the recorder never waited for it, or
-    /// packets came over a network.
+    /// Returns true if the result does not show the storage: a thread of the recorder never waited for it, the
+    /// recorder waited for a processor, or packets came over a network.
     pub(crate) fn is_bound_elsewhere(&self) -> bool {
-        self.cores() >= BUSY || self.ingest.packets.is_some()
+        self.cores() >= BUSY || self.sample.recorder_wait().is_long() || self.ingest.packets.is_some()
     }
 }
 

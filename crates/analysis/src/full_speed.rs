@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use nilometer_model::{
-    ByteRate, Goal, Sample,
-    sustained::{SustainedRate, sustained},
-};
+use nilometer_model::{ByteRate, Goal, Sample, sustained::SustainedRate};
 use nilometer_plan::{Measured, Onto, RecordedInstrument, RecordingRun, Results};
 
 use crate::{
@@ -22,7 +19,8 @@ pub struct FullSpeed {
     pub instrument: RecordedInstrument,
     /// The rate of all instruments together.
     pub needed: ByteRate,
-    /// The long-term rate of the target; `None` if the passes are too short, or none is valid.
+    /// The long-term rate of the target; `None` if the passes are too short, or none shows a rate. If the recorder
+    /// waited for a processor in all of them, it is a lower bound.
     pub limit: Option<SustainedRate>,
     /// Number of passes.
     pub passes: usize,
@@ -82,22 +80,21 @@ impl Passes<'_> {
         };
         let passes: Vec<&Sample> =
             self.samples.iter().map(|measured| &measured.sample).filter(alone).collect();
-        let valid: Vec<_> = passes.iter().filter(|sample| sample.invalid.is_none()).collect();
-        let series: Vec<_> = valid.iter().map(|sample| &sample.series).collect();
         Some(FullSpeed {
             target: self.target,
             instrument: self.instrument.clone(),
             needed: self.run.rate(),
-            limit: sustained(&series),
+            limit: Sample::long_run(&passes),
+            valid: passes.iter().filter(|sample| sample.invalid.is_none()).count(),
             passes: passes.len(),
-            valid: valid.len(),
             compared: None,
         })
     }
 
-    /// The rates of valid passes, by round.
+    /// The rates of valid passes, by round. A lower bound is no rate to compare.
     fn rates(&self) -> BTreeMap<u32, f64> {
-        let valid = self.samples.iter().filter(|measured| measured.sample.invalid.is_none());
+        let is_rate = |sample: &Sample| sample.invalid.is_none() && !sample.recorder_wait().is_long();
+        let valid = self.samples.iter().filter(|measured| is_rate(&measured.sample));
         let rates = valid.map(|measured| (measured.key.repeat, measured.sample.sustained_rate().0));
         rates.filter(|(_, rate)| *rate > 0.0).collect()
     }
@@ -126,6 +123,13 @@ impl fmt::Display for FullSpeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FullSpeed { needed, limit, passes, valid, compared, .. } = self;
         let taken = match limit {
+            Some(bound) if bound.is_lower_bound() => format!(
+                "sustains at least {} ({}, so the storage may take more), {:.1} times the {needed} that the instrument \
+                 delivers",
+                bound.low,
+                bound.waited,
+                bound.low.0 / needed.0
+            ),
             Some(SustainedRate { rate, low, high, .. }) => format!(
                 "sustains {rate} ({low} to {high}), {:.1} times the {needed} that the instrument delivers",
                 rate.0 / needed.0
@@ -217,6 +221,34 @@ mod tests {
         let mut unrepeated = both.clone();
         unrepeated.samples.truncate(2);
         assert!(!full_speeds(&unrepeated)[0].to_string().contains("is 1"), "one pair decides nothing");
+    }
+
+    #[test]
+    fn passes_whose_recorder_waited_are_a_lower_bound_and_no_rate_to_compare() {
+        let mut results = results(Goal::Limit, Some(&Invalid::Starved(None)));
+        for measured in &mut results.samples {
+            measured.sample.run_delay = Nanos(9_000_000_000);
+        }
+        let words = full_speeds(&results)[0].to_string();
+        assert!(
+            words.starts_with("takes at least 2") && words.contains("so the storage may take more"),
+            "{words}"
+        );
+        let mut older = self::results(Goal::Limit, None);
+        for measured in &mut older.samples {
+            measured.sample.run_delay = Nanos(9_000_000_000);
+        }
+        let words = full_speeds(&older)[0].to_string();
+        assert!(words.contains("the recorder waited 27 s of 90 s for a processor"), "{words}");
+        let mut fast = older.samples.clone();
+        for measured in &mut fast {
+            measured.key.target = 1;
+            measured.sample.run_delay = Nanos(0);
+        }
+        older.targets.push(older.targets[0].clone());
+        older.samples.extend(fast);
+        let compared = full_speeds(&older).into_iter().filter_map(|of| of.compared).count();
+        assert_eq!(compared, 0, "a lower bound is not slower than a rate");
     }
 
     #[test]

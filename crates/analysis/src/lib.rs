@@ -84,5 +84,7 @@ pub use recorded_stages::stages_of;
 pub use siblings::{SiblingGroup, SiblingRate};
 pub use storage_matrix::{MatrixAnswer, MatrixRow, StorageMatrix};
 pub use study::{StageCell, Study, StudyRecording, StudyStage, letter};
-pub use verdict::{Beside, Decision, Finding, Hidden, Together, TrialVerdict, Under, Verdict, verdicts};
+pub use verdict::{
+    Beside, Decision, Finding, Hidden, Together, TrialVerdict, Under, Verdict, rate_words, verdicts,
+};
 pub use warning::{Grade, Warning};

@@ -11,7 +11,7 @@ use nilometer_plan::{
 
 use crate::{
     Study,
-    evidence::{Evidence, evidence},
+    evidence::{Evidence, evidence, starved_passes},
     prediction::staged_limit,
 };
 
@@ -80,13 +80,17 @@ pub fn measured_limits(
         }),
         kinds: instruments.iter().map(|instrument| measured_kind(&recordings, instrument, &place)).collect(),
         recorded: distinct(recordings.iter().map(described)),
-        bound_elsewhere: distinct(
-            recordings
-                .iter()
-                .filter(|of| of.is_limit() && of.is_bound_elsewhere())
-                .map(|of| named(&of.instrument)),
-        ),
+        bound_elsewhere: bound_elsewhere(results, target, &recordings),
     }
+}
+
+/// The recordings at full speed whose rate is not that of the storage. An instrument with valid passes has a rate,
+/// whatever happened in others.
+fn bound_elsewhere(results: &Results, target: usize, recordings: &[Evidence<'_>]) -> Vec<String> {
+    let mut starved = starved_passes(results);
+    starved.retain(|of| of.target == target && !recordings.iter().any(|valid| valid.is_pass_like(of)));
+    let bound = recordings.iter().filter(|of| of.is_limit() && of.is_bound_elsewhere());
+    distinct(bound.chain(&starved).map(|of| named(&of.instrument)))
 }
 
 /// The origin of figures.
@@ -327,6 +331,25 @@ mod tests {
         results.samples = vec![packed(600_000_000, 5.0)];
         let write = limits(&results, &asked).write.expect("it waited for the storage").value;
         assert!((write.0 / 150e6 - 1.0).abs() < 0.02, "{write}");
+    }
+
+    #[test]
+    fn a_recorder_that_waited_for_a_processor_says_nothing_of_a_server() {
+        let mut valid = recording(0, false, 200_000_000, 0.1);
+        let mut waited = recording(0, false, 100_000_000, 0.1);
+        waited.sample.run_delay = Nanos::from_millis(4000);
+        let mut results = Results { samples: vec![waited.clone()], ..results() };
+        let found = limits(&results, &[]);
+        assert_eq!((&found.write, found.bound_elsewhere), (&None, vec!["camera".to_owned()]));
+        waited.sample.invalid = Some(Invalid::Starved(None));
+        results.samples = vec![waited.clone()];
+        let found = limits(&results, &[]);
+        assert_eq!((&found.write, found.bound_elsewhere), (&None, vec!["camera".to_owned()]));
+        valid.key.repeat = 1;
+        results.samples = vec![waited, valid];
+        let found = limits(&results, &[]);
+        let rate = found.write.expect("one is valid").value;
+        assert!((rate.0 / 2e8 - 1.0).abs() < 0.02 && found.bound_elsewhere.is_empty(), "{rate}");
     }
 
     #[test]

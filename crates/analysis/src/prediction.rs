@@ -263,7 +263,10 @@ impl Table<'_> {
             && margin < 1.0
             && least.limit.kind != LimitKind::Packed
         {
-            return Err(Withheld::Bound(who.clone()));
+            return Err(match least.limit.held_back {
+                Some(waited) => Withheld::HeldBack(who.clone(), waited),
+                None => Withheld::Bound(who.clone()),
+            });
         }
         let carried = match margin {
             _ if too_much => Some(false),

@@ -23,6 +23,10 @@ pub(crate) struct ForeignMode {
     port: Option<u16>,
 }
 
+/// The advice for a file whose frames nothing shows.
+const NAME_FRAMES: &str =
+    "name frames of VDIF, Mark5B or CODIF by their mode, as in --mode VDIF_8000-4096-16-2";
+
 impl ForeignMode {
     /// The only path of the command line, if it is an HDF5 file. No file with a mode is one.
     pub(crate) fn lone_file<'a>(&self, paths: &'a [PathBuf]) -> Option<&'a Path> {
@@ -33,7 +37,7 @@ impl ForeignMode {
     pub(crate) fn refuse_unknown_files(&self, paths: &[PathBuf], instead: &str) -> anyhow::Result<()> {
         match self.wish().option() {
             Some(_) => lone_file::refuse_parts(paths),
-            None => lone_file::refuse_unknown_files(paths, instead),
+            None => lone_file::refuse_unknown_files(paths, &format!("{instead}; {NAME_FRAMES}")),
         }
     }
 

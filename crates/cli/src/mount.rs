@@ -7,8 +7,12 @@ use nilometer_mount::{MountReaders, Mounted};
 use nilometer_report::in_line;
 
 use crate::{
-    Blame, Outcome, lone_file::refuse_unknown_files, part::PartOptions, signals::stop_on_signal,
-    stored_at::refuse_urls, tell,
+    Blame, Outcome,
+    lone_file::refuse_unknown_files,
+    part::PartOptions,
+    signals::stop_on_signal,
+    stored_at::{refuse_missing, refuse_urls},
+    tell,
 };
 
 /// Show each recording as one plain file, even while it grows. Runs until ctrl-C or SIGTERM
@@ -36,6 +40,7 @@ const FOR_FILES: &str = "h5py reads an HDF5 file without a journal directly; `ni
 
 impl Mount {
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_missing(&self.directories).input()?;
         refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         refuse_urls(&self.directories).input()?;
         let stop = stop_on_signal().run()?;

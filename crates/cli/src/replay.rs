@@ -26,6 +26,7 @@ use crate::{
     part::{PartOptions, part_line},
     share::Share,
     signals::stop_on_signal,
+    stored_at::refuse_missing,
     tell,
 };
 
@@ -66,6 +67,7 @@ const FOR_FILES: &str = "an HDF5 file without a journal has no packets to send";
 
 impl Replay {
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_missing(&self.directories).input()?;
         self.foreign.refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         check(self.rate).input()?;
         let (is_tcp, address) = self.address().input()?;

@@ -1,6 +1,6 @@
 //! The places of recordings that a user gives: mounted directories, or URLs on a server.
 
-use std::{path::PathBuf, sync::Arc, vec::IntoIter};
+use std::{io::ErrorKind, path::PathBuf, sync::Arc, vec::IntoIter};
 
 use anyhow::{Result, bail};
 use nilometer_model::{TargetAddress, TargetUrl};
@@ -162,6 +162,21 @@ impl Iterator for EachRecording {
         let journaled = self.journals.next().map(Ok);
         journaled.or_else(|| Some(self.foreign.next()?.open_as(&self.wish)))
     }
+}
+
+/// Refuses a path that does not exist. Commands call this before they look at options that suit only some
+/// recordings.
+pub(crate) fn refuse_missing(paths: &[PathBuf]) -> Result<(), OpenError> {
+    let is_url = |path: &PathBuf| path.to_str().is_some_and(TargetUrl::is_one);
+    for path in paths.iter().filter(|path| !is_url(path)) {
+        match path.metadata() {
+            Err(source) if source.kind() == ErrorKind::NotFound => {
+                return Err(OpenError::Directory { path: path.clone(), source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Refuses URLs for commands that need mounted directories.

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BackgroundDone, ByteRate, DeviceTraffic, FilesSeen, Goal, Histogram, Ingest, Invalid, LocksSeen,
-    MpiIoInForce, Nanos, NodeStart, RankPart, Series, sustained::sustained,
+    MpiIoInForce, Nanos, NodeStart, RankPart, Series, Waited,
+    sustained::{RecorderWait, SustainedRate, sustained},
 };
 
 /// The results of one phase of one repeat.
@@ -285,6 +286,41 @@ impl Sample {
         let at_full_speed = self.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Limit);
         let long_run = if at_full_speed { sustained(&[&self.series]) } else { None };
         long_run.map_or_else(|| self.rate(), |found| found.rate)
+    }
+
+    /// How long a recorder waited for a processor in a pass at full speed: the sum over its threads. Of several
+    /// recorders at once it is the mean.
+    pub fn recorder_wait(&self) -> RecorderWait {
+        match self.invalid {
+            Some(Invalid::Starved(Some(Waited { waited, of, .. }))) => RecorderWait { waited, of },
+            Some(Invalid::Starved(None)) => RecorderWait { waited: self.wall, of: self.wall },
+            _ => {
+                let instruments = self.ingest.as_ref().map_or(1, |ingest| u64::from(ingest.count));
+                let recorders = instruments.max(self.parts.len() as u64).max(1);
+                RecorderWait { waited: Nanos(self.run_delay.0 / recorders), of: self.wall }
+            }
+        }
+    }
+
+    /// The passes at full speed that show a rate: the valid ones. If there are none, those in which only the
+    /// recorder waited for a processor; they show a lower bound.
+    pub fn passes_with_a_rate<'a>(passes: &[&'a Sample]) -> Vec<&'a Sample> {
+        let valid: Vec<&Sample> = passes.iter().copied().filter(|pass| pass.invalid.is_none()).collect();
+        if !valid.is_empty() {
+            return valid;
+        }
+        let is_starved = |pass: &&Sample| matches!(pass.invalid, Some(Invalid::Starved(_)));
+        passes.iter().copied().filter(is_starved).collect()
+    }
+
+    /// The long-term rate of a storage from [`Sample::passes_with_a_rate`], with the recorder's wait in them. `None`
+    /// with too little data.
+    pub fn long_run(passes: &[&Sample]) -> Option<SustainedRate> {
+        let used = Self::passes_with_a_rate(passes);
+        let series: Vec<&Series> = used.iter().map(|pass| &pass.series).collect();
+        let waited =
+            used.iter().map(|pass| pass.recorder_wait()).fold(RecorderWait::default(), RecorderWait::and);
+        Some(SustainedRate { waited, ..sustained(&series)? })
     }
 
     /// Operations a second over the wall time.

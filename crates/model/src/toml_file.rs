@@ -1,30 +1,110 @@
 //! Reads the TOML and JSON that users write. Serde's messages speak of the types of a program; these speak of the
 //! file and name the valid values.
 
+mod several;
+
 use std::fmt;
 
 use serde::de::DeserializeOwned;
 
-/// An error in a TOML file: the line, the word in it, the reason and the valid values.
+use several::{TomlFault, WANTS_WORD, faults, missing_key};
+
+/// The errors in a TOML file, the first ones: each with the line, the word in it, the reason and the valid values.
 #[derive(Debug)]
 pub struct TomlError {
+    /// At least one, in the order of the file.
+    faults: Vec<PlacedFault>,
+}
+
+/// A fault of a file, or the missing keys of one table.
+#[derive(Debug)]
+struct PlacedFault {
     /// The line and the word, as the TOML parser shows them.
     place: String,
+    /// The offset of the word; `None` if the file is too short for one.
+    at: Option<usize>,
+    why: FaultReason,
+}
+
+#[derive(Debug)]
+enum FaultReason {
+    /// The keys that a table lacks.
+    MissingKeys(Vec<String>),
     /// The reason and the valid values.
-    why: String,
-    misses_key: bool,
+    Other(String),
 }
 
 impl TomlError {
-    /// True if the file lacks a key. Serde names the first missing key only.
+    /// True if the first fault is a missing key.
     pub fn misses_key(&self) -> bool {
-        self.misses_key
+        self.faults.first().is_some_and(|fault| matches!(fault.why, FaultReason::MissingKeys(_)))
+    }
+
+    /// Joins the missing keys of each table, and sorts the faults by their place.
+    fn of(found: Vec<TomlFault>) -> Self {
+        let mut faults: Vec<PlacedFault> = Vec::new();
+        for fault in found.into_iter().map(PlacedFault::of) {
+            match faults.iter().position(|known| known.lacks_keys_with(&fault)) {
+                Some(known) => faults[known].why.join(fault.why),
+                None => faults.push(fault),
+            }
+        }
+        faults.sort_by_key(|fault| fault.at);
+        TomlError { faults }
+    }
+}
+
+impl PlacedFault {
+    /// Returns true if both are missing keys of one table.
+    fn lacks_keys_with(&self, other: &PlacedFault) -> bool {
+        let lack = |fault: &PlacedFault| matches!(fault.why, FaultReason::MissingKeys(_));
+        self.place == other.place && lack(self) && lack(other)
+    }
+
+    fn of(TomlFault { error, words }: TomlFault) -> Self {
+        let message = error.message().trim();
+        let shown = error.to_string();
+        let place = shown.rfind(message).map_or("", |at| &shown[..at]);
+        let why = match missing_key(message) {
+            Some(name) => FaultReason::MissingKeys(vec![name.to_owned()]),
+            None => FaultReason::Other(plain_message(message, words.as_deref())),
+        };
+        PlacedFault { place: place.to_owned(), at: error.span().map(|span| span.start), why }
+    }
+}
+
+impl FaultReason {
+    /// Adds the missing keys of the same table.
+    fn join(&mut self, other: FaultReason) {
+        if let (FaultReason::MissingKeys(known), FaultReason::MissingKeys(more)) = (self, other) {
+            known.extend(more);
+        }
     }
 }
 
 impl fmt::Display for TomlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.place, self.why)
+        for (number, PlacedFault { place, why, .. }) in self.faults.iter().enumerate() {
+            let next = if number == 0 { "" } else { "\n" };
+            write!(f, "{next}{place}{why}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FaultReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultReason::Other(why) => f.write_str(why),
+            FaultReason::MissingKeys(names) => {
+                let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                match names.as_slice() {
+                    [] => Ok(()),
+                    [name] => write!(f, "the key {name} is missing"),
+                    [most @ .., last] => write!(f, "the keys {} and {last} are missing", most.join(", ")),
+                }
+            }
+        }
     }
 }
 
@@ -33,40 +113,15 @@ impl std::error::Error for TomlError {}
 /// Reads a value from the text of a TOML file.
 ///
 /// # Errors
-/// The text is no TOML, or has other keys or values than `T`.
+/// The text is no TOML, or has other keys or values than `T`. Of several faults the error has the first ten.
 pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, TomlError> {
     toml::from_str(text).map_err(|error| {
-        let message = error.message().trim();
-        let shown = error.to_string();
-        let place = shown.rfind(message).map_or("", |at| &shown[..at]);
-        let choices = choices::<T>(text, &error);
-        TomlError {
-            place: place.to_owned(),
-            why: plain_message(message, choices.as_deref()),
-            misses_key: message.starts_with("missing field"),
-        }
+        let found = faults::<T>(text);
+        TomlError::of(if found.is_empty() { vec![TomlFault { error, words: None }] } else { found })
     })
 }
 
-/// A word that no key has as a valid value.
-const NO_CHOICE: &str = "?";
-
-/// The valid words of a key whose value has another type. Serde names them only to those who write a wrong word.
-/// This reads the file once more with a wrong word in the value's place.
-fn choices<T: DeserializeOwned>(text: &str, error: &toml::de::Error) -> Option<String> {
-    let message = error.message();
-    let wants_word = message.contains(EXPECTED_ENUM) || message == WANTS_WORD;
-    let span = error.span().filter(|_| wants_word)?;
-    let asked = format!("{}\"{NO_CHOICE}\"{}", text.get(..span.start)?, text.get(span.end..)?);
-    let answer = toml::from_str::<T>(&asked).err()?;
-    let choices = answer.message().strip_prefix("unknown variant `?`, expected ")?;
-    Some(choices.to_owned())
-}
-
 const EXPECTED: &str = ", expected ";
-const EXPECTED_ENUM: &str = ", expected enum";
-/// The message of the TOML parser if a word is expected and the value is neither a text nor a table.
-const WANTS_WORD: &str = "wanted string or table";
 const A_TEXT: &str = "a text in quotes";
 
 /// Returns a message of serde, also of its JSON with the place at the end, in the words of the file's author.
@@ -238,6 +293,63 @@ mod tests {
         let expected = "TOML parse error at line 2, column 9\n  |\n2 | count = true\n  |         ^^^^\n\
                         found `true`, expected a whole number from 0 to 65535";
         assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn several_faults_are_named_in_the_order_of_the_file() {
+        let text = "count = \"many\"\nweigth = 2\nmore = [\"apple\", \"plum\"]\nfull = 3\n";
+        let error = read_toml::<Basket>(text).expect_err("four wrong lines, and one is missing").to_string();
+        let places = ["line 1, column 1", "line 1, column 9", "line 2", "line 3", "line 4"];
+        let reasons = [
+            "the key `fruit` is missing",
+            "found the text \"many\", expected a whole number from 0 to 65535",
+            "unknown key `weigth`, expected one of",
+            "unknown value `plum`, expected `apple` or `red_pear`",
+            "found the number `3`, expected `true` or `false`",
+        ];
+        let at = |part: &&str| error.find(*part).unwrap_or_else(|| panic!("{part} is missing in: {error}"));
+        assert!(reasons.iter().map(at).is_sorted() && places.iter().map(at).is_sorted(), "{error}");
+        assert_eq!(error.matches("TOML parse error at").count(), 5, "{error}");
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Shop {
+        name: String,
+        opens: Option<Vec<u16>>,
+        basket: Basket,
+        kind: Fruit,
+        size: crate::Bytes,
+        wait: crate::Nanos,
+    }
+
+    #[test]
+    fn the_missing_keys_of_a_table_are_one_message() {
+        let shop = |text: &str| read_toml::<Shop>(text).expect_err("keys are missing");
+        let error = shop("[basket]\ncolour = 1\n");
+        assert!(error.misses_key());
+        let text = error.to_string();
+        assert!(text.contains("the keys `name`, `kind`, `size` and `wait` are missing"), "{text}");
+        assert!(
+            text.contains("the key `fruit` is missing") && text.contains("unknown key `colour`"),
+            "{text}"
+        );
+        let whole = shop("").to_string();
+        assert!(
+            whole.ends_with("the keys `name`, `basket`, `kind`, `size` and `wait` are missing"),
+            "{whole}"
+        );
+        assert!(!whole.contains("fruit"), "of a table that is not there, only its name is missing: {whole}");
+        let one = shop("name = \"a\"\nkind = \"apple\"\nsize = \"1 X\"\nbasket = { fruit = \"apple\" }\n");
+        let one = one.to_string();
+        assert!(one.contains("KiB") && one.contains("the key `wait` is missing"), "{one}");
+    }
+
+    #[test]
+    fn of_very_many_faults_ten_are_named() {
+        let text: String = (0..30).map(|number| format!("colour{number} = 1\n")).collect();
+        let error = read_toml::<Basket>(&text).expect_err("no such keys").to_string();
+        assert_eq!(error.matches("unknown key").count(), several::FAULTS_MOST, "{error}");
     }
 
     #[test]

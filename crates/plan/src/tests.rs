@@ -84,6 +84,26 @@ fn a_typo_is_refused_at_its_own_line_with_the_valid_names() {
 }
 
 #[test]
+fn all_faults_of_a_plan_are_named_at_once() {
+    let text = STREAM.replace("title = \"a test\"\n", "");
+    let text = text.replace("block_size = [\"64 KiB\", \"1 MiB\"]\naccess = \"direct\"\n", "blocks = 2\n");
+    let text = text.replace("workers = [1, 2]", "workers = \"many\"\ndepht = 2").replace("64 MiB", "64 X");
+    let message = refusal(&text);
+    for part in [
+        "my.toml: a key is missing (`nilometer plan keys` shows all that a table needs): ",
+        "the key `title` is missing",
+        "unknown key `depht`",
+        "unknown key `blocks`",
+        "the keys `block_size` and `access` are missing",
+        "`64 X`",
+        "many",
+    ] {
+        assert!(message.contains(part), "{part} is missing in: {message}");
+    }
+    assert_eq!(message.matches("TOML parse error at line ").count(), 6, "{message}");
+}
+
+#[test]
 fn impossible_values_are_refused_with_their_place() {
     let message = refusal(&STREAM.replace("64 MiB", "-64 MiB"));
     assert!(message.contains("`-64 MiB` is negative") && message.contains("line 8"), "{message}");

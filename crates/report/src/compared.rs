@@ -6,7 +6,7 @@ use nilometer_analysis::{
     AlignedCell, AlignedRecording, AlignedStage, ChangeTest, DifferingFact, LoneCells, NamedStep, PairBasis,
     Quantity, RateUnit, RecordsCompared, RunSequence, SubjectPair, TargetHistory, Verdict,
     effect::{Answer, Effect},
-    letter,
+    letter, rate_words,
 };
 
 use super::words;
@@ -150,8 +150,7 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
         0 => format!("; no frame of {} lost in {}", trial.due, trial.duration),
         lost => format!("; {lost} of {} frames lost", trial.due),
     });
-    let limit =
-        verdict.limit.map(|limit| format!("; sustained {} ({} to {})", limit.rate, limit.low, limit.high));
+    let limit = verdict.limit.map(|limit| format!("; sustained {}", rate_words(&limit)));
     format!(
         "{}: {}{}{}",
         verdict.decision().reply(),

@@ -63,9 +63,9 @@ impl AlignedRecording {
         self.verdicts.iter().flatten().count() > 1
     }
 
-    /// The long-term rate of a subject.
+    /// The long-term rate of a subject. `None` also for a lower bound, which is no rate to compare.
     pub fn limit(&self, subject: usize) -> Option<SustainedRate> {
-        self.verdicts.get(subject)?.as_ref()?.limit
+        self.verdicts.get(subject)?.as_ref()?.limit.filter(|limit| !limit.is_lower_bound())
     }
 
     fn compared(&self, shown: &[usize]) -> Vec<RecordingPair> {
@@ -88,15 +88,48 @@ impl AlignedRecording {
     }
 }
 
-/// The ratio of two independent rates: on the logarithmic scale, the squares of the half widths add up.
+/// The ratio of two independent rates: on the logarithmic scale, the squares of the half widths add up. Beyond that
+/// each may be higher by the recorder's wait for a processor.
 pub(super) fn ratio(first: &SustainedRate, second: &SustainedRate) -> Effect {
     let half = |rate: &SustainedRate| (rate.high.0 / rate.low.0.max(f64::MIN_POSITIVE)).ln() / 2.0;
     let log_ratio = (first.rate.0 / second.rate.0).ln();
     let half = half(first).hypot(half(second));
+    let wait = |rate: &SustainedRate| -(-rate.waited.share()).ln_1p();
     Effect {
         log_ratio,
-        low: log_ratio - half,
-        high: log_ratio + half,
+        low: log_ratio - half - wait(second),
+        high: log_ratio + half + wait(first),
         pairs: first.passes.min(second.passes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::{ByteRate, Nanos, sustained::RecorderWait};
+
+    /// A rate of 100 MB/s times `level`, of a recorder that waited for `seconds` of 40 s.
+    fn rate(level: f64, seconds: u64) -> SustainedRate {
+        let of = Nanos::from_millis(40_000);
+        let at = |share: f64| ByteRate(share * level * 1e8);
+        SustainedRate {
+            rate: at(1.0),
+            low: at(0.99),
+            high: at(1.01),
+            over: of,
+            passes: 3,
+            trend: None,
+            waited: RecorderWait { waited: Nanos::from_millis(1000 * seconds), of },
+        }
+    }
+
+    #[test]
+    fn a_rate_that_the_recorder_s_wait_lowered_is_not_slower() {
+        let slower = ratio(&rate(0.9, 0), &rate(1.0, 0));
+        assert!(slower.high < 0.0, "{slower:?}");
+        let waited = ratio(&rate(0.9, 6), &rate(1.0, 0));
+        assert!(waited.high > 0.0 && waited.low < 0.0, "6 of 40 s are more than a tenth: {waited:?}");
+        let before = ratio(&rate(1.0, 0), &rate(0.9, 6));
+        assert!(before.low < 0.0, "the baseline may have been as fast: {before:?}");
     }
 }

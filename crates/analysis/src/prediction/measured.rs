@@ -20,7 +20,9 @@
 
 use std::fmt;
 
-use nilometer_model::{Format, Instrument, Phase, RecordingLayout, statistics::Summary};
+use nilometer_model::{
+    ByteRate, Format, Instrument, Phase, RecordingLayout, statistics::Summary, sustained::RecorderWait,
+};
 use nilometer_plan::{
     DataSource, FileLayout, Results, ShownScale, StreamCell, SyncPolicy, TreeCell, Volumes, WorkloadCell,
     WorkloadRun,
@@ -46,6 +48,8 @@ pub struct MeasuredLimit {
     pub value: f64,
     /// The upper end of the interval; `None` if there is only a lower bound.
     pub most: Option<f64>,
+    /// The recorder's wait for a processor, if there is only a lower bound for that reason.
+    pub held_back: Option<RecorderWait>,
     /// The origin of the limit.
     pub from: LimitSource,
     /// Bytes written at a time; `None` for recordings.
@@ -99,6 +103,8 @@ pub enum Withheld {
     Spread(String),
     /// The only limit is a lower bound from a recording of this instrument, and it is less than needed.
     Bound(String),
+    /// The same, because the recorder waited for a processor.
+    HeldBack(String, RecorderWait),
 }
 
 /// The limits of a target.
@@ -198,6 +204,7 @@ impl Found<'_> {
                     kind: measures.kind,
                     value,
                     most: Some(most),
+                    held_back: None,
                     from: LimitSource::Stage(name()),
                     data: (!is_files).then_some(data),
                     unsynced: is_files && memory.is_none_or(|memory| made * measures.file_size < memory),
@@ -223,11 +230,14 @@ impl Found<'_> {
         let value = margin * needed;
         // It may have waited for files, the processor or a network rather than for bytes.
         let by_bytes = files.is_none() && !at_limit.is_bound_elsewhere();
+        let waited = verdict.limit.map(|limit| limit.waited).unwrap_or_default();
+        let most = waited.raised(ByteRate(value)).map(|most| most.0);
         Some(MeasuredLimit {
             target: verdict.target,
             kind,
             value,
-            most: by_bytes.then_some(value),
+            most: most.filter(|_| by_bytes),
+            held_back: (waited.is_long() && files.is_none()).then_some(waited),
             from: LimitSource::Recording(verdict.who()),
             data: None,
             unsynced: false,
@@ -251,13 +261,15 @@ impl Found<'_> {
             let rates = all.filter_map(|of| Some((rate(of)?, of.instrument.label())));
             rates.min_by(|a, b| a.0.total_cmp(&b.0))
         };
-        let at_limit = least(&mut alike().filter(|of| of.is_limit()));
+        let is_undelayed = |of: &&Evidence<'_>| of.is_limit() && !of.sample.recorder_wait().is_long();
+        let at_limit = least(&mut alike().filter(is_undelayed));
         let (value, who) = at_limit.or_else(|| least(&mut alike()))?;
         Some(MeasuredLimit {
             target: 0,
             kind: LimitKind::Packed,
             value,
             most: Some(value),
+            held_back: None,
             from: LimitSource::Recording(who),
             data: None,
             unsynced: false,
@@ -367,6 +379,9 @@ impl fmt::Display for Withheld {
                     f,
                     "it takes at least the rate of {who}, less than needed; its highest rate is unknown"
                 )
+            }
+            Withheld::HeldBack(who, waited) => {
+                write!(f, "it takes at least the rate of {who}, less than needed; {waited}: it may take more")
             }
             Withheld::Spread(stage) => {
                 write!(f, "repeats differ too much to predict from ({stage})")

@@ -362,6 +362,23 @@ fn a_lower_bound_that_is_too_little_predicts_nothing() {
     assert!(reasons.iter().any(|why| why.contains("at least the rate of mine")), "{reasons:?}");
 }
 
+#[test]
+fn a_rate_that_the_recorder_s_wait_lowered_predicts_no_failure() {
+    let mut results = planned(WRITES);
+    recording(&mut results, "mine", Goal::Limit, 50_000_000, 0);
+    recording(&mut results, "mine", Goal::Pace, 50_000_000, 0);
+    assert!(table(&results).contains(&says("large", false, 0.5)), "{:?}", table(&results));
+    let sample = &mut results.samples[0].sample;
+    sample.run_delay = Nanos::from_millis(150);
+    assert!(table(&results).contains(&says("large", false, 0.5)), "59 MB/s are too little, too");
+    results.samples[0].sample.run_delay = Nanos::from_millis(400);
+    let is_worse = |row: &(String, Option<bool>, f64)| row.0 != "mine" && row.1 == Some(false);
+    assert!(!table(&results).iter().any(is_worse), "{:?}", table(&results));
+    let reasons = reasons(&results);
+    let why = "the recorder waited 400 ms of 1 s for a processor: it may take more";
+    assert!(reasons.iter().any(|reason| reason.ends_with(why)), "{reasons:?}");
+}
+
 /// Images of a byte a pixel in CBF: 100.5 MB/s of 400 MB/s.
 fn detector(name: &str) -> Instrument {
     let text = format!(

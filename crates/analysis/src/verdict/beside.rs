@@ -5,7 +5,7 @@ use nilometer_model::{
     sustained::{RateChange, SustainedRate, rate_change},
 };
 
-use super::{Finding, Made, Recorded, is_usual, long_run, quantile, readers};
+use super::{Finding, Made, Recorded, is_usual, passes::long_run, quantile, readers};
 
 /// A recording that was read at the same time.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,4 +89,5 @@ fn is_pass(sample: &Sample, wanted: ReaderLoad) -> bool {
         && is_usual(ingest)
         && ReaderLoad::of(ingest) == wanted
         && sample.invalid.is_none()
+        && !sample.recorder_wait().is_long()
 }

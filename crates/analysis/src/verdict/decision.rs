@@ -3,7 +3,10 @@
 
 use std::fmt;
 
-use nilometer_model::{Bytes, Nanos, sustained::Margin};
+use nilometer_model::{
+    Bytes, Nanos,
+    sustained::{Margin, RecorderWait},
+};
 use nilometer_plan::{DURATION_LEAST, FRAMES_LEAST};
 
 use super::{Finding, Hidden, TrialVerdict, Verdict, words::decimal};
@@ -43,6 +46,9 @@ pub(super) enum Doubt {
     Cached { came: Bytes, cache: Bytes },
     /// The passes at full speed were too short, or all invalid.
     NoRate,
+    /// The passes at full speed were too slow, or too different, but the recorder waited for a processor: without
+    /// that the storage may take enough.
+    RecorderWaited(RecorderWait),
     /// The rate at full speed was still rising or falling by this share.
     Changing(f64),
     /// The interval of the margin contains one, and the margin is close to it.
@@ -106,7 +112,16 @@ impl Verdict {
     /// only have hidden that.
     fn is_too_slow(&self) -> bool {
         let rises = self.limit.and_then(|limit| limit.trend).is_some_and(|trend| trend > 0.0);
-        !rises && self.margins().is_some_and(|margin| margin.high < 1.0)
+        !rises && self.most_times().is_some_and(|most| most < 1.0)
+    }
+
+    /// The recorder's wait for a processor at full speed, if the storage may take enough without it.
+    fn held_back(&self) -> Option<RecorderWait> {
+        let limit = self.limit?;
+        let margin = limit.margin(self.rate);
+        let hides_enough = margin.high < 1.0 && self.most_times().is_none_or(|most| most >= 1.0);
+        let is_open = limit.is_lower_bound() && margin.low < 1.0;
+        (hides_enough || is_open).then_some(limit.waited)
     }
 
     /// The reason not to call a recording without loss carried; `None` if there is none.
@@ -116,7 +131,7 @@ impl Verdict {
             return Some(Doubt::TooLittle { frames: due, duration });
         }
         if filling {
-            return Some(Doubt::Filling);
+            return Some(self.held_back().map_or(Doubt::Filling, Doubt::RecorderWaited));
         }
         let Some(margin) = self.margins() else {
             return if self.limit_tried { Some(Doubt::NoRate) } else { trial.may_be_hidden() };
@@ -128,6 +143,9 @@ impl Verdict {
             // If a cache was seen to be full, the rate after it is that of the storage.
             let cached = self.limit_cached.filter(|_| self.cache.is_none());
             return cached.map(|(came, cache)| Doubt::Cached { came, cache });
+        }
+        if let Some(waited) = self.held_back() {
+            return Some(Doubt::RecorderWaited(waited));
         }
         Some(match trend {
             Some(trend) => Doubt::Changing(trend),
@@ -165,6 +183,9 @@ impl fmt::Display for Doubt {
             Doubt::NoRate => f.write_str(
                 "the storage's sustained rate is unknown: the recordings at full speed were too short or INVALID",
             ),
+            Doubt::RecorderWaited(waited) => {
+                write!(f, "{waited} at full speed, so the storage may be faster; record again with a processor free")
+            }
             Doubt::Changing(trend) => {
                 let moves = if *trend > 0.0 { "rose" } else { "fell" };
                 let percent = 100.0 * trend.abs();

@@ -4,13 +4,14 @@
 mod beside;
 mod decision;
 mod hidden;
+mod passes;
 mod room;
 mod words;
 
 use nilometer_model::{
     ByteRate, Bytes, FramesBeside, Goal, Histogram, Ingest, Invalid, Nanos, PacketTotals, ReaderTotals,
-    Sample, Series, StorageRoom,
-    sustained::{Margin, RateStep, SustainedRate, step, sustained},
+    Sample, StorageRoom,
+    sustained::{Margin, RateStep, SustainedRate},
 };
 use nilometer_plan::{
     Measured, Onto, RecordedInstrument, RecordingRun, RecordingSplit, Results, Route, TargetEntry,
@@ -22,6 +23,8 @@ use beside::beside;
 pub use decision::Decision;
 pub use hidden::Hidden;
 use hidden::Way;
+use passes::{cache_step, long_run};
+pub use words::rate_words;
 pub(crate) use words::{fewer_losses, lost_frames};
 
 use crate::{AcrossMachines, Quantity, recorded_stages::stages_of};
@@ -37,7 +40,8 @@ pub struct Verdict {
     pub stages: Vec<String>,
     /// The rate of all instruments together.
     pub rate: ByteRate,
-    /// The long-term rate of the target, from all valid passes at full speed.
+    /// The long-term rate of the target, from all valid passes at full speed. If there are none, it is the lower
+    /// bound of those in which the recorder waited for a processor.
     pub limit: Option<SustainedRate>,
     /// True if there were passes at full speed, even if no rate follows from them.
     pub limit_tried: bool,
@@ -245,8 +249,8 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
     // If it was only recorded with readers, those passes count.
     let counts = |made: &Made<'_>| if alone.is_empty() { is_usual(made.1) } else { by_itself(made) };
     let tried: Vec<&Sample> = recorded.of(Goal::Limit).filter(counts).map(|(sample, _)| sample).collect();
-    let limits = tried.iter().copied().filter(|sample| sample.invalid.is_none());
-    let steps = limits.clone().filter_map(|sample| step(&sample.series));
+    let limits = Sample::passes_with_a_rate(&tried);
+    let steps = limits.iter().filter_map(|sample| cache_step(sample));
     let (highest, smallest) = searched(results, recorded);
     let ceiling = highest.as_ref().and_then(|highest| ceiling(recorded, highest));
     Some(Verdict {
@@ -254,9 +258,9 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         instrument: recorded.instrument.clone(),
         stages: stages_of(results, &recorded.samples).into_iter().map(str::to_owned).collect(),
         rate: ByteRate::of(ingest.frame_size.0, ingest.period),
-        limit: long_run(limits.clone()),
+        limit: Sample::long_run(&limits),
         limit_tried: !tried.is_empty(),
-        limit_cached: recorded.way.cached(limits.filter_map(|sample| sample.ingest.as_ref())),
+        limit_cached: recorded.way.cached(limits.iter().filter_map(|sample| sample.ingest.as_ref())),
         cache: steps.max_by_key(|step| step.volume),
         route: paced_route(results, recorded),
         stored: stored(results, recorded),
@@ -319,12 +323,6 @@ fn dealt_out(results: &Results, recorded: &Recorded<'_>, at_full_speed: &[&Sampl
         RecordingSplit::Frames => "frames in turn",
     };
     Some(format!("{what} are dealt out to {}", across.words(Quantity::Bytes)))
-}
-
-/// The long-term rate of the storage.
-fn long_run<'a>(passes: impl Iterator<Item = &'a Sample>) -> Option<SustainedRate> {
-    let passes: Vec<&Series> = passes.map(|sample| &sample.series).collect();
-    sustained(&passes)
 }
 
 /// Returns true if nothing else was recorded at the same time, and the target was in its usual state.
@@ -463,6 +461,12 @@ impl Verdict {
     /// The ratio with its interval.
     pub fn margins(&self) -> Option<Margin> {
         self.limit.map(|limit| limit.margin(self.rate))
+    }
+
+    /// The multiple of the instrument's rate that the target may at most take. `None` without a rate, or if the
+    /// rate is a lower bound.
+    pub(crate) fn most_times(&self) -> Option<f64> {
+        Some(self.limit?.most()?.0 / self.rate.0)
     }
 
     /// The recording behind the answer; `None` if nothing follows from it.

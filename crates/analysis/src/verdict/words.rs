@@ -59,7 +59,7 @@ impl Verdict {
                 write!(f, "carries it {}; ", self.route.words())
             }
             (Decision::Carries, _) => match self.margins() {
-                Some(_) => write!(f, "carries {}; ", self.times()),
+                Some(_) => write!(f, "carries {}{}; ", self.times(), self.waited()),
                 None => write!(f, "carries it; "),
             },
             (Decision::DoesNotCarry, _) => {
@@ -94,7 +94,8 @@ impl Verdict {
         let over = |trial: &TrialVerdict| trial.packets.map_or_else(String::new, |_| format!(" {over}"));
         match (&self.finding, self.decision()) {
             (Finding::Carried(trial), Decision::Carries) => {
-                let margin = self.margins().map(|_| format!(": {}", self.times())).unwrap_or_default();
+                let times = |_| format!(": {}{}", self.times(), self.waited());
+                let margin = self.margins().map(times).unwrap_or_default();
                 format!("carries it{}{margin}", over(trial))
             }
             (Finding::Carried(_), Decision::DoesNotCarry) => {
@@ -104,7 +105,7 @@ impl Verdict {
                 self.doubt(trial).map(|doubt| doubt.to_string()).unwrap_or_default()
             }
             (Finding::Lost(trial), _) => {
-                let taken = self.limit.map(|limit| format!("; it sustains {}", between(&limit)));
+                let taken = self.limit.map(|limit| format!("; it sustains {}", rate_words(&limit)));
                 format!("loses frames{} at {}{}", over(trial), self.rate, taken.unwrap_or_default())
             }
             (Finding::Undecided(why), _) => why.clone(),
@@ -124,16 +125,26 @@ impl Verdict {
         self.besides().into_iter().find(|(_, finding)| decides(finding))
     }
 
-    /// `2.4 times the instrument's rate (2.3 to 2.5)`; empty if unknown.
+    /// `2.4 times the instrument's rate (2.3 to 2.5)`, or `at least 2.3 times the instrument's rate`; empty if
+    /// unknown.
     fn times(&self) -> String {
         let Some(margin) = self.margins() else { return String::new() };
         let digits = if margin.low < 1.2 { 2 } else { 1 };
+        if self.limit.is_some_and(|limit| limit.is_lower_bound()) {
+            return format!("at least {:.digits$} times the instrument's rate", margin.low);
+        }
         let trend = self.limit.and_then(|limit| limit.trend);
         let moves = trend.map_or("", |trend| if trend > 0.0 { ", still rising" } else { ", still falling" });
         format!(
             "{:.digits$} times the instrument's rate ({:.digits$} to {:.digits$}{moves})",
             margin.times, margin.low, margin.high
         )
+    }
+
+    /// ` (the recorder waited 12 s of 40 s for a processor)`, if the rate is a lower bound for that reason.
+    fn waited(&self) -> String {
+        let bound = self.limit.filter(SustainedRate::is_lower_bound);
+        bound.map_or_else(String::new, |limit| format!(" ({})", limit.waited))
     }
 
     /// The evidence of a recording without loss.
@@ -156,7 +167,9 @@ impl Verdict {
             return Ok(());
         }
         match self.margins() {
-            Some(margin) if margin.low >= 1.0 => write!(f, "; the storage alone sustains {}", self.times()),
+            Some(margin) if margin.low >= 1.0 => {
+                write!(f, "; the storage alone sustains {}{}", self.times(), self.waited())
+            }
             _ => Ok(()),
         }
     }
@@ -176,7 +189,7 @@ impl Verdict {
         }
         write!(f, "; the longest stall was {}", trial.longest_stall)?;
         let (Some(limit), Some(margin)) = (self.limit, self.margins()) else { return Ok(()) };
-        let taken = between(&limit);
+        let taken = rate_words(&limit);
         if trial.packets.is_some() {
             write!(f, "; the storage alone sustains {taken}")
         } else if margin.low >= 1.0 {
@@ -292,7 +305,7 @@ impl Verdict {
     fn under(&self, under: &Under) -> String {
         let limit = match (under.limit, self.limit) {
             (Some(limit), Some(usual)) => {
-                format!("; it takes {} instead of {}", between(&limit), between(&usual))
+                format!("; it takes {} instead of {}", rate_words(&limit), rate_words(&usual))
             }
             _ => String::new(),
         };
@@ -371,8 +384,11 @@ impl TrialVerdict {
 /// Fewer processor cores are not counted: two digits would show none.
 const FEWEST_CORES: f64 = 0.01;
 
-/// `393 MB/s (380 MB/s to 405 MB/s)`.
-fn between(limit: &SustainedRate) -> String {
+/// `393 MB/s (380 MB/s to 405 MB/s)`. For a lower bound `at least 380 MB/s`, with the recorder's wait.
+pub fn rate_words(limit: &SustainedRate) -> String {
+    if limit.is_lower_bound() {
+        return format!("at least {} ({})", limit.low, limit.waited);
+    }
     format!("{} ({} to {})", limit.rate, limit.low, limit.high)
 }
 

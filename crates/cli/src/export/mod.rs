@@ -45,7 +45,7 @@ use crate::{
     recording_text::{absent_journals, facts_lines, ranges, unreadable, what},
     share::Share,
     signals::stop_on_signal,
-    stored_at::refuse_urls,
+    stored_at::{refuse_missing, refuse_urls},
     tell,
 };
 
@@ -128,6 +128,7 @@ impl Export {
     }
 
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_missing(&self.directories).input()?;
         refuse_urls([&self.to]).input()?;
         if let Some(file) = self.lone_file() {
             if self.format.as_deref() == Some(CBF) {

@@ -24,6 +24,7 @@ use crate::{
     recording_listing::{ListingHead, RecordingListing},
     recording_text::{facts_lines, unreadable},
     share::Share,
+    stored_at::refuse_missing,
     tell,
 };
 use scanned::ScannedRecording;
@@ -53,6 +54,7 @@ const FOR_FILES: &str = "for an HDF5 file without a journal use `nilometer verif
 
 impl Scan {
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_missing(&self.directories).input()?;
         self.document.check().input()?;
         self.foreign.refuse_unknown_files(&self.directories, FOR_FILES).input()?;
         let stored = self.foreign.stored_at(&self.directories).input()?;

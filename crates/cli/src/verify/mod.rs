@@ -18,6 +18,7 @@ use crate::{
     lone_file,
     percentage::percent,
     recording_listing::{ListingHead, RecordingListing},
+    stored_at::refuse_missing,
 };
 use foreign::ForeignReading;
 use journaled::JournaledReading;
@@ -68,6 +69,7 @@ impl Verify {
     }
 
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_missing(&self.directories).input()?;
         self.document.check().input()?;
         if let Some(file) = self.lone_file() {
             if self.durable {

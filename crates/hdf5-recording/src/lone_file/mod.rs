@@ -126,7 +126,9 @@ impl LoneFile {
         let failed = |source| LoneFileError::Hdf5 { path: path.into(), source };
         let wrong = |why| LoneFileError::Frames { path: path.into(), why };
         if !is_hdf5(&file) {
-            let why = "it is neither the directory of a recording nor a file of HDF5, VDIF, Mark5B, Mark 6, pcap or pcapng";
+            let why = "no format that Nilometer knows: it is neither the directory of a recording nor a file of HDF5, VDIF, \
+                       Mark5B, Mark 6, pcap or pcapng. Name frames of VDIF, Mark5B or CODIF by their mode, as in --mode \
+                       VDIF_8000-4096-16-2";
             return Err(wrong(why.into()));
         }
         let failed = |source| newer::or(failed(source), &file);

@@ -16,6 +16,7 @@
 
 mod bins;
 mod change;
+mod recorder_wait;
 mod spread;
 mod step;
 mod waves;
@@ -23,6 +24,7 @@ mod waves;
 use crate::{ByteRate, Nanos, Series, statistics::student};
 use bins::mean;
 pub use change::{RateChange, rate_change};
+pub use recorder_wait::RecorderWait;
 use spread::Spread;
 pub use step::{RateStep, step};
 use waves::{WAVES, variance_of_mean};
@@ -43,6 +45,9 @@ pub struct SustainedRate {
     /// The relative excess of the second half of the passes over the first, if it is clear. The rate then
     /// still changes, and the interval holds for these passes only.
     pub trend: Option<f64>,
+    /// How long the recorder waited for a processor in the passes. Rate and interval are as measured, the wait
+    /// included.
+    pub waited: RecorderWait,
 }
 
 /// A pass is precise enough when half the width of its interval is below this share of its rate.
@@ -62,6 +67,17 @@ impl SustainedRate {
     /// Half the width of the interval as a share of the rate.
     pub fn uncertainty(&self) -> f64 {
         (self.high.0 - self.low.0) / 2.0 / self.rate.0
+    }
+
+    /// The highest rate that the storage may have: the upper end of the interval, raised by the wait for a
+    /// processor. `None` if that wait was too long: the passes then show no upper end.
+    pub fn most(&self) -> Option<ByteRate> {
+        self.waited.raised(self.high)
+    }
+
+    /// True if the recorder waited too long for a processor: the rate is then only a lower bound.
+    pub fn is_lower_bound(&self) -> bool {
+        self.waited.is_long()
     }
 
     /// The rate as a multiple of a needed rate: the mean and the ends of its interval.
@@ -102,6 +118,7 @@ pub fn sustained(passes: &[&Series]) -> Option<SustainedRate> {
         over: Nanos(all.width.0 * joined.len() as u64),
         passes: kept.len(),
         trend: trend(&kept, level),
+        waited: RecorderWait::default(),
     })
 }
 

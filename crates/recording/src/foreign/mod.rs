@@ -24,6 +24,7 @@ mod joined_blocks;
 mod mark6;
 mod plain_file;
 mod read_through;
+mod recognition;
 mod shape;
 mod sources;
 #[cfg(test)]

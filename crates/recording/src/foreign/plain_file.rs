@@ -8,6 +8,7 @@ use nilometer_wire::{Stamps, mark5b::Mark5bHeader};
 use super::{
     foreign_file::{ForeignFile, lane_of, source_file},
     joined_blocks::{BlockLayout, JoinedBlocks, PlacedBlock, block_size},
+    recognition::recognized,
     shape::{StreamShape, is_fill, read_up_to},
 };
 use crate::{
@@ -24,7 +25,12 @@ const PROBES: u64 = 16;
 /// Opens a file of frames. `None` if its beginning is no stream of frames.
 pub(super) fn open(path: &Path, name: &str) -> io::Result<Option<Recording>> {
     let source = source_file(path)?;
-    let Some((shape, begin)) = StreamShape::find(&*source.opened.file, 0)? else { return Ok(None) };
+    let found = recognized(&*source.opened.file)?;
+    found.map(|found| open_from(source, name, found)).transpose()
+}
+
+/// Opens a file from its first frame on, which has this shape and offset.
+fn open_from(source: ForeignFile, name: &str, (shape, begin): (StreamShape, u64)) -> io::Result<Recording> {
     let notes = notes_of(&shape, begin);
     let mut faults = rest_of(&shape, begin..source.length);
     let astray = first_astray(&*source.opened.file, &shape, begin..source.length)?;
@@ -32,7 +38,7 @@ pub(super) fn open(path: &Path, name: &str) -> io::Result<Option<Recording>> {
     faults.extend(astray.map(|at| format!("no frame begins at byte {at}, where one should")));
     let facts = ForeignFacts { kind: ForeignKind::PlainFile, files: 1, in_step, faults, notes };
     let storage = Arc::new(MountedDirectories);
-    Ok(Some(of_bytes(source, name, &shape, begin, storage, facts)))
+    Ok(of_bytes(source, name, &shape, begin, storage, facts))
 }
 
 /// Opens a file of frames of this mode. The inner error says why it has none.
@@ -40,16 +46,17 @@ pub(super) fn open_as(path: &Path, name: &str, mode: &VlbiMode) -> io::Result<Re
     if mode.stored() == Format::Raw {
         return open_raw(path, name, mode.frame_size().0).map(Ok);
     }
-    let Some(recording) = open(path, name)? else {
+    let source = source_file(path)?;
+    // The user vouches for frames: two headers are enough.
+    let Some(found) = StreamShape::find(&*source.opened.file, 0)? else {
         return Ok(Err(format!(
             "--mode {mode}: it has no such frames: no two headers of VDIF or Mark5B follow each other"
         )));
     };
-    let found = StreamShape::find(&*source_file(path)?.opened.file, 0)?.map(|(shape, _)| shape);
-    Ok(match found.filter(|shape| !shape.is_of(mode)) {
-        Some(shape) => Err(format!("--mode {mode}: {}", other_frames(&shape))),
-        None => Ok(recording),
-    })
+    if !found.0.is_of(mode) {
+        return Ok(Err(format!("--mode {mode}: {}", other_frames(&found.0))));
+    }
+    open_from(source, name, found).map(Ok)
 }
 
 /// The frames of a file, in a message about others.

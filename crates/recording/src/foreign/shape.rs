@@ -1,6 +1,7 @@
 //! The frames of a stream, recognized by their headers and not by the name of a file.
 //!
-//! Two headers in a row must agree, because a VDIF header has no sync word:
+//! Two headers in a row must agree, because a VDIF header has no sync word. A file that nobody described needs more
+//! of them (`recognition`).
 //!
 //! ```text
 //! | header: 8032 B | samples ... | header: 8032 B | samples ...
@@ -39,16 +40,27 @@ const PORT: u16 = 46_227;
 const SECONDS_APART: u64 = 1;
 
 impl StreamShape {
-    /// Looks for the first frame from offset `from` on. Returns the shape and the offset of that frame.
+    /// Looks for the first two headers that agree, from offset `from` on. Returns the shape and the offset of the
+    /// first frame. This is enough in files that surely hold frames.
     pub(crate) fn find(file: &dyn StoredFile, from: u64) -> io::Result<Option<(Self, u64)>> {
+        let is_frame = |shape: &Self, at: u64| shape.is_followed(file, at + shape.frame_size, at == from);
+        Self::find_where(file, from, is_frame)
+    }
+
+    /// Looks for the first header from offset `from` on that may be one, and for which `is_frame` returns true.
+    pub(super) fn find_where(
+        file: &dyn StoredFile,
+        from: u64,
+        is_frame: impl Fn(&Self, u64) -> io::Result<bool>,
+    ) -> io::Result<Option<(Self, u64)>> {
         let mut bytes = vec![0; SEARCHED];
         let length = read_up_to(file, &mut bytes, from)?;
         let bytes = &bytes[..length];
         for at in 0..bytes.len() {
             let Some(shape) = StreamShape::of(&bytes[at..]) else { continue };
-            let next = from + at as u64 + shape.frame_size;
-            if shape.is_followed(file, next, at == 0)? {
-                return Ok(Some((shape, from + at as u64)));
+            let at = from + at as u64;
+            if is_frame(&shape, at)? {
+                return Ok(Some((shape, at)));
             }
         }
         Ok(None)
@@ -76,7 +88,7 @@ impl StreamShape {
 
     /// Returns true if a frame of the stream begins at `next`. At the beginning of a file, its end there is
     /// enough.
-    fn is_followed(&self, file: &dyn StoredFile, next: u64, is_first: bool) -> io::Result<bool> {
+    pub(super) fn is_followed(&self, file: &dyn StoredFile, next: u64, is_first: bool) -> io::Result<bool> {
         let mut head = [0; Stamps::BYTES];
         let length = read_up_to(file, &mut head, next)?;
         let head = &head[..length];
@@ -133,19 +145,19 @@ impl StreamShape {
 }
 
 /// Returns true if a file has the byte before an offset.
-fn has_byte_before(file: &dyn StoredFile, offset: u64) -> io::Result<bool> {
+pub(super) fn has_byte_before(file: &dyn StoredFile, offset: u64) -> io::Result<bool> {
     let mut last = [0];
     Ok(read_up_to(file, &mut last, offset.saturating_sub(1))? == 1)
 }
 
 /// Returns true if two headers may be those of frames that follow each other. They may have another length.
-fn goes_on(first: &VdifHeader, next: &VdifHeader) -> bool {
+pub(super) fn goes_on(first: &VdifHeader, next: &VdifHeader) -> bool {
     let is_alike = first.extended.is_some() == next.extended.is_some() && first.version == next.version;
     is_alike && next.length > next.size() && first.elapsed().abs_diff(next.elapsed()) <= SECONDS_APART
 }
 
 /// Returns true if these bytes may be a VDIF header: a frame has samples, and version and epoch are plausible.
-fn may_be(header: &VdifHeader, head: &[u8]) -> bool {
+pub(super) fn may_be(header: &VdifHeader, head: &[u8]) -> bool {
     let has_samples = header.length > header.size();
     has_samples && header.version <= 1 && !is_fill(head) && header.channels_log2 <= 20
 }

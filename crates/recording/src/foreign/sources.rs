@@ -13,7 +13,7 @@ use std::{
 use rustix::fs::FileType;
 
 use super::{
-    capture, chunks, foreign_file::source_file, mark6, plain_file, shape::StreamShape, wish::ForeignWish,
+    capture, chunks, foreign_file::source_file, mark6, plain_file, recognition::recognized, wish::ForeignWish,
 };
 use crate::{
     reader::{OpenError, Recording},
@@ -114,8 +114,8 @@ impl ForeignSource {
 const HAVE_THEIR_FORMAT: &str =
     "only a file of frames or a capture takes it: leave it out for chunks and for Mark 6";
 /// The reason why a file is no recording.
-const UNKNOWN: &str =
-    "neither VDIF, Mark5B, Mark 6, pcap nor pcapng: name such a file, or the directories of a recording";
+const UNKNOWN: &str = "no format that Nilometer knows: neither VDIF, Mark5B, Mark 6, pcap nor pcapng. Name such a file, or the \
+     directories of a recording; name frames of CODIF by their mode, as in --mode CODIF_8000-512-16-2";
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> OpenError + '_ {
     |source| OpenError::Directory { path: path.to_owned(), source }
@@ -156,7 +156,7 @@ fn kind_of(path: &Path) -> io::Result<Option<FileContent>> {
     if is_hdf5(&*opened.file)? {
         return Ok(None);
     }
-    Ok(StreamShape::find(&*opened.file, 0)?.map(|_| FileContent::Frames))
+    Ok(recognized(&*opened.file)?.map(|_| FileContent::Frames))
 }
 
 /// Returns true for an HDF5 file.

@@ -17,6 +17,8 @@ pub(super) struct Answered {
     limit_bytes_per_second: Option<f64>,
     /// The 95 % interval of the sustained rate.
     limit_interval_bytes_per_second: Option<[f64; 2]>,
+    /// True if rate and margin are lower bounds, because the recorder waited for a processor.
+    limit_is_lower_bound: bool,
     /// The limit over the instrument's rate.
     margin: Option<f64>,
     /// The 95 % interval of the margin.
@@ -65,6 +67,7 @@ pub(super) fn answered(verdict: &Verdict) -> Answered {
         bytes_per_second: verdict.rate.0,
         limit_bytes_per_second: verdict.limit.map(|limit| limit.rate.0),
         limit_interval_bytes_per_second: verdict.limit.map(|limit| [limit.low.0, limit.high.0]),
+        limit_is_lower_bound: verdict.limit.is_some_and(|limit| limit.is_lower_bound()),
         margin: verdict.margin(),
         margin_interval: verdict.margins().map(|margin| [margin.low, margin.high]),
         recording: Paced::of(verdict),

@@ -4,8 +4,11 @@ pub mod counters;
 pub mod interrupts;
 pub mod links;
 pub mod traffic;
+mod unacknowledged;
 
 use std::{fs, path::Path};
+
+pub use unacknowledged::unacknowledged;
 
 /// Reads a file of `/proc` or `/sys`; `None` if it does not exist here.
 pub fn kernel_text(path: impl AsRef<Path>) -> Option<String> {

@@ -152,6 +152,50 @@ fn a_huge_file_is_opened_by_a_few_headers() {
     assert!(fs::read(copy).expect("it was written") == bytes);
 }
 
+/// The pixels of an exported detector: in such small counts two headers of VDIF seem to follow each other.
+#[test]
+fn pixels_of_a_detector_are_no_damaged_frames() {
+    let station = Station::new();
+    let recorded = station.path("recorded");
+    fs::create_dir(&recorded).expect("space");
+    let simulated = about("simulate", &["pilatus-2m"], &["--frames", "3", "--to", text(&recorded)]);
+    assert_eq!(simulated.code, Some(0), "{simulated:?}");
+    let plain = station.path("plain.raw");
+    let exported = about("export", &[&recorded], &["--to", text(&plain), "--format", "plain"]);
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    for command in ["verify", "scan"] {
+        let ended = about(command, &[&plain], &[]);
+        assert_eq!(ended.code, Some(2), "{command}: {ended:?}");
+        assert!(ended.stderr.contains("plain.raw"), "{command}: {ended:?}");
+    }
+    let verified = about("verify", &[&plain], &[]);
+    assert!(verified.stderr.contains("no format that Nilometer knows"), "{verified:?}");
+    assert!(verified.stderr.contains("--mode VDIF_8000-4096-16-2"), "{verified:?}");
+}
+
+#[test]
+fn a_path_that_is_not_there_is_named_before_its_options() {
+    let station = Station::new();
+    let absent = station.path("absent");
+    let [copy, at] = ["copy", "at"].map(|name| station.path(name));
+    fs::create_dir(&at).expect("space");
+    let reads = ["--port", "1", "--mode", "CODIF_8000-512-16-2"];
+    for (command, more) in [
+        ("scan", &reads[..2]),
+        ("scan", &reads[2..]),
+        ("verify", &["--port", "1", "--dataset", "/data"]),
+        ("verify", &reads[2..]),
+        ("export", &["--port", "1", "--fill-missing", "--to", text(&copy)]),
+        ("replay", &["--mode", "CODIF_8000-512-16-2", "--to", "udp://127.0.0.1:9"]),
+        ("mount", &["--begin", "+1s", "--at", text(&at)]),
+    ] {
+        let ended = about(command, &[&absent], more);
+        assert_eq!(ended.code, Some(2), "{command}: {ended:?}");
+        let why = format!("{}: No such file or directory", absent.display());
+        assert!(ended.stderr.contains(&why) && !ended.stderr.contains("leave it"), "{command}: {ended:?}");
+    }
+}
+
 #[test]
 fn a_file_that_nobody_knows_is_refused_with_the_choices() {
     let station = Station::new();

@@ -9,6 +9,7 @@ use std::{
 };
 
 use nilometer_intake::transport::Allowed;
+use nilometer_storage::network::unacknowledged;
 use rustix::net::sockopt::set_socket_linger;
 
 use super::progress::{TICK, TransferProgress};
@@ -29,6 +30,15 @@ pub(crate) fn listen(port: u16, beyond: bool) -> io::Result<TcpListener> {
 /// Returns true if a recorder at this address may send.
 fn is_permitted(senders: &Allowed, address: IpAddr) -> bool {
     !matches!(senders, Allowed::Named(_)) || senders.names(address.to_canonical())
+}
+
+/// How the receiver of a stream ended the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StreamEnd {
+    /// It closed the connection behind the end of the stream.
+    Closed,
+    /// Its kernel acknowledged all bytes, and it did not close the connection: nobody knows if it stored them.
+    KeptOpen,
 }
 
 /// A connection to another recorder.
@@ -78,22 +88,39 @@ impl<'a> PeerLine<'a> {
         Ok(set_socket_linger(&self.stream, Some(Duration::ZERO))?)
     }
 
-    /// Ends a stream, and waits until the receiver has closed the connection too. One that keeps it open counts as
-    /// done after a while.
-    pub(crate) fn finish(self) -> io::Result<()> {
+    /// Ends a stream, and waits until the receiver has closed the connection too. If it keeps it open for a while,
+    /// its kernel must at least have acknowledged all bytes.
+    pub(crate) fn finish(self) -> io::Result<StreamEnd> {
+        self.finish_within(LOOKS)
+    }
+
+    fn finish_within(mut self, looks: usize) -> io::Result<StreamEnd> {
         set_socket_linger(&self.stream, None)?;
         self.stream.shutdown(Shutdown::Write)?;
-        self.await_close()
+        if self.closes_within(looks)? {
+            return Ok(StreamEnd::Closed);
+        }
+        while unacknowledged(&self.stream)? > 0 {
+            if self.is_closed()? {
+                return Ok(StreamEnd::Closed);
+            }
+        }
+        Ok(StreamEnd::KeptOpen)
     }
 
     /// Waits for a while until the other recorder has closed the connection.
     pub(crate) fn await_close(mut self) -> io::Result<()> {
-        for _ in 0..LOOKS {
+        self.closes_within(LOOKS).map(|_| ())
+    }
+
+    /// Returns true if the other recorder closes the connection within this number of looks.
+    fn closes_within(&mut self, looks: usize) -> io::Result<bool> {
+        for _ in 0..looks {
             if self.is_closed()? {
-                break;
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Waits until the other recorder has closed the connection, which says that it has stored a chunk.
@@ -154,5 +181,64 @@ impl Write for PeerLine<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::Console;
+
+    /// A connection that sends, and its other end.
+    fn connected(progress: &TransferProgress) -> (PeerLine<'_>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let to = listener.local_addr().expect("it is bound");
+        let line = PeerLine::connect(to, progress).expect("it listens");
+        (line, listener.accept().expect("it connects").0)
+    }
+
+    fn progress() -> TransferProgress {
+        TransferProgress::new(Console::without_orders(Vec::new()).0)
+    }
+
+    #[test]
+    fn a_receiver_that_keeps_the_connection_open_has_at_least_all_bytes() {
+        let progress = progress();
+        for closes in [true, false] {
+            let (mut line, mut receiver) = connected(&progress);
+            line.begin_stream().expect("a socket");
+            let receiving = thread::spawn(move || {
+                let mut all = Vec::new();
+                let read = receiver.read_to_end(&mut all).map(|_| all.len());
+                (read, (!closes).then_some(receiver))
+            });
+            line.write_all(&[1; 1 << 20]).expect("it is read");
+            let end = line.finish_within(1).expect("it is read");
+            let (read, open) = receiving.join().expect("it does not panic");
+            assert_eq!(read.expect("no reset"), 1 << 20);
+            if !closes {
+                assert_eq!(end, StreamEnd::KeptOpen);
+            }
+            drop(open);
+        }
+    }
+
+    #[test]
+    fn a_receiver_that_takes_nothing_is_never_done() {
+        let progress = progress();
+        let (mut line, receiver) = connected(&progress);
+        line.begin_stream().expect("a socket");
+        line.stream.set_nonblocking(true).expect("a socket");
+        while line.stream.write(&[1; 1 << 16]).is_ok() {}
+        line.stream.set_nonblocking(false).expect("a socket");
+        let stream = line.stream.try_clone().expect("a descriptor");
+        assert!(unacknowledged(&stream).expect("a socket") > 0);
+        thread::scope(|scope| {
+            let finishing = scope.spawn(|| line.finish_within(0));
+            // Only a command ends it: nobody reads.
+            progress.stop();
+            assert!(finishing.join().expect("it does not panic").is_err(), "bytes are not acknowledged");
+        });
+        drop(receiver);
     }
 }

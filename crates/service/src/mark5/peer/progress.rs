@@ -4,7 +4,7 @@ use std::{
     io,
     ops::Range,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -32,10 +32,12 @@ pub(crate) struct TransferProgress {
     end: AtomicU64,
     /// Bytes moved so far.
     moved: AtomicU64,
+    /// A doubt about a transfer that ended without a failure.
+    remark: OnceLock<&'static str>,
 }
 
 impl TransferProgress {
-    fn new(console: Console) -> Self {
+    pub(super) fn new(console: Console) -> Self {
         TransferProgress {
             console,
             connected: AtomicBool::default(),
@@ -43,6 +45,7 @@ impl TransferProgress {
             start: AtomicU64::default(),
             end: AtomicU64::default(),
             moved: AtomicU64::default(),
+            remark: OnceLock::new(),
         }
     }
 
@@ -73,6 +76,11 @@ impl TransferProgress {
     /// Bytes moved so far.
     pub(crate) fn moved(&self) -> u64 {
         self.moved.load(Ordering::Relaxed)
+    }
+
+    /// Notes a doubt about the transfer, for the log. The first one counts.
+    pub(super) fn remark(&self, remark: &'static str) {
+        self.remark.get_or_init(|| remark);
     }
 
     /// Asks the thread to end.
@@ -120,8 +128,9 @@ impl PeerTransfer {
         let shared = progress.clone();
         let task = DetachedTask::begin("peer", move || {
             let outcome = work(&shared).map_err(|error| error.to_string());
-            if let Err(why) = &outcome {
-                log(&format!("{name}: {why}"));
+            let remark = shared.remark.get().map(|remark| (*remark).to_owned());
+            if let Some(words) = outcome.as_ref().err().cloned().or(remark) {
+                log(&format!("{name}: {words}"));
             }
             outcome
         })?;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    line::PeerLine,
+    line::{PeerLine, StreamEnd},
     progress::{TICK, TransferProgress},
     source::PeerSource,
 };
@@ -28,13 +28,21 @@ pub(crate) fn send(
     let part = await_part(parts, progress)?;
     line.begin_stream()?;
     match send_part(source, part, &mut line, progress) {
-        Ok(()) => line.finish(),
+        Ok(()) => line.finish().map(|end| remark(end, progress)),
         Err(error) => {
             line.break_off();
             Err(error)
         }
     }?;
     Ok(())
+}
+
+/// Tells the operator that nothing proves the storing, if the receiver did not close the connection.
+fn remark(end: StreamEnd, progress: &TransferProgress) {
+    if end == StreamEnd::KeptOpen {
+        progress
+            .remark("the receiver has all bytes and did not close the connection: check that it stored them");
+    }
 }
 
 fn await_part(parts: &Receiver<Range<u64>>, progress: &TransferProgress) -> io::Result<Range<u64>> {
