@@ -109,6 +109,10 @@ fn follow_joined(
                 follower.run.ends = clock.now() + left;
                 follower.record(&cells, attempt, target);
             }
+            ClusterDecision::ReadBack { cell, seed, attempt, target, left } => {
+                follower.run.ends = clock.now() + left;
+                follower.read_back(*cell, seed, attempt, target);
+            }
             ClusterDecision::Describe => describe_machine(cluster, ranks),
             ClusterDecision::Reach => say_reachable(cluster),
             ClusterDecision::Traffic(traffic) => {
@@ -244,6 +248,16 @@ impl<'a> Follower<'a> {
         let pass = Pass::Whole;
         let job = Job { number, target: &target, archive: None, cells, pass, together };
         run_ingest(&self.run, &mut self.surroundings, &job, &mut self.loads, &mut |_| {});
+    }
+
+    /// Reads this rank's part of what it recorded of a cell.
+    fn read_back(&mut self, cell: RecordingRun, seed: Seed, attempt: u32, number: usize) {
+        let target = self.places.targets[number].clone().expect("this rank joined the targets of rank 0");
+        let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks, attempt };
+        let cells = [(cell, seed)];
+        let job = Job { number, target: &target, archive: None, cells: &cells, pass: Pass::Whole, together };
+        let recorded = job.recorded_files(0).expect("rank 0 reads only what its cell reads");
+        recorded.read(&self.run, &mut self.surroundings);
     }
 
     /// Runs a phase. Returns an error if this process can't continue after it.

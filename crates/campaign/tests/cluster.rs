@@ -10,8 +10,8 @@ use nilometer_cluster::{
     Cluster, MessageCluster,
     testing::{ThreadMessages, thread_ranks},
 };
-use nilometer_model::{Coldness, Invalid, Nanos, Phase};
-use nilometer_plan::{PlannedCampaign, ResolvedPlan, Results, TargetEntry, parse};
+use nilometer_model::{Coldness, Instrument, Invalid, Nanos, Phase, Sample};
+use nilometer_plan::{PlannedCampaign, ResolvedPlan, Results, TargetEntry, parse_with};
 use nilometer_record::Record;
 use nilometer_remote::describe;
 use nilometer_storage::{
@@ -38,7 +38,8 @@ layout = ["own", "strided"]
 fn campaign(place: &TempDir, plan: &str, cluster: Arc<dyn Cluster>) -> Result<Campaign, String> {
     let nodes = all_present(cluster.as_ref());
     let counts = nodes.counts();
-    let plan = parse(plan, "test.toml", 1.0).expect("a valid plan");
+    let camera = |_: &str| Instrument::parse(CAMERA, "camera.toml").map_err(|error| error.to_string());
+    let plan = parse_with(plan, "test.toml", 1.0, &camera).expect("a valid plan");
     let plan = ResolvedPlan { ranks: cluster.size(), node_ranks: counts, ..plan };
     let description = probe(place.path()).expect("a directory");
     let head =
@@ -136,6 +137,50 @@ fn a_repeat_of_two_ranks_is_one_sample_with_their_parts() {
         assert!(sample.parts.iter().all(|part| part.began.0 > 0 && part.began < part.last_done));
         assert!(sample.parts[1].clock_uncertainty > 0, "it was compared");
     }
+}
+
+/// 20 frames of 600 B in the least time.
+const CAMERA: &str = "name = \"camera\"\ntitle = \"t\"\nsource = \"none\"\nshape = [10, 30]\npixel = \"uint16\"\n\
+                      frame_rate = \"200 Hz\"\n";
+
+#[test]
+fn ranks_read_the_dataset_that_they_have_written_and_others_sleep() {
+    let plan = r#"
+title = "a test"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "one dataset"
+processes = [1, 2]
+[stage.ingest]
+instrument = "camera"
+format = "hdf5"
+storing = "shared"
+duration = "100 ms"
+buffer = "1 MiB"
+keep = "1 MB"
+chunk = "5x30"
+read = ["frames", "rows"]
+"#;
+    let results = ran(plan, &["a", "a", "a"]);
+    let of = |phase: Phase| -> Vec<&Sample> {
+        let of_phase = results.samples.iter().filter(|measured| measured.key.phase == phase);
+        of_phase.map(|measured| &measured.sample).collect()
+    };
+    let recorded = of(Phase::Ingest);
+    let read = of(Phase::Read);
+    assert_eq!((recorded.len(), read.len()), (4, 4));
+    let mut readers = BTreeMap::<usize, u32>::new();
+    for (recorded, read) in recorded.into_iter().zip(read) {
+        let stored = recorded.ingest.as_ref().expect("a recording").stored;
+        assert!(stored > 0 && read.bytes == stored * 600, "{stored} frames: {read:?}");
+        assert!(matches!(read.invalid, None | Some(Invalid::WarmRead)), "{read:?}");
+        let ranks: Vec<u32> = read.parts.iter().map(|part| part.rank).collect();
+        assert!(ranks.is_empty() || ranks == [0, 1], "{ranks:?}");
+        assert!(read.parts.iter().all(|part| part.bytes > 0), "{read:?}");
+        *readers.entry(read.parts.len()).or_default() += 1;
+    }
+    assert_eq!(readers, BTreeMap::from([(0, 2), (2, 2)]), "each way by one process and by two");
 }
 
 /// Threads against processes, and one node against two.

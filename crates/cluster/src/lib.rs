@@ -32,7 +32,7 @@ pub use messages::{MessageCluster, RankMessages};
 pub use mpi::{ADAPTER_SOURCE, MpiError, MpiFiles, MpiIoSetup, MpiMessages, adapter_path, let_go_of_output};
 pub use said::{
     AwaitedStream, CampaignRanks, CloseTime, ClusterDecision, JoinedRun, LinkAddress, LoadReport,
-    MeasuredTogether, RankReport, SocketLimits, failed_on_any, loads_of_all, measured_by_all,
+    MeasuredTogether, RankReport, SocketLimits, dataset_fault, failed_on_any, loads_of_all, measured_by_all,
     recorded_by_all,
 };
 pub use settings_report::SettingsReport;

@@ -26,6 +26,9 @@ pub enum RankReport {
     Joined(Result<Vec<Option<String>>, String>),
     /// For each target of the phase, in order: workers are ready, or the reason why they failed.
     Ready(Vec<Option<Invalid>>),
+    /// The dimensions of the dataset that the process has opened to read its part of it, slowest first; or the
+    /// reason why it could not. `None` if it reads nothing.
+    Opened(Result<Option<Vec<u64>>, Invalid>),
     /// The time at which the process closed its files; `None` if it could not, or had nothing to write.
     Closed(Option<CloseTime>),
     /// The results of a phase.
@@ -199,6 +202,19 @@ pub enum ClusterDecision {
         /// Time left until the campaign ends.
         left: Nanos,
     },
+    /// The processes that recorded a cell read it, each its part.
+    ReadBack {
+        /// The recording.
+        cell: Box<RecordingRun>,
+        /// Its seed.
+        seed: Seed,
+        /// Number of the repeat that recorded it.
+        attempt: u32,
+        /// The number of the target in the plan.
+        target: usize,
+        /// Time left until the campaign ends.
+        left: Nanos,
+    },
     /// All awaited streams of packets in the order of ranks. Each rank sends those assigned to it.
     Send(Vec<AwaitedStream>),
     /// Packets sent of each stream.
@@ -319,6 +335,36 @@ pub fn failed_on_any(reports: Vec<RankReport>) -> Vec<Option<Invalid>> {
     ready.reduce(gravest).unwrap_or_default()
 }
 
+/// Returns why the ranks can't read one dataset together: the gravest failure to open it, or two ranks that find
+/// different dimensions. `None` if they can. The reports are in the order of ranks.
+pub fn dataset_fault(reports: &[RankReport]) -> Option<Invalid> {
+    let opened = reports.iter().enumerate().filter_map(|(rank, report)| match report {
+        RankReport::Opened(opened) => Some((rank, opened)),
+        _ => None,
+    });
+    let mut fault = None;
+    let mut first: Option<(usize, &[u64])> = None;
+    for (rank, opened) in opened {
+        match (opened, first) {
+            (Err(why), _) => fault = Invalid::gravest(fault, Some(why.clone())),
+            (Ok(Some(found)), None) => first = Some((rank, found.as_slice())),
+            (Ok(Some(found)), Some((other, expected))) if found != expected => {
+                let [one, another] = [expected, found.as_slice()].map(in_words);
+                let why =
+                    format!("process {other} finds a dataset of {one}, and process {rank} one of {another}");
+                fault = Invalid::gravest(fault, Some(Invalid::Refused(why)));
+            }
+            (Ok(_), _) => {}
+        }
+    }
+    fault
+}
+
+/// Formats dimensions, for example `200x50x100`.
+fn in_words(dimensions: &[u64]) -> String {
+    dimensions.iter().map(u64::to_string).collect::<Vec<_>>().join("x")
+}
+
 /// The samples of all ranks, for each target or for each recorded cell.
 pub type MeasuredTogether = Vec<Vec<RankSample>>;
 
@@ -414,6 +460,21 @@ mod tests {
         assert_eq!(failed_on_any(vec![ready([None, None]), ready([None, refused()])]), [None, refused()]);
         let both = vec![ready([refused(), None]), ready([Some(Invalid::Hung), None])];
         assert_eq!(failed_on_any(both), [Some(Invalid::Hung), None], "the gravest");
+    }
+
+    #[test]
+    fn ranks_read_one_dataset_only_if_all_find_the_same() {
+        let opened = |dimensions: &[u64]| RankReport::Opened(Ok(Some(dimensions.to_vec())));
+        let asleep = || RankReport::Opened(Ok(None));
+        assert_eq!(dataset_fault(&[asleep(), opened(&[20, 5, 6]), opened(&[20, 5, 6])]), None);
+        let Some(Invalid::Refused(why)) =
+            dataset_fault(&[asleep(), opened(&[20, 5, 6]), asleep(), opened(&[19, 5, 6])])
+        else {
+            panic!("one of them sees an older file")
+        };
+        assert_eq!(why, "process 1 finds a dataset of 20x5x6, and process 3 one of 19x5x6");
+        let hung = [opened(&[20, 5, 6]), RankReport::Opened(Err(Invalid::Hung)), opened(&[1])];
+        assert_eq!(dataset_fault(&hung), Some(Invalid::Hung), "the gravest");
     }
 
     #[test]

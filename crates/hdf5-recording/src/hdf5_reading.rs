@@ -5,6 +5,7 @@
 use std::{
     fs::File,
     io,
+    ops::Range,
     os::unix::fs::FileExt,
     path::Path,
     sync::{
@@ -15,7 +16,9 @@ use std::{
 
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{Hdf5Error, ReadDataset, ReadFile, tree::FramesShape};
-use nilometer_model::{FrameBlock, FrameCompression, Nanos, ReadingWay, Seed};
+use nilometer_model::{
+    ChunkedFrames, FrameBlock, FrameCompression, Nanos, ReaderPlace, ReadingPart, ReadingWay, Seed,
+};
 use nilometer_recording::{
     chunk::{self, ChunkError},
     tiles::TileGrid,
@@ -51,7 +54,7 @@ pub enum FrameReadError {
 pub struct ReadingWatch {
     /// Set it to stop before the next frame.
     pub stop: Arc<AtomicBool>,
-    /// Number of frames begun.
+    /// Number of frames, or of their blocks, begun.
     pub frames: AtomicU64,
 }
 
@@ -62,7 +65,7 @@ pub struct ReadingTotals {
     pub asked: u64,
     /// Bytes read from the file.
     pub read: u64,
-    /// Frames of which something was read.
+    /// Frames of which something was read; a frame counts once for each of its blocks.
     pub frames: u64,
     /// Duration.
     pub took: Nanos,
@@ -148,43 +151,55 @@ impl Hdf5FrameReader {
         Ok(read)
     }
 
-    /// Reads all frames in one way, or `ANY` random frames for a way that needs a single frame. Stops early if
-    /// asked.
+    /// The dimensions of the dataset, the slowest first.
+    pub fn dimensions(&self) -> &[u64] {
+        self.data.dimensions()
+    }
+
+    /// Reads the part of a process in one way. If the way needs a single frame, these are `ANY` random frames of
+    /// the part. Stops early if asked.
     ///
     /// # Errors
     /// If the file can't be read, or is damaged.
     pub fn read(
         &mut self,
         way: ReadingWay,
+        place: ReaderPlace,
         seed: Seed,
         clock: Clock,
         watch: &ReadingWatch,
     ) -> Result<ReadingTotals, FrameReadError> {
-        let frames = self.frames();
-        let mut random = seed.stream();
-        let numbers: Vec<u64> = match way {
-            ReadingWay::Frame => {
-                // Each frame once, because it is in the cache afterwards.
-                let mut all: Vec<_> = (0..frames).collect();
-                for at in 0..ANY.min(frames) {
-                    all.swap(at as usize, (at + random.below(frames - at)) as usize);
-                }
-                all.truncate(ANY as usize);
-                all
-            }
-            _ => (0..frames).collect(),
-        };
-        let block = way.block(&self.shape.frame);
-        let asked = block.pixels() * self.shape.element.bytes() as u64;
-        let mut into = vec![0; asked as usize];
+        let FramesShape { frame, .. } = &self.shape;
+        let dataset = ChunkedFrames { frame, chunk: self.shape.chunk(), frames: self.frames() };
+        let ReadingPart { blocks, frames } = way.part(dataset, place);
+        let frames = if way == ReadingWay::Frame { any_of(frames, seed) } else { frames.collect() };
+        let most = blocks.iter().map(FrameBlock::pixels).max().unwrap_or_default();
+        let mut into = vec![0; (most * self.shape.element.bytes() as u64) as usize];
         let mut totals = ReadingTotals::default();
         let begun = clock.now();
-        for number in numbers {
+        for block in &blocks {
+            self.read_block(block, &frames, &mut into, watch, &mut totals)?;
+        }
+        totals.took = clock.now().since(begun);
+        Ok(totals)
+    }
+
+    /// Reads a block of each of these frames into the first bytes of `into`, and adds it to the totals.
+    fn read_block(
+        &mut self,
+        block: &FrameBlock,
+        frames: &[u64],
+        into: &mut [u8],
+        watch: &ReadingWatch,
+        totals: &mut ReadingTotals,
+    ) -> Result<(), FrameReadError> {
+        let asked = block.pixels() * self.shape.element.bytes() as u64;
+        for number in frames {
             if watch.stop.load(Ordering::Relaxed) {
                 break;
             }
             watch.frames.fetch_add(1, Ordering::Relaxed);
-            let read = self.block(number, &block, &mut into)?;
+            let read = self.block(*number, block, into)?;
             if read == 0 {
                 // The frame is in another lane, or was never received.
                 continue;
@@ -193,7 +208,18 @@ impl Hdf5FrameReader {
             totals.asked += asked;
             totals.frames += 1;
         }
-        totals.took = clock.now().since(begun);
-        Ok(totals)
+        Ok(())
     }
+}
+
+/// Any `ANY` frames of these, or all if there are fewer. Each comes once, because it is in the cache afterwards.
+fn any_of(frames: Range<u64>, seed: Seed) -> Vec<u64> {
+    let mut random = seed.stream();
+    let mut all: Vec<_> = frames.collect();
+    let number = all.len() as u64;
+    for at in 0..ANY.min(number) {
+        all.swap(at as usize, (at + random.below(number - at)) as usize);
+    }
+    all.truncate(ANY as usize);
+    all
 }

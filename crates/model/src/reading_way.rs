@@ -18,6 +18,10 @@ pub enum ReadingWay {
     Line,
     /// A pixel of all frames: the one in the middle.
     Pixel,
+    /// All rows, through all frames: a row of chunks after the other. Several processes divide the rows.
+    Rows,
+    /// All pixels, through all frames: a chunk of pixels after the other. Several processes divide the chunks.
+    Blocks,
 }
 
 /// A part of a frame: its start and length in each dimension, slowest first.
@@ -34,8 +38,15 @@ const REGION: u64 = 4;
 
 impl ReadingWay {
     /// All ways.
-    pub const ALL: [ReadingWay; 5] =
-        [ReadingWay::Frames, ReadingWay::Frame, ReadingWay::Region, ReadingWay::Line, ReadingWay::Pixel];
+    pub const ALL: [ReadingWay; 7] = [
+        ReadingWay::Frames,
+        ReadingWay::Frame,
+        ReadingWay::Region,
+        ReadingWay::Line,
+        ReadingWay::Pixel,
+        ReadingWay::Rows,
+        ReadingWay::Blocks,
+    ];
 
     /// Its word on the command line and in plans.
     pub const fn name(self) -> &'static str {
@@ -45,6 +56,8 @@ impl ReadingWay {
             ReadingWay::Region => "region",
             ReadingWay::Line => "line",
             ReadingWay::Pixel => "pixel",
+            ReadingWay::Rows => "rows",
+            ReadingWay::Blocks => "blocks",
         }
     }
 
@@ -56,14 +69,16 @@ impl ReadingWay {
             ReadingWay::Region => "the middle of all frames, a quarter of each side",
             ReadingWay::Line => "one row of all frames",
             ReadingWay::Pixel => "one pixel of all frames",
+            ReadingWay::Rows => "all rows, each row of chunks through all frames",
+            ReadingWay::Blocks => "all pixels, each chunk of them through all frames",
         }
     }
 
-    /// The part of a frame with these sides that it reads.
+    /// The part of a frame with these sides that it reads, over all processes and steps.
     pub fn block(self, frame: &[u64]) -> FrameBlock {
         let last = frame.len().saturating_sub(1);
         let sizes = frame.iter().enumerate().map(|(at, side)| match self {
-            ReadingWay::Frames | ReadingWay::Frame => *side,
+            ReadingWay::Frames | ReadingWay::Frame | ReadingWay::Rows | ReadingWay::Blocks => *side,
             ReadingWay::Region => side.div_ceil(REGION),
             ReadingWay::Line if at == last => *side,
             ReadingWay::Line | ReadingWay::Pixel => 1,

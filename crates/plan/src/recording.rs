@@ -45,7 +45,8 @@ plan_table! {
         stripe_count: Option<Sweep<u32>>,
         /// Spread a file in pieces of this size. Only for targets that can.
         stripe_size: Option<Sweep<Bytes>>,
-        /// Read an HDF5 recording afterwards in this way, from a cold cache, in a phase of its own.
+        /// Read an HDF5 recording afterwards in this way, from a cold cache, in a phase of its own. All processes
+        /// that wrote one dataset (storing = "shared") read it together, each a part.
         read: Option<Sweep<ReadingWay>>,
         /// Deliver frames when they are due (pace), or as fast as the storage takes them (limit).
         goal: IngestGoal = IngestGoal::Pace,

@@ -78,10 +78,15 @@ impl RecordingRun {
         }
     }
 
-    /// The most processes that can record it together. A stream of packets goes to one place, and one process
-    /// makes copies and reads back.
+    /// True if several processes that record it write the same dataset, and can read it together.
+    pub fn is_read_together(&self) -> bool {
+        self.is_one_dataset() && self.count == 1 && self.instrument.streams == 1
+    }
+
+    /// The most processes that can record it together. A stream of packets goes to one place. One process makes
+    /// copies, and reads files back that have no dataset of all processes.
     pub fn most_processes(&self) -> u32 {
-        if self.read.is_some() || self.readers.copy {
+        if self.readers.copy || self.read.is_some() && !self.is_read_together() {
             return 1;
         }
         let most = self.recorders.unwrap_or(u32::MAX);
@@ -179,6 +184,24 @@ mod tests {
         assert_eq!(turns, [0, 1, 2].map(|first| InstrumentTurn { first, of: 3, schedule }));
         let packets = RecordingRun { route: Route::Loopback, ..whole };
         assert_eq!(packets.part(0, 3).dataset_turn(), None, "packets have another order");
+    }
+
+    #[test]
+    fn processes_read_together_what_is_in_one_dataset() {
+        use nilometer_model::{Format, ReadingWay, Storing};
+        let most = |storing, count, streams| {
+            let mut run = RecordingRun { read: Some(ReadingWay::Rows), ..run(count, streams) };
+            run.instrument.recording.format = Format::Hdf5;
+            run.instrument.recording.storing = storing;
+            run.most_processes()
+        };
+        assert_eq!(most(Storing::Shared, 1, 1), u32::MAX);
+        assert_eq!(most(Storing::Growing, 1, 1), 1, "files apart");
+        assert_eq!(
+            (most(Storing::Shared, 2, 1), most(Storing::Shared, 1, 2)),
+            (1, 1),
+            "processes may have whole ones"
+        );
     }
 
     #[test]

@@ -411,10 +411,13 @@ mod tests {
         }
 
         #[test]
-        fn any_block_of_a_frame_is_in_the_tiles_that_have_some_of_it((frame, tile) in sides(), way in 0_usize..5) {
+        fn any_block_of_a_frame_is_in_the_tiles_that_have_some_of_it((frame, tile) in sides(), way in 0_usize..7, of in 1_u32..5) {
             let grid = TileGrid::new(&frame, &tile, ElementSize::One).expect("tiles within the frame");
             let pixels: Vec<u8> = (0..grid.frame_size()).map(|at| at as u8).collect();
-            let block = nilometer_model::ReadingWay::ALL[way].block(&frame);
+            let dataset = nilometer_model::ChunkedFrames { frame: &frame, chunk: &tile, frames: 1 };
+            let place = nilometer_model::ReaderPlace { number: of - 1, of };
+            let part = nilometer_model::ReadingWay::ALL[way].part(dataset, place);
+            let block = part.blocks.last().expect("the last process has a block").clone();
             let mut read = vec![0xaa; block.pixels() as usize];
             let mut cut = vec![0; grid.tile_size()];
             for tile in grid.tiles_of(&block) {

@@ -1,9 +1,9 @@
 //! One dataset of one HDF5 file that several processes write: kept, measured, interrupted, and refused.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
-use nilometer_model::Sample;
-use nilometer_plan::Results;
+use nilometer_model::{Invalid, Phase, Sample};
+use nilometer_plan::{RecordingRun, Results};
 use nilometer_tests::{Ended, Mpi, MpiKind, Running, await_some, python, run, run_directories};
 use rustix::process::{Signal, kill_process};
 use tempfile::TempDir;
@@ -201,6 +201,79 @@ fn a_campaign_measures_one_dataset_of_all_processes() {
         }
         assert!(run_directories(&lab.at().join("target")).is_empty());
     }
+}
+
+/// The pixels of a frame of the camera that each way of reading asks for.
+const WAYS: [(&str, u64); 5] =
+    [("frames", 5000), ("line", 100), ("region", 13 * 25), ("rows", 5000), ("blocks", 5000)];
+
+/// A sample of a phase, with its cell.
+type CellSample<'a> = (&'a RecordingRun, &'a Sample);
+
+fn samples_of(results: &Results, phase: Phase) -> BTreeMap<usize, CellSample<'_>> {
+    let of_phase = results.samples.iter().filter(|measured| measured.key.phase == phase);
+    let with_cell = of_phase.map(|measured| {
+        let cell = results.cells[measured.key.cell].as_recording().expect("a recording");
+        (measured.key.cell, (cell, &measured.sample))
+    });
+    with_cell.collect()
+}
+
+#[test]
+fn all_processes_read_one_dataset_each_its_part_of_it() {
+    for mpi in Mpi::all() {
+        let lab = Lab::new();
+        let ways = WAYS.map(|(way, _)| format!("\"{way}\"")).join(", ");
+        let more = format!(
+            "goal = \"pace\"\nduration = \"200 ms\"\nchunk = [\"50x100\", \"10x50\"]\nread = [{ways}]\n"
+        );
+        fs::write(lab.at().join("plan.toml"), plan("[1, 3]", &more)).expect("space");
+        let ended =
+            mpi.run(3, lab.at(), &["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite"]);
+        assert!(ended.has_answered(), "{ended:?}");
+        let results = results(&lab);
+        let recorded = samples_of(&results, Phase::Ingest);
+        let read = samples_of(&results, Phase::Read);
+        assert_eq!((recorded.len(), read.len()), (2 * 2 * WAYS.len(), recorded.len()), "{ended:?}");
+        for (cell, (run, sample)) in read {
+            let stored = recorded[&cell].1.ingest.as_ref().expect("a recording").stored;
+            let way = run.read.expect("it is read").name();
+            let (_, pixels) = WAYS.into_iter().find(|(name, _)| *name == way).expect("one of the plan's");
+            assert!(stored > 0 && sample.bytes == stored * pixels * 2, "{run}: {sample:?}");
+            // Files in memory can't be cold.
+            assert!(matches!(sample.invalid, None | Some(Invalid::WarmRead)), "{run}: {sample:?}");
+            let parts: Vec<u64> = sample.parts.iter().map(|part| part.bytes).collect();
+            if run.swept.processes == Some(1) {
+                assert!(parts.is_empty(), "one process has read all: {sample:?}");
+                continue;
+            }
+            assert_eq!((parts.len(), parts.iter().sum::<u64>()), (3, sample.bytes), "{run}");
+            assert!(parts.iter().all(|bytes| *bytes > 0), "{run}: {parts:?}");
+            let is_whole = run.instrument.recording.chunk.is_none_or(|chunk| chunk.to_string() == "50x100");
+            let of_row = 100 * 2 * stored;
+            match (way, is_whole) {
+                ("rows", true) => assert_eq!(parts, [16, 17, 17].map(|rows| rows * of_row)),
+                ("rows", false) => assert_eq!(parts, [10, 20, 20].map(|rows| rows * of_row)),
+                _ => {}
+            }
+        }
+        assert!(run_directories(&lab.at().join("target")).is_empty());
+    }
+}
+
+#[test]
+fn files_apart_are_not_read_by_several_processes() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let lab = Lab::new();
+    let text = plan("[1, 3]", "goal = \"pace\"\nduration = \"200 ms\"\nread = \"rows\"\n");
+    fs::write(lab.at().join("plan.toml"), text.replace("\"shared\"", "\"growing\"")).expect("space");
+    let ended = mpi.run(3, lab.at(), &["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.stderr.contains("processes = 3") && ended.stderr.contains("storing = \"shared\""),
+        "{ended:?}"
+    );
+    assert!(!lab.at().join("r.sqlite").exists());
 }
 
 /// Bursts of 10 frames, of which three processes get 3 or 4 each: 40 in the first second.

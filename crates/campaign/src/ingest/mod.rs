@@ -4,6 +4,7 @@
 mod follow;
 mod judge;
 mod one_dataset;
+mod opened_files;
 mod over_network;
 mod packets;
 mod pass;
@@ -81,6 +82,14 @@ impl Job<'_> {
     /// The load beside the recordings, over all processes; `None` without one.
     fn load(&self) -> Option<&BackgroundLoad> {
         self.cells.iter().find_map(|(cell, _)| cell.background.as_deref())
+    }
+
+    /// The files of a cell's recording, if the cell reads them afterwards.
+    pub(crate) fn recorded_files(&self, index: usize) -> Option<RecordedFiles<'_>> {
+        let (cell, seed) = &self.cells[index];
+        let way = cell.read?;
+        let Job { number, target, together, .. } = *self;
+        Some(RecordedFiles { number, target, index, cell, seed: *seed, way, together })
     }
 }
 

@@ -8,8 +8,8 @@
 //! ```
 
 use nilometer_cluster::{
-    CampaignRanks, Cluster, ClusterDecision, LoadReport, RankReport, failed_on_any, loads_of_all,
-    recorded_by_all,
+    CampaignRanks, Cluster, ClusterDecision, LoadReport, RankReport, dataset_fault, failed_on_any,
+    loads_of_all, recorded_by_all,
 };
 use nilometer_model::{Invalid, Nanos, RankSample, Sample, Seed};
 use nilometer_plan::{RecordingRun, recorded_together};
@@ -58,9 +58,25 @@ impl RecordingRanks<'_> {
         is_over: &dyn Fn() -> bool,
     ) -> Option<Result<(), Invalid>> {
         let reports = self.cluster.gather(RankReport::Ready(vec![failed.cloned()]));
-        let decided = (self.cluster.rank() == 0).then(|| {
-            if is_over() { ClusterDecision::Cancel } else { ClusterDecision::Begin(failed_on_any(reports)) }
-        });
+        self.begins(failed_on_any(reports).pop().flatten(), is_over)
+    }
+
+    /// Agrees that all have opened the same dataset, or on the reason why not. `opened` has the dimensions that
+    /// this process finds, or `None` if it reads nothing. Returns `None` if the campaign is over.
+    pub(super) fn all_opened(
+        &self,
+        opened: Result<Option<Vec<u64>>, Invalid>,
+        is_over: &dyn Fn() -> bool,
+    ) -> Option<Result<(), Invalid>> {
+        let reports = self.cluster.gather(RankReport::Opened(opened));
+        self.begins(dataset_fault(&reports), is_over)
+    }
+
+    /// Returns rank 0's decision: all go on, or none does for the reason that rank 0 found. Returns `None` if the
+    /// campaign is over.
+    fn begins(&self, fault: Option<Invalid>, is_over: &dyn Fn() -> bool) -> Option<Result<(), Invalid>> {
+        let decided = (self.cluster.rank() == 0)
+            .then(|| if is_over() { ClusterDecision::Cancel } else { ClusterDecision::Begin(vec![fault]) });
         let ClusterDecision::Begin(failed) = self.cluster.broadcast(decided) else { return None };
         Some(failed.into_iter().next().flatten().map_or(Ok(()), Err))
     }

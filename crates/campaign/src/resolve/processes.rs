@@ -63,8 +63,12 @@ pub(super) fn check_recorders(
     if !asked.is_empty() && processes > most {
         let asked = format!("{asked} makes {processes} processes");
         let streams = run.instrument.streams;
-        let why = if run.read.is_some() || run.readers.copy {
-            "a recording with a copy, or with a phase that reads it back, has one process".into()
+        let why = if run.readers.copy {
+            "a recording with a copy has one process".into()
+        } else if run.read.is_some() && !run.is_read_together() {
+            "one process records data that a phase reads back (read), unless all write one dataset (storing = \
+             \"shared\", one instrument with one stream)"
+                .into()
         } else {
             format!("{most} can record it: it has {streams} streams of packets, which come to one place each")
         };

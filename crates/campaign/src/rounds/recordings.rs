@@ -72,6 +72,7 @@ impl Campaign {
         self.clear_loads(state, turn, loads);
         let Some(samples) = recorded else { return Ok(false) };
         let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
+        let stored: Vec<_> = samples.iter().map(|sample| (!hung).then(|| stored_frames(sample))).collect();
         for ((turn, sample), (cell, _)) in turns.iter().zip(samples).zip(cells) {
             let written = cell.read.map(|_| Sample { ingest: None, ..sample.clone() });
             self.keep(state, turn.key(number, Phase::Ingest), sample)?;
@@ -79,17 +80,29 @@ impl Campaign {
                 self.keep(state, turn.key(number, Phase::Write), written)?;
             }
         }
-        for (index, (turn, (cell, seed))) in turns.iter().zip(cells).enumerate() {
-            let recorded = RecordedFiles { target: &target, index, cell, hung };
-            if let Some(sample) = recorded.read(&state.run, *seed) {
-                self.keep(state, turn.key(number, Phase::Read), sample)?;
-                state.surroundings.pass(&state.run.clock);
-            }
-        }
+        self.read_recordings(state, turns, &job, &stored)?;
         if hung {
             self.leave_out(state, number, &format!("hung in ingest: {}", cells[0].0))?;
         }
         Ok(true)
+    }
+
+    /// Reads the recordings of a job afterwards, if their cells ask for it. `stored` has the number of frames of
+    /// each recording, or `None` if one hung.
+    fn read_recordings(
+        &mut self,
+        state: &mut State<'_>,
+        turns: &[ScheduledRepeat],
+        job: &Job<'_>,
+        stored: &[Option<u64>],
+    ) -> Result<(), CampaignError> {
+        for (index, (turn, stored)) in turns.iter().zip(stored).enumerate() {
+            let Some(recorded) = job.recorded_files(index) else { continue };
+            if let Some(sample) = state.read_back(&recorded, *stored) {
+                self.keep(state, turn.key(job.number, Phase::Read), sample)?;
+            }
+        }
+        Ok(())
     }
 
     /// Keeps the reason why no recording of a turn could begin, as its only result.
@@ -238,4 +251,29 @@ impl State<'_> {
             tell(now(turn, Phase::Ingest, so_far, done, of, left()));
         })
     }
+
+    /// Reads a recording of `stored` frames back, with the processes that recorded it. Nothing of one that hung is
+    /// read. Returns `None` if the campaign ended first.
+    fn read_back(&mut self, recorded: &RecordedFiles<'_>, stored: Option<u64>) -> Option<Sample> {
+        if self.run.is_over() {
+            return None;
+        }
+        let Some(stored) = stored else { return Some(Sample::invalid(Invalid::Hung)) };
+        let RecordingRanks { cluster, attempt, .. } = recorded.together;
+        cluster.broadcast(Some(ClusterDecision::ReadBack {
+            cell: Box::new(recorded.cell.clone()),
+            seed: recorded.seed,
+            attempt,
+            target: recorded.number,
+            left: self.run.ends.since(self.run.clock.now()),
+        }));
+        let sample = recorded.read(&self.run, &mut self.surroundings);
+        self.surroundings.pass(&self.run.clock);
+        sample.map(|sample| recorded.compared(sample, stored))
+    }
+}
+
+/// The frames that a recording stored; none if it could not begin.
+fn stored_frames(sample: &Sample) -> u64 {
+    sample.ingest.as_ref().map_or(0, |ingest| ingest.stored)
 }

@@ -28,8 +28,8 @@ use nilometer_acquisition::{
 };
 use nilometer_hdf5_recording::{Hdf5Contents, Hdf5FrameReader, ReadingWatch};
 use nilometer_model::{
-    Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Nanos, ReadingWay, Seed,
-    Storing, TargetDescription,
+    Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Nanos, ReaderPlace, ReadingWay,
+    Seed, Storing, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_remote::open;
@@ -52,8 +52,9 @@ pub(super) struct ChunkingAdvice {
     #[arg(long, value_name = "DIRECTORY")]
     to: PathBuf,
     /// Read frames this way, and TIMES as often as they are written: line, or line:20. Repeat the option for
-    /// more [default: each once]. Ways: `frames` (all in order), `frame` (any one), `region` (the middle of
-    /// all), `line` (a row of all, as for sinograms), `pixel` (one of all)
+    /// more [default: each of the first five once]. Ways: `frames` (all in order), `frame` (any one), `region`
+    /// (the middle of all), `line` (a row of all, as for sinograms), `pixel` (one of all), `rows` (all, a row of
+    /// chunks after the other), `blocks` (all, a chunk of pixels after the other)
     #[arg(long, value_name = "WAY[:TIMES]")]
     read: Vec<WeighedWay>,
     /// Try chunks of this many pixels, slowest dimension first. Repeat the option for more [default: a frame;
@@ -125,6 +126,9 @@ const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 const LONG: Nanos = Nanos::from_millis(86_400_000);
 /// The first part of the names of files, as for all files in a run directory.
 const NAME: &str = "n_chunks";
+/// The ways of reading by default. If one process reads all rows or all blocks, it reads the chunks of all frames.
+const USUAL_WAYS: [ReadingWay; 5] =
+    [ReadingWay::Frames, ReadingWay::Frame, ReadingWay::Region, ReadingWay::Line, ReadingWay::Pixel];
 
 impl ChunkingAdvice {
     pub(super) fn execute(&self) -> Outcome {
@@ -195,7 +199,7 @@ impl ChunkingAdvice {
         check_buffer(buffer, frame)?;
         let mut ways = self.read.clone();
         if ways.is_empty() {
-            ways = ReadingWay::ALL.map(|way| WeighedWay { way, times: 1.0 }).to_vec();
+            ways = USUAL_WAYS.map(|way| WeighedWay { way, times: 1.0 }).to_vec();
         }
         if let Some(twice) =
             (1..ways.len()).find(|at| ways[..*at].iter().any(|other| other.way == ways[*at].way))
@@ -291,7 +295,7 @@ impl ChunkTrial {
             let cold = storage.target.chill(&file)?;
             let seed = self.seed.named("read").part(round.into());
             let watch = ReadingWatch { stop: storage.stop.clone(), ..ReadingWatch::default() };
-            let totals = reader.read(*way, seed, Clock::start(), &watch)?;
+            let totals = reader.read(*way, ReaderPlace::ALONE, seed, Clock::start(), &watch)?;
             not_stopped(storage)?;
             into.read(at, totals, cold, *way == ReadingWay::Frame);
         }

@@ -74,7 +74,9 @@ impl RecordedSource {
         let ends = SeriesEnd::all(wishes);
         if !ends.is_empty() {
             require(share == PacketShare::ALL, || {
-                "frames that come over TCP are recorded by one process: start one".into()
+                "frames that come over TCP are recorded by one process, which alone gets the header of their series: start \
+                 one (docs/cluster.md)"
+                    .into()
             })?;
             return SeriesSource::of(wishes, ends).map(Box::new).map(RecordedSource::Series);
         }
