@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Which programs of this machine read a recording in HDF5: tries each that is installed, and prints a table.
+"""Which programs of this machine read a recording in HDF5, or a CBF file: tries each that is installed, and prints a table.
 
     readers.py FILE
 
-FILE is the only file of a recording or its master file. The table is Markdown. A program that is not installed has no
-version and is not tried. The exit code is 1 if a program that is installed fails.
+FILE is the only file of a recording or its master file, or a file that ends in .cbf. The table is Markdown. A program that is
+not installed has no version and is not tried. The exit code is 1 if a program that is installed fails.
 """
 import argparse
 import importlib.metadata
+import os
 import pathlib
 import re
 import shutil
@@ -86,8 +87,93 @@ def with_tiled(path, truth):
     return "the shape of the frames"
 
 
+def with_nexusformat(path, truth):
+    from nexusformat.nexus import nxload
+    expect(tuple(nxload(path)["entry/data/data"].shape), truth, "the shape of the frames")
+    return "the shape of the frames"
+
+
+def with_scippnexus(path, truth):
+    import scippnexus
+    with scippnexus.File(path) as file:
+        expect(tuple(file["entry/data/data"].shape), truth, "the shape of the frames")
+        return f"the shape of the frames, and {len(file['entry/instrument/detector'])} fields of the detector"
+
+
+def with_h5grove(path, truth):
+    from h5grove.content import get_content_from_file
+
+    def error(code, why):
+        return Failed(f"{code}: {why}")
+
+    with get_content_from_file(path, FRAMES, error) as content:
+        expect(tuple(content.metadata()["shape"]), truth, "the shape of the frames")
+        expect(tuple(content.data("0").shape), truth[1:], "the shape of the first frame")
+    return "the shape of the frames, and the first frame"
+
+
+def with_pyfai(path, truth):
+    import fabio
+    import h5py
+    import hdf5plugin  # noqa: F401
+    from pyFAI.integrator.azimuthal import AzimuthalIntegrator
+    if truth is None:
+        frame, sizes = fabio.open(path).data, [172e-6, 172e-6]
+    else:
+        with h5py.File(path) as file:
+            frame = file[FRAMES][(0,) * (len(truth) - 2)]
+            sizes = [float(file[f"entry/instrument/detector/{axis}_pixel_size"][()]) for axis in "yx"]
+    rows, columns = (count * size / 2 for count, size in zip(frame.shape, sizes))
+    integrator = AzimuthalIntegrator(0.2, rows, columns, pixel1=sizes[0], pixel2=sizes[1], wavelength=1e-10)
+    curve = integrator.integrate1d(frame, 100, mask=masked(frame))
+    if not (curve.sum_signal > 0).any():
+        raise Failed("it integrates nothing")
+    return "azimuthal integration of the first frame"
+
+
+def masked(frame):
+    """Gaps and bad pixels are negative, or have the highest value."""
+    import numpy
+    return (frame < 0) if frame.dtype.kind == "i" else (frame == numpy.iinfo(frame.dtype).max)
+
+
+def with_pymca(path, truth):
+    from PyMca5.PyMcaIO.HDF5Stack1D import HDF5Stack1D
+    stack = HDF5Stack1D([path], {"x": [], "y": ["/data/data"], "m": []}, scanlist=["/entry"])
+    expect(tuple(stack.data.shape), truth, "the shape of the stack")
+    return "the frames as a stack"
+
+
+def with_imaged11(path, truth):
+    import numpy
+    from ImageD11 import sparseframe
+    import h5py
+    import hdf5plugin  # noqa: F401
+    with h5py.File(path) as file:
+        frame = file[FRAMES][(0,) * (len(truth) - 2)]
+    frame = numpy.where(masked(frame), 0, frame).astype(numpy.uint16)
+    spots = sparseframe.from_data_cut(frame, 1)
+    expect(spots.nnz, int((frame > 1).sum()), "the number of pixels above 1")
+    return "pixels of the first frame above a threshold"
+
+
+def with_fabio_cbf(path, truth):
+    import fabio
+    image = fabio.open(path)
+    return f"{image.data.shape[0]} x {image.data.shape[1]} pixels, and a header of {len(image.header)} entries"
+
+
+def environment():
+    """With the filters of hdf5plugin, for programs that look for them."""
+    try:
+        import hdf5plugin
+    except ImportError:
+        return dict(os.environ)
+    return {"HDF5_PLUGIN_PATH": hdf5plugin.PLUGIN_PATH, **os.environ}
+
+
 def started(*words):
-    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT)
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LIMIT, env=environment())
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise Failed(said[-1] if said else f"exit code {done.returncode}")
@@ -105,10 +191,52 @@ def with_h5dump(path, truth):
     return "all headers"
 
 
+def with_h5stat(path, truth):
+    started("h5stat", path)
+    return "statistics of all objects"
+
+
+def with_h5copy(path, truth):
+    with tempfile.TemporaryDirectory() as home:
+        started("h5copy", "-p", "-i", path, "-o", f"{home}/copy.h5", "-s", "/entry/instrument", "-d", "/entry/instrument")
+    return "a copy of the instrument"
+
+
+def with_h5diff(path, truth):
+    with tempfile.TemporaryDirectory() as home:
+        started("h5copy", "-p", "-i", path, "-o", f"{home}/copy.h5", "-s", FRAMES, "-d", FRAMES)
+        started("h5diff", path, f"{home}/copy.h5", FRAMES, FRAMES)
+    return "every pixel, compared with a copy"
+
+
+def with_h5repack(path, truth):
+    with tempfile.TemporaryDirectory() as home:
+        started("h5repack", path, f"{home}/repacked.h5")
+    return "the whole file, written anew"
+
+
+def with_h5clear(path, truth):
+    with tempfile.TemporaryDirectory() as home:
+        shutil.copy(path, f"{home}/copy.h5")
+        started("h5clear", "--status", f"{home}/copy.h5")
+    return "the status of a copy, cleared"
+
+
 def with_dials(path, truth):
     with tempfile.TemporaryDirectory() as home:
-        started("dials.import", path, f"output.experiments={home}/imported.expt", f"output.log={home}/dials.log")
-    return "import"
+        imported = f"{home}/imported.expt"
+        started("dials.import", path, f"output.experiments={imported}", f"output.log={home}/dials.log")
+        started("dials.show", imported)
+        spots = ["nproc=1", f"output.reflections={home}/spots.refl", f"output.log={home}/spots.log"]
+        said = started("dials.find_spots", imported, *spots)
+    found = re.search(r"Saved (\d+) reflections", said)
+    return f"the geometry, and {found[1] if found else 'no'} spots"
+
+
+def with_cif2cbf(path, truth):
+    with tempfile.TemporaryDirectory() as home:
+        started("cif2cbf", "-i", path, "-o", f"{home}/copy.cif")
+    return "the picture and its header"
 
 
 PACKAGES = {
@@ -118,14 +246,29 @@ PACKAGES = {
     "fabio": with_fabio,
     "nxmx": with_nxmx,
     "tiled": with_tiled,
+    "nexusformat": with_nexusformat,
+    "scippnexus": with_scippnexus,
+    "h5grove": with_h5grove,
+    "pyFAI": with_pyfai,
+    "PyMca5": with_pymca,
+    "ImageD11": with_imaged11,
 }
 """Packages of Python."""
 PROGRAMS = {
-    "h5ls": (with_h5ls, "--version"),
-    "h5dump": (with_h5dump, "--version"),
-    "dials.import": (with_dials, "--version"),
+    "h5ls": (with_h5ls, "h5ls", None),
+    "h5dump": (with_h5dump, "h5dump", None),
+    "h5stat": (with_h5stat, "h5stat", None),
+    "h5copy": (with_h5copy, "h5copy", None),
+    "h5diff": (with_h5diff, "h5diff", None),
+    "h5repack": (with_h5repack, "h5repack", None),
+    "h5clear": (with_h5clear, "h5clear", None),
+    "dials": (with_dials, "dials.import", None),
 }
-"""Programs, each with the option that makes it print its version."""
+"""Check, name of the program, and the package with its version. Without a package, the program prints its version."""
+CBF_PACKAGES = {"fabio": with_fabio_cbf, "pyFAI": with_pyfai}
+"""Packages of Python that read CBF files."""
+CBF_PROGRAMS = {"cif2cbf": (with_cif2cbf, "cif2cbf", "cbflib-bin"), "dials": (with_dials, "dials.import", None)}
+"""Programs that read CBF files."""
 
 
 def version_of_package(name):
@@ -135,42 +278,62 @@ def version_of_package(name):
         return None
 
 
-def version_of_program(name, option):
+def version_of_program(name, package):
     if not shutil.which(name):
         return None
-    done = subprocess.run([name, option], capture_output=True, text=True, timeout=LIMIT)
+    if package:
+        return version_of_package(package) or version_in_debian(package)
+    done = subprocess.run([name, "--version"], capture_output=True, text=True, timeout=LIMIT)
     words = (done.stdout + done.stderr).split()
     return next((word for word in words if re.fullmatch(r"\d+(\.\d+)+\S*", word)), "unknown")
 
 
-def clients():
+def version_in_debian(package):
+    if not shutil.which("dpkg-query"):
+        return "unknown"
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False)
+    return done.stdout or "unknown"
+
+
+def clients(packages, programs):
     """Name, version and check of each program."""
-    for name, check in PACKAGES.items():
+    for name, check in packages.items():
         yield name, version_of_package(name), check
-    for name, (check, option) in PROGRAMS.items():
-        yield name, version_of_program(name, option), check
+    for name, (check, program, package) in programs.items():
+        yield name, version_of_program(program, package), check
 
 
 def tried(check, path, truth):
     try:
         return True, check(path, truth)
     except Exception as error:  # Whatever goes wrong in a program belongs into its row.
-        return False, f"{type(error).__name__}: {error}".splitlines()[0]
+        return False, f"{type(error).__name__}: {error}".splitlines()[0].replace("|", "/")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=pathlib.Path)
-    path = str(parser.parse_args().file)
+def shape_of(parser, path):
+    """The shape of the frames of an HDF5 file."""
     try:
         import h5py
         with h5py.File(path) as file:
-            truth = tuple(file[FRAMES].shape)
+            return tuple(file[FRAMES].shape)
     except (ImportError, OSError, KeyError) as error:
         parser.error(f"{path}: {error}")
+
+
+def main():
+    # Programs of the same environment of Python are found too.
+    os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=pathlib.Path)
+    path = str(parser.parse_args().file)
+    is_cbf = path.endswith(".cbf")
+    if is_cbf and not os.path.isfile(path):
+        parser.error(f"{path}: no such file")
+    truth = None if is_cbf else shape_of(parser, path)
+    chosen = (CBF_PACKAGES, CBF_PROGRAMS) if is_cbf else (PACKAGES, PROGRAMS)
     fails = False
     print("| program | version | reads it | what it read, or why not |\n|---|---|---|---|")
-    for name, version, check in clients():
+    for name, version, check in clients(*chosen):
         if version is None:
             print(f"| {name} | | not installed | |")
             continue

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    dump::Dumps,
+    dump::{DumpReport, Dumps},
     history::HistoryColumns,
     latest_frame::{FrameAnswer, LatestFrames},
     publisher::{LAST_SCANS, NewsFollower, NewsPace, Publisher, SeenChanges, ServiceNews},
@@ -48,6 +48,8 @@ pub(crate) struct LiveReport {
     pub(crate) history: HistoryColumns,
     /// The recordings that ended last, the latest first.
     pub(crate) ended: Vec<EndedScan>,
+    /// The dumps that run, the oldest first, and behind them the youngest one that has ended.
+    pub(crate) dumps: Vec<DumpReport>,
 }
 
 /// The outcome of an order when the client's patience ends.
@@ -119,10 +121,13 @@ impl Console {
 
     /// The last report with the history of the last minutes.
     pub(crate) fn live(&self) -> LiveReport {
+        // Dumps read the published state while the table is locked, so the page reads one after the other.
+        let dumps = self.dumps.current();
         self.published.read(|published| LiveReport {
             report: published.report.clone(),
             history: published.history.columns(),
             ended: published.scans.iter().rev().take(LAST_SCANS).cloned().collect(),
+            dumps,
         })
     }
 

@@ -75,6 +75,8 @@ pub struct DumpReport {
     pub first_frame: Option<u64>,
     /// The number of frames in the file so far, with those that stand in for absent ones.
     pub frames: u64,
+    /// The number of frames that the file will have, or `null` until the dump has found its last frame.
+    pub part_frames: Option<u64>,
     /// The size of the file so far.
     pub bytes: u64,
     /// True if the recorder had overwritten the frames at the begin already. The file begins with the oldest frame

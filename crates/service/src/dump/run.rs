@@ -369,7 +369,10 @@ impl DumpCopy<'_> {
         if self.at == self.begin * self.view.frame_size() {
             return Err(DumpFailure::Failed("no frame of the recording lies in this part".into()));
         }
-        self.job.progress.change(|report| report.ends_early = self.end.limit.is_some());
+        self.job.progress.change(|report| {
+            report.ends_early = self.end.limit.is_some();
+            report.part_frames = Some(report.frames);
+        });
         Ok(())
     }
 
@@ -386,7 +389,7 @@ impl DumpCopy<'_> {
             Ok(LimitPosition::At(frame)) if frame <= self.begin => {
                 return failed("no frame of the recording lies between begin and end".into());
             }
-            Ok(LimitPosition::At(frame)) => self.end.frame = Some(frame),
+            Ok(LimitPosition::At(frame)) => self.end_at(frame),
             Ok(LimitPosition::Before) => {
                 return failed(format!(
                     "the recording has no frame before {limit}: its oldest frame is later"
@@ -398,6 +401,13 @@ impl DumpCopy<'_> {
         let took = self.clock.now().since(begun);
         self.end.look_at = self.clock.now() + LOOK.max(Nanos(took.0.saturating_mul(SEARCH_PAUSE)));
         Ok(())
+    }
+
+    /// Fixes the end of the part, counted from the view's first frame.
+    fn end_at(&mut self, frame: u64) {
+        self.end.frame = Some(frame);
+        let part = frame - self.begin;
+        self.job.progress.change(|report| report.part_frames = Some(part));
     }
 
     /// Copies a piece, and pauses as the fill of the recorder's buffer demands.

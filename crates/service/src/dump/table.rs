@@ -150,6 +150,14 @@ impl Dumps {
         DumpList { dumps: table.dumps.iter().map(|dump| dump.progress.report()).collect() }
     }
 
+    /// The dumps that run, the oldest first, and behind them the youngest one that has ended.
+    pub(crate) fn current(&self) -> Vec<DumpReport> {
+        let all = self.list().dumps;
+        let ended = all.iter().rfind(|report| report.state != DumpState::Running).cloned();
+        let running = all.into_iter().filter(|report| report.state == DumpState::Running);
+        running.chain(ended).collect()
+    }
+
     /// The sums over all dumps; `None` if the recorder has no directory for dumps.
     pub(crate) fn counts(&self) -> Option<DumpCounts> {
         if self.0.roots.is_empty() {

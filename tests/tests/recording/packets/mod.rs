@@ -6,6 +6,7 @@ mod dump_command;
 mod dumped;
 mod dumped_beside;
 mod dumped_killed;
+mod dumped_on_page;
 mod exported;
 mod kept;
 mod lab;

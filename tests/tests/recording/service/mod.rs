@@ -12,7 +12,7 @@ mod doctor;
 mod ended_streams;
 mod every_series;
 mod killed;
-mod page;
+pub(crate) mod page;
 mod prometheus;
 mod scheduled;
 mod secured;
