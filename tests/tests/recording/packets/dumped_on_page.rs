@@ -19,8 +19,10 @@ fn line(browser: &mut Browser, page: &BrowserPage, id: u64, words: &[&str]) -> S
     let begin = format!("dump {id} of scan: ");
     let lines = "[...document.querySelectorAll(\"#dumps p\")].map(line => line.textContent.replace(/\\u202f/g, \"\"))";
     let is_it = json!([&[&begin[..]], words].concat());
-    let found = browser
-        .await_value(page, &format!("{lines}.find(line => {is_it}.every(part => line.includes(part))) ?? null"));
+    let found = browser.await_value(
+        page,
+        &format!("{lines}.find(line => {is_it}.every(part => line.includes(part))) ?? null"),
+    );
     found.as_str().expect("a text").to_owned()
 }
 
@@ -43,7 +45,10 @@ fn the_page_shows_dumps_under_way_and_the_frames_that_the_recorder_overwrote_fir
     let end = 30 * BLOCK;
     let id = lab.begin(json!({"begin": "0", "end": end.to_string(), "name": "event"}));
     let waits = line(&mut browser, &page, id, &[" frames, ", "waits for frames"]);
-    assert!(waits.ends_with("/event.vdif") && !waits.contains(&format!(" of {end} ")), "its end is to come: {waits}");
+    assert!(
+        waits.ends_with("/event.vdif") && !waits.contains(&format!(" of {end} ")),
+        "its end is to come: {waits}"
+    );
     // The disk of the dump stands still, and the recording goes on.
     disk.freeze();
     lab.parts.send_up_to(BLOCKS * BLOCK - 1);
