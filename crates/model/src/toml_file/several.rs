@@ -12,7 +12,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use toml::{
     Spanned,
     de::{DeTable, DeValue, Deserializer, Error},

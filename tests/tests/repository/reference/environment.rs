@@ -39,7 +39,7 @@ const OF_CARGO: [&str; 3] = ["CARGO_", "DEP_", "TARGET"];
 const MARKS: [&str; 2] = ["env::var", "variable: impl Fn"];
 
 /// Group, name and meaning of each variable.
-const MEANINGS: [(&str, &str, &str); 33] = [
+const MEANINGS: [(&str, &str, &str); 34] = [
     (
         "run",
         "NILOMETER_TOKEN",
