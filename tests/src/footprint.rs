@@ -54,7 +54,7 @@ pub fn assert_flat(what: &str, found: &[Footprint], growth: u64) {
     let (first, rest) = found.split_at(found.len() / 4);
     let greatest = |some: &[Footprint]| some.iter().copied().reduce(Footprint::united);
     let (first, rest) = (greatest(first).expect("one"), greatest(rest).expect("three"));
-    println!("{what}: {} looks; the first quarter at most {first:?}, the rest {rest:?}", found.len());
+    eprintln!("{what}: {} looks; the first quarter at most {first:?}, the rest {rest:?}", found.len());
     assert!(rest.memory <= first.memory + growth, "{what}: memory grew: {found:?}");
     assert!(rest.descriptors <= first.descriptors, "{what}: descriptors grew: {found:?}");
     assert!(rest.threads <= first.threads, "{what}: threads grew: {found:?}");

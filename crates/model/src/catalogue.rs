@@ -63,9 +63,9 @@ fn choices(what: &str, name: &str, known: &[&'static str]) -> String {
         None => format!("write one of {}", known.join(", ")),
         Some((last, others)) => {
             let alike = if others.is_empty() { "" } else { " or " };
-            let list = what.split(' ').next().unwrap_or_default();
+            let command = what.split(' ').next().unwrap_or_default();
             format!(
-                "did you mean {}{alike}{last}? Write a name that `nilometer {list} list` shows",
+                "did you mean {}{alike}{last}? Write a name that `nilometer {command} list` shows",
                 others.join(", ")
             )
         }

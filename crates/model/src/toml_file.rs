@@ -314,6 +314,7 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "its keys are only read")]
     struct Shop {
         name: String,
         opens: Option<Vec<u16>>,
@@ -347,7 +348,7 @@ mod tests {
 
     #[test]
     fn of_very_many_faults_ten_are_named() {
-        let text: String = (0..30).map(|number| format!("colour{number} = 1\n")).collect();
+        let text = (0..30).map(|number| format!("colour{number} = 1")).collect::<Vec<_>>().join("\n");
         let error = read_toml::<Basket>(&text).expect_err("no such keys").to_string();
         assert_eq!(error.matches("unknown key").count(), several::FAULTS_MOST, "{error}");
     }

@@ -38,7 +38,7 @@ impl ReadFiles {
     }
 
     /// The results if the first file was as cold as this.
-    pub(super) fn from_cold(self, cold: Coldness) -> Self {
+    pub(super) fn beginning_with(self, cold: Coldness) -> Self {
         ReadFiles { cold: worse(self.cold, cold), ..self }
     }
 }

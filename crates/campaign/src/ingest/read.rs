@@ -144,7 +144,7 @@ impl RecordedFiles<'_> {
         let started = Calendar::now().time + start.since(run.clock.now());
         let reported = |whole, samples| RankReport::Measured { whole, samples, loads: Vec::new() };
         let Some(own) = own else { return reported(true, Vec::new()) };
-        let read = own.files.read_from(start, run).map(|read| read.from_cold(own.cold));
+        let read = own.files.read_from(start, run).map(|read| read.beginning_with(own.cold));
         if run.is_over() {
             return reported(false, Vec::new());
         }

@@ -317,8 +317,8 @@ fn put<'i>(root: &mut Spanned<DeTable<'i>>, path: &[ValueStep], value: Spanned<D
         }
         ValueStep::Index(index) => {
             let Some((ValueStep::Key(name), table)) = above.split_last() else { return };
-            let list = table_at(root, table).and_then(|table| table.get_mut(name.as_str()));
-            let place = list.and_then(|list| below(list.get_mut(), &ValueStep::Index(*index)));
+            let array = table_at(root, table).and_then(|table| table.get_mut(name.as_str()));
+            let place = array.and_then(|array| below(array.get_mut(), &ValueStep::Index(*index)));
             if let Some(place) = place {
                 *place = value;
             }

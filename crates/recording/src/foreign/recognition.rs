@@ -23,12 +23,12 @@ pub(super) fn recognized(file: &dyn StoredFile) -> io::Result<Option<(StreamShap
     let proves = |shape: &StreamShape, at: u64| -> io::Result<bool> {
         Ok(shape.is_followed(file, at + shape.frame_size, at == 0)? && is_proven(file, shape, at)?)
     };
-    let Some(proven) = StreamShape::find_where(file, 0, proves)? else { return Ok(None) };
+    let Some(found) = StreamShape::find_where(file, 0, proves)? else { return Ok(None) };
     let is_of_it = |shape: &StreamShape, at: u64| -> io::Result<bool> {
-        Ok(is_same_stream(shape, &proven.0) && shape.is_followed(file, at + shape.frame_size, at == 0)?)
+        Ok(is_same_stream(shape, &found.0) && shape.is_followed(file, at + shape.frame_size, at == 0)?)
     };
     let begin = StreamShape::find_where(file, 0, is_of_it)?;
-    Ok(Some(begin.filter(|(_, at)| *at < proven.1).unwrap_or(proven)))
+    Ok(Some(begin.filter(|(_, at)| *at < found.1).unwrap_or(found)))
 }
 
 /// Returns true if two headers may be of one stream: threads may have frames of different sizes.

@@ -40,7 +40,7 @@ mod tests {
         sender.set_nonblocking(true).expect("a socket");
         // Until no buffer on the way has room.
         let mut written = 0;
-        while let Ok(more) = sender.write(&[7; 1 << 16]) {
+        while let Ok(more) = sender.write(&[7; 1 << 12]) {
             written += more;
         }
         sender.shutdown(Shutdown::Write).expect("it is connected");

@@ -212,7 +212,7 @@ mod tests {
                 let read = receiver.read_to_end(&mut all).map(|_| all.len());
                 (read, (!closes).then_some(receiver))
             });
-            line.write_all(&[1; 1 << 20]).expect("it is read");
+            line.write_all(&vec![1; 1 << 20]).expect("it is read");
             let end = line.finish_within(1).expect("it is read");
             let (read, open) = receiving.join().expect("it does not panic");
             assert_eq!(read.expect("no reset"), 1 << 20);
@@ -229,7 +229,7 @@ mod tests {
         let (mut line, receiver) = connected(&progress);
         line.begin_stream().expect("a socket");
         line.stream.set_nonblocking(true).expect("a socket");
-        while line.stream.write(&[1; 1 << 16]).is_ok() {}
+        while line.stream.write(&[1; 1 << 12]).is_ok() {}
         line.stream.set_nonblocking(false).expect("a socket");
         let stream = line.stream.try_clone().expect("a descriptor");
         assert!(unacknowledged(&stream).expect("a socket") > 0);
