@@ -231,7 +231,7 @@ mod tests {
         }
         let words = full_speeds(&results)[0].to_string();
         assert!(
-            words.starts_with("takes at least 2") && words.contains("so the storage may take more"),
+            words.starts_with("sustains at least 2") && words.contains("so the storage may take more"),
             "{words}"
         );
         let mut older = self::results(Goal::Limit, None);

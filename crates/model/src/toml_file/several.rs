@@ -110,8 +110,7 @@ impl<'i> RepairedDocument<'i> {
         let message = error.message();
         let places = self.places(&span);
         if let Some(name) = missing_key(message) {
-            let name = ValueStep::Key(name.to_owned());
-            let is_gone = |place: &DocumentPlace| self.removed.iter().any(|of| is_in(of, &place.path, &name));
+            let is_gone = |place: &DocumentPlace| self.removed.iter().any(|of| is_in(of, &place.path, name));
             return !places.iter().any(is_gone);
         }
         let is_around_repair =
@@ -235,9 +234,13 @@ fn is_further(next: &Error, error: &Error) -> bool {
     !is_same && !is_added
 }
 
-/// Returns true if a path is that of the key `name` in the table.
-fn is_in(path: &[ValueStep], table: &[ValueStep], name: &ValueStep) -> bool {
-    path.split_last() == Some((name, table))
+/// Names that are more alike than this are one name, misspelt.
+const ALIKE: f64 = 0.95;
+
+/// Returns true if a path is that of the key `name` in the table, or of a misspelling of it.
+fn is_in(path: &[ValueStep], table: &[ValueStep], name: &str) -> bool {
+    let Some((ValueStep::Key(known), above)) = path.split_last() else { return false };
+    above == table && strsim::jaro_winkler(known, name) > ALIKE
 }
 
 /// A key or a value of a document.
