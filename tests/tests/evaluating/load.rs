@@ -303,12 +303,24 @@ fn a_workload_that_is_held_to_a_rate_takes_no_less_time_than_that() {
     assert!(written.sample.bytes == 8 << 20 && written.sample.invalid != Some(Invalid::Errors));
 }
 
+/// Runs this campaign until a sample on its target is valid. A busy machine may spoil all, and then no more repeats
+/// help.
+fn results_with_a_valid_sample(head: &str, stage: &str) -> Results {
+    for _ in 0..50 {
+        let home = home(head, stage);
+        ended(&home);
+        let results = results(&home);
+        if samples(&results).iter().any(|measured| measured.sample.invalid.is_none()) {
+            return results;
+        }
+    }
+    panic!("no sample is valid in 50 campaigns");
+}
+
 #[test]
 fn cells_are_repeated_until_they_are_known_or_as_often_as_is_allowed() {
     let stage = format!("[stage.workload.stream]\n{STREAM}");
-    let home = home("repeats = 2\nprecision = 0.1\nrepeats_most = 4", &stage);
-    ended(&home);
-    let results = results(&home);
+    let results = results_with_a_valid_sample("repeats = 2\nprecision = 0.1\nrepeats_most = 4", &stage);
     let repeats = samples(&results).iter().map(|measured| measured.key.repeat).max();
     assert_eq!(repeats, Some(3), "no file is written four times at the same rate, to a thousandth");
     let noted = results.events.iter().any(|event| event.what.contains("measured 2 more rounds, of at most "));
