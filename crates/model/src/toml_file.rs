@@ -314,6 +314,7 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "no test reads a valid one")]
     struct Shop {
         name: String,
         opens: Option<Vec<u16>>,
