@@ -26,19 +26,19 @@ const PROBES: u64 = 16;
 pub(super) fn open(path: &Path, name: &str) -> io::Result<Option<Recording>> {
     let source = source_file(path)?;
     let found = recognized(&*source.opened.file)?;
-    found.map(|found| open_from(source, name, found)).transpose()
+    found.map(|(shape, begin)| open_from(source, name, &shape, begin)).transpose()
 }
 
 /// Opens a file from its first frame on, which has this shape and offset.
-fn open_from(source: ForeignFile, name: &str, (shape, begin): (StreamShape, u64)) -> io::Result<Recording> {
-    let notes = notes_of(&shape, begin);
-    let mut faults = rest_of(&shape, begin..source.length);
-    let astray = first_astray(&*source.opened.file, &shape, begin..source.length)?;
+fn open_from(source: ForeignFile, name: &str, shape: &StreamShape, begin: u64) -> io::Result<Recording> {
+    let notes = notes_of(shape, begin);
+    let mut faults = rest_of(shape, begin..source.length);
+    let astray = first_astray(&*source.opened.file, shape, begin..source.length)?;
     let in_step = astray.is_none();
     faults.extend(astray.map(|at| format!("no frame begins at byte {at}, where one should")));
     let facts = ForeignFacts { kind: ForeignKind::PlainFile, files: 1, in_step, faults, notes };
     let storage = Arc::new(MountedDirectories);
-    Ok(of_bytes(source, name, &shape, begin, storage, facts))
+    Ok(of_bytes(source, name, shape, begin, storage, facts))
 }
 
 /// Opens a file of frames of this mode. The inner error says why it has none.
@@ -48,15 +48,15 @@ pub(super) fn open_as(path: &Path, name: &str, mode: &VlbiMode) -> io::Result<Re
     }
     let source = source_file(path)?;
     // The user vouches for frames: two headers are enough.
-    let Some(found) = StreamShape::find(&*source.opened.file, 0)? else {
+    let Some((shape, begin)) = StreamShape::find(&*source.opened.file, 0)? else {
         return Ok(Err(format!(
             "--mode {mode}: it has no such frames: no two headers of VDIF or Mark5B follow each other"
         )));
     };
-    if !found.0.is_of(mode) {
-        return Ok(Err(format!("--mode {mode}: {}", other_frames(&found.0))));
+    if !shape.is_of(mode) {
+        return Ok(Err(format!("--mode {mode}: {}", other_frames(&shape))));
     }
-    open_from(source, name, found).map(Ok)
+    open_from(source, name, &shape, begin).map(Ok)
 }
 
 /// The frames of a file, in a message about others.
