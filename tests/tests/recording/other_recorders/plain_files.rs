@@ -160,8 +160,11 @@ fn pixels_of_a_detector_are_no_damaged_frames() {
     fs::create_dir(&recorded).expect("space");
     let simulated = about("simulate", &["pilatus-2m"], &["--frames", "3", "--to", text(&recorded)]);
     assert_eq!(simulated.code, Some(0), "{simulated:?}");
+    let inside =
+        fs::read_dir(&recorded).and_then(Iterator::collect::<Result<Vec<_>, _>>).expect("it is there");
+    let [scan] = inside.as_slice() else { panic!("one recording: {inside:?}") };
     let plain = station.path("plain.raw");
-    let exported = about("export", &[&recorded], &["--to", text(&plain), "--format", "plain"]);
+    let exported = about("export", &[&scan.path()], &["--to", text(&plain), "--format", "plain"]);
     assert_eq!(exported.code, Some(0), "{exported:?}");
     for command in ["verify", "scan"] {
         let ended = about(command, &[&plain], &[]);
