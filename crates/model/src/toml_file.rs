@@ -113,7 +113,7 @@ impl std::error::Error for TomlError {}
 /// Reads a value from the text of a TOML file.
 ///
 /// # Errors
-/// The text is no TOML, or has other keys or values than `T`. Of several faults the error has the first ten.
+/// The text is no TOML, or has other keys or values than `T`. The error has the first ten faults.
 pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, TomlError> {
     toml::from_str(text).map_err(|error| {
         let found = faults::<T>(text);

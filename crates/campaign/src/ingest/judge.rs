@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(judged(&sample, &lost, Nanos(0)), None, "it lost even so");
     }
 
-    /// A pass at full speed loses nothing, whatever its recorder waits for: its rate is too low.
+    /// A pass at full speed loses nothing while its recorder waits, but its rate is too low.
     #[test]
     fn a_rate_that_the_recorder_s_wait_may_have_lowered_is_not_that_of_the_storage() {
         let (sample, ingest) = made(0.5);

@@ -14,8 +14,8 @@ pub struct RecorderWait {
     pub of: Nanos,
 }
 
-/// After a wait of more than this share of the passes, their rate is only a lower bound: the same share as for
-/// the workers of a phase.
+/// After a wait of more than this share of the passes, their rate is only a lower bound. The workers
+/// of a phase have the same share.
 const SHARE_MOST: f64 = 0.2;
 
 impl RecorderWait {

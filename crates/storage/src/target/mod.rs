@@ -125,7 +125,7 @@ pub fn run_id() -> Seed {
     Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
 }
 
-/// The way to write what the user probably meant by a path that does not exist. Empty if unknown.
+/// The target that the user probably meant by a path that does not exist. Empty if unknown.
 fn meant(path: &Path) -> &'static str {
     let text = path.to_string_lossy();
     let is_export = text.split_once(":/").is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
