@@ -256,7 +256,7 @@ impl<'a> Follower<'a> {
         let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks, attempt };
         let cells = [(cell, seed)];
         let job = Job { number, target: &target, archive: None, cells: &cells, pass: Pass::Whole, together };
-        let recorded = job.recorded_files(0).expect("rank 0 reads only what its cell reads");
+        let recorded = job.recorded_files(0).expect("rank 0 reads a recording only if its cell asks for it");
         recorded.read(&self.run, &mut self.surroundings);
     }
 

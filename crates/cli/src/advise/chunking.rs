@@ -53,8 +53,8 @@ pub(super) struct ChunkingAdvice {
     to: PathBuf,
     /// Read frames this way, and TIMES as often as they are written: line, or line:20. Repeat the option for
     /// more [default: each of the first five once]. Ways: `frames` (all in order), `frame` (any one), `region`
-    /// (the middle of all), `line` (a row of all, as for sinograms), `pixel` (one of all), `rows` (all, a row of
-    /// chunks after the other), `blocks` (all, a chunk of pixels after the other)
+    /// (the middle of all), `line` (a row of all, as for sinograms), `pixel` (one of all). Two more read every
+    /// chunk once: `rows` (a row of chunks after the other) and `blocks` (a chunk after the other)
     #[arg(long, value_name = "WAY[:TIMES]")]
     read: Vec<WeighedWay>,
     /// Try chunks of this many pixels, slowest dimension first. Repeat the option for more [default: a frame;
