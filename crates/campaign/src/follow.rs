@@ -250,13 +250,13 @@ impl<'a> Follower<'a> {
         run_ingest(&self.run, &mut self.surroundings, &job, &mut self.loads, &mut |_| {});
     }
 
-    /// Reads this rank's part of a cell's recording.
+    /// Reads this rank's part of what it recorded of a cell.
     fn read_back(&mut self, cell: RecordingRun, seed: Seed, attempt: u32, number: usize) {
         let target = self.places.targets[number].clone().expect("this rank joined the targets of rank 0");
         let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks, attempt };
         let cells = [(cell, seed)];
         let job = Job { number, target: &target, archive: None, cells: &cells, pass: Pass::Whole, together };
-        let recorded = job.recorded_files(0).expect("rank 0 sends only cells with a reading");
+        let recorded = job.recorded_files(0).expect("rank 0 reads a recording only if its cell asks for it");
         recorded.read(&self.run, &mut self.surroundings);
     }
 

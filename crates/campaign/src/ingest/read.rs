@@ -117,8 +117,8 @@ impl RecordedFiles<'_> {
         contents.ok_or_else(|| Invalid::Refused("it is not in HDF5".into()))
     }
 
-    /// The names of the files. Several processes that wrote one dataset know its name. They need no listing, which
-    /// the client of a network file system keeps in its cache.
+    /// The names of the files. If several processes wrote one dataset, they know its name. They need no listing,
+    /// which the client of a network file system may keep in its cache.
     fn files(&self, run: &Run, place: ReaderPlace) -> Result<Vec<String>, Invalid> {
         let numbers = 0..u64::from(self.cell.count) * self.cell.rings();
         if place.of > 1 {
@@ -168,7 +168,8 @@ impl RecordedFiles<'_> {
         Sample { invalid, ..sample }
     }
 
-    /// The bytes that all processes together must find of this many frames; `None` if unknown.
+    /// The bytes that all processes together must find of this many frames. `None` if the recording may have removed
+    /// some, or the way takes any frames.
     fn expected(&self, stored: u64) -> Option<u64> {
         let known = self.cell.is_read_together() && self.way != ReadingWay::Frame;
         let contents = self.contents().ok().filter(|_| known)?;

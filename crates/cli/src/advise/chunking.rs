@@ -52,9 +52,9 @@ pub(super) struct ChunkingAdvice {
     #[arg(long, value_name = "DIRECTORY")]
     to: PathBuf,
     /// Read frames this way, and TIMES as often as they are written: line, or line:20. Repeat the option for
-    /// more [default: each of the first five once]. The first three ways are `frames` (all in order), `frame`
-    /// (any one) and `region` (the middle of all). From all frames `line` reads a row, as for sinograms, and
-    /// `pixel` reads one. `rows` reads all by rows of chunks, `blocks` by chunks of pixels
+    /// more [default: each of the first five once]. Ways: `frames` (all in order), `frame` (any one), `region`
+    /// (the middle of all), `line` (a row of all, as for sinograms), `pixel` (one of all). Two more read every
+    /// chunk once: `rows` (a row of chunks after the other) and `blocks` (a chunk after the other)
     #[arg(long, value_name = "WAY[:TIMES]")]
     read: Vec<WeighedWay>,
     /// Try chunks of this many pixels, slowest dimension first. Repeat the option for more [default: a frame;
