@@ -100,7 +100,7 @@ impl Evidence<'_> {
         (*bytes > 0).then(|| (*user + *system + *client).seconds() / (*bytes as f64 * 1e-9))
     }
 
-    /// Returns true if the result does not show the storage: a thread of the recorder never waited for it, the
+    /// Returns true if the result does not show the storage. A thread of the recorder never waited for it, the
     /// recorder waited for a processor, or packets came over a network.
     pub(crate) fn is_bound_elsewhere(&self) -> bool {
         self.cores() >= BUSY || self.sample.recorder_wait().is_long() || self.ingest.packets.is_some()

@@ -84,8 +84,8 @@ pub fn measured_limits(
     }
 }
 
-/// The recordings at full speed whose rate is not that of the storage. An instrument with valid passes has a rate,
-/// whatever happened in others.
+/// The recordings at full speed whose rate is not that of the storage. An instrument with a valid pass has a rate,
+/// and its INVALID passes do not count.
 fn bound_elsewhere(results: &Results, target: usize, recordings: &[Evidence<'_>]) -> Vec<String> {
     let mut starved = starved_passes(results);
     starved.retain(|of| of.target == target && !recordings.iter().any(|valid| valid.is_pass_like(of)));

@@ -288,8 +288,8 @@ impl Sample {
         long_run.map_or_else(|| self.rate(), |found| found.rate)
     }
 
-    /// How long a recorder waited for a processor in a pass at full speed: the sum over its threads. Of several
-    /// recorders at once it is the mean.
+    /// How long a recorder waited for a processor in a pass at full speed: the sum over its threads. The mean, if
+    /// several recorders ran at once.
     pub fn recorder_wait(&self) -> RecorderWait {
         match self.invalid {
             Some(Invalid::Starved(Some(Waited { waited, of, .. }))) => RecorderWait { waited, of },
