@@ -250,7 +250,7 @@ impl<'a> Follower<'a> {
         run_ingest(&self.run, &mut self.surroundings, &job, &mut self.loads, &mut |_| {});
     }
 
-    /// Reads this rank's part of what it recorded of a cell.
+    /// Reads this rank's part of a cell's recording.
     fn read_back(&mut self, cell: RecordingRun, seed: Seed, attempt: u32, number: usize) {
         let target = self.places.targets[number].clone().expect("this rank joined the targets of rank 0");
         let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks, attempt };
