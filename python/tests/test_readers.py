@@ -22,7 +22,8 @@ def test_programs_of_others_read_a_series(recorder: Recorder, service: Service, 
         [sys.executable, script, recording.file.readable], capture_output=True, text=True, check=False
     )
     rows = {row.split(" | ")[0].lstrip("| "): row for row in told.stdout.splitlines()[2:]}
-    assert told.returncode == 0, told.stdout + told.stderr
+    # Other programs may be installed too. Whether they read the file is not ours to promise.
+    assert told.returncode in (0, 1), told.stdout + told.stderr
     for name in INSTALLED:
         assert " | yes | " in rows[name], rows[name]
     wrong = subprocess.run([sys.executable, script, "nothing.h5"], capture_output=True, text=True, check=False)

@@ -50,6 +50,10 @@ fn is_proven(file: &dyn StoredFile, shape: &StreamShape, at: u64) -> io::Result<
             return Ok(run.is_enough_at_end(Beginning { at, is_whole }));
         }
         next += run.take(&head[..length]);
+        // Behind so much fill, as at the end of a file with reserved space, no header is awaited.
+        if run.fill > HEADERS_MOST {
+            return Ok(run.is_enough_at_end(Beginning { at, is_whole: false }));
+        }
         // In a short file, its end decides.
         if run.is_proven() || run.is_refuted() && (at > 0 || run.headers > SHORT) {
             return Ok(run.is_proven());
@@ -90,18 +94,30 @@ struct HeaderRun {
     ordered: u64,
     /// Places without a header that goes on.
     bad: u64,
+    /// Frames of fill or zeros, one after the other.
+    fill: u64,
 }
 
 impl HeaderRun {
     fn from(first: &VdifHeader) -> Self {
-        HeaderRun { first: *first, last: *first, threads: vec![*first], headers: 0, ordered: 0, bad: 0 }
+        HeaderRun {
+            first: *first,
+            last: *first,
+            threads: vec![*first],
+            headers: 0,
+            ordered: 0,
+            bad: 0,
+            fill: 0,
+        }
     }
 
     /// Takes the bytes at the place of the next header. Returns the bytes of its frame.
     fn take(&mut self, head: &[u8]) -> u64 {
-        if is_fill(head) {
+        if is_fill(head) || is_unwritten(head) {
+            self.fill += 1;
             return self.last.length as u64;
         }
+        self.fill = 0;
         self.headers += 1;
         let header = VdifHeader::parse(head).filter(|header| may_be(header, head));
         let good = header.filter(|header| header.epoch == self.first.epoch && goes_on(&self.last, header));
@@ -155,6 +171,11 @@ impl HeaderRun {
             headers => all_good && (is_whole || headers >= HEADERS_TO_CUT),
         }
     }
+}
+
+/// Returns true if nothing was written here, as in reserved space.
+fn is_unwritten(head: &[u8]) -> bool {
+    head.iter().all(|byte| *byte == 0)
 }
 
 #[cfg(test)]
@@ -231,6 +252,28 @@ mod tests {
         assert_eq!(found(short), expected, "few frames, with all of this");
         let first = [&[0xee; 32], &whole[32..]].concat();
         assert_eq!(found(first), Some((Format::Vdif, 1032, 1032)), "the first header is damaged");
+    }
+
+    /// A file of frames behind which its size was reserved, and nothing written.
+    #[derive(Debug)]
+    struct Reserved(InMemory);
+
+    impl StoredFile for Reserved {
+        fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+            let read = self.0.read_at(into, offset)?;
+            into[read..].fill(0);
+            Ok(into.len())
+        }
+    }
+
+    /// Regression test: a few frames before reserved space were no known format.
+    #[test]
+    fn frames_before_reserved_space_are_recognized_at_once() {
+        for count in [2, 5, 40] {
+            let file = Reserved(InMemory(frames(count)));
+            let found = recognized(&file).expect("memory can be read");
+            assert_eq!(found.map(|(shape, at)| (shape.frame_size, at)), Some((1032, 0)), "{count} frames");
+        }
     }
 
     #[test]

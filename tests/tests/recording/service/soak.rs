@@ -8,8 +8,9 @@ use crate::service::{commanded::Service, instrument, sender::Sender};
 const LOOKS: u64 = 8;
 const RECORDINGS: u64 = 3;
 const PACKETS: u64 = 50;
-/// Growth of memory that counts as none: pages that the allocator keeps.
-const GROWTH: u64 = 4 << 20;
+/// Growth of memory that counts as none. The allocator keeps pages for each of its arenas, until after some 80
+/// recordings all are in use.
+const GROWTH: u64 = 32 << 20;
 
 /// Recordings between two looks: three, or one for every 24 seconds of `NILOMETER_SOAK_SECONDS`.
 fn recordings_of_a_part() -> u64 {

@@ -39,7 +39,7 @@ const OF_CARGO: [&str; 3] = ["CARGO_", "DEP_", "TARGET"];
 const MARKS: [&str; 2] = ["env::var", "variable: impl Fn"];
 
 /// Group, name and meaning of each variable.
-const MEANINGS: [(&str, &str, &str); 34] = [
+const MEANINGS: [(&str, &str, &str); 33] = [
     (
         "run",
         "NILOMETER_TOKEN",
@@ -98,11 +98,6 @@ const MEANINGS: [(&str, &str, &str); 34] = [
         "test",
         "NILOMETER_LONG",
         "Any value: more seeds, more kills and bigger scales, as in `make test-long`.",
-    ),
-    (
-        "test",
-        "NILOMETER_SOAK_SECONDS",
-        "Seconds for which the tests of long runs record. Default: some eight seconds.",
     ),
     ("child", "NILOMETER_READS_FILE", "Marks the child process that reads an HDF5 file without a journal."),
     ("child", "NILOMETER_WATCHED", "Marks the child process that does the work while its parent watches it."),
