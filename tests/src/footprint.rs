@@ -54,8 +54,8 @@ pub fn assert_flat(what: &str, found: &[Footprint], growth: u64) {
     let (first, rest) = found.split_at(found.len() / 4);
     let greatest = |some: &[Footprint]| some.iter().copied().reduce(Footprint::united);
     let (first, rest) = (greatest(first).expect("one"), greatest(rest).expect("three"));
-    let last = &found[found.len() - found.len() / 4..];
-    let least = |number: fn(&Footprint) -> u64| last.iter().map(number).min().unwrap_or_default();
+    let ending = &found[found.len() - found.len() / 4..];
+    let least = |number: fn(&Footprint) -> u64| ending.iter().map(number).min().unwrap_or_default();
     eprintln!("{what}: {} looks; the first quarter at most {first:?}, the rest {rest:?}", found.len());
     assert!(rest.memory <= first.memory + growth, "{what}: memory grew: {found:?}");
     assert!(least(|one| one.descriptors) <= first.descriptors, "{what}: descriptors grew: {found:?}");
