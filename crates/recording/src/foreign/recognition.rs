@@ -50,7 +50,7 @@ fn is_proven(file: &dyn StoredFile, shape: &StreamShape, at: u64) -> io::Result<
             return Ok(run.is_enough_at_end(Beginning { at, is_whole }));
         }
         next += run.take(&head[..length]);
-        // Nothing follows so much fill: the space was reserved.
+        // The space behind the frames was reserved.
         if run.fill > HEADERS_MOST {
             return Ok(run.is_enough_at_end(Beginning { at, is_whole: false }));
         }
