@@ -230,7 +230,7 @@ mod tests {
         let (decision, claim, evidence) = said(carried(), None);
         assert_eq!((decision, claim.as_str()), (Decision::Carries, "carries it"));
         assert!(
-            evidence.contains("No frame lost, which proves fewer than 180 losses an hour (95 %)"),
+            evidence.contains("No frame lost: fewer than 180 losses an hour (95 %)"),
             "{evidence}"
         );
         assert!(evidence.contains("which a buffer of 50 MB covers"), "{evidence}");

@@ -52,7 +52,7 @@ fn no_loss_is_carried_with_its_uncertainty() {
     assert!(carried);
     for part in [
         "carries 2.4 times the instrument's rate (2.4 to 2.4)",
-        "no frame lost in 60 s, which proves fewer than 180 losses an hour (95 %)",
+        "no frame lost in 60 s: fewer than 180 losses an hour (95 %)",
         "to prove fewer than one a day, record 72 h",
         "310 ms",
         "50 MB covers",

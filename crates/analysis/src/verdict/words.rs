@@ -338,13 +338,13 @@ impl Verdict {
 }
 
 impl TrialVerdict {
-    /// `, which proves fewer than 270 losses an hour (95 %)`. Empty if the buffer was still filling: losses then
+    /// `: fewer than 270 losses an hour (95 %)`. Empty if the buffer was still filling: losses then
     /// come later, and not by chance.
     pub(crate) fn proof(&self) -> String {
         if self.filling {
             String::new()
         } else {
-            format!(", which proves {}", fewer_losses(self.duration).join("; "))
+            format!(": {}", fewer_losses(self.duration).join("; "))
         }
     }
 
