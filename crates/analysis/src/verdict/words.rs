@@ -341,11 +341,7 @@ impl TrialVerdict {
     /// `: fewer than 270 losses an hour (95 %)`. Empty if the buffer was still filling: losses then
     /// come later, and not by chance.
     pub(crate) fn proof(&self) -> String {
-        if self.filling {
-            String::new()
-        } else {
-            format!(": {}", fewer_losses(self.duration).join("; "))
-        }
+        if self.filling { String::new() } else { format!(": {}", fewer_losses(self.duration).join("; ")) }
     }
 
     /// `0.25 cores`; `None` if nobody measured the recorder's processor time, as in virtual time.
