@@ -229,7 +229,10 @@ mod tests {
         let carried = || Finding::Carried(trial(0));
         let (decision, claim, evidence) = said(carried(), None);
         assert_eq!((decision, claim.as_str()), (Decision::Carries, "carries it"));
-        assert!(evidence.contains("No frame lost: fewer than 180 losses an hour (95 %)"), "{evidence}");
+        assert!(
+            evidence.contains("No frame lost: fewer than 180 losses an hour are proved (95 %)"),
+            "{evidence}"
+        );
         assert!(evidence.contains("which a buffer of 50 MB covers"), "{evidence}");
         assert!(evidence.contains("Room for 23 min at this rate (138 GB)"), "{evidence}");
         let (decision, claim, evidence) = said(Finding::Lost(trial(60)), None);

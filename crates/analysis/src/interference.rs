@@ -212,7 +212,7 @@ impl Interference {
             ));
         }
         let fewer = fewer_losses(last.done.wall).join("; ");
-        Some(format!("{} beside it loses no frame at any level; the last one proves {fewer}", last.load))
+        Some(format!("{} beside it loses no frame at any level: beside the last one {fewer}", last.load))
     }
 
     fn verdict(&self, margin: f64) -> String {
@@ -372,7 +372,7 @@ mod tests {
         put(&mut results, [0, 0, 0]);
         let said = told(&results);
         assert!(
-            said[1].contains("loses no frame at any level; the last one proves fewer than"),
+            said[1].contains("loses no frame at any level: beside the last one fewer than"),
             "{}",
             said[1]
         );

@@ -52,7 +52,7 @@ fn no_loss_is_carried_with_its_uncertainty() {
     assert!(carried);
     for part in [
         "carries 2.4 times the instrument's rate (2.4 to 2.4)",
-        "no frame lost in 60 s: fewer than 180 losses an hour (95 %)",
+        "no frame lost in 60 s: fewer than 180 losses an hour are proved (95 %)",
         "to prove fewer than one a day, record 72 h",
         "310 ms",
         "50 MB covers",
@@ -230,10 +230,10 @@ fn a_margin_that_is_not_known_is_not_called_close() {
 fn losses_are_told_in_the_readers_terms() {
     let seconds = |seconds: u64| Nanos(seconds * SECOND.0);
     for (duration, expected) in [
-        (40, "fewer than 270 losses an hour (95 %); to prove fewer than one a day, record 72 h"),
-        (3600, "fewer than 3 losses an hour (95 %); to prove fewer than one a day, record 72 h"),
-        (86_400, "fewer than 3 losses a day (95 %); to prove fewer than one a day, record 72 h"),
-        (72 * 3600, "fewer than 370 losses a year (95 %)"),
+        (40, "fewer than 270 losses an hour are proved (95 %); to prove fewer than one a day, record 72 h"),
+        (3600, "fewer than 3 losses an hour are proved (95 %); to prove fewer than one a day, record 72 h"),
+        (86_400, "fewer than 3 losses a day are proved (95 %); to prove fewer than one a day, record 72 h"),
+        (72 * 3600, "fewer than 370 losses a year are proved (95 %)"),
     ] {
         assert_eq!(words::fewer_losses(seconds(duration)).join("; "), expected);
     }

@@ -338,7 +338,7 @@ impl Verdict {
 }
 
 impl TrialVerdict {
-    /// `: fewer than 270 losses an hour (95 %)`. Empty if the buffer was still filling: losses then
+    /// `: fewer than 270 losses an hour are proved (95 %)`. Empty if the buffer was still filling: losses then
     /// come later, and not by chance.
     pub(crate) fn proof(&self) -> String {
         if self.filling { String::new() } else { format!(": {}", fewer_losses(self.duration).join("; ")) }
@@ -409,7 +409,7 @@ pub(crate) fn fewer_losses(duration: Nanos) -> Vec<String> {
     let most = poisson_upper(0) / duration.seconds().max(1e-9);
     let in_time = |(_, seconds): &&(&str, f64)| most * seconds >= 1.0;
     let (time, seconds) = COUNTED_IN.iter().find(in_time).unwrap_or(&COUNTED_IN[2]);
-    let mut said = vec![format!("fewer than {} losses {time} (95 %)", rounded_up(most * seconds))];
+    let mut said = vec![format!("fewer than {} losses {time} are proved (95 %)", rounded_up(most * seconds))];
     let day = Nanos::from_seconds(COUNTED_IN[1].1 * poisson_upper(0));
     if duration < day {
         let hours = (day.seconds() / 3600.0).ceil();
