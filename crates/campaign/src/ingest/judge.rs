@@ -2,11 +2,11 @@
 //! `docs/invalid.md` explains the thresholds to users.
 
 use nilometer_acquisition::Outcome;
-use nilometer_model::{Goal, Ingest, Invalid, Nanos, ReaderTotals, Sample, SourceLag};
+use nilometer_model::{Ingest, Invalid, Nanos, ReaderTotals, Sample, SourceLag};
 use nilometer_plan::search::GRID;
 
 use super::packets::Packets;
-use crate::starvation::{starved, starved_beyond};
+use crate::starvation::starved_beyond;
 
 /// A recording, with the facts beside its figures that decide if it is valid.
 #[derive(Debug)]
@@ -23,9 +23,8 @@ pub(super) struct Recording<'a> {
 /// Returns why the figures must not be used, or `None`.
 ///
 /// If the recorder's own wait for a processor can explain a loss, the loss says nothing about the storage. Nor
-/// does a recording without loss whose frames came more slowly than they were due. If nothing was lost at the
-/// instrument's pace, the wait has changed nothing. At full speed the result is a rate, which every wait lowers,
-/// as in a phase.
+/// does a recording without loss whose frames came more slowly than they were due. If nothing was lost, the
+/// wait has changed nothing.
 pub(super) fn judge(recording: &Recording<'_>) -> Option<Invalid> {
     let Recording { sample, ingest, faults, packets, waited } = recording;
     if !faults.is_empty() {
@@ -36,11 +35,6 @@ pub(super) fn judge(recording: &Recording<'_>) -> Option<Invalid> {
     let bad = |reader: &ReaderTotals| reader.wrong + if reader.after { reader.failed } else { 0 };
     if compared.map(bad).sum::<u64>() > 0 {
         return Some(Invalid::Wrong);
-    }
-    if ingest.goal == Goal::Limit
-        && let Some(why) = starved(*waited, sample.wall)
-    {
-        return Some(why);
     }
     let slow = || lag(sample, ingest).map(|lag| Invalid::Slow(Some(lag)));
     if let Some(packets) = packets {
@@ -159,27 +153,6 @@ mod tests {
         let (sample, ingest) = made(3.0);
         let lost = Ingest { lost: 1, longest_stall: Nanos(1), ..ingest };
         assert_eq!(judged(&sample, &lost, Nanos(0)), None, "it lost even so");
-    }
-
-    /// A pass at full speed loses nothing while its recorder waits, but its rate is too low.
-    #[test]
-    fn a_rate_that_the_recorder_s_wait_may_have_lowered_is_not_that_of_the_storage() {
-        let (sample, ingest) = made(0.5);
-        let pass = Ingest { goal: Goal::Limit, ..ingest.clone() };
-        let why = judged(&sample, &pass, Nanos(3 * SECOND));
-        let waited = Waited {
-            waited: Nanos(3 * SECOND),
-            of: Nanos(10 * SECOND),
-            allowed: Nanos(2 * SECOND),
-            throttled: Nanos(0),
-        };
-        assert_eq!(why, Some(Invalid::Starved(Some(waited))));
-        assert_eq!(judged(&sample, &pass, Nanos(2 * SECOND)), None, "a fifth is allowed, as in a phase");
-        assert_eq!(
-            judged(&sample, &ingest, Nanos(3 * SECOND)),
-            None,
-            "at the instrument's pace nothing was lost"
-        );
     }
 
     #[test]
