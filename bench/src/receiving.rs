@@ -38,6 +38,8 @@ use crate::{
 const PACKET: usize = PREFIX + BODY;
 /// Slots of the ring: as few as are always free.
 const SLOTS: usize = 16;
+/// The time in which the packets of one sender's burst come.
+const BURST: Nanos = Nanos(100_000);
 /// Without a packet for so long, all have come.
 const SILENCE: Duration = Duration::from_millis(200);
 
@@ -113,8 +115,9 @@ pub(crate) fn send_evenly(noise: &Content, load: Load, to: &[SocketAddr]) -> any
     });
     let stations = stations.collect::<anyhow::Result<Vec<_>>>()?;
     let (rate, packets) = (load.rate.0 / to.len() as f64, load.packets / to.len() as u64);
-    let left = Sender::new(stations, SendPace::new(Frequency(rate)), packets)
-        .run(Clock::start(), &AtomicBool::new(false))?;
+    // Bursts of as many packets as those of one sender: the kernel takes as many at once from each.
+    let pace = SendPace::new(Frequency(rate)).with_bursts_of(Nanos(BURST.0 * to.len() as u64));
+    let left = Sender::new(stations, pace, packets).run(Clock::start(), &AtomicBool::new(false))?;
     anyhow::ensure!(left.sent.iter().all(|sent| sent.packets == packets), "{:?}", left.sent);
     Ok(())
 }

@@ -285,7 +285,9 @@ def version_of_program(name, package):
         return None
     if package:
         return version_of_package(package) or version_in_debian(package)
-    done = subprocess.run([name, "--version"], capture_output=True, text=True, timeout=LIMIT)
+    # Some write a log into the directory in which they run.
+    with tempfile.TemporaryDirectory() as home:
+        done = subprocess.run([name, "--version"], capture_output=True, text=True, timeout=LIMIT, cwd=home)
     words = (done.stdout + done.stderr).split()
     return next((word for word in words if re.fullmatch(r"\d+(\.\d+)+\S*", word)), "unknown")
 

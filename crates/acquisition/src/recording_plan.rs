@@ -404,7 +404,9 @@ fn storing_of_packets(directories: u32, options: &LayoutOptions, storage: FileRu
     match options.retention {
         Retention::Latest(_) if storage.whole => Storing::Files,
         Retention::Latest(_) => Storing::Ring,
-        Retention::All if directories > 1 || storage.whole => Storing::Scattered,
+        Retention::All if directories > 1 || storage.whole || options.chunk_size.is_some() => {
+            Storing::Scattered
+        }
         Retention::All => Storing::Shared,
     }
 }

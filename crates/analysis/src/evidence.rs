@@ -1,7 +1,7 @@
 //! Evidence from the recordings of a campaign: how far a format packs, its processor cost, and whether a recorder
 //! was limited by the processor. Predictions and sizing begin with these.
 
-use nilometer_model::{Goal, Ingest, Instrument, Invalid, Sample, sustained::step};
+use nilometer_model::{Goal, Ingest, Instrument, Sample, sustained::step};
 use nilometer_plan::{Measured, Onto, RecordedInstrument, Results};
 
 /// A recording onto a target.
@@ -26,13 +26,6 @@ pub(crate) fn evidence(results: &Results) -> Vec<Evidence<'_>> {
     valid.filter_map(|measured| of(results, measured)).collect()
 }
 
-/// The passes at full speed that are INVALID because the recorder waited for a processor.
-pub(crate) fn starved_passes(results: &Results) -> Vec<Evidence<'_>> {
-    let is_starved = |measured: &&Measured| matches!(measured.sample.invalid, Some(Invalid::Starved(_)));
-    let starved = results.samples.iter().filter(is_starved);
-    starved.filter_map(|measured| of(results, measured)).filter(Evidence::is_limit).collect()
-}
-
 fn of<'a>(results: &'a Results, measured: &'a Measured) -> Option<Evidence<'a>> {
     let sample = &measured.sample;
     let ingest = sample.ingest.as_ref()?;
@@ -46,11 +39,6 @@ impl Evidence<'_> {
     /// Returns true for a recording at full speed, alone.
     pub(crate) fn is_limit(&self) -> bool {
         self.ingest.goal == Goal::Limit && self.is_alone()
-    }
-
-    /// Returns true for a recording at full speed of the same instrument, alone.
-    pub(crate) fn is_pass_like(&self, other: &Evidence<'_>) -> bool {
-        self.is_limit() && self.instrument == other.instrument
     }
 
     /// Returns true if nobody read it, nothing else was recorded, and the target was in its usual state.

@@ -2,11 +2,15 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use nilometer_model::{ByteRate, Goal, Sample, sustained::SustainedRate};
+use nilometer_model::{
+    ByteRate, Goal, Sample,
+    sustained::{RecorderWait, SustainedRate},
+};
 use nilometer_plan::{Measured, Onto, RecordedInstrument, RecordingRun, Results};
 
 use crate::{
     by_round::{CellRounds, RoundLog, round_means},
+    effect::Effect,
     letter,
 };
 
@@ -93,10 +97,16 @@ impl Passes<'_> {
 
     /// The rates of valid passes, by round. A lower bound is no rate to compare.
     fn rates(&self) -> BTreeMap<u32, f64> {
-        let is_rate = |sample: &Sample| sample.invalid.is_none() && !sample.recorder_wait().is_long();
         let valid = self.samples.iter().filter(|measured| is_rate(&measured.sample));
         let rates = valid.map(|measured| (measured.key.repeat, measured.sample.sustained_rate().0));
         rates.filter(|(_, rate)| *rate > 0.0).collect()
+    }
+
+    /// By how much the rate may be higher without the recorder's wait for a processor, on the logarithmic scale.
+    fn raised(&self) -> f64 {
+        let used = self.samples.iter().filter(|measured| is_rate(&measured.sample));
+        let waits = used.map(|measured| measured.sample.recorder_wait());
+        -(-waits.fold(RecorderWait::default(), RecorderWait::and).share()).ln_1p()
     }
 
     fn mean(&self) -> f64 {
@@ -113,9 +123,16 @@ impl Passes<'_> {
         let ratio =
             |(round, rate): (u32, f64)| Some(RoundLog { round, log: (rate / others.get(&round)?).ln() });
         let pairs = CellRounds { row: 0, values: self.rates().into_iter().filter_map(ratio).collect() };
-        let effect = round_means(&[pairs])?.overall.difference().effect();
+        let found = round_means(&[pairs])?.overall.difference().effect();
+        // Each target may take more than its passes show, by its recorder's wait.
+        let effect = Effect { low: found.low - other.raised(), high: found.high + self.raised(), ..found };
         Some(effect.words(margin, &letter(self.target), &letter(other.target)))
     }
+}
+
+/// Returns true if a pass shows a rate, and not only a lower bound.
+fn is_rate(pass: &Sample) -> bool {
+    pass.invalid.is_none() && !pass.recorder_wait().is_long()
 }
 
 impl fmt::Display for FullSpeed {
@@ -225,7 +242,7 @@ mod tests {
 
     #[test]
     fn passes_whose_recorder_waited_are_a_lower_bound_and_no_rate_to_compare() {
-        let mut results = results(Goal::Limit, Some(&Invalid::Starved(None)));
+        let mut results = results(Goal::Limit, None);
         for measured in &mut results.samples {
             measured.sample.run_delay = Nanos(9_000_000_000);
         }
@@ -234,20 +251,15 @@ mod tests {
             words.starts_with("sustains at least 2") && words.contains("so the storage may take more"),
             "{words}"
         );
-        let mut older = self::results(Goal::Limit, None);
-        for measured in &mut older.samples {
-            measured.sample.run_delay = Nanos(9_000_000_000);
-        }
-        let words = full_speeds(&older)[0].to_string();
         assert!(words.contains("the recorder waited 27 s of 90 s for a processor"), "{words}");
-        let mut fast = older.samples.clone();
+        let mut fast = results.samples.clone();
         for measured in &mut fast {
             measured.key.target = 1;
             measured.sample.run_delay = Nanos(0);
         }
-        older.targets.push(older.targets[0].clone());
-        older.samples.extend(fast);
-        let compared = full_speeds(&older).into_iter().filter_map(|of| of.compared).count();
+        results.targets.push(results.targets[0].clone());
+        results.samples.extend(fast);
+        let compared = full_speeds(&results).into_iter().filter_map(|of| of.compared).count();
         assert_eq!(compared, 0, "a lower bound is not slower than a rate");
     }
 

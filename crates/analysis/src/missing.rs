@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nilometer_model::{ByteRate, Capability, Goal, Invalid, NetworkResults, NetworkStage};
+use nilometer_model::{ByteRate, Capability, Goal, Invalid, NetworkResults, NetworkStage, Sample};
 use nilometer_plan::{
     Key, Measured, NetworkRun, NetworkTrials, Onto, PlannedCampaign, RecordedInstrument, RecordingRun,
     ResolvedPlan, Results, WorkloadRun,
@@ -89,8 +89,11 @@ pub struct OpenQuestion {
     pub instrument: RecordedInstrument,
     /// The rate of all instruments together.
     pub rate: ByteRate,
-    /// The rates at full speed, one per valid pass.
+    /// The rates at full speed, one per valid pass whose recorder did not wait long for a processor. If there is none
+    /// such, all.
     pub limits: Vec<ByteRate>,
+    /// True if the recorder waited so long that these rates are lower bounds.
+    pub are_lower_bounds: bool,
 }
 
 /// Finds missing measurements; empty if the results do not come from a campaign of this program.
@@ -303,9 +306,11 @@ fn open(results: &Results, resolved: &PlannedCampaign) -> Vec<OpenQuestion> {
             if known || made(Goal::Pace).next().is_some() {
                 continue;
             }
-            let valid = made(Goal::Limit).filter(|measured| measured.sample.invalid.is_none());
-            let limits = valid.map(|measured| measured.sample.sustained_rate()).collect();
-            all.push(OpenQuestion { target, instrument, rate: cell.rate(), limits });
+            let passes: Vec<&Sample> = made(Goal::Limit).map(|measured| &measured.sample).collect();
+            let passes = Sample::passes_with_a_rate(&passes);
+            let limits = passes.iter().map(|pass| pass.sustained_rate()).collect();
+            let are_lower_bounds = passes.iter().any(|pass| pass.recorder_wait().is_long());
+            all.push(OpenQuestion { target, instrument, rate: cell.rate(), limits, are_lower_bounds });
         }
     }
     all
@@ -410,6 +415,13 @@ impl std::fmt::Display for OpenQuestion {
                 ByteRate(most)
             )
         };
-        write!(f, "not decided yet: recorded only at full speed, at {took}, and not at the instrument's own")
+        write!(
+            f,
+            "not decided yet: recorded only at full speed, at {took}, and not at the instrument's own"
+        )?;
+        if self.are_lower_bounds {
+            f.write_str("; the recorder waited for a processor, so the storage may take more")?;
+        }
+        Ok(())
     }
 }

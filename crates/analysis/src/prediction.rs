@@ -297,7 +297,9 @@ fn recorded(verdict: &Verdict) -> Prospect {
         Decision::DoesNotCarry => Some(false),
         Decision::NotDecided => None,
     };
-    Prospect { carried, margin: verdict.margin(), basis: Basis::Recorded, without: Vec::new() }
+    let is_lower_bound = verdict.limit.is_some_and(|limit| limit.is_lower_bound());
+    let margin = verdict.margins().map(|margin| if is_lower_bound { margin.low } else { margin.times });
+    Prospect { carried, margin, basis: Basis::Recorded, without: Vec::new() }
 }
 
 /// Rates that differ by less are equal: a period is a whole number of nanoseconds.

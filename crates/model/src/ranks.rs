@@ -33,7 +33,7 @@ pub struct RankPart {
     pub user: Nanos,
     /// Processor time in the kernel.
     pub system: Nanos,
-    /// How long its workers waited for a processor.
+    /// How long its workers, or its recorders, waited for a processor, as in a sample.
     pub run_delay: Nanos,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BackgroundDone, ByteRate, DeviceTraffic, FilesSeen, Goal, Histogram, Ingest, Invalid, LocksSeen,
-    MpiIoInForce, Nanos, NodeStart, RankPart, Series, Waited,
+    MpiIoInForce, Nanos, NodeStart, RankPart, Series,
     sustained::{RecorderWait, SustainedRate, sustained},
 };
 
@@ -31,7 +31,8 @@ pub struct Sample {
     pub machine: Nanos,
     /// Context switches of this process.
     pub switches: Switches,
-    /// How long the workers waited for a processor.
+    /// How long the workers waited for a processor. Of a recorder, the thread that takes frames and the mean of the
+    /// writers; of several recorders the sum.
     pub run_delay: Nanos,
     /// The time to fill buffers, outside the measured time.
     pub filling: Nanos,
@@ -288,29 +289,21 @@ impl Sample {
         long_run.map_or_else(|| self.rate(), |found| found.rate)
     }
 
-    /// How long a recorder waited for a processor in a pass at full speed: the sum over its threads. The mean, if
-    /// several recorders ran at once.
+    /// How long a recorder waited for a processor in a pass at full speed. Of several processes the longest wait
+    /// counts: the others end without that one, and the rate falls as if a cache were full. Of several recorders
+    /// in a process only the sum is known.
     pub fn recorder_wait(&self) -> RecorderWait {
-        match self.invalid {
-            Some(Invalid::Starved(Some(Waited { waited, of, .. }))) => RecorderWait { waited, of },
-            Some(Invalid::Starved(None)) => RecorderWait { waited: self.wall, of: self.wall },
-            _ => {
-                let instruments = self.ingest.as_ref().map_or(1, |ingest| u64::from(ingest.count));
-                let recorders = instruments.max(self.parts.len() as u64).max(1);
-                RecorderWait { waited: Nanos(self.run_delay.0 / recorders), of: self.wall }
-            }
-        }
+        let longest = self.parts.iter().map(|part| part.run_delay).max();
+        RecorderWait::new(longest.unwrap_or(self.run_delay), self.wall)
     }
 
-    /// The passes at full speed that show a rate: the valid ones. If there are none, those in which only the
-    /// recorder waited for a processor; they show a lower bound.
+    /// The passes at full speed that show a rate: the valid ones whose recorder did not wait long for a processor.
+    /// If there are none, all valid ones, which show a lower bound.
     pub fn passes_with_a_rate<'a>(passes: &[&'a Sample]) -> Vec<&'a Sample> {
         let valid: Vec<&Sample> = passes.iter().copied().filter(|pass| pass.invalid.is_none()).collect();
-        if !valid.is_empty() {
-            return valid;
-        }
-        let is_starved = |pass: &&Sample| matches!(pass.invalid, Some(Invalid::Starved(_)));
-        passes.iter().copied().filter(is_starved).collect()
+        let unspoilt: Vec<&Sample> =
+            valid.iter().copied().filter(|pass| !pass.recorder_wait().is_long()).collect();
+        if unspoilt.is_empty() { valid } else { unspoilt }
     }
 
     /// The long-term rate of a storage from [`Sample::passes_with_a_rate`], with the recorder's wait in them. `None`
@@ -318,9 +311,11 @@ impl Sample {
     pub fn long_run(passes: &[&Sample]) -> Option<SustainedRate> {
         let used = Self::passes_with_a_rate(passes);
         let series: Vec<&Series> = used.iter().map(|pass| &pass.series).collect();
-        let waited =
-            used.iter().map(|pass| pass.recorder_wait()).fold(RecorderWait::default(), RecorderWait::and);
-        Some(SustainedRate { waited, ..sustained(&series)? })
+        let found = sustained(&series)?;
+        let waits = used.iter().map(|pass| pass.recorder_wait());
+        let waited = waits.fold(RecorderWait::default(), RecorderWait::and);
+        let within = found.over.min(waited.of);
+        Some(SustainedRate { waited: RecorderWait { within, ..waited }, ..found })
     }
 
     /// Operations a second over the wall time.

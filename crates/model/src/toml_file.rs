@@ -7,13 +7,15 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 
-use several::{TomlFault, WANTS_WORD, faults, missing_key};
+use several::{FAULTS_MOST, TomlFault, WANTS_WORD, faults, missing_key};
 
 /// The errors in a TOML file, the first ones: each with the line, the word in it, the reason and the valid values.
 #[derive(Debug)]
 pub struct TomlError {
     /// At least one, in the order of the file.
     faults: Vec<PlacedFault>,
+    /// True if the search for faults ended before the file did.
+    may_have_more: bool,
 }
 
 /// A fault of a file, or the missing keys of one table.
@@ -42,6 +44,7 @@ impl TomlError {
 
     /// Joins the missing keys of each table, and sorts the faults by their place.
     fn of(found: Vec<TomlFault>) -> Self {
+        let may_have_more = found.len() == FAULTS_MOST;
         let mut faults: Vec<PlacedFault> = Vec::new();
         for fault in found.into_iter().map(PlacedFault::of) {
             match faults.iter().position(|known| known.lacks_keys_with(&fault)) {
@@ -50,7 +53,7 @@ impl TomlError {
             }
         }
         faults.sort_by_key(|fault| fault.at);
-        TomlError { faults }
+        TomlError { faults, may_have_more }
     }
 }
 
@@ -87,6 +90,9 @@ impl fmt::Display for TomlError {
         for (number, PlacedFault { place, why, .. }) in self.faults.iter().enumerate() {
             let next = if number == 0 { "" } else { "\n" };
             write!(f, "{next}{place}{why}")?;
+        }
+        if self.may_have_more {
+            write!(f, "\nthere may be more faults behind these {FAULTS_MOST}")?;
         }
         Ok(())
     }
@@ -351,6 +357,7 @@ mod tests {
         let text = (0..30).map(|number| format!("colour{number} = 1")).collect::<Vec<_>>().join("\n");
         let error = read_toml::<Basket>(&text).expect_err("no such keys").to_string();
         assert_eq!(error.matches("unknown key").count(), several::FAULTS_MOST, "{error}");
+        assert!(error.ends_with("there may be more faults behind these 10"), "{error}");
     }
 
     #[test]

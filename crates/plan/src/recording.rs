@@ -32,6 +32,9 @@ plan_table! {
         storing: Option<Sweep<Storing>>,
         /// Frames of a file if there are many files, instead of the instrument's.
         frames_per_file: Option<Sweep<u64>>,
+        /// Record packets in chunks of this size, as VLBI recorders do, scattered over all targets that record
+        /// together. Default: 256 MiB with several targets, else one growing file.
+        chunk_size: Option<Sweep<Bytes>>,
         /// Threads that encode frames, over all writers, instead of the instrument's. Only for formats that
         /// need encoding.
         encoders: Option<Sweep<u32>>,
@@ -161,6 +164,7 @@ impl IngestSweep {
         if let Some(read) = &self.read {
             runs = read.over(runs, |run, way| run.read = Some(way));
         }
+        runs.iter().try_for_each(check_chunk_size)?;
         let slot = |run: &RecordingRun| Bytes(run.recorded().frame_size().0 * run.rings());
         if let Some(run) = runs.iter().find(|run| run.buffer.0 / 2 < slot(run).0) {
             let frame = slot(run);
@@ -180,6 +184,7 @@ impl IngestSweep {
             ("route", self.route.is_some_and(|route| route != Route::InPlace)),
             ("network", self.network.is_some()),
             ("onto", self.onto != Onto::Target),
+            ("chunk_size", self.chunk_size.is_some()),
             ("stripe_count", self.stripe_count.is_some()),
             ("stripe_size", self.stripe_size.is_some()),
         ];
@@ -280,6 +285,30 @@ fn route_of_dataset(instrument: &Instrument, route: Route) -> Result<Route, Stri
 fn all_that_comes(run: &RecordingRun) -> Bytes {
     let all = run.all().0;
     Bytes(all.saturating_add(all / 16))
+}
+
+/// Checks that a recording has chunks of the size that the plan gives it.
+fn check_chunk_size(run: &RecordingRun) -> Result<(), String> {
+    let Some(size) = run.swept.chunk_size else { return Ok(()) };
+    let recorded = run.recorded();
+    let least = recorded.frame_size();
+    let why = if recorded.packets.is_none() {
+        "only packets are recorded in chunks; leave it out".to_owned()
+    } else if recorded.recording.format == Format::Hdf5 {
+        "files of HDF5 have frames_per_file; leave one of them out".to_owned()
+    } else if run.goal == Goal::Limit {
+        "at full speed the oldest frames are overwritten, so there are no chunks; leave it out".to_owned()
+    } else if run.all() > run.keep {
+        format!(
+            "a recording that removes its oldest frames has no chunks; write keep = \"{}\" or more",
+            run.all()
+        )
+    } else if size < least {
+        format!("write {least} or more, which is a block of packets")
+    } else {
+        return Ok(());
+    };
+    Err(format!("chunk_size: {why}"))
 }
 
 #[cfg(test)]

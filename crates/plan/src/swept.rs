@@ -25,6 +25,9 @@ pub struct Swept {
     /// Frames of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames_per_file: Option<u64>,
+    /// Bytes of a chunk of packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_size: Option<Bytes>,
     /// Threads that encode frames, over all writers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoders: Option<u32>,
@@ -110,6 +113,7 @@ impl fmt::Display for Swept {
             Some(1) => f.write_str(", 1 frame a file"),
             Some(frames) => write!(f, ", {frames} frames a file"),
         }?;
+        self.chunk_size.map_or(Ok(()), |size| write!(f, ", in chunks of {size}"))?;
         encoders.map_or(Ok(()), |encoders| write!(f, ", encoded by {encoders}"))?;
         chunk.map_or(Ok(()), |chunk| write!(f, " in {chunk}"))?;
         compression.map_or(Ok(()), |compression| write!(f, ", {}", compression.name()))?;

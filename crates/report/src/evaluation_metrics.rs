@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use nilometer_analysis::{AcceptanceAnswer, CellOutcome, Decision, Study, Verdict};
-use nilometer_model::{MetricsText, Moment, Nanos, statistics::Summary};
+use nilometer_model::{MetricsText, Moment, Nanos, statistics::Summary, sustained::SustainedRate};
 
 use super::render::printable;
 
@@ -206,21 +206,26 @@ fn verdicts(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
 /// The value of a verdict; `None` if the record does not decide it.
 type VerdictValue = fn(&Verdict) -> Option<f64>;
 
+/// The sustained rate. `None` for a lower bound, of which only the lower end of the margin is a value.
+fn measured_rate(of: &Verdict) -> Option<SustainedRate> {
+    of.limit.filter(|limit| !limit.is_lower_bound())
+}
+
 fn recordings(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
     let title = names.title.as_str();
     let recordings: [(&str, &str, VerdictValue); 10] = [
         ("evaluation_instrument_bytes_per_second", "Rate of the instrument.", |of| Some(of.rate.0)),
         ("evaluation_sustained_bytes_per_second", "Rate that the target sustains behind its caches.", |of| {
-            of.limit.map(|limit| limit.rate.0)
+            measured_rate(of).map(|limit| limit.rate.0)
         }),
         ("evaluation_margin_ratio", "Sustained rate of the target over the rate of the instrument.", |of| {
-            of.margin()
+            measured_rate(of).and(of.margin())
         }),
         ("evaluation_margin_low_ratio", "Lower end of the 95 % interval of the margin.", |of| {
             of.margins().map(|margin| margin.low)
         }),
         ("evaluation_margin_high_ratio", "Upper end of the 95 % interval of the margin.", |of| {
-            of.margins().map(|margin| margin.high)
+            measured_rate(of).and(of.margins()).map(|margin| margin.high)
         }),
         ("evaluation_frames_due", "Frames of the recording at the instrument's own pace.", |of| {
             of.trial().map(|trial| trial.due as f64)

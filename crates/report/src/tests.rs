@@ -10,6 +10,7 @@ mod accepted;
 mod accessible;
 mod colours;
 mod compared;
+mod compared_recordings;
 mod compared_roles;
 mod documents;
 mod histories;

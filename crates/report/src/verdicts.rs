@@ -12,7 +12,7 @@ pub(super) struct FullSpeedTold {
     /// The instrument's rate.
     bytes_per_second_needed: f64,
     /// The storage's sustained rate with its interval; null if unknown.
-    bytes_per_second: Option<[f64; 3]>,
+    bytes_per_second: Option<[Option<f64>; 3]>,
     passes: usize,
     sentence: String,
 }
@@ -26,7 +26,10 @@ fn told(of: &FullSpeed) -> FullSpeedTold {
         instrument: of.instrument.to_string(),
         target: letter(of.target),
         bytes_per_second_needed: of.needed.0,
-        bytes_per_second: of.limit.map(|limit| [limit.rate.0, limit.low.0, limit.high.0]),
+        bytes_per_second: of.limit.map(|limit| {
+            let high = (!limit.is_lower_bound()).then_some(limit.high.0);
+            [Some(limit.rate.0), Some(limit.low.0), high]
+        }),
         passes: of.valid,
         sentence: of.to_string(),
     }

@@ -6,7 +6,7 @@ mod workloads;
 
 use std::fmt;
 
-use nilometer_model::{ByteRate, Goal, Invalid, NetworkStage, Sample, statistics::Summary};
+use nilometer_model::{ByteRate, Invalid, NetworkStage, Sample, statistics::Summary};
 use nilometer_plan::{Cell, Conclusion, Criterion, Measured, PlannedCampaign, Results};
 
 use crate::{NetworkOutcome, Reason, Study, network_outcomes, reason::reasons};
@@ -290,11 +290,8 @@ impl<'a> Evidence<'a> {
             return Some(Found::undecided(format!("{missing} of {planned} repeats were not measured")));
         }
         // An invalid recording may be the one that would have lost frames. For workloads, the other repeats
-        // count. A pass at full speed without a processor shows at least a lower bound of the rate.
-        let demands_a_pass = recording.is_some() && recordings::goal(self.criterion.demand) == Goal::Limit;
-        let is_bound =
-            |sample: &&Sample| demands_a_pass && matches!(sample.invalid, Some(Invalid::Starved(_)));
-        let spoilt = reasons(samples.iter().map(|measured| &measured.sample).filter(|of| !is_bound(of)));
+        // count.
+        let spoilt = reasons(samples.iter().map(|measured| &measured.sample));
         let none_left = samples.iter().all(|measured| measured.sample.invalid.is_some());
         let reason = spoilt.first().filter(|_| none_left || recording.is_some())?;
         Some(Found::undecided(format!("INVALID: {reason}")))

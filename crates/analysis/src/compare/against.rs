@@ -7,7 +7,7 @@ use super::{
     figures::{Held, LeftFigure, OpenFigure, WorseCell, against_bound, below_bound, is_open, open, open_by},
     pair::{CellLogs, Unpaired, against_runs, unpaired},
     question::{Asked, Taken},
-    recordings::ratio,
+    recordings::{raised_by_wait, ratio},
 };
 use crate::{
     CellOutcome, Decision,
@@ -330,6 +330,10 @@ impl AgainstBaseline {
             self.open.push(open_by(pair, &recording.instrument, change.filter(|_| is_open).as_ref()));
         } else if !recording.is_tested(pair) {
             self.left.push(LeftFigure { what, why: "not decided in the baseline" });
+        } else if recording.is_lower_bound(pair.now) {
+            self.left.push(LeftFigure { what, why: "only a lower bound now" });
+        } else if recording.is_lower_bound(pair.before) {
+            self.left.push(LeftFigure { what, why: "only a lower bound in the baseline" });
         }
     }
 }
@@ -407,7 +411,9 @@ impl AlignedRecording {
             let both = self.limit(held.now).zip(self.limit(held.before));
             return both.map(|(now, before)| at_confidence(&ratio(&now, &before), confidence));
         }
-        self.against_limits(held.now, runs).map(|difference| difference.effect_at(confidence))
+        let effect = self.against_limits(held.now, runs)?.effect_at(confidence);
+        let raised = raised_by_wait(&self.limit(held.now)?);
+        Some(Effect { high: effect.high + raised, ..effect })
     }
 
     /// The current limit against those of several runs, each of which counts once.

@@ -68,6 +68,12 @@ impl AlignedRecording {
         self.verdicts.get(subject)?.as_ref()?.limit.filter(|limit| !limit.is_lower_bound())
     }
 
+    /// Returns true if the recorder of a subject waited so long for a processor that its rate is a lower bound.
+    pub(super) fn is_lower_bound(&self, subject: usize) -> bool {
+        let verdict = self.verdicts.get(subject).and_then(Option::as_ref);
+        verdict.and_then(|verdict| verdict.limit).is_some_and(|limit| limit.is_lower_bound())
+    }
+
     fn compared(&self, shown: &[usize]) -> Vec<RecordingPair> {
         let limit = |&subject: &usize| Some((subject, self.limit(subject)?));
         let mut limits: Vec<(usize, SustainedRate)> = shown.iter().filter_map(limit).collect();
@@ -94,13 +100,17 @@ pub(super) fn ratio(first: &SustainedRate, second: &SustainedRate) -> Effect {
     let half = |rate: &SustainedRate| (rate.high.0 / rate.low.0.max(f64::MIN_POSITIVE)).ln() / 2.0;
     let log_ratio = (first.rate.0 / second.rate.0).ln();
     let half = half(first).hypot(half(second));
-    let wait = |rate: &SustainedRate| -(-rate.waited.share()).ln_1p();
     Effect {
         log_ratio,
-        low: log_ratio - half - wait(second),
-        high: log_ratio + half + wait(first),
+        low: log_ratio - half - raised_by_wait(second),
+        high: log_ratio + half + raised_by_wait(first),
         pairs: first.passes.min(second.passes),
     }
+}
+
+/// By how much a rate may be higher without the recorder's wait for a processor, on the logarithmic scale.
+pub(super) fn raised_by_wait(rate: &SustainedRate) -> f64 {
+    -(-rate.waited.share()).ln_1p()
 }
 
 #[cfg(test)]
@@ -119,7 +129,7 @@ mod tests {
             over: of,
             passes: 3,
             trend: None,
-            waited: RecorderWait { waited: Nanos::from_millis(1000 * seconds), of },
+            waited: RecorderWait::new(Nanos::from_millis(1000 * seconds), of),
         }
     }
 

@@ -40,8 +40,8 @@ pub struct Verdict {
     pub stages: Vec<String>,
     /// The rate of all instruments together.
     pub rate: ByteRate,
-    /// The long-term rate of the target, from all valid passes at full speed. If there are none, it is the lower
-    /// bound of those in which the recorder waited for a processor.
+    /// The long-term rate of the target, from the valid passes at full speed. If the recorder waited long for a
+    /// processor in each of them, it is a lower bound.
     pub limit: Option<SustainedRate>,
     /// True if there were passes at full speed, even if no rate follows from them.
     pub limit_tried: bool,

@@ -4,7 +4,7 @@ mod waits;
 
 use super::*;
 use crate::made_up::{camera, cameras};
-use nilometer_model::{Invalid, Phase, Series, Waited};
+use nilometer_model::{Invalid, Phase, Series};
 use nilometer_plan::{Cell, Key};
 
 const SECOND: Nanos = Nanos(1_000_000_000);

@@ -280,7 +280,7 @@ impl Verdict {
     fn cost(&self, beside: &Beside, who: &str) -> Option<String> {
         let limit = beside.limit?;
         let alone = self.limit?;
-        let rates = format!("{} instead of {}", limit.rate, alone.rate);
+        let rates = format!("{} instead of {}", short_rate_words(&limit), short_rate_words(&alone));
         let Some(change) = beside.change else {
             return Some(format!(
                 "at full speed, the cost of {who} to the writer is not decided: too few pairs ({rates})"
@@ -386,6 +386,11 @@ pub fn rate_words(limit: &SustainedRate) -> String {
         return format!("at least {} ({})", limit.low, limit.waited);
     }
     format!("{} ({} to {})", limit.rate, limit.low, limit.high)
+}
+
+/// The rate without its interval: `393 MB/s`, or `at least 380 MB/s`.
+fn short_rate_words(limit: &SustainedRate) -> String {
+    if limit.is_lower_bound() { format!("at least {}", limit.low) } else { limit.rate.to_string() }
 }
 
 /// The cost of a change in percent, with its interval. Returns the interval alone as an error if the interval

@@ -113,6 +113,7 @@ fn add(sample: &mut Sample, ingest: &mut Ingest, outcome: Outcome) {
     ingest.lost += outcome.books.lost();
     ingest.slots = ingest.slots.max(outcome.books.slots as u64);
     ingest.slots_high = ingest.slots_high.max(outcome.books.high as u64);
+    sample.run_delay += waited(&outcome);
     for lane in outcome.lanes.into_iter().flatten() {
         ingest.written.0 += lane.written;
         ingest.durable.merge(&lane.totals.durable);
@@ -122,7 +123,6 @@ fn add(sample: &mut Sample, ingest: &mut Ingest, outcome: Outcome) {
         }
     }
     sample.wall = sample.wall.max(outcome.wall);
-    sample.run_delay += outcome.run_delay;
     sample.lateness.merge(&outcome.lateness);
     add_chronicle(sample, ingest, outcome.chronicle);
 }

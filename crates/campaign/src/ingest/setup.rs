@@ -209,6 +209,7 @@ impl Shape {
             align,
             retention: retention(cell, onto, &recorded),
             writers: cell.swept.writers,
+            chunk_size: cell.swept.chunk_size,
             completes_shared: cell.is_one_dataset(),
             ..LayoutOptions::with_buffer(Bytes(cell.buffer.0 / rings))
         };

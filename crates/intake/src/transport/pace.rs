@@ -13,16 +13,18 @@ pub struct SendPace {
     step: f64,
     /// Pauses: their length, after each this many packets.
     pauses: Option<(u64, Nanos)>,
+    /// The longest time in which the packets of a burst come.
+    burst: Nanos,
 }
 
-/// Packets that leave in one go last no longer than this at their own rate.
+/// Unless a burst is given, packets that leave in one go last no longer than this at their own rate.
 const BURST: Nanos = Nanos(100_000);
 
 impl SendPace {
     /// A pace of `rate` packets a second, above 0.
     pub fn new(rate: Frequency) -> Self {
         assert!(rate.0 > 0.0, "a rate of zero is refused where it is read");
-        SendPace { rate: rate.0, step: 1e9 / rate.0, pauses: None }
+        SendPace { rate: rate.0, step: 1e9 / rate.0, pauses: None, burst: BURST }
     }
 
     /// The same pace with a pause after every `packets` packets, at least one.
@@ -30,6 +32,12 @@ impl SendPace {
     pub fn with_pauses(self, packets: u64, pause: Nanos) -> Self {
         assert!(packets > 0, "bursts of nothing are refused where they are read");
         SendPace { pauses: Some((packets, pause)), ..self }
+    }
+
+    /// The same pace, where as many packets leave in one go as come within this time.
+    #[must_use]
+    pub fn with_bursts_of(self, burst: Nanos) -> Self {
+        SendPace { burst, ..self }
     }
 
     /// When packet `number` is there as a whole, from the beginning on: packet 0 after one step.
@@ -41,10 +49,11 @@ impl SendPace {
         Nanos(steps) + Nanos(pauses)
     }
 
-    /// How many packets leave in one go: as many as come within 100 us, at least one, and no more than `most`.
+    /// How many packets leave in one go: as many as come within 100 us, or the time of a burst that was given. At
+    /// least one, and no more than `most`.
     pub fn burst(&self, most: usize) -> usize {
         #[expect(clippy::cast_sign_loss, reason = "a rate is above zero")]
-        let within = (self.rate * BURST.seconds()) as usize;
+        let within = (self.rate * self.burst.seconds()) as usize;
         within.clamp(1, most.max(1))
     }
 
@@ -219,11 +228,13 @@ mod tests {
         }
 
         #[test]
-        fn a_burst_is_short(rate in 1.0..1e8_f64, most in 0..100_usize) {
-            let pace = SendPace::new(Frequency(rate));
-            let burst = pace.burst(most);
-            prop_assert!(burst == 1 || (burst <= most && burst as f64 / rate <= 1.001e-4));
-            prop_assert!(burst == most.max(1) || (burst + 1) as f64 / rate > 0.999e-4);
+        fn a_burst_is_short(rate in 1.0..1e8_f64, most in 0..100_usize, longer in 1..5_u64) {
+            let usual = SendPace::new(Frequency(rate));
+            for (pace, seconds) in [(usual, 1e-4), (usual.with_bursts_of(Nanos(longer * 100_000)), longer as f64 * 1e-4)] {
+                let burst = pace.burst(most);
+                prop_assert!(burst == 1 || (burst <= most && burst as f64 / rate <= 1.001 * seconds));
+                prop_assert!(burst == most.max(1) || (burst + 1) as f64 / rate > 0.999 * seconds);
+            }
         }
     }
 

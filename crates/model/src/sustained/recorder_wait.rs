@@ -1,5 +1,5 @@
 //! The recorder's wait for a processor in passes at full speed. Meanwhile it gave the storage nothing, so that
-//! their rate may be too low, but never too high.
+//! their rate may be too low.
 
 use std::fmt;
 
@@ -12,22 +12,33 @@ pub struct RecorderWait {
     pub waited: Nanos,
     /// The duration of the passes.
     pub of: Nanos,
+    /// The part of it that the rate is taken from. The whole wait may lie in that part.
+    pub within: Nanos,
 }
 
-/// After a wait of more than this share of the passes, their rate is only a lower bound. The workers
-/// of a phase have the same share.
+/// After a wait of more than this share of the time that a rate is taken from, the rate is only a lower bound. The
+/// workers of a phase have the same share.
 const SHARE_MOST: f64 = 0.2;
 
 impl RecorderWait {
     /// Adds the wait in another pass.
     #[must_use]
     pub fn and(self, other: RecorderWait) -> Self {
-        RecorderWait { waited: self.waited + other.waited, of: self.of + other.of }
+        RecorderWait {
+            waited: self.waited + other.waited,
+            of: self.of + other.of,
+            within: self.within + other.within,
+        }
     }
 
-    /// The wait as a share of the passes; 0 without passes.
+    /// A wait in the whole duration of a pass.
+    pub fn new(waited: Nanos, of: Nanos) -> Self {
+        RecorderWait { waited, of, within: of }
+    }
+
+    /// The wait as a share of the time that the rate is taken from; 0 without passes.
     pub fn share(self) -> f64 {
-        if self.of.0 == 0 { 0.0 } else { self.waited.seconds() / self.of.seconds() }
+        if self.within.0 == 0 { 0.0 } else { self.waited.seconds() / self.within.seconds() }
     }
 
     /// True if the rate is only a lower bound.
@@ -57,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn wait(waited: u64, of: u64) -> RecorderWait {
-        RecorderWait { waited: Nanos::from_millis(waited), of: Nanos::from_millis(of) }
+        RecorderWait::new(Nanos::from_millis(waited), Nanos::from_millis(of))
     }
 
     #[test]
@@ -67,6 +78,8 @@ mod tests {
         assert_eq!(RecorderWait::default().raised(ByteRate(90e6)), Some(ByteRate(90e6)));
         assert_eq!(wait(12_000, 40_000).raised(ByteRate(90e6)), None, "it is only a lower bound");
         assert_eq!(wait(12_000, 40_000).to_string(), "the recorder waited 12 s of 40 s for a processor");
+        let behind_a_cache = RecorderWait { within: Nanos::from_millis(10_000), ..wait(4000, 40_000) };
+        assert_eq!(behind_a_cache.raised(ByteRate(90e6)), None, "all of it may lie behind the cache");
     }
 
     proptest! {

@@ -51,6 +51,7 @@ impl IngestSweep {
             instrument.recording.frames_per_file = Some(frames);
             swept.frames_per_file = Some(frames);
         });
+        let all = over(self.chunk_size.as_ref(), all, |_, swept, size| swept.chunk_size = Some(size));
         let all = over(self.encoders.as_ref(), all, |instrument, swept, encoders| {
             instrument.recording.encoders = Some(encoders);
             swept.encoders = Some(encoders);

@@ -18,6 +18,14 @@ fn camera(name: &str) -> Result<Instrument, String> {
     let data = match name {
         "camera" => "incompressible",
         "detector" => "diffraction",
+        "packets" | "modules" => {
+            let [telescope, detector] = [
+                include_str!("../../../../instruments/fila10g-1g.toml"),
+                include_str!("../../../../instruments/jungfrau-4m.toml"),
+            ];
+            let text = if name == "packets" { telescope } else { detector };
+            return Instrument::parse(text, name).map_err(|error| error.to_string());
+        }
         _ => return Err(format!("no instrument `{name}`: write one of camera, detector")),
     };
     let text = format!(
@@ -118,6 +126,31 @@ fn compressibility_and_stripes_make_a_matrix() {
 }
 
 #[test]
+fn packets_are_recorded_in_chunks_of_several_sizes() {
+    let sized_of = |instrument: &str, more: &str| {
+        let sized = format!("frames = 100\nchunk_size = [\"16 MB\", \"64 MB\"]\n{more}");
+        read(&PLAN.replace("frames = 100", &sized).replace("\"camera\"", &format!("\"{instrument}\"")), 1.0)
+    };
+    let sized = |more: &str| sized_of("packets", more);
+    let plan = sized("").expect("a valid plan");
+    let labels: std::collections::BTreeSet<_> = plan.recordings().map(|(_, run)| run.label()).collect();
+    assert_eq!(labels.len(), 4, "{labels:?}");
+    assert!(labels.iter().any(|label| label.ends_with(", in chunks of 64 MB")), "{labels:?}");
+    for (more, part) in [
+        ("goal = \"limit\"", "at full speed the oldest frames are overwritten"),
+        ("keep = \"8 kB\"", "removes its oldest frames has no chunks"),
+    ] {
+        let why = sized(more).expect_err(more);
+        assert!(
+            why.starts_with("my.toml:5: ") && why.contains(": chunk_size: ") && why.contains(part),
+            "{why}"
+        );
+    }
+    let why = sized_of("modules", "format = \"hdf5\"").expect_err("a file of HDF5");
+    assert!(why.contains("chunk_size: files of HDF5 have frames_per_file"), "{why}");
+}
+
+#[test]
 fn all_writers_share_one_file_of_hdf5_and_no_chunks_of_it() {
     let stored = |storing: &str| {
         let more = format!("frames = 100\nformat = \"hdf5\"\nstoring = \"{storing}\"");
@@ -158,6 +191,11 @@ fn what_makes_no_sense_is_refused_with_its_place() {
             "frames = 100",
             "frames = 100\nformat = \"hdf5\"\nchunk = \"11x20\"",
             &["my.toml:5", "larger than a frame"],
+        ),
+        (
+            "frames = 100",
+            "frames = 100\nchunk_size = \"1 MB\"",
+            &["my.toml:5", "chunk_size: only packets are recorded in chunks"],
         ),
         ("frames = 100", "frames = 100\nencoders = 2", &["my.toml:5", "frames are written as they are"]),
         ("frames = 100", "frames = 100\nformat = \"cbf\"\nencoders = 0", &["my.toml:5", "write 1 to 1024"]),

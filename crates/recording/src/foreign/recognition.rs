@@ -10,7 +10,7 @@
 //!
 //! A damaged recording is thus recognized by its whole part, and begins where its first frames are.
 
-use std::io;
+use std::{cell::Cell, io};
 
 use nilometer_wire::{Stamps, vdif::VdifHeader};
 
@@ -20,8 +20,9 @@ use crate::recording_storage::StoredFile;
 /// Looks for the first frame of a file. Returns its shape and its offset; `None` if nothing shows that the file has
 /// frames.
 pub(super) fn recognized(file: &dyn StoredFile) -> io::Result<Option<(StreamShape, u64)>> {
+    let reads = Cell::new(READS_MOST);
     let proves = |shape: &StreamShape, at: u64| -> io::Result<bool> {
-        Ok(shape.is_followed(file, at + shape.frame_size, at == 0)? && is_proven(file, shape, at)?)
+        Ok(shape.is_followed(file, at + shape.frame_size, at == 0)? && is_proven(file, shape, at, &reads)?)
     };
     let Some(found) = StreamShape::find_where(file, 0, proves)? else { return Ok(None) };
     let is_of_it = |shape: &StreamShape, at: u64| -> io::Result<bool> {
@@ -38,11 +39,16 @@ fn is_same_stream(one: &StreamShape, other: &StreamShape) -> bool {
 }
 
 /// Returns true if the headers from offset `at` on are those of frames. Mark5B frames have a sync word: two suffice.
-fn is_proven(file: &dyn StoredFile, shape: &StreamShape, at: u64) -> io::Result<bool> {
+///
+/// Each look at a header takes one of the `reads` that are left, for all places of a file together. Without any left
+/// nothing is proven.
+fn is_proven(file: &dyn StoredFile, shape: &StreamShape, at: u64, reads: &Cell<u64>) -> io::Result<bool> {
     let Some(first) = shape.header else { return Ok(true) };
     let mut run = HeaderRun::from(&first);
     let mut next = at + shape.frame_size;
     loop {
+        let Some(left) = reads.get().checked_sub(1) else { return Ok(false) };
+        reads.set(left);
         let mut head = [0; Stamps::BYTES];
         let length = read_up_to(file, &mut head, next)?;
         if length < VdifHeader::LEGACY_SIZE {
@@ -61,6 +67,8 @@ fn is_proven(file: &dyn StoredFile, shape: &StreamShape, at: u64) -> io::Result<
     }
 }
 
+/// Most looks at headers in a file. Pixels need some thousands.
+const READS_MOST: u64 = 1 << 18;
 /// Headers behind the first one that prove a stream.
 const HEADERS_LEAST: u64 = 15;
 /// Number of them that count on from an earlier header of their thread.
@@ -96,6 +104,15 @@ struct HeaderRun {
     bad: u64,
     /// Frames of fill or zeros, one after the other.
     fill: u64,
+    /// Headers of the first one's form.
+    alike: u64,
+    /// True if the second header is one of them, and counts on from the first one.
+    begins_alike: bool,
+}
+
+/// What all frames of a thread have in common: bytes, bits of a sample, channels, and if samples are complex.
+fn form(header: &VdifHeader) -> (usize, u8, u8, bool) {
+    (header.length, header.bits, header.channels_log2, header.complex)
 }
 
 impl HeaderRun {
@@ -108,6 +125,8 @@ impl HeaderRun {
             ordered: 0,
             bad: 0,
             fill: 0,
+            alike: 0,
+            begins_alike: false,
         }
     }
 
@@ -125,6 +144,10 @@ impl HeaderRun {
             self.bad += 1;
             return self.last.length as u64;
         };
+        if form(&good) == form(&self.first) {
+            self.alike += 1;
+            self.begins_alike |= self.headers == 1 && self.ordered == 1;
+        }
         self.last = good;
         good.length as u64
     }
@@ -136,7 +159,6 @@ impl HeaderRun {
             self.threads.push(*header);
             return true;
         };
-        let form = |of: &VdifHeader| (of.length, of.bits, of.channels_log2, of.complex);
         let time = |of: &VdifHeader| (of.second, of.frame);
         if form(last) != form(header) || time(last) >= time(header) {
             return false;
@@ -161,12 +183,13 @@ impl HeaderRun {
 
     /// Returns true if the headers show a stream although the file has no more of them.
     fn is_enough_at_end(&self, Beginning { at, is_whole }: Beginning) -> bool {
-        let all_good = self.bad == 0;
+        // Threads of other sizes are possible, and among pixels the usual thing.
+        let all_good = self.bad == 0 && self.alike == self.headers;
         let begins_in_frame = at < self.first.length as u64;
         match self.headers {
-            // A header at the very beginning of a file is no chance find.
-            _ if at == 0 => true,
-            0 => false,
+            // One frame, or two of a thread at the very beginning of a file are no chance find.
+            0 => at == 0,
+            _ if at == 0 && self.begins_alike => true,
             1 => all_good && is_whole && begins_in_frame,
             headers => all_good && (is_whole || headers >= HEADERS_TO_CUT),
         }
@@ -195,12 +218,17 @@ mod tests {
         (0..count).flat_map(|number| vdif_frame(number, 0, SIZE, false)).collect()
     }
 
-    /// Counts of photons below `most`, in pixels of four bytes.
-    fn pixels(seed: u64, most: f64, count: usize) -> Vec<u8> {
+    /// Counts of photons below `most`.
+    fn counts(seed: u64, most: f64, count: usize) -> impl Iterator<Item = u32> {
         let mut stream = Seed(seed).stream();
         #[expect(clippy::cast_sign_loss, reason = "no count is below zero")]
-        let pixel = |_| (stream.unit() * most) as u32;
-        (0..count).map(pixel).flat_map(u32::to_le_bytes).collect()
+        let pixel = move |_| (stream.unit() * most) as u32;
+        (0..count).map(pixel)
+    }
+
+    /// The same, in pixels of four bytes.
+    fn pixels(seed: u64, most: f64, count: usize) -> Vec<u8> {
+        counts(seed, most, count).flat_map(u32::to_le_bytes).collect()
     }
 
     /// Regression test: `verify` called the exported frames of a detector a damaged recording of VDIF.
@@ -212,6 +240,21 @@ mod tests {
             let file = InMemory(image.clone());
             by_two_headers += u32::from(StreamShape::find(&file, 0).expect("memory can be read").is_some());
             assert_eq!(found(image), None, "counts below {most}");
+        }
+        assert!(by_two_headers > 0, "two headers in a row stand among pixels");
+    }
+
+    /// In pixels of two bytes, small counts make lengths of a MiB: few headers stand in a file.
+    #[test]
+    fn small_pixels_of_short_files_are_not_taken_for_frames() {
+        let mut by_two_headers = 0;
+        for seed in 0..100 {
+            let most = [3.0, 4.0, 8.0][seed as usize % 3];
+            let image = counts(seed, most, 2 << 20).flat_map(|count| (count as u16).to_le_bytes());
+            let image: Vec<u8> = image.collect();
+            let file = InMemory(image.clone());
+            by_two_headers += u32::from(StreamShape::find(&file, 0).expect("memory can be read").is_some());
+            assert_eq!(found(image), None, "seed {seed}, counts below {most}");
         }
         assert!(by_two_headers > 0, "two headers in a row stand among pixels");
     }

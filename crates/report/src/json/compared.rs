@@ -341,12 +341,14 @@ fn recordings<'a>(compared: &'a RecordsCompared<'_>) -> Vec<Recorded<'a>> {
 
 fn answered(verdict: &Verdict) -> Answered {
     let trial = verdict.trial();
+    // A lower bound has no upper end.
+    let interval = verdict.limit.filter(|limit| !limit.is_lower_bound());
     Answered {
         decision: Decision::name(verdict.decision()),
         claim: verdict.claim(),
         bytes_per_second: verdict.limit.map(|limit| limit.rate.0),
         bytes_per_second_low: verdict.limit.map(|limit| limit.low.0),
-        bytes_per_second_high: verdict.limit.map(|limit| limit.high.0),
+        bytes_per_second_high: interval.map(|limit| limit.high.0),
         frames_due: trial.map(|trial| trial.due),
         frames_lost: trial.map(|trial| trial.lost),
         longest_stall_s: trial.map(|trial| trial.longest_stall.seconds()),

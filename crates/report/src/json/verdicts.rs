@@ -15,14 +15,14 @@ pub(super) struct Answered {
     bytes_per_second: f64,
     /// The target's sustained rate.
     limit_bytes_per_second: Option<f64>,
-    /// The 95 % interval of the sustained rate.
-    limit_interval_bytes_per_second: Option<[f64; 2]>,
+    /// The 95 % interval of the sustained rate. A lower bound has no upper end.
+    limit_interval_bytes_per_second: Option<[Option<f64>; 2]>,
     /// True if rate and margin are lower bounds, because the recorder waited for a processor.
     limit_is_lower_bound: bool,
     /// The limit over the instrument's rate.
     margin: Option<f64>,
-    /// The 95 % interval of the margin.
-    margin_interval: Option<[f64; 2]>,
+    /// The 95 % interval of the margin. A lower bound has no upper end.
+    margin_interval: Option<[Option<f64>; 2]>,
     /// The recording at the instrument's pace behind the answer, or null if it decides nothing.
     recording: Option<Paced>,
     sentence: String,
@@ -59,6 +59,8 @@ impl Paced {
 }
 
 pub(super) fn answered(verdict: &Verdict) -> Answered {
+    let is_lower_bound = verdict.limit.is_some_and(|limit| limit.is_lower_bound());
+    let interval = |low: f64, high: f64| [Some(low), (!is_lower_bound).then_some(high)];
     Answered {
         instrument: verdict.instrument.label(),
         target: letter(verdict.target),
@@ -66,10 +68,10 @@ pub(super) fn answered(verdict: &Verdict) -> Answered {
         decision: verdict.decision().name(),
         bytes_per_second: verdict.rate.0,
         limit_bytes_per_second: verdict.limit.map(|limit| limit.rate.0),
-        limit_interval_bytes_per_second: verdict.limit.map(|limit| [limit.low.0, limit.high.0]),
-        limit_is_lower_bound: verdict.limit.is_some_and(|limit| limit.is_lower_bound()),
+        limit_interval_bytes_per_second: verdict.limit.map(|limit| interval(limit.low.0, limit.high.0)),
+        limit_is_lower_bound: is_lower_bound,
         margin: verdict.margin(),
-        margin_interval: verdict.margins().map(|margin| [margin.low, margin.high]),
+        margin_interval: verdict.margins().map(|margin| interval(margin.low, margin.high)),
         recording: Paced::of(verdict),
         sentence: verdict.to_string(),
         more: verdict.more(),

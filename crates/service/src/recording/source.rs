@@ -75,7 +75,7 @@ impl RecordedSource {
         if !ends.is_empty() {
             require(share == PacketShare::ALL, || {
                 "frames that come over TCP are recorded by one process, which alone gets the header of their series: start \
-                 one (docs/cluster.md)"
+                 one (docs/recording-together.md)"
                     .into()
             })?;
             return SeriesSource::of(wishes, ends).map(Box::new).map(RecordedSource::Series);
