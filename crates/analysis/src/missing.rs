@@ -92,7 +92,7 @@ pub struct OpenQuestion {
     /// The rates at full speed, one per valid pass whose recorder did not wait long for a processor. If there is none
     /// such, all.
     pub limits: Vec<ByteRate>,
-    /// True if the recorder waited so long that these rates are lower bounds.
+    /// True if these rates are lower bounds, because the recorder waited long for a processor.
     pub are_lower_bounds: bool,
 }
 

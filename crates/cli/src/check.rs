@@ -113,7 +113,8 @@ fn agrees(count: usize) -> String {
     if count == 0 {
         "agrees   nothing: the record has no conclusions that could differ from its samples".into()
     } else {
-        format!("agrees   {count} conclusions, each derived again from the samples")
+        let conclusions = tell::counted(count as u64, "conclusion");
+        format!("agrees   {conclusions}, each derived again from the samples")
     }
 }
 

@@ -56,7 +56,7 @@ const NEXT: &str = "
 Nothing was written to a disk. To ask the same of your own storage:
 
   nilometer instrument list                         the instruments of the catalogue
-  nilometer evaluate /data --for pilatus-6m         a verdict on the storage of /data, in about three minutes
+  nilometer evaluate /data --for pilatus-6m         a verdict on the storage of /data, in about five minutes
 ";
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn rooms(resolved: &PlannedCampaign) -> Vec<String> {
     for (_, run) in resolved.plan.recordings() {
         let instrument = run.recorded();
         for target in &resolved.targets {
-            let room = StorageRoom::on([target], resolved.plan.reserve, instrument.written_rate());
+            let room = StorageRoom::for_instrument(&instrument, 1, [target], resolved.plan.reserve);
             let line = format!("room      {}, {}: {room}", target.address, instrument.name);
             if room.seconds().is_some() && !lines.contains(&line) {
                 lines.push(line);

@@ -99,6 +99,7 @@ impl Evaluate {
             let title = self.recordings.title();
             return Ok(ResolvedPlan { title, repeats, cells: Vec::new(), ..default });
         }
+        ensure!(!self.plans.iter().any(|name| name == NO_PLAN), "--plan none: leave out the other plans");
         let names = if self.plans.is_empty() { vec![DEFAULT_PLAN.to_owned()] } else { self.plans.clone() };
         let plans = names.iter().map(|name| Ok((stem(name), load(name, self.scale)?)));
         let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;

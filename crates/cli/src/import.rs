@@ -46,7 +46,12 @@ pub(crate) struct Import {
 /// Reads a day, or a moment of it.
 fn moment(text: &str) -> Result<Moment, String> {
     let is_day = text.len() == "2026-01-31".len();
-    let whole = if is_day { format!("{text}T00:00:00Z") } else { text.to_owned() };
+    let is_without_zone = text.len() == "2026-01-31T10:00:00".len();
+    let whole = match text {
+        day if is_day => format!("{day}T00:00:00Z"),
+        time if is_without_zone => format!("{time}Z"),
+        time => time.to_owned(),
+    };
     whole.parse().map_err(|_| {
         "write a day, such as 2026-01-31, or a time in UTC, such as 2026-01-31T10:00:00Z".to_owned()
     })

@@ -2,7 +2,8 @@
 
 use anyhow::anyhow;
 use clap::Args;
-use nilometer_model::{Frequency, Instrument};
+use nilometer_model::{Frequency, Instrument, Seed};
+use nilometer_recording::instrument::Content;
 
 /// Values in place of those in the instrument's file.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -38,6 +39,8 @@ impl InstrumentChanges {
         if let Some(factor) = self.compressibility {
             let set = instrument.data.set_compressibility(factor);
             set.map_err(|why| anyhow!("{name}: --compressibility {factor}: {why}"))?;
+            let Instrument { data, shape, pixel, .. } = &*instrument;
+            Content::check(data, shape, *pixel, Seed(0)).map_err(|why| anyhow!("{name}: {why}"))?;
         }
         if self.frames_per_file.is_some() {
             instrument.recording.frames_per_file = self.frames_per_file;
@@ -59,11 +62,11 @@ mod tests {
         assert_eq!(instrument, file);
         let changes = InstrumentChanges {
             frame_rate: Some(Frequency(file.frame_rate.0 / 2.0)),
-            compressibility: file.data.compressibility.map(|factor| factor * 2.0),
+            compressibility: file.data.compressibility.map(|factor| factor * 1.25),
             frames_per_file: Some(100),
         };
         changes.apply(&mut instrument).expect("all of them make sense");
-        assert!((instrument.written_rate().0 * 4.0 / rate.0 - 1.0).abs() < 1e-6);
+        assert!((instrument.written_rate().0 * 2.5 / rate.0 - 1.0).abs() < 1e-6);
         assert_eq!(instrument.recording.frames_per_file, Some(100));
         let wrong = InstrumentChanges { compressibility: Some(0.0), ..InstrumentChanges::default() };
         let error = wrong.apply(&mut instrument).expect_err("no factor").to_string();

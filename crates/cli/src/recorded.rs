@@ -81,8 +81,9 @@ fn halts(chronicle: &Chronicle) -> String {
     if count == 0 {
         return String::new();
     }
+    let times = crate::tell::counted(count, "time");
     format!(
-        "; the recorder itself did not run {count} times, {halted} in all, the longest {longest}: it was stopped, or had no \
+        "; the recorder itself did not run {times}, {halted} in all, the longest {longest}: it was stopped, or had no \
          processor"
     )
 }

@@ -1,6 +1,9 @@
 //! The recordings of `--for`: each instrument alone, and those of one list together, with their readers.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{ArgGroup, Args};
@@ -45,7 +48,7 @@ pub(crate) struct Recordings {
     reader_distance: Option<Nanos>,
     /// Limit each reader to this rate. Several, such as "50 MB/s,200 MB/s", run one after the other. They show
     /// the rate at which a dump costs frames [default: the instrument's, or the rate of the frames]
-    #[arg(long, value_delimiter = ',', value_name = "RATE", requires = "instruments")]
+    #[arg(long, value_delimiter = ',', value_name = "RATE", value_parser = reader_rate, requires = "instruments")]
     reader_rate: Vec<ByteRate>,
     /// Copy every recording to this directory on other storage while it grows
     #[arg(long, value_name = "DIRECTORY", requires = "instruments")]
@@ -87,6 +90,12 @@ fn reader_count(text: &str) -> Result<u32> {
     count.ok_or_else(|| anyhow!("write a number from 0 to {READERS_MOST}, or several as in 0,1,2"))
 }
 
+fn reader_rate(text: &str) -> Result<ByteRate> {
+    let rate: ByteRate = text.trim().parse()?;
+    ensure!(rate.0 > 0.0, "a reader of no rate reads nothing: write more than 0");
+    Ok(rate)
+}
+
 fn process_count(text: &str) -> Result<u32> {
     let count = text.trim().parse().ok().filter(|count| (1..=65_536).contains(count));
     count.ok_or_else(|| anyhow!("write a number from 1 to 65536, or several as in 1,2,4"))
@@ -123,6 +132,7 @@ impl Recordings {
                 let has_packets = member.instrument.packets.is_some() || !self.over_network;
                 ensure!(has_packets, "--over-network: the network format of {name} is unknown; leave it out");
                 self.check_durations(member)?;
+                self.check_memory(member)?;
                 self.alone(member, condition.as_ref(), &mut runs);
             }
             if members.len() > 1 {
@@ -149,6 +159,17 @@ impl Recordings {
         if self.find_limit {
             trial.check_duration(&format!("--trial {}", self.trial)).map_err(|why| anyhow!(why))?;
         }
+        Ok(())
+    }
+
+    /// Refuses a buffer without room for two frames, and a recording that keeps nothing.
+    fn check_memory(&self, member: &Member) -> Result<()> {
+        let run = self.cell(member, Readers::default());
+        let slot = run.slot();
+        let has_room = run.buffer.0 / 2 >= slot.0;
+        ensure!(has_room, "--buffer {}: write room for at least two frames of {slot}", run.buffer);
+        let keeps = run.fill.is_some() || run.keep.0 > 0;
+        ensure!(keeps, "--keep {}: write more than 0", run.keep);
         Ok(())
     }
 
@@ -302,8 +323,10 @@ impl Member {
 
 /// The instruments of a list or of a facility. One instrument is a facility too.
 fn members(asked: &str, changes: &InstrumentChanges) -> Result<Vec<Member>> {
-    if asked.contains(['+', '*']) {
-        return asked.split('+').map(|one| member(one, changes)).collect();
+    let is_file = asked.ends_with(".toml") && Path::new(asked).is_file();
+    if asked.contains(['+', '*']) && !is_file {
+        let all = asked.split('+').map(|one| member(one, changes));
+        return all.collect::<Result<_>>().with_context(|| format!("--for {asked}"));
     }
     let (facility, instruments) = facility::load(asked)?;
     let members = facility.instruments.iter().zip(instruments);
@@ -318,9 +341,9 @@ fn members(asked: &str, changes: &InstrumentChanges) -> Result<Vec<Member>> {
 fn member(asked: &str, changes: &InstrumentChanges) -> Result<Member> {
     let (count, name) = asked.split_once('*').unwrap_or(("1", asked));
     let count: u32 =
-        count.trim().parse().with_context(|| format!("--for {asked}: `{count}` is no number"))?;
-    ensure!((1..=COUNT_MOST).contains(&count), "--for {asked}: write 1 to {COUNT_MOST} of an instrument");
-    ensure!(!name.trim().is_empty(), "--for {asked}: an instrument is missing: write a+b, or 6*a+b");
+        count.trim().parse().with_context(|| format!("`{count}` is no number: write a+b, or 6*a+b"))?;
+    ensure!((1..=COUNT_MOST).contains(&count), "{asked}: write 1 to {COUNT_MOST} of an instrument");
+    ensure!(!name.trim().is_empty(), "an instrument is missing: write a+b, or 6*a+b");
     let mut instrument = user_file::instrument(name.trim())?;
     changes.apply(&mut instrument)?;
     Ok(Member { instrument: instrument.delivered().into_owned(), count })

@@ -106,7 +106,9 @@ impl Report {
     /// Writes the report over an earlier one. A collector may read metrics at any moment, so it never finds half
     /// of them.
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
-        if self.format == Format::Prometheus { write_whole(path, text) } else { fs::write(path, text) }
+        // A device or a pipe takes the text as it comes.
+        let is_file = fs::symlink_metadata(path).map_or(true, |found| found.is_file());
+        if is_file { write_whole(path, text) } else { fs::write(path, text) }
     }
 
     /// The file of a page: no terminal can show one.
@@ -167,7 +169,9 @@ impl Report {
             Format::Json => json(&study),
             Format::Study => papers_text(&with_own_study(study, &self.record).input()?, layout),
             Format::Prometheus => evaluation_metrics(&study),
-            Format::Acceptance => acceptance::page(&study, &self.record).run()?,
+            Format::Acceptance => {
+                acceptance::page(&with_criteria(study, &self.record).input()?, &self.record).run()?
+            }
         })
     }
 }
@@ -179,6 +183,18 @@ fn with_own_study<'a>(study: Study<'a>, record: &Path) -> anyhow::Result<Study<'
         "{}: no published study has such a table: measure one of the plans {}, or import a table of reference/",
         record.display(),
         PublishedStudy::plans().join(", ")
+    );
+    Ok(study)
+}
+
+/// Refuses a record whose plan has no criteria: nothing was to be accepted.
+fn with_criteria<'a>(study: Study<'a>, record: &Path) -> anyhow::Result<Study<'a>> {
+    let has_criteria =
+        study.results.campaign.as_ref().is_some_and(|campaign| !campaign.plan.accept.is_empty());
+    ensure!(
+        has_criteria,
+        "{}: its plan has no criteria of acceptance, so there is no such page: see docs/acceptance.md",
+        record.display()
     );
     Ok(study)
 }

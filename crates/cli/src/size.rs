@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use nilometer_model::{ByteRate, Bytes, Facility, Instrument, Nanos, Seed};
+use nilometer_model::{ByteRate, Bytes, Facility, Instrument, Nanos, Seed, catalogue};
 use nilometer_plan::sizing::{
     Demand, Limits, Place, Sizing, SizingError,
     simulation::{Phases, SizingTrial, fullest},
@@ -165,7 +165,9 @@ impl Size {
     /// The directories of the question; `None` if it has none.
     fn rooms(&self) -> anyhow::Result<Option<InstrumentRooms>> {
         let place = Path::new(&self.name);
-        if self.to.is_empty() && !place.is_dir() {
+        // An instrument of the catalogue may have the name of a directory here.
+        let is_place = place.is_dir() && !catalogue::has_instrument(&self.name);
+        if self.to.is_empty() && !is_place {
             return Ok(None);
         }
         let is_single = matches!(self.format, Format::Json) || self.html.is_some();
@@ -173,7 +175,7 @@ impl Size {
             !(is_single && self.limits.name_a_rate()),
             "--format json and --html take one answer: leave the directories out, or --write-rate and --record"
         );
-        if place.is_dir() {
+        if is_place {
             ensure!(
                 !self.limits.name_a_rate(),
                 "{}: a directory has no rate: name an instrument first",

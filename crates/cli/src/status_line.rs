@@ -19,15 +19,16 @@ const USUAL: usize = 80;
 impl StatusLine {
     /// True if stderr is a terminal.
     pub(crate) fn is_possible() -> bool {
-        std::io::stderr().is_terminal()
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        std::io::stderr().is_terminal() && !is_dumb
     }
 
     /// Shows the text for this terminal's width, if there is a terminal: one line, or several.
     pub(crate) fn rewrite(&mut self, text: impl FnOnce(usize) -> String) {
-        let stderr = std::io::stderr();
-        if !stderr.is_terminal() {
+        if !Self::is_possible() {
             return;
         }
+        let stderr = std::io::stderr();
         let columns = rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
         let columns = if columns == 0 { USUAL } else { columns };
         // On some terminals a line that fills the last column wraps.

@@ -287,6 +287,12 @@ fn has_room(stderr: &io::StderrLock<'_>, patience: Nanos) -> bool {
     ready.is_ok_and(|ready| ready > 0)
 }
 
+/// `1 bit`, `2 bits`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -118,8 +118,15 @@ fn out_of_range(error: &Error) -> Option<String> {
         return Some("write a number, such as 8 or 1.5".into());
     }
     let (_, range) = why.split_once(" is not in ")?;
-    let (least, most) = range.split_once("..=")?;
-    Some(format!("write a whole number from {least} to {most}"))
+    let (least, most) = range.split_once("..")?;
+    // The type of the number bounds the others: nobody needs such a number.
+    let is_open = most == u64::MAX.to_string();
+    let most = most.trim_start_matches('=');
+    Some(if is_open {
+        format!("write a whole number, {least} or more")
+    } else {
+        format!("write a whole number from {least} to {most}")
+    })
 }
 
 /// Hours, minutes and seconds as a clock shows them: `00:10:00`.
@@ -180,7 +187,8 @@ impl<'a> TypedLine<'a> {
     /// The tip for an argument that the command does not take.
     fn unknown_argument(&self, named: &str) -> Option<String> {
         if self.name == "explain" {
-            return None;
+            let is_line = !named.starts_with('-');
+            return is_line.then(|| "write `--` before the line: `nilometer explain -- dd ...`".to_owned());
         }
         let option = named.split('=').next().unwrap_or(named);
         if option.starts_with('-') {

@@ -31,8 +31,8 @@ pub struct Sample {
     pub machine: Nanos,
     /// Context switches of this process.
     pub switches: Switches,
-    /// How long the workers waited for a processor. Of a recorder, the thread that takes frames and the mean of the
-    /// writers; of several recorders the sum.
+    /// How long the workers waited for a processor. A recorder's wait is that of the thread that takes frames and the
+    /// mean of its writers. Several recorders have the sum.
     pub run_delay: Nanos,
     /// The time to fill buffers, outside the measured time.
     pub filling: Nanos,
@@ -289,9 +289,9 @@ impl Sample {
         long_run.map_or_else(|| self.rate(), |found| found.rate)
     }
 
-    /// How long a recorder waited for a processor in a pass at full speed. Of several processes the longest wait
-    /// counts: the others end without that one, and the rate falls as if a cache were full. Of several recorders
-    /// in a process only the sum is known.
+    /// How long a recorder waited for a processor in a pass at full speed. The longest wait of several processes
+    /// counts: the others end without that one, and the rate falls as if a cache were full. The sum stands for
+    /// several recorders in a process.
     pub fn recorder_wait(&self) -> RecorderWait {
         let longest = self.parts.iter().map(|part| part.run_delay).max();
         RecorderWait::new(longest.unwrap_or(self.run_delay), self.wall)

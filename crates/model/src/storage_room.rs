@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{ByteRate, Bytes, Nanos, TargetDescription};
+use crate::{ByteRate, Bytes, Instrument, Nanos, TargetDescription};
 
 /// The bytes that a recording may fill, and the rate at which it does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +33,23 @@ impl StorageRoom {
             seen.push(target);
         }
         StorageRoom { usable, rate }
+    }
+
+    /// The room for `times` recordings of this instrument. It fills at the mean rate, pauses included, if it outlasts a
+    /// burst.
+    pub fn for_instrument<'a>(
+        instrument: &Instrument,
+        times: u64,
+        targets: impl IntoIterator<Item = &'a TargetDescription>,
+        reserve: Bytes,
+    ) -> Self {
+        let rate = ByteRate(instrument.written_rate().0 * times as f64);
+        let room = StorageRoom::on(targets, reserve, rate);
+        let Some(burst) = instrument.burst else { return room };
+        let outlasts =
+            room.seconds().is_none_or(|seconds| seconds > burst.frames as f64 / instrument.frame_rate.0);
+        let share = if outlasts { instrument.mean_rate().0 / instrument.rate().0 } else { 1.0 };
+        StorageRoom { rate: ByteRate(rate.0 * share), ..room }
     }
 
     /// A warning if a recording takes longer than the room lasts.

@@ -1,8 +1,8 @@
 //! Quantities with their unit, in the form of plans, instruments and the command line.
 //!
-//! Decimal and binary prefixes are both valid and never confused: `4 kB` is 4000 bytes, `4 KiB` is 4096. `4
-//! K` is an error, because it is ambiguous. Rates may be in Gbit/s. `10G` is valid only for a network link, and
-//! means 10 Gbit/s: links have such names. A rate of data needs its whole unit, since `10G` may be bytes or bits.
+//! Decimal and binary prefixes are both valid and never confused: `4 kB` is 4000 bytes, `4 KiB` is 4096. A size may
+//! have a prefix alone as in dd, fio and IOR: `4K` and `4k` are 4096 bytes. Rates may be in Gbit/s. For a network link
+//! `10G` means 10 Gbit/s: links have such names. A rate of data needs its whole unit, since `10G` may be bytes or bits.
 
 use std::{fmt, str::FromStr};
 
@@ -60,7 +60,7 @@ pub enum UnitError {
         prefix: String,
     },
     /// The quantity is out of range, or no whole number of bytes, nanoseconds or femtometres.
-    #[error("`{0}` is not a whole number of bytes, nanoseconds or femtometres below 2^63")]
+    #[error("`{0}` is too large, or finer than a byte, a nanosecond or a femtometre")]
     Range(String),
 }
 
@@ -110,9 +110,10 @@ const RATE_CHOICES: &str = "B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, bi
                             Mbps, Gbps, Tbps)";
 /// More units for the rate of a link.
 const LINK_RATES: [Unit; 3] = [("M", 125e3), ("G", 125e6), ("T", 125e9)];
-const TIMES: [Unit; 8] = [
+const TIMES: [Unit; 9] = [
     ("ns", 1.0),
     ("us", 1e3),
+    ("µs", 1e3),
     ("ms", 1e6),
     ("s", 1e9),
     ("min", 60e9),

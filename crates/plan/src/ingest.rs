@@ -286,6 +286,11 @@ impl RecordingRun {
         self.duration.0.div_ceil(recorded.period().0) + recorded.streams
     }
 
+    /// Bytes of a frame, or a block of packets, of all recorders.
+    pub fn slot(&self) -> Bytes {
+        Bytes(self.recorded().frame_size().0.saturating_mul(self.rings()))
+    }
+
     /// Bytes of these.
     pub fn all(&self) -> Bytes {
         Bytes(self.frames().saturating_mul(self.recorded().frame_size().0))

@@ -182,6 +182,34 @@ fn what_belongs_to_an_instrument_is_refused_without_one() {
 }
 
 #[test]
+fn impossible_recordings_of_an_instrument_are_refused_at_once() {
+    let desk = Desk::new();
+    let target = desk.target();
+    for (options, part) in [
+        (&["--readers", "1", "--reader-rate", "0 MB/s"][..], "a reader of no rate reads nothing"),
+        (&["--buffer", "1 B"], "--buffer 1 B: write room for at least two frames of 9.91 MB"),
+        (&["--keep", "0 B"], "--keep 0 B: write more than 0"),
+        (&["--compressibility", "1e9"], "diffraction of this shape reaches 2."),
+        (&["--plan", "quick"], "--plan none: leave out the other plans"),
+    ] {
+        let mut arguments = vec!["evaluate", target.to_str().expect("a text"), "--plan", "none"];
+        arguments.extend(["--for", "pilatus-2m", "--duration", "2 s"]);
+        arguments.extend(options);
+        let ended = start(desk.0.path(), &arguments).end(Duration::from_mins(1));
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{options:?}: {ended:?}");
+        assert!(ended.stderr.contains(part) && run_directories(&target).is_empty(), "{}", ended.stderr);
+    }
+    for arguments in [
+        &["simulate", "pilatus-2m", "--to", "target", "--to", "target"][..],
+        &["record", "fila10g-512m", "--to", "target", "--to", "target"],
+    ] {
+        let ended = start(desk.0.path(), arguments).end(Duration::from_mins(1));
+        assert_one_message(&ended, &["you named target twice"]);
+    }
+    assert_eq!(fs::read_dir(&target).expect("a directory").count(), 0);
+}
+
+#[test]
 fn a_plan_that_is_not_there_is_refused_with_the_known_names() {
     let desk = Desk::new();
     let record = desk.path("record.sqlite");

@@ -68,7 +68,7 @@ impl AlignedRecording {
         self.verdicts.get(subject)?.as_ref()?.limit.filter(|limit| !limit.is_lower_bound())
     }
 
-    /// Returns true if the recorder of a subject waited so long for a processor that its rate is a lower bound.
+    /// Returns true if the rate of a subject is a lower bound, because its recorder waited long for a processor.
     pub(super) fn is_lower_bound(&self, subject: usize) -> bool {
         let verdict = self.verdicts.get(subject).and_then(Option::as_ref);
         verdict.and_then(|verdict| verdict.limit).is_some_and(|limit| limit.is_lower_bound())

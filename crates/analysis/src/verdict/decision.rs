@@ -156,6 +156,9 @@ impl Verdict {
     }
 }
 
+/// Passes at full speed of an evaluation have a length of their own, which `--duration` doesn't change.
+const LONGER_PASSES: &str = "record longer at full speed (a plan with goal = \"limit\" and its own duration)";
+
 impl fmt::Display for Doubt {
     /// The text after `not decided: `.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,7 +179,7 @@ impl fmt::Display for Doubt {
             Doubt::Cached { came, cache } => write!(
                 f,
                 "at full speed {} of page cache may hold most of the {} written: the storage's rate is unknown; \
-                 record longer, or past the cache",
+                 {LONGER_PASSES}, or record past the cache",
                 decimal(*cache),
                 decimal(*came)
             ),
@@ -189,17 +192,17 @@ impl fmt::Display for Doubt {
             Doubt::Changing(trend) => {
                 let moves = if *trend > 0.0 { "rose" } else { "fell" };
                 let percent = 100.0 * trend.abs();
-                write!(f, "at full speed its rate still {moves} by {percent:.0} % within a recording; record longer")
+                write!(f, "at full speed its rate still {moves} by {percent:.0} % within a recording; {LONGER_PASSES}")
             }
             Doubt::Close(Margin { low, high, .. }) => write!(
                 f,
                 "its sustained rate, {low:.2} to {high:.2} times the instrument's, is too close to decide; \
-                 record longer"
+                 {LONGER_PASSES}"
             ),
             Doubt::Imprecise(Margin { low, high, .. }) => write!(
                 f,
                 "its passes at full speed differ too much to decide: they sustained {low:.2} to {high:.2} times \
-                 the instrument's rate; record longer"
+                 the instrument's rate; {LONGER_PASSES}"
             ),
             Doubt::Contradiction => f.write_str(
                 "at full speed the storage took less than the instrument delivers, yet the buffer stopped filling; record longer",

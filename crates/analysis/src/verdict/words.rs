@@ -131,7 +131,8 @@ impl Verdict {
         let Some(margin) = self.margins() else { return String::new() };
         let digits = if margin.low < 1.2 { 2 } else { 1 };
         if self.limit.is_some_and(|limit| limit.is_lower_bound()) {
-            return format!("at least {:.digits$} times the instrument's rate", margin.low);
+            let bound = format!("at least {:.digits$} times the instrument's rate", margin.low);
+            return if margin.low < LEAST_TIMES { String::new() } else { bound };
         }
         let trend = self.limit.and_then(|limit| limit.trend);
         let moves = trend.map_or("", |trend| if trend > 0.0 { ", still rising" } else { ", still falling" });
@@ -377,6 +378,9 @@ impl TrialVerdict {
     }
 }
 
+/// A smaller lower bound of the margin says nothing.
+const LEAST_TIMES: f64 = 0.05;
+
 /// Fewer processor cores are not counted: two digits would show none.
 const FEWEST_CORES: f64 = 0.01;
 
@@ -393,8 +397,7 @@ fn short_rate_words(limit: &SustainedRate) -> String {
     if limit.is_lower_bound() { format!("at least {}", limit.low) } else { limit.rate.to_string() }
 }
 
-/// The cost of a change in percent, with its interval. Returns the interval alone as an error if the interval
-/// includes no cost.
+/// The cost of a change in percent, with its interval; the interval alone as an error if it includes no cost.
 fn percents(change: &RateChange) -> Result<String, String> {
     let [least, mean, most] = [change.high, change.share, change.low].map(|share| -100.0 * share);
     if change.low < 0.0 && change.high < 0.0 {

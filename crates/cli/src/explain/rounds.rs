@@ -73,7 +73,11 @@ impl RoundsReport<'_> {
     pub(super) fn text(&self) -> String {
         let RoundsReport { line, target, rounds, .. } = self;
         let on = format!("{} ({})", target.address, target.file_system);
-        let mut lines = vec![format!("{on}, {}, {} rounds", work(line), rounds.ours.len())];
+        let mut lines = vec![format!(
+            "{on}, {}, {}",
+            work(line),
+            crate::tell::counted(rounds.ours.len() as u64, "round")
+        )];
         let mut is_missed = false;
         for (number, figure) in figures(line).iter().enumerate() {
             let heading = if figure.name.is_empty() { String::new() } else { format!("{}\n", figure.name) };

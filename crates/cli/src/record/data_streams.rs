@@ -11,7 +11,7 @@ use nilometer_service::{BeforeRecording, StreamSettings, StreamVolume, with_less
 use nilometer_storage::{Calendar, Clock};
 
 use super::{
-    FinishedRecording, LOOK, ReadyRecording, Record, live::Live, note_beginning, parts::shared,
+    FinishedRecording, LOOK, ReadyRecording, Record, is_prepared, live::Live, note_beginning, parts::shared,
     stopped_early, wait_until,
 };
 use crate::{Blame, Failure, Outcome, explained, tell, together::Together};
@@ -42,7 +42,7 @@ impl Record {
         let mut ready = self.ready_streams(streams, stop)?;
         let Some(first) = ready.first() else { return Ok(()) };
         if let Some(start) = first.settings.wishes().start {
-            tell::note(format_args!("{scan} is prepared, and begins at {start}"));
+            tell::note(is_prepared(&scan, start));
             if !wait_until(start, stop) {
                 ready.into_iter().for_each(ReadyRecording::discard);
                 return Err(stopped_early());

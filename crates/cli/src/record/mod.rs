@@ -409,7 +409,7 @@ impl ReadyRecording {
             return Ok(Some(self));
         };
         if !together.is_shared() {
-            tell::note(format_args!("{} is prepared, and begins at {start}", self.prepared.name));
+            tell::note(is_prepared(&self.prepared.name, start));
         }
         let ReadyRecording { settings, server, prepared } = self;
         let prepared = until_start(prepared, start, stop);
@@ -430,6 +430,15 @@ fn until_start(
     }
     prepared.recorder.discard().run()?;
     Ok(prepared)
+}
+
+/// Says when a recording begins.
+fn is_prepared(name: &str, start: Moment) -> String {
+    if Calendar::left_until(start).0 > 0 {
+        format!("{name} is prepared, and begins at {start}")
+    } else {
+        format!("{name} is prepared, and begins now: --start {start} is past")
+    }
 }
 
 /// Waits until this time. Returns false if a stop came before it.

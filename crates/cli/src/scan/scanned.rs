@@ -17,6 +17,7 @@ use crate::{
     recording_json::{files_value, gaps_value, jumps_value, ranges_value, sources_value},
     recording_listing::RecordingResult,
     recording_text::{clock_fact, gaps, not_come, sources, unreadable},
+    tell,
 };
 
 /// The findings about a recording.
@@ -76,8 +77,8 @@ impl ScannedRecording {
         if let Some(header) = &self.scan.survey.header {
             let version = header.edv().map_or("legacy header".into(), |edv| format!("EDV {edv}"));
             words.push(version);
-            let channels = counted(1 << header.channels_log2, "channel");
-            words.push(format!("{channels} of {}", counted(header.bits.into(), "bit")));
+            let channels = tell::counted(1 << header.channels_log2, "channel");
+            words.push(format!("{channels} of {}", tell::counted(header.bits.into(), "bit")));
             words.push(format!("station {}", stations.join(" ")));
             let plural = if threads.len() == 1 { "" } else { "s" };
             let threads: Vec<_> = threads.iter().map(u16::to_string).collect();
@@ -199,12 +200,6 @@ fn first_fault(whole: &RecordingView) -> Option<String> {
         Some(format!("{}: {error}", in_line(path.display())))
     });
     journal.or_else(|| whole.faults().first).or_else(|| whole.recording(capture_fault))
-}
-
-/// `1 bit`, `2 bits`.
-fn counted(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
 }
 
 /// Stations and threads, as far as the frames or the journal name them.

@@ -122,7 +122,7 @@ impl Files {
 
     /// A warning if the storage is full before all frames have come.
     fn shortage(&self, asked: &Asked, on: &[TargetDescription]) -> Option<String> {
-        let room = StorageRoom::on(on, self.reserve(), asked.instrument.written_rate());
+        let room = StorageRoom::for_instrument(&asked.instrument, 1, on, self.reserve());
         let frames = asked.frames.map(|frames| asked.instrument.schedule().due(frames));
         room.shortage(frames.map_or(asked.duration, |takes| takes.min(asked.duration)))
     }

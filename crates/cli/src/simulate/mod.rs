@@ -89,6 +89,7 @@ const DURATION: Nanos = Nanos::from_millis(10_000);
 
 impl Simulate {
     pub(crate) fn execute(&self) -> Outcome {
+        self.check_places().input()?;
         if let Some(to) = self.stream_address().input()? {
             let asked = self.asked(false).input()?;
             return self.stream.send(&asked, &to, self.files.encoders(), &self.faults);
@@ -97,6 +98,13 @@ impl Simulate {
             Some(address) => self.network.send(&self.asked(true).input()?, &address, &self.faults),
             None => self.files.record(&self.asked(false).input()?, &self.to),
         }
+    }
+
+    /// Refuses a directory or an address that stands twice.
+    fn check_places(&self) -> anyhow::Result<()> {
+        let twice = (1..self.to.len()).find(|&at| self.to[..at].contains(&self.to[at]));
+        let Some(at) = twice else { return Ok(()) };
+        bail!("you named {} twice: name each place once", self.to[at].display())
     }
 
     /// The address of frames over TCP; `None` if they go elsewhere.

@@ -17,7 +17,7 @@ pub(super) fn find(
     let on = to.iter().map(|path| described_place(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let instruments = if instruments.is_empty() { catalogue::instruments() } else { instruments };
     let room = |instrument: Instrument| {
-        let room = StorageRoom::on(&on, reserve, instrument.written_rate());
+        let room = StorageRoom::for_instrument(&instrument, 1, &on, reserve);
         (instrument.name, room)
     };
     Ok(InstrumentRooms {

@@ -112,7 +112,8 @@ impl JournaledReading {
     /// The reasons why it is not whole. `is_ended` is true if the recording ended in order.
     fn found_faults(&self, is_ended: bool) -> Vec<String> {
         let JournaledReading { journals, verified, headers, torn, unproved, .. } = self;
-        let JournalFacts { what, expected, removed, lanes, lanes_here, .. } = journals;
+        let JournalFacts { what, expected, removed, lanes, lanes_here, lanes_ended, .. } = journals;
+        let lanes_ended_in_order = *lanes_ended == *lanes as usize;
         let torn = torn.len();
         let mut faults = Vec::new();
         let mut fault = |count: u64, text: String| faults.extend((count > 0).then_some(text));
@@ -130,7 +131,11 @@ impl JournaledReading {
             let absent = u64::from(*lanes).saturating_sub(*lanes_here as u64);
             let named = "name the directories of all lanes";
             fault(absent, format!("no journal here for {absent} of {lanes} lanes ({named})"));
-            let unended = "it did not end in order, and frames after the last one may be missing";
+            let unended = if lanes_ended_in_order {
+                "its journals do not say how many frames were due, so frames after the last one may be missing"
+            } else {
+                "it did not end in order, and frames after the last one may be missing"
+            };
             fault(u64::from(!is_ended), unended.into());
         }
         let mends = "`nilometer repair` mends them";

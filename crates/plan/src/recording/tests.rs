@@ -146,6 +146,8 @@ fn packets_are_recorded_in_chunks_of_several_sizes() {
             "{why}"
         );
     }
+    let why = sized_of("camera", "").expect_err("no packets");
+    assert!(why.contains("chunk_size: only packets are recorded in chunks"), "{why}");
     let why = sized_of("modules", "format = \"hdf5\"").expect_err("a file of HDF5");
     assert!(why.contains("chunk_size: files of HDF5 have frames_per_file"), "{why}");
 }
@@ -191,11 +193,6 @@ fn what_makes_no_sense_is_refused_with_its_place() {
             "frames = 100",
             "frames = 100\nformat = \"hdf5\"\nchunk = \"11x20\"",
             &["my.toml:5", "larger than a frame"],
-        ),
-        (
-            "frames = 100",
-            "frames = 100\nchunk_size = \"1 MB\"",
-            &["my.toml:5", "chunk_size: only packets are recorded in chunks"],
         ),
         ("frames = 100", "frames = 100\nencoders = 2", &["my.toml:5", "frames are written as they are"]),
         ("frames = 100", "frames = 100\nformat = \"cbf\"\nencoders = 0", &["my.toml:5", "write 1 to 1024"]),

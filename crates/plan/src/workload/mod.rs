@@ -138,8 +138,7 @@ workloads! {
     Visibility(VisibilitySweep, VisibilityCell) = "visibility",
     /// A file that processes lock in turn.
     Locks(LocksSweep, LocksCell) = "locks",
-    /// Waits until given times, and uses no storage: shows the effect of the tool and its machine on a
-    /// figure.
+    /// Waits until given times, and uses no storage. Shows the effect of the tool and its machine.
     Wait(WaitSweep, WaitCell) = "wait",
 }
 

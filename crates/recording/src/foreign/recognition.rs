@@ -110,7 +110,7 @@ struct HeaderRun {
     begins_alike: bool,
 }
 
-/// What all frames of a thread have in common: bytes, bits of a sample, channels, and if samples are complex.
+/// The form of all frames of a thread: bytes, bits of a sample, channels, and if samples are complex.
 fn form(header: &VdifHeader) -> (usize, u8, u8, bool) {
     (header.length, header.bits, header.channels_log2, header.complex)
 }

@@ -125,7 +125,7 @@ fn evidence(study: &Study<'_>, proof: &AcceptanceProof) -> Section {
             "The record is consistent with the seal of its campaign's end. A seal is no signature: anybody can seal a record again."
         }
         Some(false) => "THE RECORD WAS CHANGED AFTER THE CAMPAIGN HAD ENDED.",
-        None => "The record has no seal: its campaign has not ended.",
+        None => "The record has no seal: its campaign has not ended, or `import` made it.",
     };
     let said = "Intervals are at 95 %; docs/acceptance.md explains each criterion. This derives every answer again from the \
                 samples of the record:";

@@ -34,8 +34,21 @@ fn reason(error: &serde_json::Error) -> String {
 
 /// The options in a request, with the keys of the configuration.
 pub(super) fn wishes(body: &[u8]) -> Result<RecordOptions, String> {
-    let keys = Value::Object(object(body)?);
-    serde_json::from_value(keys).map_err(|error| reason(&error))
+    options(object(body)?)
+}
+
+/// The options of these keys. The message names the key whose value is wrong.
+fn options(keys: Map<String, Value>) -> Result<RecordOptions, String> {
+    let read = |keys: Map<String, Value>| serde_json::from_value::<RecordOptions>(Value::Object(keys));
+    let alone = |key: &String, value: &Value| read(Map::from_iter([(key.clone(), value.clone())]));
+    read(keys.clone()).map_err(|error| {
+        let found = keys.iter().find_map(|(key, value)| Some((key, reason(&alone(key, value).err()?))));
+        match found {
+            Some((key, why)) if why.contains(&format!("`{key}`")) => why,
+            Some((key, why)) => format!("{key}: {why}"),
+            None => reason(&error),
+        }
+    })
 }
 
 /// The options in a request, and its `metadata`.
@@ -43,8 +56,7 @@ pub(super) fn arm(body: &[u8]) -> Result<RecorderOrder, String> {
     let mut keys = object(body)?;
     let metadata = keys.remove("metadata").map(serde_json::from_value).transpose();
     let metadata = metadata.map_err(|error| format!("metadata: {}", reason(&error)))?.unwrap_or_default();
-    let wishes = serde_json::from_value(Value::Object(keys)).map_err(|error| reason(&error))?;
-    Ok(RecorderOrder::Arm(wishes, metadata))
+    Ok(RecorderOrder::Arm(options(keys)?, metadata))
 }
 
 pub(super) fn ordered(console: &Console, order: Result<RecorderOrder, String>) -> HttpResponse {
@@ -88,6 +100,8 @@ mod tests {
             wishes(b"{\"instrument\": \"x\", \"packets\": 5, \"duration\": \"3 s\"}").expect("valid");
         assert_eq!((wished.packets, wished.duration), (Some(5), Some(Nanos::from_millis(3000))));
         assert!(wishes(b"{\"paket\": 5}").expect_err("a typo").contains("`packets`"));
+        let wrong = wishes(b"{\"packets\": 1, \"duration\": \"10\"}").expect_err("no unit");
+        assert!(wrong.starts_with("duration: `10` has no unit"), "{wrong}");
         let Ok(RecorderOrder::Arm(wished, metadata)) =
             arm(b"{\"name\": \"n\", \"metadata\": {\"PI\": \"A. B.\"}}")
         else {

@@ -28,6 +28,13 @@ use crate::error::{ServiceError, caused};
 pub use values::compression_parser;
 use values::{OneOrManyTexts, format, missing, one_or_many, one_or_many_texts, recorded_format, written};
 
+/// Reads the address of a network interface.
+fn interface_address(text: &str) -> Result<IpAddr, String> {
+    let is_name = Path::new("/sys/class/net").join(text).exists();
+    let hint = if is_name { "; `ip address` shows that of an interface" } else { "" };
+    text.parse().map_err(|_| format!("write the address of an interface, such as 10.0.0.1{hint}"))
+}
+
 /// The options of a recording.
 ///
 /// An option that was not given is `None` or empty. This one list defines the command's options, the keys of a
@@ -137,7 +144,7 @@ pub struct RecordOptions {
     #[schemars(with = "OneOrManyTexts")]
     pub listen: Vec<ListenAddress>,
     /// Join multicast groups at the network interface with this address
-    #[arg(long, value_name = "ADDRESS", help_heading = "Source")]
+    #[arg(long, value_name = "ADDRESS", value_parser = interface_address, help_heading = "Source")]
     pub interface: Option<IpAddr>,
     /// Accept packets and connections from this sender only: an address, a network such as 10.0.0.0/24, or
     /// `any`. Repeat the option for more senders. It holds for `--listen` and for `--metadata tcp://*:PORT`.

@@ -6,7 +6,7 @@ use nilometer_acquisition::{LayoutOptions, PART, RecordingPlan, Retention, Store
 use nilometer_hdf5_recording::UserLayout;
 use nilometer_intake::{ScanStreams, assembly::ReorderWindow};
 use nilometer_model::{
-    ByteRate, Bytes, Capability, Format, Instrument, Nanos, StorageRoom, TargetDescription,
+    Bytes, Capability, Format, Instrument, Nanos, StorageRoom, TargetDescription,
     packets::{PacketPartKind, PacketShare},
 };
 use nilometer_recording::Missing;
@@ -87,6 +87,11 @@ impl RecordingSettings {
     }
 
     fn check_limits(&self) -> Result<(), ServiceError> {
+        let to = &self.wishes.to;
+        let twice = (1..to.len()).find(|&at| to[..at].contains(&to[at]));
+        require(twice.is_none(), || {
+            format!("you named {} twice: name each directory once", to[twice.unwrap_or_default()].display())
+        })?;
         if let Some(name) = &self.wishes.name {
             check_name(name)?;
         }
@@ -225,8 +230,7 @@ impl RecordingSettings {
     pub fn room<'a>(&self, on: impl IntoIterator<Item = &'a TargetDescription>) -> Option<StorageRoom> {
         let instrument = self.instrument().filter(|_| self.wishes.keep.is_none())?;
         let recordings = self.of_scan.max(self.wishes.stream_suffixes().len() as u64);
-        let rate = ByteRate(instrument.written_rate().0 * recordings as f64);
-        Some(StorageRoom::on(on, self.reserve(), rate))
+        Some(StorageRoom::for_instrument(instrument, recordings, on, self.reserve()))
     }
 
     /// Returns true if its packets come by sockets that the scan's other recordings have too.

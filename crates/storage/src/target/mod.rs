@@ -150,7 +150,7 @@ pub enum TargetError {
         source: std::io::Error,
     },
     /// The path does not exist.
-    #[error("{path}: can't find: {source}{}", meant(.path))]
+    #[error("{path}: can't find it{}", meant(.path))]
     Absent {
         /// The path as the user gave it.
         path: PathBuf,

@@ -166,7 +166,7 @@ impl KeyWalk {
             [(*quantity).to_owned(), codes(units)]
         });
         let head =
-            "A quantity is a text of a number and its unit. `kB` is 1000 B, and `KiB` or `K` is 1024 B.";
+            "A quantity is a text of a number and its unit. `kB` is 1000 B. `KiB`, `K` and `k` are 1024 B.";
         format!("## Units\n\n{head}\n\n{}", table(["quantity", "units"], rows))
     }
 }
