@@ -161,6 +161,8 @@ pub(super) struct Gathered<'a> {
     started: Nanos,
     /// Results by the moment of their run, which tell a run that is given twice.
     known: KnownRuns,
+    /// Targets that `--target` names anew, with the numbers of their results.
+    renamed: BTreeMap<String, u64>,
     /// The part of a larger benchmark that the results belong to; `None` outside of one.
     pub(super) part: Option<BenchmarkPart>,
 }
@@ -188,6 +190,7 @@ impl<'a> Gathered<'a> {
             left_out: BTreeMap::new(),
             started: Nanos(0),
             known: KnownRuns::default(),
+            renamed: BTreeMap::new(),
             part: None,
         }
     }
@@ -238,7 +241,8 @@ impl<'a> Gathered<'a> {
             self.leave_out("results of other days, or without a date (--day)");
             return;
         }
-        let target = self.target(self.options.target.clone().unwrap_or(target));
+        let target = self.renamed(target);
+        let target = self.target(target);
         let cell = self.cell(stage, &run);
         let group = Group { cell, phase, target };
         if self.known.is_again(group, moment, &did) {
@@ -283,6 +287,22 @@ impl<'a> Gathered<'a> {
         *self.left_out.entry(why).or_insert(0) += count;
     }
 
+    /// The name that `--target` gives a target; its own without that option.
+    fn renamed(&mut self, name: String) -> String {
+        let Some(given) = &self.options.target else { return name };
+        *self.renamed.entry(name).or_insert(0) += 1;
+        given.clone()
+    }
+
+    /// Names the targets that `--target` made one.
+    fn name_renamed(&mut self) {
+        let renamed = std::mem::take(&mut self.renamed);
+        let Some(given) = self.options.target.clone().filter(|_| renamed.len() > 1) else { return };
+        for (name, count) in renamed {
+            self.leave_out_many(format!("the name of `{name}`, now a part of `{given}` (--target)"), count);
+        }
+    }
+
     fn target(&mut self, name: String) -> usize {
         if let Some(known) = self.by_target.get(&name) {
             return *known;
@@ -302,7 +322,8 @@ impl<'a> Gathered<'a> {
         self.cells.len() - 1
     }
 
-    pub(super) fn finish(self, paths: &[PathBuf]) -> ImportedResults {
+    pub(super) fn finish(mut self, paths: &[PathBuf]) -> ImportedResults {
+        self.name_renamed();
         let entry = |path: String| TargetEntry { path, ..TargetEntry::default() };
         let files = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         let sources = named(&self.sources);

@@ -196,3 +196,14 @@ fn results_of_other_programs_beside_ior_are_counted() {
         assert_eq!(found.left_out(), [(format!("results of {program}, which import does not read"), 1)]);
     }
 }
+
+#[test]
+fn targets_that_one_name_makes_one_are_named() {
+    let row = |system: &str| format!("u,t,{system},dd,p,time,1,,,,,s,\n");
+    let options = ImportOptions { target: Some("/x".into()), ..ImportOptions::default() };
+    let left = |text: &str| imported(text, &options).expect("valid").left_out().to_vec();
+    let both = left(&format!("{HEADER}{}{}", row("A"), row("B")));
+    let wanted = ["A", "B"].map(|name| (format!("the name of `{name}`, now a part of `/x` (--target)"), 1));
+    assert_eq!(both, wanted);
+    assert!(left(&format!("{HEADER}{}{}", row("A"), row("A"))).is_empty(), "one target has another name");
+}
