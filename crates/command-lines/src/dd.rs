@@ -44,7 +44,7 @@ pub(crate) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> Re
             .map_err(place)?;
         take_operand(line, &mut operands, key, value).map_err(place)?;
     }
-    take_files(line, operands)
+    take_files(line, &operands)
 }
 
 fn take_operand(
@@ -73,7 +73,7 @@ fn take_operand(
         }
         "conv" => take_conversions(line, value),
         "oflag" | "iflag" => {
-            operands.flags.extend(value.split(',').map(|name| (key.to_owned(), name.to_owned())))
+            operands.flags.extend(value.split(',').map(|name| (key.to_owned(), name.to_owned())));
         }
         "status" => line.left_out.without_effect.push(format!("status={value}")),
         "seek" | "skip" | "oseek" | "iseek" => {
@@ -121,14 +121,14 @@ fn take_flags(line: &mut ForeignLine, operands: &DdOperands) {
     }
 }
 
-fn take_files(line: &mut ForeignLine, operands: DdOperands) -> Result<(), LineError> {
-    let DdOperands { from, to, .. } = &operands;
+fn take_files(line: &mut ForeignLine, operands: &DdOperands) -> Result<(), LineError> {
+    let DdOperands { from, to, .. } = operands;
     line.way = if is_stream(to.as_deref()) && !is_stream(from.as_deref()) {
         LineAccess::Read
     } else {
         LineAccess::Write
     };
-    take_flags(line, &operands);
+    take_flags(line, operands);
     if line.way == LineAccess::Write {
         take_source(line, from.as_deref());
         line.reach.add(LinePath::File(to.clone().unwrap_or_default()));

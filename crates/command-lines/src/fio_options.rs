@@ -248,7 +248,7 @@ pub fn fio_value(name: &str, value: &str) -> String {
 /// A count with the largest unit of which it is a whole number.
 fn shortest(count: u64) -> String {
     let units = [(1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")];
-    let unit = units.into_iter().find(|(unit, _)| count > 0 && count % unit == 0);
+    let unit = units.into_iter().find(|(unit, _)| count > 0 && count.is_multiple_of(*unit));
     unit.map_or_else(|| count.to_string(), |(unit, name)| format!("{}{name}", count / unit))
 }
 
