@@ -110,7 +110,7 @@ fn of_job(common: &ForeignLine, job: &FioJob) -> Result<ForeignLine, LineError> 
     Ok(line)
 }
 
-/// The direction of a job, on which the meaning of other options depends, whatever their order is.
+/// The direction of a job. The meaning of other options depends on it, in any order.
 fn way_of(line: &ForeignLine, job: &FioJob) -> Result<LineAccess, LineError> {
     let mut tried = line.clone();
     let option = job.options.iter().rfind(|option| ["rw", "readwrite"].contains(&option.name.as_str()));
@@ -251,7 +251,7 @@ fn part_of_direction<'a>(line: &ForeignLine, value: &'a str) -> &'a str {
     if line.writes() { parts.next().unwrap_or(of_reads) } else { of_reads }
 }
 
-/// The blocks of the direction of the line. Those of a mix are those that are written.
+/// The blocks of the direction of the line. A mix has the blocks that it writes.
 fn take_blocks(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> Result<(), LineError> {
     let parse = |text: &str| size(text, bases).map_err(|error| option.wrong(error));
     let parts = of_directions(&option.value);

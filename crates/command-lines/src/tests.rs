@@ -219,7 +219,7 @@ fn what_changes_nothing_is_named() {
     assert_eq!(read.line.left_out.without_effect, expected);
 }
 
-/// Cells of lines without what they leave out.
+/// Checks cells of lines, without the options that they lack.
 fn cells(cases: &[(&str, &str)]) {
     for (line, expected) in cases {
         assert_eq!(cell(&parse(&words(line)).expect(line).line), *expected, "{line}");

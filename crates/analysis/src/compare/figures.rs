@@ -51,7 +51,7 @@ pub struct OpenFigure {
     pub what: String,
     /// The change in percent, with its interval; `None` without a rate.
     pub percent: Option<[f64; 3]>,
-    /// The reason why there is no change in percent, if it is known.
+    /// The reason without a change in percent; `None` if no more is to say.
     pub why: Option<&'static str>,
 }
 

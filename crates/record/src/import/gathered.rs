@@ -245,7 +245,7 @@ impl<'a> Gathered<'a> {
         let target = self.target(target);
         let cell = self.cell(stage, &run);
         let group = Group { cell, phase, target };
-        if self.known.is_again(group, moment, &did) {
+        if self.known.is_again(group, moment, [did.bytes, did.operations, did.wall.0]) {
             self.leave_out(GIVEN_TWICE);
             return;
         }

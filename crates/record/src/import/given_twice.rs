@@ -1,22 +1,20 @@
 //! Results of a run that are given twice: a file named again, a copy of it, or the text and the JSON of one run.
 //! They are no repeats.
 //!
-//! Two figures are the same if they are of one target, cell and phase, of runs that began at the same moment,
-//! and agree to the digits that programs print. Figures of one file are never the same: iterations may agree.
+//! Two figures are the same if they are of one target, cell and phase, and of runs that began at one moment.
+//! They agree to the digits that programs print. Figures of one file are never the same: iterations may agree.
 
 use std::collections::HashMap;
 
 use nilometer_model::Nanos;
 use nilometer_plan::Group;
 
-use super::gathered::GivenWork;
-
 /// Results by the moment of their run.
 #[derive(Debug, Default)]
 pub(super) struct KnownRuns {
     /// The number of the current file.
     file: u32,
-    known: HashMap<(Group, MomentOfRun), Vec<KnownWork>>,
+    known: HashMap<(Group, MomentOfRun), Vec<KnownFigures>>,
     /// True if the current file was read before.
     is_same_file: bool,
     /// The number of results found to be there already.
@@ -32,10 +30,9 @@ pub(super) struct MomentOfRun {
 
 /// Figures of a result.
 #[derive(Debug)]
-struct KnownWork {
-    bytes: u64,
-    operations: u64,
-    wall: Nanos,
+struct KnownFigures {
+    /// Bytes, operations and nanoseconds.
+    amounts: [u64; 3],
     /// The last file that had them.
     file: u32,
 }
@@ -53,32 +50,29 @@ impl KnownRuns {
     }
 
     /// Returns true if the figures are there already; adds them otherwise. A date alone tells no run.
-    pub(super) fn is_again(&mut self, group: Group, moment: MomentOfRun, did: &GivenWork) -> bool {
+    pub(super) fn is_again(&mut self, group: Group, moment: MomentOfRun, amounts: [u64; 3]) -> bool {
         let has_time = !moment.started.0.is_multiple_of(DAY);
-        let is_again = self.is_same_file || has_time && self.is_known(group, moment, did);
+        let is_again = self.is_same_file || has_time && self.is_known(group, moment, amounts);
         self.again += u64::from(is_again);
         is_again
     }
 
-    fn is_known(&mut self, group: Group, moment: MomentOfRun, did: &GivenWork) -> bool {
+    fn is_known(&mut self, group: Group, moment: MomentOfRun, amounts: [u64; 3]) -> bool {
         let file = self.file;
         let known = self.known.entry((group, moment)).or_default();
-        if let Some(same) = known.iter_mut().find(|known| known.file != file && known.is_as(did)) {
+        if let Some(same) = known.iter_mut().find(|known| known.file != file && known.are(amounts)) {
             same.file = file;
             return true;
         }
-        let GivenWork { bytes, operations, wall, .. } = *did;
-        known.push(KnownWork { bytes, operations, wall, file });
+        known.push(KnownFigures { amounts, file });
         false
     }
 }
 
-impl KnownWork {
-    fn is_as(&self, did: &GivenWork) -> bool {
+impl KnownFigures {
+    fn are(&self, amounts: [u64; 3]) -> bool {
         let is_near =
-            |one: u64, other: u64| one.abs_diff(other) as f64 <= PRINTED_SHARE * one.max(other) as f64;
-        is_near(self.bytes, did.bytes)
-            && is_near(self.operations, did.operations)
-            && is_near(self.wall.0, did.wall.0)
+            |(one, other): (u64, u64)| one.abs_diff(other) as f64 <= PRINTED_SHARE * one.max(other) as f64;
+        self.amounts.into_iter().zip(amounts).all(is_near)
     }
 }

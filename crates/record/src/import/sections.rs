@@ -55,7 +55,7 @@ const OTHERS: [(&str, &str); 26] = [
     (" ioping statistics ---", "ioping"),
     (" procs  max_latency=", "dbench"),
     (": IO Summary: ", "filebench"),
-    ("of requested files processed", "smallfile"),
+    ("% of requested files processed", "smallfile"),
     ("# OSU MPI ", "the OSU micro-benchmarks"),
     (";fio-", "fio as text (--output-format=json is read)"),
     ("Iozone: Performance Test of File I/O", "iozone"),

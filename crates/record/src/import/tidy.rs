@@ -242,8 +242,8 @@ impl Joined {
         }
     }
 
-    /// The name of a figure. A time and a rate of one test are no repeats: the kind that came first has no name
-    /// of its own, and others have theirs.
+    /// The name of a figure. A time and a rate of one test are no repeats. The kind that came first has no name
+    /// of its own.
     fn figure(&mut self, key: &TestKey, metric: &str, unit: GivenUnit) -> String {
         let kind = match unit {
             GivenUnit::Time(_) => "time",
