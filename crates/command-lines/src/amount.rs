@@ -41,7 +41,7 @@ pub fn size(text: &str, bases: UnitBases) -> Result<Bytes, LineError> {
     };
     let base: u64 = match &unit[usize::from(power > 0)..] {
         "" => bases.alone,
-        "ib" => bases.with_ib,
+        "ib" | "i" => bases.with_ib,
         "b" => bases.with_b,
         _ => return Err(wrong()),
     };
@@ -98,6 +98,8 @@ mod tests {
             ("4kb", FIO, 4096),
             ("4kB", DD, 4000),
             ("4KiB", DD, 4096),
+            ("4Ki", BINARY, 4096),
+            ("1Mi", FIO_DECIMAL, 1 << 20),
             ("1.5g", BINARY, 3 << 29),
             ("2M", BINARY, 2 << 20),
             ("512", BINARY, 512),

@@ -19,15 +19,21 @@ const KEYS: [&str; 13] =
 #[derive(Debug, Default)]
 struct DdOperands {
     from: Option<PathBuf>,
+    /// Bytes of a block of both.
+    block: Option<Bytes>,
     to: Option<PathBuf>,
     count: Option<u64>,
+    /// Bytes of a block that it reads, which `count` counts, and of one that it writes.
+    read_block: Option<Bytes>,
+    written_block: Option<Bytes>,
+    /// Flags of the source and of the destination, with the name of their operand.
+    flags: Vec<(String, String)>,
     /// True if `count` counts bytes, not blocks.
     counts_bytes: bool,
 }
 
 /// Reads the operands; the first has number `first` in the line.
 pub(crate) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> Result<(), LineError> {
-    line.block = Bytes(512);
     let mut operands = DdOperands::default();
     for (index, word) in words.iter().enumerate() {
         let place =
@@ -38,7 +44,7 @@ pub(crate) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> Re
             .map_err(place)?;
         take_operand(line, &mut operands, key, value).map_err(place)?;
     }
-    take_files(line, operands)
+    take_files(line, &operands)
 }
 
 fn take_operand(
@@ -50,9 +56,10 @@ fn take_operand(
     match key {
         "if" => operands.from = Some(PathBuf::from(value)),
         "of" => operands.to = Some(PathBuf::from(value)),
-        "bs" => line.block = product(value)?,
+        "bs" => operands.block = Some(product(value)?),
         "ibs" | "obs" => {
-            line.block = Bytes(line.block.0.max(product(value)?.0));
+            let block = if key == "ibs" { &mut operands.read_block } else { &mut operands.written_block };
+            *block = Some(product(value)?);
             line.leave(
                 &format!("{key}={value}"),
                 "it reads and writes blocks of different sizes; here they are alike",
@@ -65,7 +72,9 @@ fn take_operand(
             operands.count = Some(product(value)?.0);
         }
         "conv" => take_conversions(line, value),
-        "oflag" | "iflag" => take_flags(line, operands, key, value),
+        "oflag" | "iflag" => {
+            operands.flags.extend(value.split(',').map(|name| (key.to_owned(), name.to_owned())));
+        }
         "status" => line.left_out.without_effect.push(format!("status={value}")),
         "seek" | "skip" | "oseek" | "iseek" => {
             line.leave(&format!("{key}={value}"), "it begins inside of the file; here at its start");
@@ -83,7 +92,7 @@ fn take_operand(
 fn take_conversions(line: &mut ForeignLine, names: &str) {
     for name in names.split(',') {
         match name {
-            "fsync" | "fdatasync" => line.durable = LineSync::AtClose,
+            "fsync" | "fdatasync" => line.durable = line.durable.or(LineSync::AtClose),
             "notrunc" => line.leave("conv=notrunc", "it writes over an existing file; here each file is new"),
             "nocreat" | "excl" | "noerror" => line.left_out.without_effect.push(format!("conv={name}")),
             "sparse" => line.leave("conv=sparse", "it writes no blocks of zeros"),
@@ -92,15 +101,19 @@ fn take_conversions(line: &mut ForeignLine, names: &str) {
     }
 }
 
-fn take_flags(line: &mut ForeignLine, operands: &mut DdOperands, key: &str, names: &str) {
-    for name in names.split(',') {
-        match name {
-            "direct" => line.direct = true,
-            "sync" | "dsync" => line.durable = LineSync::Every(1),
-            "count_bytes" => operands.counts_bytes = true,
+/// Takes the flags of the file that the line is about. The other end is a device, or a source that has no
+/// counterpart.
+fn take_flags(line: &mut ForeignLine, operands: &DdOperands) {
+    let own = if line.way == LineAccess::Read { "iflag" } else { "oflag" };
+    for (key, name) in &operands.flags {
+        match name.as_str() {
+            "count_bytes" => {}
             "fullblock" | "noatime" | "nofollow" | "binary" => {
                 line.left_out.without_effect.push(format!("{key}={name}"));
             }
+            _ if key != own => line.leave(&format!("{key}={name}"), "it is for the other end of dd"),
+            "direct" => line.direct = true,
+            "sync" | "dsync" => line.durable = LineSync::Every(1),
             "nocache" => line.leave(&format!("{key}=nocache"), "it drops its file from the cache meanwhile"),
             "append" => line.leave(&format!("{key}=append"), "it writes behind an existing file"),
             _ => line.leave(&format!("{key}={name}"), "a flag that Nilometer does not use to open files"),
@@ -108,27 +121,45 @@ fn take_flags(line: &mut ForeignLine, operands: &mut DdOperands, key: &str, name
     }
 }
 
-fn take_files(line: &mut ForeignLine, operands: DdOperands) -> Result<(), LineError> {
-    let DdOperands { from, to, count, counts_bytes } = operands;
+fn take_files(line: &mut ForeignLine, operands: &DdOperands) -> Result<(), LineError> {
+    let DdOperands { from, to, .. } = operands;
     line.way = if is_stream(to.as_deref()) && !is_stream(from.as_deref()) {
         LineAccess::Read
     } else {
         LineAccess::Write
     };
+    take_flags(line, operands);
     if line.way == LineAccess::Write {
         take_source(line, from.as_deref());
         line.reach.add(LinePath::File(to.clone().unwrap_or_default()));
     }
     let file = if line.way == LineAccess::Read { from } else { to };
     let file = file
-        .filter(|file| !is_stream(Some(file)))
+        .as_deref()
+        .filter(|file| !is_stream(Some(*file)))
         .ok_or_else(|| LineError::whole("dd: write of=FILE, or if=FILE of=/dev/null"))?;
-    line.directory = directory_of(&file)?;
-    let whole = || std::fs::metadata(&file).map_or(0, |file| file.len());
-    let unit = if counts_bytes { 1 } else { line.block.0 };
-    line.size = Bytes(count.map_or_else(whole, |count| count.saturating_mul(unit)));
+    line.directory = directory_of(file)?;
+    operands.take_sizes(line);
     Ok(())
 }
+
+impl DdOperands {
+    /// `count` counts blocks that are read, and dd ends with its source.
+    fn take_sizes(&self, line: &mut ForeignLine) {
+        let read_block = self.block.or(self.read_block).unwrap_or(BLOCK);
+        let written_block = self.block.or(self.written_block).unwrap_or(BLOCK);
+        line.block = if line.way == LineAccess::Read { read_block } else { written_block };
+        let is_counted_by_flag = self.flags.iter().any(|(key, name)| key == "iflag" && name == "count_bytes");
+        let unit = if self.counts_bytes || is_counted_by_flag { 1 } else { read_block.0 };
+        let asked = self.count.map(|count| count.saturating_mul(unit));
+        let source = self.from.as_deref().and_then(|from| std::fs::metadata(from).ok());
+        let there = source.filter(std::fs::Metadata::is_file).map(|source| source.len());
+        line.size = Bytes(asked.into_iter().chain(there).min().unwrap_or(0));
+    }
+}
+
+/// The bytes of a block without `bs`, `ibs` and `obs`.
+const BLOCK: Bytes = Bytes(512);
 
 /// True if the path is no file: a pipe, or a device that takes or makes any data.
 fn is_stream(path: Option<&Path>) -> bool {

@@ -21,15 +21,18 @@ const TABLE: OptionTable = OptionTable {
     ends_at_word: false,
     rows: &[
         taken(
-            "t|threads|b|block|s|size|n|dirs|N|files|iodepth|timelimit|rwmixpct|limitread|limitwrite|path",
+            "t|threads|b|block|s|size|n|dirs|N|files|iodepth|timelimit|rwmixpct|limitread|limitwrite|path|randamount",
             One,
         ),
-        taken("w|write|r|read|direct|rand|sync|infloop|randamount", None),
+        taken("w|write|r|read|direct|rand|sync|infloop", None),
         nothing(
             "d|mkdirs|D|deldirs|F|delfiles|dropcache|nodelerr|no0usecerr|lat|latpercent|lathisto|allelapsed",
             None,
         ),
-        nothing("cpu|nolive|live1|live1n|livecsvex|nocsvlabels|nodiocheck|dryrun|base10|dirstats|stat", None),
+        nothing(
+            "nosvcshare|foreground|opsloglock|cpu|nolive|live1|live1n|livecsvex|nocsvlabels|nodiocheck|dryrun|base10|dirstats|stat",
+            None,
+        ),
         nothing(
             "resfile|csvfile|jsonfile|label|log|livecsv|liveint|latpercent9s|opslog|configfile|c|start",
             One,
@@ -39,7 +42,8 @@ const TABLE: OptionTable = OptionTable {
             None,
             "how its files are made and shared",
         ),
-        changes("backward|randalign|strided|fadv|madv", None, "the order of its blocks"),
+        changes("backward|randalign|strided", None, "the order of its blocks"),
+        changes("fadv|madv|flock", One, "its advice and its locks for the kernel"),
         changes(
             "mmap|cufile|gds|gdsbufreg|cuhostbufreg|cufiledriveropen|gpuperservice",
             None,
@@ -58,7 +62,11 @@ const TABLE: OptionTable = OptionTable {
             One,
             "the processors of its threads, and the times at which they work",
         ),
-        changes("rwmixthr|i|iterations", One, "threads that read meanwhile, and how often all is done"),
+        changes(
+            "rwmixthr|rwmixthrpct|i|iterations",
+            One,
+            "threads that read meanwhile, and how often all is done",
+        ),
         changes("treefile|treerand|treeroundup", One, "its files are those of a list"),
         refused(
             "hosts|hostsfile|numhosts|service|port|quit|interrupt|netbench|servers|clients|hdfs",
@@ -135,6 +143,14 @@ pub fn elbencho_path(line: &str) -> Option<String> {
         _ => Option::None,
     };
     options.iter().rev().filter_map(path).find(|path| path.starts_with('/'))
+}
+
+/// The limits of a repeated line of elbencho in bytes a second, each with the name of its option.
+pub fn elbencho_limits(line: &str) -> Vec<(String, Bytes)> {
+    let options = TABLE.read_repeated(line);
+    let limits = options.iter().filter(|option| ["limitread", "limitwrite"].contains(&option.name.as_str()));
+    let limits = limits.filter_map(|option| Some((option.name.clone(), size(&option.value, BINARY).ok()?)));
+    limits.filter(|(_, limit)| limit.0 > 0).collect()
 }
 
 /// A directory that elbencho fills, a file, or several files: `file[1-16]`.
@@ -239,7 +255,8 @@ fn take_paths(line: &mut ForeignLine, files: &ElbenchoFiles) -> Result<(), LineE
         return Ok(());
     }
     line.directory = directory_of(first)?;
-    let count = expanded(&files.paths);
+    let count = expanded(&files.paths)?;
+    line.block = line.block.min(line.size.max(Bytes(1)));
     let all = line.size.0.saturating_mul(count);
     let threads = u64::from(line.workers);
     if count > 1 && count != threads {
@@ -255,17 +272,21 @@ fn take_paths(line: &mut ForeignLine, files: &ElbenchoFiles) -> Result<(), LineE
 }
 
 /// The number of files that paths name: `file[1-256]` is 256, which elbencho expands itself.
-fn expanded(paths: &[String]) -> u64 {
-    paths.iter().map(|path| expanded_path(path)).sum()
+fn expanded(paths: &[String]) -> Result<u64, LineError> {
+    paths.iter().try_fold(0_u64, |sum, path| {
+        let all = expanded_path(path).and_then(|count| sum.checked_add(count));
+        all.ok_or_else(|| LineError::whole(format!("elbencho: `{path}` names too many files")))
+    })
 }
 
-fn expanded_path(path: &str) -> u64 {
+/// `Option::None` if they are more than a number can hold.
+fn expanded_path(path: &str) -> Option<u64> {
     let behind = path.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    let Some((inner, _)) = behind else { return 1 };
+    let Some((inner, _)) = behind else { return Some(1) };
     let ends = inner.split_once('-').map(|(low, high)| [low, high].map(str::parse::<u64>));
     match ends {
-        Some([Ok(low), Ok(high)]) if high >= low => high - low + 1,
-        _ => inner.split(',').count() as u64,
+        Some([Ok(low), Ok(high)]) if high >= low => (high - low).checked_add(1),
+        _ => Some(inner.split(',').count() as u64),
     }
 }
 

@@ -1,6 +1,9 @@
 //! A line of fio: its first job becomes the cell, with other jobs that do the same at the same time.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use nilometer_model::Bytes;
 
@@ -27,8 +30,10 @@ struct FioOptions {
     moved: Option<Bytes>,
     /// The delay between the starts of two jobs.
     increment: Option<ReadOption>,
-    /// The rate of each job.
-    rate: Option<LineRate>,
+    /// The option with the rates of each job.
+    rate: Option<ReadOption>,
+    /// Syncs by the names of their options.
+    syncs: BTreeMap<String, LineSync>,
 }
 
 /// Reads jobs; the first word has number `first` in the line.
@@ -92,7 +97,9 @@ fn of_job(common: &ForeignLine, job: &FioJob) -> Result<ForeignLine, LineError> 
         moved: None,
         increment: None,
         rate: None,
+        syncs: BTreeMap::new(),
     };
+    line.way = way_of(&line, job)?;
     for option in &job.options {
         match TABLE.effect(&option.name) {
             Some(OptionEffect::Taken) | None => take_option(&mut line, &mut options, option)?,
@@ -101,6 +108,14 @@ fn of_job(common: &ForeignLine, job: &FioJob) -> Result<ForeignLine, LineError> 
     }
     options.complete(&mut line)?;
     Ok(line)
+}
+
+/// The direction of a job. The meaning of other options depends on it, in any order.
+fn way_of(line: &ForeignLine, job: &FioJob) -> Result<LineAccess, LineError> {
+    let mut tried = line.clone();
+    let option = job.options.iter().rfind(|option| ["rw", "readwrite"].contains(&option.name.as_str()));
+    option.map_or(Ok(()), |option| take_way(&mut tried, option))?;
+    Ok(tried.way)
 }
 
 fn take_option(
@@ -117,9 +132,9 @@ fn take_option(
         "iodepth" => line.depth = number(4096)?.max(1),
         "direct" => line.direct = option.is_set(),
         "buffered" => line.direct = !option.is_set(),
-        "fsync" | "fdatasync" => line.durable = every(number(u32::MAX)?),
-        "end_fsync" | "fsync_on_close" if option.is_set() => line.durable = LineSync::AtClose,
-        "sync" if !["0", "none"].contains(&value) => line.durable = LineSync::Every(1),
+        "fsync" | "fdatasync" => options.sync(option, every(number(u32::MAX)?)),
+        "end_fsync" | "fsync_on_close" => options.sync(option, at_close(option)),
+        "sync" => options.sync(option, every(u32::from(!["0", "none"].contains(&value)))),
         "zero_buffers" => line.zeros = option.is_set(),
         "norandommap" => line.is_uniform = option.is_set(),
         "directory" => take_directory(line, option),
@@ -131,12 +146,7 @@ fn take_option(
         "time_based" => line.is_time_based = option.is_set(),
         "offset_increment" => options.increment = Some(option.clone()),
         "kb_base" if value == "1000" => options.bases = FIO_DECIMAL,
-        "rate_iops" => {
-            let count = u32::try_from(first_size(option, BINARY)?.0);
-            let count = count.map_err(|_| option.wrong("write 4294967295 at the most"))?;
-            options.rate = Some(LineRate::Operations(count));
-        }
-        "rate" => options.rate = Some(LineRate::Bytes(first_size(option, options.bases)?.0)),
+        "rate" | "rate_iops" => options.rate = Some(option.clone()),
         _ => take_amount(line, options, option)?,
     }
     Ok(())
@@ -225,13 +235,34 @@ fn take_way(line: &mut ForeignLine, option: &ReadOption) -> Result<(), LineError
     Ok(())
 }
 
-/// `4k`, or `4k,64k` for reads and writes.
+/// The values for reads and for writes: `4k`, or `4k,64k`. Without a comma fio also divides at `:` and `-`.
+/// A part is `None` if the option says nothing of the direction, as `,64k` of reads.
+fn of_directions(value: &str) -> [Option<&str>; 2] {
+    let separator = [',', ':', '-'].into_iter().find(|separator| value.contains(*separator));
+    let Some(separator) = separator else { return [Some(value); 2] };
+    let mut parts = value.split(separator).map(|part| Some(part).filter(|part| !part.is_empty()));
+    [parts.next().flatten(), parts.next().flatten()]
+}
+
+/// The ranges or shares for the direction of a line; those for reads hold for all if they are alone.
+fn part_of_direction<'a>(line: &ForeignLine, value: &'a str) -> &'a str {
+    let mut parts = value.split(',').filter(|part| !part.is_empty());
+    let of_reads = parts.next().unwrap_or_default();
+    if line.writes() { parts.next().unwrap_or(of_reads) } else { of_reads }
+}
+
+/// The blocks of the direction of the line. A mix has the blocks that it writes.
 fn take_blocks(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> Result<(), LineError> {
     let parse = |text: &str| size(text, bases).map_err(|error| option.wrong(error));
-    let mut parts = option.value.split(',').filter(|part| !part.is_empty());
-    let of_reads = parse(parts.next().unwrap_or_default())?;
-    let of_writes = parts.next().map(parse).transpose()?.unwrap_or(of_reads);
-    if of_reads != of_writes {
+    let parts = of_directions(&option.value);
+    let [of_reads, of_writes] = parts.map(|part| part.map_or(Ok(line.block), parse));
+    let [of_reads, of_writes] = [of_reads?, of_writes?];
+    if !line.writes() {
+        line.block = of_reads;
+        return Ok(());
+    }
+    let is_mix = matches!(line.way, LineAccess::RandomMix(_));
+    if is_mix && of_reads != of_writes {
         line.leave_option(
             option,
             "blocks that are read and written differ in size; here those that are written count",
@@ -244,7 +275,7 @@ fn take_blocks(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) ->
 /// `4k-64k`: sizes are drawn from a range; the cell has their mean, in whole multiples of the smallest.
 fn take_range(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> Result<(), LineError> {
     let parse = |text: &str| size(text, bases).map_err(|error| option.wrong(error));
-    let range = option.value.split(',').next().unwrap_or_default();
+    let range = part_of_direction(line, &option.value);
     let (low, high) = range.split_once('-').ok_or_else(|| option.wrong("write a range such as 4k-64k"))?;
     let low = parse(low)?;
     let high = parse(high)?;
@@ -260,7 +291,7 @@ fn take_split(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> 
     let mut least = Bytes(u64::MAX);
     let mut sum: u128 = 0;
     let mut weights: u128 = 0;
-    let entries = option.value.split(',').next().unwrap_or_default();
+    let entries = part_of_direction(line, &option.value);
     for entry in entries.split(':') {
         let (text, share) = entry.split_once('/').unwrap_or((entry, ""));
         let of = size(text, bases).map_err(|error| option.wrong(error))?;
@@ -285,10 +316,25 @@ fn take_mean(line: &mut ForeignLine, option: &ReadOption, least: Bytes, sum: u12
     line.leave_option(option, &words);
 }
 
-/// The first of values for reads, writes and trims: `300` or `300,200`.
-fn first_size(option: &ReadOption, bases: UnitBases) -> Result<Bytes, LineError> {
-    let first = option.value.split(',').find(|part| !part.is_empty()).unwrap_or_default();
-    size(first, bases).map_err(|error| option.wrong(error))
+/// The rate of a job in the direction of its line, of both directions together for a mix. `None` if the option
+/// leaves one of them without a limit.
+fn rate_of_job(line: &ForeignLine, option: &ReadOption, bases: UnitBases) -> Result<Option<u64>, LineError> {
+    let parse = |text: &str| size(text, bases).map_err(|error| option.wrong(error)).map(|size| size.0);
+    let [reads, writes] = of_directions(&option.value).map(|part| part.map(parse).transpose());
+    let [reads, writes] = [reads?, writes?];
+    let too_large =
+        || option.wrong("the rates of reads and writes together are too large: write smaller ones");
+    match line.way {
+        LineAccess::RandomMix(_) => {
+            let both = reads.zip(writes);
+            both.map(|(reads, writes)| reads.checked_add(writes).ok_or_else(too_large)).transpose()
+        }
+        _ => Ok(if line.writes() { writes } else { reads }),
+    }
+}
+
+fn at_close(option: &ReadOption) -> LineSync {
+    if option.is_set() { LineSync::AtClose } else { LineSync::Never }
 }
 
 fn every(count: u32) -> LineSync {
@@ -301,12 +347,32 @@ impl FioOptions {
         if let (LineAccess::RandomMix(_), Some(percent)) = (line.way, self.reads_percent) {
             line.way = LineAccess::RandomMix(percent);
         }
+        line.durable = self.syncs.values().fold(LineSync::Never, |all, sync| all.or(*sync));
         self.take_file(line)?;
         self.take_moved(line);
         self.take_engine(line);
-        if let Some(rate) = self.rate {
-            line.rate = Some(of_all(rate, line.workers)?);
-        }
+        self.take_rate(line)
+    }
+
+    fn sync(&mut self, option: &ReadOption, sync: LineSync) {
+        self.syncs.insert(option.name.clone(), sync);
+    }
+
+    fn take_rate(&self, line: &mut ForeignLine) -> Result<(), LineError> {
+        let Some(option) = &self.rate else { return Ok(()) };
+        let is_of_bytes = option.name == "rate";
+        let rate = rate_of_job(line, option, if is_of_bytes { self.bases } else { BINARY })?;
+        let Some(rate) = rate else {
+            line.leave_option(option, "it limits one direction only; here none");
+            return Ok(());
+        };
+        let rate = if is_of_bytes {
+            LineRate::Bytes(rate)
+        } else {
+            let count = u32::try_from(rate);
+            LineRate::Operations(count.map_err(|_| option.wrong("write 4294967295 at the most"))?)
+        };
+        line.rate = Some(of_all(rate, line.workers)?);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //! command.
 
 use crate::options::{
-    OptionRow, OptionTable,
+    OptionEffect, OptionRow, OptionTable,
     OptionValues::{Attached, One},
     changes, nothing, refused, taken,
 };
@@ -200,6 +200,58 @@ const ROWS: &[OptionRow] = &[
     ),
 ];
 
+/// Options that name places, or hosts, or begin all jobs. They make no test.
+const PLACES: &[&str] = &["name", "directory", "filename", "description", "section", "hostname", "port"];
+
+/// Options that change no figure of ours, and yet make another test of fio.
+const TESTS: &[&str] =
+    &["invalidate", "thread", "fadvise_hint", "lockmem", "gtod_reduce", "random_generator"];
+
+/// Returns true if jobs that differ in this option are different tests: it names no place, no output and no
+/// seed.
+pub fn fio_option_makes_test(name: &str) -> bool {
+    let changes_nothing = TABLE.effect(name) == Some(OptionEffect::Nothing) && !TESTS.contains(&name);
+    !changes_nothing && !PLACES.contains(&name)
+}
+
+/// Options whose value is a number of bytes.
+const SIZES: &[&str] = &[
+    "bs",
+    "blocksize",
+    "size",
+    "filesize",
+    "io_size",
+    "io_limit",
+    "offset",
+    "offset_increment",
+    "rate",
+    "zonesize",
+];
+
+/// The value of an option of fio in one spelling: as sizes `4096` and `4K` are `4k`, and `1m` is `1M`. A flag
+/// without a value is `1`.
+pub fn fio_value(name: &str, value: &str) -> String {
+    if value.is_empty() {
+        return "1".to_owned();
+    }
+    if !SIZES.contains(&name) {
+        return value.to_owned();
+    }
+    let digits = value.len() - value.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let unit = value[digits..].to_ascii_lowercase();
+    let Ok(count) = value[..digits].parse::<u64>() else { return value.to_owned() };
+    let power = ["", "k", "m", "g", "t", "p"].iter().position(|known| *known == unit);
+    let bytes = power.and_then(|power| count.checked_mul(1 << (10 * power)));
+    bytes.map_or_else(|| value.to_owned(), shortest)
+}
+
+/// A count with the largest unit of which it is a whole number.
+fn shortest(count: u64) -> String {
+    let units = [(1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")];
+    let unit = units.into_iter().find(|(unit, _)| count > 0 && count.is_multiple_of(*unit));
+    unit.map_or_else(|| count.to_string(), |(unit, name)| format!("{}{name}", count / unit))
+}
+
 const VERIFY: &str = "it compares its data, which takes time";
 const REPLAY: &str = "it repeats recorded operations";
 const BATCH: &str = "how many operations it hands over at once";
@@ -207,3 +259,39 @@ const ENGINE: &str = "how its engine works";
 const PART: &str = "which part of a file it takes, and how often";
 const CONTENT: &str = "the content of its data";
 const PLACE: &str = "the processors and the priority of its jobs";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_one_spelling() {
+        for (value, expected) in [
+            ("4096", "4k"),
+            ("4K", "4k"),
+            ("1m", "1M"),
+            ("1048576", "1M"),
+            ("1024k", "1M"),
+            ("30", "30"),
+            ("", "1"),
+            ("0", "0"),
+            ("4k-64k", "4k-64k"),
+            ("randread", "randread"),
+            ("5%", "5%"),
+            ("99999999999999999g", "99999999999999999g"),
+        ] {
+            assert_eq!(fio_value("bs", value), expected, "{value}");
+        }
+        assert_eq!(fio_value("numjobs", "1024"), "1024");
+    }
+
+    #[test]
+    fn places_outputs_and_seeds_make_no_test() {
+        for name in ["directory", "filename", "write_bw_log", "randseed", "group_reporting", "description"] {
+            assert!(!fio_option_makes_test(name), "{name}");
+        }
+        for name in ["rate", "runtime", "buffered", "verify", "invalidate", "an_option_of_a_later_fio"] {
+            assert!(fio_option_makes_test(name), "{name}");
+        }
+    }
+}

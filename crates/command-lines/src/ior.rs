@@ -26,8 +26,8 @@ const TABLE: OptionTable = OptionTable {
             "w|writeFile|r|readFile|z|randomOffset|e|fsync|Y|B|posix.odirect|F|filePerProc|c|collective|C",
             None,
         ),
-        nothing("k|K|v|verbose|q|H|h|x|g|G|warningAsErrors|showHints|totalPerformance", None),
-        nothing("A|j|X|reorderTasksRandomSeed|T|maxTimeDuration|M|memoryPerNode|random-offset-seed", One),
+        nothing("k|K|v|verbose|q|H|h|x|g|warningAsErrors|showHints|totalPerformance", None),
+        nothing("A|j|G|X|reorderTasksRandomSeed|T|maxTimeDuration|M|memoryPerNode|random-offset-seed", One),
         changes("d|interTestDelay", One, "it waits between its phases"),
         changes("R|W|checkRead|checkWrite", None, "it reads its data back and compares them"),
         changes("Z|reorderTasksRandom", None, "each process reads the data of another one"),
@@ -124,7 +124,7 @@ pub(crate) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> Re
 }
 
 /// The parts of IOR's command line that its output repeats, and that its tables depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IorCommand {
     /// The line asks for a phase that writes.
     pub writes: bool,
@@ -132,7 +132,22 @@ pub struct IorCommand {
     pub reads: bool,
     /// A limit of time ends a phase: its own, or that of an earlier run whose data this one reads.
     pub is_time_limited: bool,
+    /// Options that make a test and that no other line of the output has, with their values.
+    pub told: Vec<(String, String)>,
 }
+
+/// Options that make a test, and words for them.
+const TOLD: [(&[&str], &str); 9] = [
+    (&["B", "posix.odirect"], "direct"),
+    (&["e", "fsync"], "fsync"),
+    (&["Y"], "fsync after each write"),
+    (&["c", "collective"], "collective"),
+    (&["C"], "reads of the next node's data"),
+    (&["Z", "reorderTasksRandom"], "reads of another task's data"),
+    (&["E", "useExistingFile"], "existing file"),
+    (&["D"], "deadline"),
+    (&["l", "dataPacketType"], "data"),
+];
 
 impl IorCommand {
     /// Reads a line that IOR printed.
@@ -141,12 +156,28 @@ impl IorCommand {
         let is_asked = |names: [&str; 2]| {
             options.iter().any(|option| names.contains(&option.name.as_str()) && option.is_set())
         };
+        let [writes, reads] = [is_asked(["w", "writeFile"]), is_asked(["r", "readFile"])];
+        // IOR does both if its line asks for no phase, unless a file of its own does.
+        let is_silent = !writes && !reads && !is_asked(["W", "checkWrite"]) && !is_asked(["R", "checkRead"]);
+        let has_file = options.iter().any(|option| option.name == "f");
+        let both = is_silent && !has_file && !line.trim().is_empty();
         IorCommand {
-            writes: is_asked(["w", "writeFile"]),
-            reads: is_asked(["r", "readFile"]),
+            writes: writes || both,
+            reads: reads || both,
             is_time_limited: options.iter().any(limits_time),
+            told: TOLD.iter().filter_map(|(names, word)| told(&options, names, word)).collect(),
         }
     }
+}
+
+/// The last option with one of these names as a parameter of a test; `None` if it is not set.
+fn told(options: &[ReadOption], names: &[&str], word: &str) -> Option<(String, String)> {
+    let option = options.iter().rfind(|option| names.contains(&option.name.as_str()))?;
+    let parameter = match option.value.as_str() {
+        "" | "1" if word != "deadline" => (String::new(), word.to_owned()),
+        value => (word.to_owned(), value.to_owned()),
+    };
+    option.is_set().then_some(parameter)
 }
 
 fn limits_time(option: &ReadOption) -> bool {
@@ -224,7 +255,7 @@ fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption
         "C" => files.is_reordered = option.is_set(),
         "F" | "filePerProc" => files.is_shared = !option.is_set(),
         "B" | "posix.odirect" => line.direct = option.is_set(),
-        "e" | "fsync" if option.is_set() => line.durable = LineSync::AtClose,
+        "e" | "fsync" if option.is_set() => line.durable = line.durable.or(LineSync::AtClose),
         "Y" if option.is_set() => line.durable = LineSync::Every(1),
         "a" | "api" => take_interface(line, option),
         "D" if value != "0" => line.time = Some(time(value).map_err(wrong)?),
@@ -354,7 +385,7 @@ mod tests {
 
     #[test]
     fn repeated_lines_say_phases_and_limits_of_time() {
-        let command = |writes, reads, is_time_limited| IorCommand { writes, reads, is_time_limited };
+        let command = |writes, reads, is_time_limited| (writes, reads, is_time_limited);
         for (line, expected) in [
             ("ior -w -r", command(true, true, false)),
             ("/opt/ior -wrF -t 1m", command(true, true, false)),
@@ -363,10 +394,27 @@ mod tests {
             ("ior -w -D60", command(true, false, true)),
             ("ior -r -D 0", command(false, true, false)),
             ("ior -r -O stoneWallingStatusFile=/x/s", command(false, true, true)),
-            ("ior -o /x/-D", command(false, false, false)),
+            ("ior -o /x/-D", command(true, true, false)),
+            ("ior -W -o /x", command(false, false, false)),
+            ("ior -f script", command(false, false, false)),
             ("", command(false, false, false)),
         ] {
-            assert_eq!(IorCommand::read(line), expected, "{line}");
+            let IorCommand { writes, reads, is_time_limited, .. } = IorCommand::read(line);
+            assert_eq!((writes, reads, is_time_limited), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn repeated_lines_tell_options_that_make_a_test() {
+        let told = |line: &str| -> Vec<String> {
+            let told = IorCommand::read(line).told.into_iter();
+            told.map(|(name, value)| format!("{name} {value}").trim().to_owned()).collect()
+        };
+        assert_eq!(told("ior -w -e -Y -D 60"), ["fsync", "fsync after each write", "deadline 60"]);
+        assert_eq!(
+            told("ior -w -e -e=0 --posix.odirect -cC"),
+            ["direct", "collective", "reads of the next node's data"]
+        );
+        assert_eq!(told("ior -w -D 0 -k"), [""; 0]);
     }
 }

@@ -41,9 +41,9 @@ mod tests;
 mod tree_line;
 
 pub use amount::{BINARY, UnitBases, size};
-pub use elbencho::elbencho_path;
+pub use elbencho::{elbencho_limits, elbencho_path};
 pub use error::LineError;
-pub use fio_options::FIO_OUTPUT_OPTIONS;
+pub use fio_options::{FIO_OUTPUT_OPTIONS, fio_option_makes_test, fio_value};
 pub use ior::IorCommand;
 pub use launcher::LineFront;
 pub use line::{

@@ -71,6 +71,18 @@ pub enum LineSync {
     Every(u64),
 }
 
+impl LineSync {
+    /// The stronger of two: a line with both syncs as often as either.
+    pub(crate) fn or(self, other: LineSync) -> LineSync {
+        match (self, other) {
+            (LineSync::Every(one), LineSync::Every(another)) => LineSync::Every(one.min(another)),
+            (every @ LineSync::Every(_), _) | (_, every @ LineSync::Every(_)) => every,
+            (LineSync::AtClose, _) | (_, LineSync::AtClose) => LineSync::AtClose,
+            (LineSync::Never, LineSync::Never) => LineSync::Never,
+        }
+    }
+}
+
 /// The file of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineFiles {
@@ -246,6 +258,7 @@ impl ForeignLine {
         if !(1..=1 << 30).contains(&self.block.0) {
             return Err(LineError::whole(format!("blocks of {}: write 1 B to 1 GiB", self.block)));
         }
+        self.block = self.block.min(self.size);
         let odd = self.size.0 % self.block.0;
         if odd != 0 {
             self.leave(&format!("the last {odd} bytes"), "they are no whole block");

@@ -38,6 +38,7 @@ const TABLE: OptionTable = OptionTable {
         changes("Y", None, "it syncs the file system after each phase"),
         changes("f|l|s", One, "it begins again with more processes each time"),
         changes("p", One, "it waits before each iteration"),
+        changes("dataPacketType", One, "the content of its data"),
         changes("g", None, "how directories are laid out"),
         changes("posix.odirect", None, "its files are opened with O_DIRECT"),
         changes("dfs.pool|dfs.cont|dfs.chunk_size|dfs.oclass|dfs.dir_oclass", One, "how DAOS keeps them"),

@@ -218,3 +218,86 @@ fn what_changes_nothing_is_named() {
     let expected = ["time", "--hostfile hosts", "--map-by node", "--bind-to core", "-k"];
     assert_eq!(read.line.left_out.without_effect, expected);
 }
+
+/// Checks cells of lines, without the options that they lack.
+fn cells(cases: &[(&str, &str)]) {
+    for (line, expected) in cases {
+        assert_eq!(cell(&parse(&words(line)).expect(line).line), *expected, "{line}");
+    }
+}
+
+#[test]
+fn the_strongest_sync_counts_in_any_order() {
+    cells(&[
+        (
+            "dd if=/dev/zero of=/x/f bs=1M count=4 oflag=dsync conv=fdatasync",
+            "write 4M by 1M, synced each, zeros in /x",
+        ),
+        (
+            "fio --rw=write --bs=4k --size=1m --fdatasync=1 --end_fsync=1 --directory=/x",
+            "write 1M by 4k, synced each in /x",
+        ),
+        ("fio --rw=write --bs=4k --size=1m --fsync=1 --fsync=0 --directory=/x", "write 1M by 4k in /x"),
+        ("ior -w -t 1m -b 4m -Y -e -o /x/f", "write 4M by 1M, synced each in /x"),
+    ]);
+}
+
+#[test]
+fn operands_of_dd_count_at_their_end() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let small = place.path().join("small");
+    fs::write(&small, [0; 2048]).expect("space");
+    fs::write(place.path().join("old"), [0; 8192]).expect("space");
+    let there = place.path().display();
+    for (line, expected) in [
+        (
+            "dd if=/dev/zero of=/x/f bs=1M count=4 iflag=direct".to_owned(),
+            "write 4M by 1M, zeros in /x".to_owned(),
+        ),
+        ("dd if=/x/f of=/dev/null bs=1M count=4 oflag=direct".to_owned(), "read 4M by 1M in /x".to_owned()),
+        (
+            "dd if=/dev/zero of=/x/f obs=1M ibs=1k count=2048".to_owned(),
+            "write 2M by 1M, zeros in /x".to_owned(),
+        ),
+        (format!("dd if={there}/small of=/x/f bs=1k count=4000000"), "write 2k by 1k in /x".to_owned()),
+        (format!("dd if={there}/small of={there}/old bs=1k"), format!("write 2k by 1k in {there}")),
+    ] {
+        assert_eq!(cell(&parse(&words(&line)).expect(&line).line), expected, "{line}");
+    }
+}
+
+#[test]
+fn values_of_fio_for_two_directions_count_by_direction() {
+    cells(&[
+        ("fio --rate=2m,20m --rw=write --bs=4k --size=1m --directory=/x", "write 1M by 4k, 20MB/s in /x"),
+        ("fio --rate=2m,20m --rw=read --bs=4k,64k --size=1m --directory=/x", "read 1M by 4k, 2MB/s in /x"),
+        ("fio --rate=,1m --rw=write --bs=4k,64k --size=1m --directory=/x", "write 1M by 64k, 1MB/s in /x"),
+        ("fio --rate=,1m --rw=read --blocksize=4k-64k --size=1m --directory=/x", "read 1M by 4k in /x"),
+        ("fio --rw=write --blocksize=4k-64k --size=1m --directory=/x", "write 1M by 64k in /x"),
+        (
+            "fio --rate_iops=300 --rw=randrw --bs=4k --size=1m --directory=/x",
+            "mix 50 1M by 4k, synced at close, 600/s in /x",
+        ),
+    ]);
+}
+
+#[test]
+fn options_with_values_take_them_and_blocks_are_no_larger_than_files() {
+    cells(&[
+        (
+            "elbencho -w -r --rand --randamount 1g --fadv seq --madv seq -s 4m -b 1m /x/f",
+            "random write 4M by 1M, synced at close in /x",
+        ),
+        (
+            "elbencho -w --flock range --rwmixthrpct 50 --nosvcshare --foreground --opsloglock -s 1m /x/f",
+            "write 1M by 1M in /x",
+        ),
+        ("elbencho -w -s 64k -b 1m /x/f", "write 64k by 64k in /x"),
+        ("ior -w -G 7 -t 4Mi -b 1Mi -o /x/f", "write 1M by 1M in /x"),
+    ]);
+    let line = "mdtest --dataPacketType incompressible -n 4 -F -d /x";
+    assert_eq!(left_out(&parse(&words(line)).expect(line).line), "--dataPacketType incompressible");
+    let line = "elbencho -w -s 1m /x/f[0-18446744073709551615]";
+    let error = parse(&words(line)).expect_err(line).to_string();
+    assert!(error.contains("names too many files"), "{error}");
+}

@@ -116,7 +116,8 @@ mod tests {
             beside: Vec::new(),
             spread: None,
         };
-        let reason = |percent| by_chance(&against, &OpenFigure { subject: 0, what: String::new(), percent });
+        let figure = |percent| OpenFigure { subject: 0, what: String::new(), percent, why: None };
+        let reason = |percent| by_chance(&against, &figure(percent));
         let told = "; alone it would be a loss, among 12 tests it may be chance";
         assert_eq!(reason(Some([-97.0, -100.0, -53.0])), told);
         assert_eq!(reason(Some([-30.0, -68.0, 54.0])), "");

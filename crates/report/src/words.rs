@@ -63,10 +63,21 @@ pub(super) fn marked_rate(outcome: &CellOutcome<'_>, unit: RateUnit) -> Option<S
     Some(format!("{} ({}/{})", unit.show(mean).trim_end(), outcome.valid, outcome.samples.len()))
 }
 
-/// Returns the mean, else the lower bound, else `INVALID`.
+/// Returns the words for a figure without a mean. `INVALID` without a valid repeat, and zero if all valid repeats
+/// moved nothing. Otherwise they have another unit.
+pub(super) fn without_mean(outcome: &CellOutcome<'_>, unit: RateUnit) -> String {
+    let has_stopped = |sample: &Sample| sample.bytes == 0 && sample.operations == 0;
+    match outcome.valid {
+        0 => "INVALID".to_owned(),
+        _ if valid(outcome).all(has_stopped) => unit.show(0.0).trim_end().to_owned(),
+        _ => "other unit".to_owned(),
+    }
+}
+
+/// Returns the mean, else the lower bound, else why there is neither.
 pub(super) fn rate_or_bound(outcome: &CellOutcome<'_>, unit: RateUnit) -> String {
     let known = marked_rate(outcome, unit).or_else(|| at_least(outcome, unit));
-    known.unwrap_or_else(|| "INVALID".into())
+    known.unwrap_or_else(|| without_mean(outcome, unit))
 }
 
 /// The unit of figures that stand beside each other.

@@ -4,7 +4,10 @@ use nilometer_model::statistics::{CONFIDENCE, Summary, student_at};
 
 use super::{
     AlignedCell, AlignedRecording, AlignedStage, RecordsCompared,
-    figures::{Held, LeftFigure, OpenFigure, WorseCell, against_bound, below_bound, is_open, open, open_by},
+    figures::{
+        Held, LeftFigure, OpenFigure, RATE_OF_ZERO, WorseCell, against_bound, below_bound, is_open, open,
+        open_by,
+    },
     pair::{CellLogs, Unpaired, against_runs, unpaired},
     question::{Asked, Taken},
     recordings::{raised_by_wait, ratio},
@@ -82,13 +85,14 @@ impl RecordsCompared<'_> {
         let test = FigureTest { confidence, threshold };
         let spread = self.spread_of_runs(&found.tested, confidence);
         let figures = found.tested.iter().filter(|one| !one.is_mean).count() + found.left.len();
+        let figures = figures + found.stopped.len();
         let mut against = AgainstBaseline {
             threshold,
             figures: figures + found.bounded.len() + recorded.len(),
             tests: tested,
             compared: 0,
             worse: Vec::new(),
-            open: Vec::new(),
+            open: found.stopped,
             left: found.left,
             beside: found.beside,
             spread,
@@ -227,9 +231,15 @@ impl RecordsCompared<'_> {
         }
         let what = format!("{}, {}", asked.stage.name, aligned.words());
         let now = aligned.outcome(held.now);
+        let has_stopped = runs.iter().chain([&held.now]).any(|&run| Asked::has_zero(aligned, run));
+        if has_stopped && now.is_some() {
+            let why = Some(RATE_OF_ZERO);
+            return found.stopped.push(OpenFigure { subject: held.now, what, percent: None, why });
+        }
         let was_valid = before.iter().any(|outcome| outcome.valid > 0);
         let why = match now {
             None => "not measured now",
+            Some(now) if was_valid && now.valid > 0 => "other unit, not compared",
             Some(_) if was_valid => "INVALID now",
             Some(_) => "INVALID in the baseline",
         };
@@ -258,6 +268,8 @@ impl RecordsCompared<'_> {
 struct FoundAgainst {
     tested: Vec<Tested>,
     bounded: Vec<Bounded>,
+    /// Figures with a repeat that has moved nothing.
+    stopped: Vec<OpenFigure>,
     left: Vec<LeftFigure>,
     beside: Vec<String>,
 }

@@ -51,13 +51,18 @@ pub struct OpenFigure {
     pub what: String,
     /// The change in percent, with its interval; `None` without a rate.
     pub percent: Option<[f64; 3]>,
+    /// The reason without a change in percent; `None` if no more is to say.
+    pub why: Option<&'static str>,
 }
+
+/// The reason of a figure whose repeats include one at a rate of zero.
+pub(super) const RATE_OF_ZERO: &str = "a repeat has a rate of 0, and no ratio to others";
 
 impl OpenFigure {
     /// `-30 % (-68 to +54 %)`.
     pub fn change(&self) -> String {
         self.percent.map_or_else(
-            || "not decided now".into(),
+            || self.why.unwrap_or("not decided now").into(),
             |[mean, low, high]| {
                 if low.is_finite() && high.is_finite() && high < PERCENT_SHOWN_MOST {
                     format!("{mean:+.0} % ({low:+.0} to {high:+.0} %)")
@@ -89,7 +94,7 @@ pub(super) fn open(held: Held, what: &str, difference: &LogDifference) -> OpenFi
 pub(super) fn open_by(held: Held, what: &str, effect: Option<&Effect>) -> OpenFigure {
     let percent =
         effect.map(|effect| [effect.log_ratio, effect.low, effect.high].map(|log| 100.0 * log.exp_m1()));
-    OpenFigure { subject: held.now, what: what.to_owned(), percent }
+    OpenFigure { subject: held.now, what: what.to_owned(), percent, why: None }
 }
 
 /// The logarithms of repeats against a lower bound, which is exact. `None` for a single repeat.

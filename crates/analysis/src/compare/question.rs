@@ -169,10 +169,21 @@ impl Asked<'_> {
         .collect()
     }
 
-    /// The logarithms of the valid repeats of a subject in a cell.
+    /// Returns true if a valid repeat of a subject in a cell has moved nothing. Its rate has no logarithm, and
+    /// the others alone would look faster.
+    pub(super) fn has_zero(row: &AlignedCell<'_>, subject: usize) -> bool {
+        let is_zero = |sample: &Sample| sample.bytes == 0 && sample.operations == 0;
+        row.outcome(subject).is_some_and(|outcome| outcome.usable().any(|measured| is_zero(&measured.sample)))
+    }
+
+    /// The logarithms of the valid repeats of a subject in a cell; none if one of them has moved nothing.
     pub(super) fn logs(row: &AlignedCell<'_>, subject: usize, taken: Taken) -> Vec<RoundLog> {
         let Some(outcome) = row.outcome(subject) else { return Vec::new() };
-        if matches!(taken, Taken::Need) && !Self::has_cost(outcome) {
+        let has_figure = match taken {
+            Taken::Need => Self::has_cost(outcome),
+            Taken::Rate(_) => !Self::has_zero(row, subject),
+        };
+        if !has_figure {
             return Vec::new();
         }
         let value = |sample: &Sample| match taken {

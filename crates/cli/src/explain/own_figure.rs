@@ -39,24 +39,31 @@ pub(super) struct PrintedOutput<'a> {
 pub(super) fn rates(line: &ForeignLine, figures: &[&str], output: &PrintedOutput<'_>) -> Vec<Option<f64>> {
     let PrintedOutput { stdout, stderr } = output;
     match line.program {
-        ForeignProgram::Fio => vec![rate_of_fio(stdout, &line.jobs)],
+        ForeignProgram::Fio => vec![rate_of_fio(stdout, line)],
         ForeignProgram::Dd => vec![rate_of_dd(stderr)],
         ForeignProgram::Ior => vec![rate_of_ior(stdout)],
         ForeignProgram::Elbencho => vec![rate_of_elbencho(stdout, line.writes())],
-        ForeignProgram::Iozone => vec![rate_of_iozone(stdout, line.way)],
+        ForeignProgram::Iozone => vec![rate_of_iozone(stdout, line)],
         ForeignProgram::Mdtest => figures.iter().map(|name| rate_of_mdtest(stdout, name)).collect(),
     }
 }
 
-/// The rate of the jobs with these names together, or of all.
-fn rate_of_fio(stdout: &str, names: &[String]) -> Option<f64> {
+/// The rate of the jobs of a line together. A job that writes may read its data back to compare them: only the
+/// directions of the line count.
+fn rate_of_fio(stdout: &str, line: &ForeignLine) -> Option<f64> {
+    let names = &line.jobs;
+    let directions: &[&str] = match line.way {
+        LineAccess::Write | LineAccess::RandomWrite => &["write", "mixed"],
+        LineAccess::Read | LineAccess::RandomRead => &["read", "mixed"],
+        LineAccess::RandomMix(_) => &["read", "write", "mixed"],
+    };
     let document: Value = serde_json::from_str(&stdout[stdout.find('{')?..]).ok()?;
     let is_meant = |job: &&Value| {
         names.is_empty() || job["jobname"].as_str().is_some_and(|name| names.iter().any(|of| of == name))
     };
     let of = |job: &Value, way: &str| job[way]["bw_bytes"].as_f64().unwrap_or(0.0);
     let jobs = document["jobs"].as_array()?.iter().filter(is_meant);
-    let sum: f64 = jobs.map(|job| of(job, "read") + of(job, "write") + of(job, "mixed")).sum();
+    let sum: f64 = jobs.map(|job| directions.iter().map(|way| of(job, way)).sum::<f64>()).sum();
     (sum > 0.0).then_some(sum)
 }
 
@@ -84,9 +91,15 @@ fn rate_of_ior(stdout: &str) -> Option<f64> {
 }
 
 /// The mean of a phase, `   File creation    46448.5   46448.5   46448.5   0.000`. Before version 4, a colon
-/// followed the name.
+/// followed the name. `-Z` prints a table of times in place of rates: it has no figure.
 fn rate_of_mdtest(stdout: &str, name: &str) -> Option<f64> {
-    let rest = stdout.lines().find_map(|line| line.trim_start().strip_prefix(name))?;
+    let mut is_of_times = false;
+    let rest = stdout.lines().map(str::trim_start).find_map(|line| {
+        if line.starts_with("SUMMARY") {
+            is_of_times = line.starts_with("SUMMARY time");
+        }
+        line.strip_prefix(name).filter(|_| !is_of_times)
+    })?;
     let mut figures = rest.trim_start_matches([' ', ':']).split_whitespace();
     figures.nth(2)?.parse().ok().filter(|rate| *rate > 0.0)
 }
@@ -104,17 +117,26 @@ fn rate_of_elbencho(stdout: &str, is_written: bool) -> Option<f64> {
 }
 
 /// The rate of iozone. Several threads have a line `Children see throughput for 4 initial writers = 1234.5
-/// kB/sec`. One thread has a row in a table.
-fn rate_of_iozone(stdout: &str, way: LineAccess) -> Option<f64> {
-    let name = match way {
+/// kB/sec`. One thread has a row in a table. With `-O` figures are operations a second, with `-N` microseconds
+/// of an operation, of which no rate of several threads follows.
+fn rate_of_iozone(stdout: &str, line: &ForeignLine) -> Option<f64> {
+    let name = match line.way {
         LineAccess::Write => "initial writers",
         LineAccess::Read => "readers",
         LineAccess::RandomRead => "random readers",
         LineAccess::RandomWrite => "random writers",
         LineAccess::RandomMix(_) => "mixed workload",
     };
-    let kibibytes = rate_of_threads(stdout, name).or_else(|| rate_of_table(stdout))?;
-    (kibibytes > 0.0).then_some(kibibytes * KIBIBYTE)
+    let of_threads = rate_of_threads(stdout, name);
+    let figure = of_threads.or_else(|| rate_of_table(stdout)).filter(|figure| *figure > 0.0)?;
+    let block = line.block.0 as f64;
+    if stdout.contains("OPS Mode.") {
+        Some(figure * block)
+    } else if stdout.contains("Microseconds/op Mode.") {
+        of_threads.is_none().then(|| block / figure * 1e6)
+    } else {
+        Some(figure * KIBIBYTE)
+    }
 }
 
 fn rate_of_threads(stdout: &str, name: &str) -> Option<f64> {
@@ -143,17 +165,43 @@ mod tests {
 
     use super::*;
 
+    fn line(text: &str) -> ForeignLine {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        parse(&words).expect("valid").line
+    }
+
+    #[test]
+    fn figures_are_those_of_the_directions_and_units_of_a_line() {
+        let fio = "{\"jobs\": [{\"jobname\": \"a\", \"write\": {\"bw_bytes\": 1000}, \"read\": {\"bw_bytes\": 700}}]}";
+        let verified = line("fio --rw=write --bs=4k --size=1m --verify=md5");
+        assert_eq!(rate_of_fio(fio, &verified), Some(1000.0));
+        assert_eq!(rate_of_fio(fio, &line("fio --rw=randrw --bs=4k --size=1m")), Some(1700.0));
+        let times = "SUMMARY time: (of 1 iterations)\n   File creation   0.5   0.5   0.5   0.0\n";
+        assert_eq!(rate_of_mdtest(times, "File creation"), None);
+        let rates = "SUMMARY rate: (of 1 iterations)\n   File creation   200.0   200.0   200.0   0.0\n";
+        assert_eq!(rate_of_mdtest(&format!("{times}{rates}"), "File creation"), Some(200.0));
+        let table = "kB  reclen    write  rewrite\n 1024   4     500   600\n";
+        let iozone = line("iozone -s 1m -r 4k -i 0");
+        assert_eq!(
+            rate_of_iozone(&format!("OPS Mode. Output is in operations per second.\n{table}"), &iozone),
+            Some(2_048_000.0)
+        );
+        let slow = format!("Microseconds/op Mode. Output is in microseconds per operation.\n{table}");
+        assert_eq!(rate_of_iozone(&slow, &iozone), Some(8_192_000.0));
+    }
+
     #[test]
     fn figures_of_each_program_are_read() {
+        let only = ForeignLine { jobs: vec!["b".to_owned()], ..line("fio --rw=write --size=1m") };
         let fio = "note: both\n{\"jobs\": [{\"jobname\": \"a\", \"write\": {\"bw_bytes\": 1000}, \"read\": {\"bw_bytes\": 0}}, {\"jobname\": \"b\", \"write\": {\"bw_bytes\": 500}}]}";
-        assert_eq!(rate_of_fio(fio, &[]), Some(1500.0));
-        assert_eq!(rate_of_fio(fio, &["b".to_owned()]), Some(500.0));
+        assert_eq!(rate_of_fio(fio, &line("fio --rw=write --size=1m")), Some(1500.0));
+        assert_eq!(rate_of_fio(fio, &only), Some(500.0));
         let dd =
             "64+0 records in\n64+0 records out\n67108864 bytes (67 MB, 64 MiB) copied, 0,5 s, 1.7 GB/s\n";
         assert_eq!(rate_of_dd(dd), Some(134_217_728.0));
         let ior = "Max Write: 100.00 MiB/sec (104.86 MB/sec)\nMax Read:  200.00 MiB/sec (209.72 MB/sec)\n";
         assert_eq!(rate_of_ior(ior), Some(104_857_600.0));
-        assert_eq!((rate_of_fio("none", &[]), rate_of_dd(""), rate_of_ior("")), (None, None, None));
+        assert_eq!((rate_of_fio("none", &only), rate_of_dd(""), rate_of_ior("")), (None, None, None));
     }
 
     /// Output that was recorded, of versions 4.1 and 1.9.
@@ -184,13 +232,13 @@ mod tests {
         let threads = "\tChildren see throughput for  4 initial writers \t=  2048.00 kB/sec\n\
                        \tParent sees throughput for  4 initial writers \t=  1000.00 kB/sec\n\
                        \tChildren see throughput for  4 readers \t\t=  4096.00 kB/sec\n";
-        assert_eq!(rate_of_iozone(threads, LineAccess::Write), Some(2048.0 * 1024.0));
-        assert_eq!(rate_of_iozone(threads, LineAccess::Read), Some(4096.0 * 1024.0));
+        assert_eq!(rate_of_iozone(threads, &line("iozone -s 1g -r 4k -i 0")), Some(2048.0 * 1024.0));
+        assert_eq!(rate_of_iozone(threads, &line("iozone -s 1g -r 4k -i 1")), Some(4096.0 * 1024.0));
         let table = "                                    random    random\n\
                      kB  reclen    write  rewrite    read    reread    read     write\n\
                      102400       4     2738   2800     9000   9100   8000   700\n";
-        assert_eq!(rate_of_iozone(table, LineAccess::Write), Some(2738.0 * 1024.0));
-        assert_eq!(rate_of_iozone("", LineAccess::Write), None);
+        assert_eq!(rate_of_iozone(table, &line("iozone -s 1g -r 4k -i 0")), Some(2738.0 * 1024.0));
+        assert_eq!(rate_of_iozone("", &line("iozone -s 1g -r 4k -i 0")), None);
     }
 
     #[test]

@@ -343,7 +343,7 @@ mod tests {
             "fio --rw=randrw --rwmixread=75 --bs=4k --size=1m --rate_iops=300 --numjobs=2 --runtime=2 --time_based",
         );
         for key in [
-            "rate_iops = 600\n",
+            "rate_iops = 1200\n",
             "time_limit = \"2000 ms\"\n",
             "reads = 75\n",
             "operations = 20000000\n",

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use nilometer_command_lines::elbencho_path;
+use nilometer_command_lines::{elbencho_limits, elbencho_path};
 use nilometer_model::{Bytes, Nanos, Phase};
 use nilometer_plan::ImportedRun;
 use serde::Deserialize;
@@ -245,6 +245,7 @@ fn run(row: &impl Fields, operation: &Operation) -> Result<ImportedRun, Fault> {
             parameters.push((String::new(), word.to_owned()));
         }
     }
+    parameters.extend(rare(row)?);
     if !operation.mix.is_empty() {
         parameters.push((String::new(), operation.mix.clone()));
     } else if !Amount::of(row, "rwmix read ")?.is_nothing() {
@@ -254,6 +255,24 @@ fn run(row: &impl Fields, operation: &Operation) -> Result<ImportedRun, Fault> {
     let source = format!("elbencho {version}").trim_end().to_owned();
     let figure = if operation.phase == Phase::Given { operation.name.to_lowercase() } else { String::new() };
     Ok(ImportedRun { source, task: String::new(), parameters, figure })
+}
+
+/// Parameters that most rows lack.
+fn rare(row: &impl Fields) -> Result<Vec<(String, String)>, Fault> {
+    let is_set = |column: &str| ["1", "true"].contains(&row.text(column));
+    let paths = row.count("paths")?.filter(|count| *count > 1);
+    let mut parameters: Vec<(String, String)> =
+        paths.into_iter().map(|count| ("paths".to_owned(), count.to_string())).collect();
+    if is_set("random") && is_set("random aligned") {
+        parameters.push((String::new(), "aligned".to_owned()));
+    }
+    if is_set("truncate") {
+        parameters.push((String::new(), "truncate".to_owned()));
+    }
+    for (option, limit) in elbencho_limits(row.text("command")) {
+        parameters.push((option, format!("{limit}/s")));
+    }
+    Ok(parameters)
 }
 
 /// A document of a phase. elbencho writes all its values as texts.

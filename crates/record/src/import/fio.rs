@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nilometer_command_lines::{fio_option_makes_test, fio_value};
 use nilometer_model::{Bytes, Histogram, Nanos, Phase};
 use nilometer_plan::ImportedRun;
 
@@ -125,7 +126,7 @@ fn latency(all: &[&Direction]) -> Option<Histogram> {
     Some(histogram)
 }
 
-/// Options that make a test, in the order of a cell's name, and their names there.
+/// The first options in a cell's name, and their names there. Others that make a test follow.
 const TOLD: [(&str, &str); 12] = [
     ("rw", ""),
     ("readwrite", ""),
@@ -156,10 +157,13 @@ fn operation_size(bytes: f64) -> Option<Bytes> {
 /// with blocks of different sizes would be repeats of one.
 fn run(document: &Document, jobs: &[&Job], operation: f64) -> ImportedRun {
     let told = TOLD.iter().filter_map(|(name, word)| {
-        let value = document.option(jobs[0], name)?;
-        Some(((*word).to_owned(), value.to_owned()))
+        Some(((*word).to_owned(), fio_value(name, document.option(jobs[0], name)?)))
     });
     let mut parameters: Vec<(String, String)> = told.collect();
+    let others = document.options(jobs[0]).into_iter();
+    let others = others.filter(|(name, _)| TOLD.iter().all(|(known, _)| known != name));
+    let others = others.filter(|(name, _)| fio_option_makes_test(name));
+    parameters.extend(others.map(|(name, value)| (name.to_owned(), fio_value(name, value))));
     if parameters.is_empty() {
         let size = operation_size(operation).into_iter();
         parameters.extend(size.map(|size| ("operations of".to_owned(), size.to_string())));

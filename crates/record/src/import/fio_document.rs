@@ -1,5 +1,7 @@
 //! A document of fio, as it is written: versions 2 and 3, from one machine or from several (`--client`).
 
+use std::collections::BTreeMap;
+
 use nilometer_model::Histogram;
 use serde::{
     Deserialize, Deserializer,
@@ -152,6 +154,12 @@ impl Document {
     /// The last value of an option: it is the one that fio used.
     pub(super) fn option<'a>(&'a self, job: &'a Job, name: &'a str) -> Option<&'a str> {
         job.options.all(name).last().or_else(|| self.global.all(name).last())
+    }
+
+    /// All options of a job by their names, each with its last value.
+    pub(super) fn options<'a>(&'a self, job: &'a Job) -> BTreeMap<&'a str, &'a str> {
+        let all = self.global.0.iter().chain(&job.options.0);
+        all.map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
 
     /// The directory or the files of a job. fio itself writes a colon between files.

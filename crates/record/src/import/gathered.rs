@@ -8,7 +8,10 @@ use std::{
 use nilometer_model::{Histogram, Nanos, Phase, Sample};
 use nilometer_plan::{Cell, Group, ImportedRun, Key, Results, TargetEntry};
 
-use super::{Fault, ImportOptions};
+use super::{
+    Fault, ImportOptions,
+    given_twice::{KnownRuns, MomentOfRun},
+};
 use crate::{Record, RecordError};
 
 /// A figure with its target, cell and phase.
@@ -44,6 +47,8 @@ pub(super) const SAMPLES_MAX: usize = 5_000_000;
 const KINDS_MOST: usize = 20;
 /// More sources are counted in a title.
 const NAMED_MOST: usize = 3;
+/// The reason of a figure that is there already.
+const GIVEN_TWICE: &str = "the same run, given twice";
 /// SQLite's integers end here, and so do counts.
 const COUNT_MOST: f64 = 9e18;
 
@@ -154,6 +159,10 @@ pub(super) struct Gathered<'a> {
     /// Reasons for omissions, with their numbers.
     left_out: BTreeMap<String, u64>,
     started: Nanos,
+    /// Results by the moment of their run, which tell a run that is given twice.
+    known: KnownRuns,
+    /// Targets that `--target` names anew, with the numbers of their results.
+    renamed: BTreeMap<String, u64>,
     /// The part of a larger benchmark that the results belong to; `None` outside of one.
     pub(super) part: Option<BenchmarkPart>,
 }
@@ -180,6 +189,8 @@ impl<'a> Gathered<'a> {
             sources: Vec::new(),
             left_out: BTreeMap::new(),
             started: Nanos(0),
+            known: KnownRuns::default(),
+            renamed: BTreeMap::new(),
             part: None,
         }
     }
@@ -196,6 +207,17 @@ impl<'a> Gathered<'a> {
         Some(amount as f64 / kept.wall.seconds())
     }
 
+    /// Begins a file or a directory. If `is_again`, an earlier one was the same, and all its results are left
+    /// out.
+    pub(super) fn begin_file(&mut self, is_again: bool) {
+        self.known.begin(is_again);
+    }
+
+    /// The number of results that were left out because they were given before.
+    pub(super) fn given_again(&self) -> u64 {
+        self.known.again
+    }
+
     /// Returns true if there were more samples than the limit. The others were dropped.
     pub(super) fn is_full(&self) -> bool {
         self.samples.len() >= SAMPLES_MAX
@@ -207,6 +229,7 @@ impl<'a> Gathered<'a> {
             return;
         }
         let GivenFigure { mut target, mut stage, run, phase, mut did } = figure;
+        let moment = MomentOfRun { given: target.clone(), started: did.started };
         if let Some(part) = &self.part {
             target.clone_from(&part.target);
             stage.clone_from(&part.stage);
@@ -218,15 +241,21 @@ impl<'a> Gathered<'a> {
             self.leave_out("results of other days, or without a date (--day)");
             return;
         }
-        let target = self.target(self.options.target.clone().unwrap_or(target));
+        let target = self.renamed(target);
+        let target = self.target(target);
+        let cell = self.cell(stage, &run);
+        let group = Group { cell, phase, target };
+        if self.known.is_again(group, moment, [did.bytes, did.operations, did.wall.0]) {
+            self.leave_out(GIVEN_TWICE);
+            return;
+        }
         if !self.sources.contains(&run.source) {
             self.sources.push(run.source.clone());
         }
         if did.started.0 > 0 && (self.started.0 == 0 || did.started < self.started) {
             self.started = did.started;
         }
-        let cell = self.cell(stage, run);
-        let next = self.repeats.entry(Group { cell, phase, target }).or_insert(0);
+        let next = self.repeats.entry(group).or_insert(0);
         // There are no more of either than samples, so `SAMPLES_MAX` bounds them.
         self.samples.push(KeptSample::new(target as u32, cell as u32, *next, phase, did));
         *next += 1;
@@ -237,12 +266,41 @@ impl<'a> Gathered<'a> {
         self.leave_out_many(why, 1);
     }
 
+    /// Returns the reasons for omissions, with their numbers.
+    pub(super) fn left_out(&self) -> &BTreeMap<String, u64> {
+        &self.left_out
+    }
+
+    /// The omissions since `before` for a message: `; left out: 2 x trims of fio`. Empty without any.
+    pub(super) fn left_out_words(&self, before: &BTreeMap<String, u64>) -> String {
+        let since = self.left_out.iter().map(|(why, count)| (why, count - before.get(why).unwrap_or(&0)));
+        let since = since.filter(|(_, count)| *count > 0);
+        let all: Vec<String> = since.map(|(why, count)| format!("{count} x {why}")).collect();
+        if all.is_empty() { String::new() } else { format!("; left out: {}", all.join(", ")) }
+    }
+
     /// Counts several omissions with one reason.
     pub(super) fn leave_out_many(&mut self, why: impl Into<String>, count: u64) {
         let why = why.into();
         let is_told = self.left_out.len() < KINDS_MOST || self.left_out.contains_key(&why);
         let why = if is_told { why } else { "others".to_owned() };
         *self.left_out.entry(why).or_insert(0) += count;
+    }
+
+    /// The name that `--target` gives a target; its own without that option.
+    fn renamed(&mut self, name: String) -> String {
+        let Some(given) = &self.options.target else { return name };
+        *self.renamed.entry(name).or_insert(0) += 1;
+        given.clone()
+    }
+
+    /// Names the targets that `--target` made one.
+    fn name_renamed(&mut self) {
+        let renamed = std::mem::take(&mut self.renamed);
+        let Some(given) = self.options.target.clone().filter(|_| renamed.len() > 1) else { return };
+        for (name, count) in renamed {
+            self.leave_out_many(format!("the name of `{name}`, now a part of `{given}` (--target)"), count);
+        }
     }
 
     fn target(&mut self, name: String) -> usize {
@@ -254,17 +312,18 @@ impl<'a> Gathered<'a> {
         self.targets.len() - 1
     }
 
-    fn cell(&mut self, stage: String, run: ImportedRun) -> usize {
+    fn cell(&mut self, stage: String, run: &ImportedRun) -> usize {
         let key = (stage, run.phrases().join("\n"));
         if let Some(known) = self.by_cell.get(&key) {
             return *known;
         }
-        self.cells.push(Cell::imported(key.0.clone(), run));
+        self.cells.push(Cell::imported(key.0.clone(), run.clone()));
         self.by_cell.insert(key, self.cells.len() - 1);
         self.cells.len() - 1
     }
 
-    pub(super) fn finish(self, paths: &[PathBuf]) -> ImportedResults {
+    pub(super) fn finish(mut self, paths: &[PathBuf]) -> ImportedResults {
+        self.name_renamed();
         let entry = |path: String| TargetEntry { path, ..TargetEntry::default() };
         let files = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         let sources = named(&self.sources);
@@ -332,7 +391,7 @@ fn by_stage(cells: &[Cell]) -> Vec<usize> {
 /// Results of other programs, ready to be written.
 #[derive(Debug)]
 pub struct ImportedResults {
-    head: Results,
+    pub(super) head: Results,
     samples: Vec<KeptSample>,
     left_out: Vec<(String, u64)>,
 }

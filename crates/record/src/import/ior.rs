@@ -53,8 +53,8 @@ struct Reading<'a, 'b> {
     tests: u64,
     /// Accesses that the command line asks for; empty if it does not say.
     asked: Vec<Phase>,
-    /// The command line has a limit of time (`-D`).
-    is_time_limited: bool,
+    /// The command line.
+    command: Option<IorCommand>,
     rows: RowsOf,
     /// The columns of the table, by their names.
     columns: Vec<String>,
@@ -73,7 +73,7 @@ impl<'a, 'b> Reading<'a, 'b> {
             test: IorTest::default(),
             tests: 0,
             asked: Vec::new(),
-            is_time_limited: false,
+            command: None,
             rows: RowsOf::NoTable,
             columns: Vec::new(),
             moved: None,
@@ -99,6 +99,8 @@ impl<'a, 'b> Reading<'a, 'b> {
             words.split_once("Using actual aggregate bytes moved").map(|(_, rest)| rest)
         {
             self.moved = number(moved.trim_matches([' ', '=', '.']));
+        } else if is_complaint(words) {
+            self.take_complaint(words, line)?;
         } else if let Some(rest) = words.strip_prefix("Max Write:") {
             self.check_greatest(Phase::Write, rest, line)?;
         } else if let Some(rest) = words.strip_prefix("Max Read:") {
@@ -228,11 +230,20 @@ impl<'a, 'b> Reading<'a, 'b> {
     }
 
     fn take_command(&mut self, command: &str) {
-        let IorCommand { writes, reads, is_time_limited } = IorCommand::read(command);
-        let asked = [(writes, Phase::Write), (reads, Phase::Read)];
+        let command = IorCommand::read(command);
+        let asked = [(command.writes, Phase::Write), (command.reads, Phase::Read)];
         self.asked = asked.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, phase)| phase).collect();
-        self.is_time_limited = is_time_limited;
-        self.test.is_time_limited = self.is_time_limited;
+        self.test.tell_command(&command);
+        self.command = Some(command);
+    }
+
+    /// Counts a line in which IOR itself doubts its figures. It refuses figures of wrong data.
+    fn take_complaint(&mut self, text: &str, line: u64) -> Result<(), Fault> {
+        if text.to_ascii_lowercase().contains("incorrect data on") {
+            return Err(Fault::at(line, format!("IOR found wrong data, so its figures are none: `{text}`")));
+        }
+        self.gathered.leave_out(format!("`{text}` of IOR"));
+        Ok(())
     }
 
     fn begin_test_at(&mut self, date: &str) -> Result<(), Fault> {
@@ -249,7 +260,9 @@ impl<'a, 'b> Reading<'a, 'b> {
         }
         let IorTest { version, started, .. } = std::mem::take(&mut self.test);
         self.test = IorTest::begun(&version, started);
-        self.test.is_time_limited = self.is_time_limited;
+        if let Some(command) = &self.command {
+            self.test.tell_command(command);
+        }
         self.tests += 1;
         self.rows = RowsOf::NoTable;
         self.columns.clear();
@@ -275,6 +288,12 @@ impl<'a, 'b> Reading<'a, 'b> {
         }
         Ok(())
     }
+}
+
+/// `WARNING: ...`, `ior WARNING: ...`, `ior ERROR: ...`.
+fn is_complaint(text: &str) -> bool {
+    let text = text.strip_prefix("ior ").unwrap_or(text);
+    text.starts_with("WARNING") || text.starts_with("ERROR")
 }
 
 const CSV_NEEDED: [&str; 5] = ["access", "bw(MiB/s)", "block(KiB)", "xfer(KiB)", "total(s)"];

@@ -75,7 +75,7 @@ pub(super) fn parse(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault
     for test in document.tests {
         let started = dates::ctime(&test.started).unwrap_or(began);
         last = test.begun(&document.version, started);
-        last.is_time_limited |= IorCommand::read(&document.command).is_time_limited;
+        last.tell_command(&IorCommand::read(&document.command));
         for access in test.results.iter().flat_map(accesses) {
             let figure = last.figure(access?, None)?;
             gathered.add(figure);

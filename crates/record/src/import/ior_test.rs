@@ -1,7 +1,7 @@
 //! A test of IOR: its options, and the accesses that its tables give, checked against each other. Text, CSV and
 //! JSON of one test become the same cell.
 
-use nilometer_command_lines::BINARY;
+use nilometer_command_lines::{BINARY, IorCommand};
 use nilometer_model::{Bytes, Nanos, Phase};
 use nilometer_plan::ImportedRun;
 
@@ -125,13 +125,21 @@ pub(super) struct IorTest {
     /// Bytes of all tasks together, unless a time limit ended the test before.
     aggregate: Option<f64>,
     pub(super) repetitions: Option<u64>,
-    pub(super) is_time_limited: bool,
+    is_time_limited: bool,
+    /// Options that only the command line has.
+    of_command: Vec<(String, String)>,
     pub(super) rows: Vec<Access>,
 }
 
 impl IorTest {
     pub(super) fn begun(version: &str, started: Nanos) -> Self {
         IorTest { version: version.to_owned(), started, ..IorTest::default() }
+    }
+
+    /// Tells the command line, which has options that no list repeats.
+    pub(super) fn tell_command(&mut self, command: &IorCommand) {
+        self.is_time_limited |= command.is_time_limited;
+        self.of_command.clone_from(&command.told);
     }
 
     pub(super) fn tell(&mut self, key: &str, value: &str) {
@@ -183,7 +191,7 @@ impl IorTest {
         ImportedRun {
             source: format!("IOR {}", self.version).trim_end().to_owned(),
             task: String::new(),
-            parameters: told.chain(sizes).collect(),
+            parameters: told.chain(sizes).chain(self.of_command.iter().cloned()).collect(),
             figure: String::new(),
         }
     }

@@ -91,7 +91,9 @@ impl Reading<'_, '_> {
         } else if let Some(path) = words.strip_prefix("Path").map(|rest| rest.trim_start_matches([' ', ':']))
         {
             path.clone_into(&mut self.launch.path);
-        } else if let Some(count) = items(words) {
+        } else if let Some((tasks, count)) = items(words) {
+            // With -f, -l and -s each table is of another number of tasks.
+            tasks.clone_into(&mut self.launch.tasks);
             self.launch.items.count = Some(count);
         } else if words.starts_with("SUMMARY") {
             self.open_table(words, line)?;
@@ -174,12 +176,13 @@ fn launched(text: &str) -> Option<Launch> {
     Some(Launch { version, tasks, nodes, ..Launch::default() })
 }
 
-/// `64 tasks, 131072 files/directories`, `10 tasks, 33340 files`.
-fn items(text: &str) -> Option<f64> {
+/// The tasks and the items: `64 tasks, 131072 files/directories`, `10 tasks, 33340 files`.
+fn items(text: &str) -> Option<(&str, f64)> {
     let (tasks, rest) = text.split_once(" tasks, ")?;
     tasks.parse::<u64>().ok()?;
     let (count, kind) = rest.split_once(' ')?;
-    count.parse().ok().filter(|_| ["files", "directories"].iter().any(|name| kind.starts_with(name)))
+    let is_kind = ["files", "directories"].iter().any(|name| kind.starts_with(name));
+    Some((tasks, count.parse().ok().filter(|_| is_kind)?))
 }
 
 fn run(launch: &Launch, figure: &str) -> ImportedRun {

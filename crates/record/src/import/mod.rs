@@ -16,6 +16,7 @@ mod fio_document;
 mod fio_latency;
 mod fio_runs;
 mod gathered;
+mod given_twice;
 mod io500;
 mod ior;
 mod ior_json;
@@ -129,8 +130,13 @@ const BYTES_MAX: u64 = 1 << 30;
 /// All results of these files, as one record would hold them.
 pub fn import(paths: &[PathBuf], options: &ImportOptions) -> Result<ImportedResults, ImportError> {
     let mut gathered = Gathered::new(options);
+    let mut given = Vec::new();
     for path in paths {
-        let before = gathered.count();
+        let before = gathered.count() as u64 + gathered.given_again();
+        let left_before = gathered.left_out().clone();
+        let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
+        gathered.begin_file(given.contains(&whole));
+        given.push(whole);
         if path.is_dir() {
             directory::take(path, &mut gathered)?;
         } else {
@@ -140,8 +146,9 @@ pub fn import(paths: &[PathBuf], options: &ImportOptions) -> Result<ImportedResu
             let most = gathered::SAMPLES_MAX;
             return Err(Fault::whole(format!("more than {most} samples: split it")).in_file(path));
         }
-        if gathered.count() == before {
-            return Err(Fault::whole("it has no usable result").in_file(path));
+        if gathered.count() as u64 + gathered.given_again() == before {
+            let why = format!("it has no usable result{}", gathered.left_out_words(&left_before));
+            return Err(Fault::whole(why).in_file(path));
         }
     }
     Ok(gathered.finish(paths))

@@ -37,8 +37,27 @@ pub(super) struct Sections<'a> {
 }
 
 /// Marks of results that import does not read: a part of a line, and the program that writes it.
-const OTHERS: [(&str, &str); 7] = [
+const OTHERS: [(&str, &str); 26] = [
     (" copied, ", "dd"),
+    (" kopiert, ", "dd"),
+    (" bytes transferred in ", "dd"),
+    ("Children see throughput for", "iozone"),
+    ("sysbench 1.", "sysbench"),
+    ("sysbench 0.", "sysbench"),
+    ("Vdbench distribution:", "vdbench"),
+    ("iperf Done.", "iperf3"),
+    ("\"sum_received\"", "iperf3"),
+    (" MB /  ", "nuttcp"),
+    ("Timing buffered disk reads:", "hdparm"),
+    ("Timing cached reads:", "hdparm"),
+    (" bytes/sec", "rsync"),
+    ("+++++,+++", "bonnie++"),
+    (" ioping statistics ---", "ioping"),
+    (" procs  max_latency=", "dbench"),
+    (": IO Summary: ", "filebench"),
+    ("% of requested files processed", "smallfile"),
+    ("# OSU MPI ", "the OSU micro-benchmarks"),
+    (";fio-", "fio as text (--output-format=json is read)"),
     ("Iozone: Performance Test of File I/O", "iozone"),
     ("------Sequential Output------", "bonnie++"),
     ("MD-Workbench total objects", "md-workbench"),

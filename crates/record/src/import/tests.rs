@@ -1,5 +1,6 @@
 //! Replays outputs from the programs' documentation and from their users, and tests invalid files.
 
+mod doubts;
 mod kinds;
 
 use super::*;

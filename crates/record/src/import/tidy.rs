@@ -87,6 +87,8 @@ struct Joined {
     order: Vec<TestKey>,
     extremes: HashMap<TestKey, Extremes>,
     times: HashMap<TestKey, ShellTimes>,
+    /// The kind of the first figure of a test and metric.
+    kinds: HashMap<(TestKey, String), &'static str>,
 }
 
 /// A note of a row that repeats an earlier one.
@@ -134,11 +136,12 @@ fn take(row: &TableRow<'_>, gathered: &mut Gathered<'_>, joined: &mut Joined) ->
         }
         (metric, _) => {
             let figure = if matches!(metric, "time" | "throughput") { "" } else { metric };
+            let figure = joined.figure(&key, figure, unit);
             let spread = error.zip(count).filter(|_| gathered.options.errors_of_runs);
             let values = spread.and_then(|(error, count)| with_error(value, error, count));
             for value in values.unwrap_or_else(|| vec![value]) {
                 let did = GivenWork { started, ..work(value, unit, row.line)? };
-                gathered.add(given(&key, figure, did, gathered.options.any_parameters));
+                gathered.add(given(&key, &figure, did, gathered.options.any_parameters));
             }
             Ok(())
         }
@@ -239,26 +242,54 @@ impl Joined {
         }
     }
 
+    /// The name of a figure. A time and a rate of one test are no repeats. The kind that came first has no name
+    /// of its own.
+    fn figure(&mut self, key: &TestKey, metric: &str, unit: GivenUnit) -> String {
+        let kind = match unit {
+            GivenUnit::Time(_) => "time",
+            GivenUnit::ByteRate(_) => "throughput",
+            GivenUnit::Operations => "operations a second",
+        };
+        let first = self.kinds.entry((key.clone(), metric.to_owned())).or_insert(kind);
+        match metric {
+            _ if *first == kind => metric.to_owned(),
+            "" => kind.to_owned(),
+            _ => format!("{metric}, {kind}"),
+        }
+    }
+
     fn finish(mut self, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
         for key in std::mem::take(&mut self.order) {
             if let Some(found) = self.extremes.get(&key) {
-                add_extremes(&key, found, gathered)?;
+                let found = found.clone();
+                let figure = found.unit.map(|unit| self.figure(&key, "", unit)).unwrap_or_default();
+                add_extremes(&key, &figure, &found, gathered)?;
             }
-            if let Some(times) = self.times.get(&key) {
-                add_times(&key, times, gathered)?;
+            if let Some(times) = self.times.remove(&key) {
+                let figure = self.figure(&key, "", GivenUnit::Time(1.0));
+                add_times(&key, &figure, &times, gathered)?;
             }
         }
         Ok(())
     }
 }
 
-fn add_extremes(key: &TestKey, found: &Extremes, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+fn add_extremes(
+    key: &TestKey,
+    figure: &str,
+    found: &Extremes,
+    gathered: &mut Gathered<'_>,
+) -> Result<(), Fault> {
     let Extremes { greatest, least, mean, count, unit, line, started } = *found;
     let Some(unit) = unit else { return Ok(()) };
     let (Some(greatest), Some(least), Some(mean)) = (greatest, least, mean) else {
-        let Some(alone) = mean.or(greatest).or(least) else { return Ok(()) };
+        let Some(alone) = mean else {
+            let count = u64::from(greatest.is_some()) + u64::from(least.is_some());
+            gathered.leave_out_many("`max` and `min` of a test without its `mean`", count);
+            return Ok(());
+        };
         let did = GivenWork { started, ..work(alone, unit, line)? };
-        gathered.add(given(key, "", did, gathered.options.any_parameters));
+        gathered.add(given(key, figure, did, gathered.options.any_parameters));
         return Ok(());
     };
     let known = Known { least, greatest, mean, count, deviation: None };
@@ -267,20 +298,33 @@ fn add_extremes(key: &TestKey, found: &Extremes, gathered: &mut Gathered<'_>) ->
     })?;
     for value in values {
         let did = GivenWork { started, ..work(value, unit, line)? };
-        gathered.add(given(key, "", did, gathered.options.any_parameters));
+        gathered.add(given(key, figure, did, gathered.options.any_parameters));
     }
     Ok(())
 }
 
 /// Combines the first real time with the first user time, the second with the second.
-fn add_times(key: &TestKey, times: &ShellTimes, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+fn add_times(
+    key: &TestKey,
+    figure: &str,
+    times: &ShellTimes,
+    gathered: &mut Gathered<'_>,
+) -> Result<(), Fault> {
+    for (name, all) in [("user", &times.user), ("sys", &times.system)] {
+        if all.len() != times.real.len() && !all.is_empty() {
+            gathered.leave_out_many(
+                format!("rows of `{name}`, which are not as many as those of `real`"),
+                all.len() as u64,
+            );
+        }
+    }
     for (at, Timed { seconds, line, started }) in times.real.iter().copied().enumerate() {
         // If some times are missing, nobody can tell to which runs the others belong.
         let is_whole = |all: &[f64]| all.len() == times.real.len();
         let of = |all: &[f64]| nanos(if is_whole(all) { all[at] } else { 0.0 }, line);
         let [user, system] = [of(&times.user)?, of(&times.system)?];
         let did = GivenWork { user, system, started, ..GivenWork::of_time(seconds, line)? };
-        gathered.add(given(key, "", did, gathered.options.any_parameters));
+        gathered.add(given(key, figure, did, gathered.options.any_parameters));
     }
     Ok(())
 }

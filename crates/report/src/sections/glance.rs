@@ -48,7 +48,13 @@ fn rows(margin: f64, number: usize, stage: &StudyStage<'_>) -> Vec<Glance> {
 }
 
 fn rates(stage: &StudyStage<'_>, question: &Question) -> Vec<GlanceRate> {
-    let best = stage.targets().into_iter().map(|target| (target, stage.best(question.phase, target)));
+    // A target whose valid repeats moved nothing has no best cell, and is not INVALID.
+    let stopped = |target: usize| {
+        let of = |outcome: &&CellOutcome<'_>| (outcome.phase, outcome.target) == (question.phase, target);
+        stage.outcomes.iter().filter(of).find(|outcome| outcome.valid > 0)
+    };
+    let best = stage.targets().into_iter();
+    let best = best.map(|target| (target, stage.best(question.phase, target).or_else(|| stopped(target))));
     let best: Vec<(usize, Option<&CellOutcome<'_>>)> = best.collect();
     let unit = words::unit_of(best.iter().filter_map(|(_, outcome)| *outcome), question.quantity);
     let mean = |outcome: &CellOutcome<'_>| outcome.summary(question.quantity).map_or(0.0, |s| s.mean);

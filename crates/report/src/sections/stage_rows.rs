@@ -42,6 +42,7 @@ pub(super) fn rate(outcome: &CellOutcome<'_>, unit: RateUnit) -> [Cell; 2] {
         Some(summary) => [unit.show(summary.mean), words::interval(&summary)],
         None => match words::at_least(outcome, unit) {
             Some(bound) => [bound, String::new()],
+            None if outcome.valid > 0 => [words::without_mean(outcome, unit), String::new()],
             None => return [Cell::toned(Tone::Bad, "INVALID"), Cell::new("")],
         },
     };

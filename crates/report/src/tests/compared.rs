@@ -13,6 +13,8 @@ use nilometer_analysis::{
     made_up::{network_stage, writes},
 };
 
+mod zero;
+
 use crate::{Palette, TextLayout, against_text, compared_html, compared_json, compared_text};
 
 /// Normally distributed, about.
