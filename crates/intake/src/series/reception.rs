@@ -427,7 +427,7 @@ impl SeriesReception {
             }
         }
         self.tally.starts += 1;
-        self.tally.note_unread(&announced.unread);
+        self.tally.note_start(&announced);
         self.heard = now;
         for early in self.early.take_of(&series) {
             self.image(now, early, intake);
