@@ -95,7 +95,7 @@ mod tests {
         let twice = "3 blocks are there twice: the first one of each counts";
         assert_eq!(of(ForeignKind::Mark6, &[twice, not_read]).as_deref(), Some(not_read));
         assert_eq!(of(ForeignKind::Mark6, &[twice]), None);
-        assert!(of(ForeignKind::Chunks, &["chunk 3 is cut: it has 0 B of 1 kB"]).is_some());
+        assert!(of(ForeignKind::Chunks, &["chunk 3 is cut: 1 kB of it are not there"]).is_some());
         assert!(of(ForeignKind::Capture, &["2 packets are left out"]).is_some());
         assert_eq!(of(ForeignKind::PlainFile, &["the last frame is cut"]), None);
     }

@@ -142,7 +142,7 @@ fn short(placed: &[NumberedChunk], full: u64) -> Vec<String> {
     let last = placed.last().map(|chunk| chunk.number);
     let those = placed.iter().filter(|chunk| chunk.length < full && Some(chunk.number) != last);
     let one = |NumberedChunk { number, length, .. }: &NumberedChunk| {
-        format!("chunk {number} is cut: it has {} of {}", Bytes(*length), Bytes(full))
+        format!("chunk {number} is cut: {} of it are not there", Bytes(full - length))
     };
     those.map(one).collect()
 }
@@ -167,7 +167,7 @@ mod tests {
         assert!(of(&[1000, 1000, 20]).is_empty(), "the last may be short");
         assert_eq!(
             of(&[1000, 0, 600, 1000]),
-            ["chunk 1 is cut: it has 0 B of 1 kB", "chunk 2 is cut: it has 600 B of 1 kB"]
+            ["chunk 1 is cut: 1 kB of it are not there", "chunk 2 is cut: 400 B of it are not there"]
         );
     }
 }

@@ -120,6 +120,28 @@ fn stations_with_common_serial_numbers_are_lanes_of_one_stream() {
 }
 
 #[test]
+fn invalid_frames_without_time_and_thread_are_no_thread_of_their_own() {
+    let sender = format(TELESCOPE, UNNAMED, BEGINS, 0);
+    let mut vdif = format(TELESCOPE, UNNAMED, 0, 0);
+    for number in 0..400 {
+        let good = made(&*sender, number, 0);
+        let packet = match number {
+            0 | 1 | 30 | 31 => changed(&good, |header| {
+                *header = VdifHeader { invalid: true, second: 0, frame: 0, station: 0, thread: 5, ..*header };
+            }),
+            // A board that marks all its frames, and knows the time.
+            40.. if number % 2 == 1 => changed(&good, |header| {
+                *header = VdifHeader { invalid: true, thread: 9, ..*header };
+            }),
+            _ => good,
+        };
+        assert_eq!(placed(&mut *vdif, &packet), Ok(Part { frame: number, part: 0 }));
+    }
+    let threads: Vec<_> = vdif.threads().iter().map(|thread| (thread.thread, thread.came)).collect();
+    assert_eq!(threads, [(0, 216), (9, 180)]);
+}
+
+#[test]
 fn stations_that_were_named_are_not_learned() {
     let packets = "format.vdif = { payload = \"5000 B\", threads = [0], stations = [\"Mc\", \"On\"] }";
     let mut vdif = format(TELESCOPE, packets, BEGINS, 0);
