@@ -95,18 +95,21 @@ impl DescribedSeries {
 /// The values of a start that have a place of their own in a file and can't be read. Null and NaN mean that the sender
 /// does not know them.
 pub(super) fn unread_values(fields: &[MetadataField]) -> Vec<SeriesError> {
-    let fault = |MetadataField { name, value }: &MetadataField| {
-        let is_number = number_in(value).is_some();
-        let is_text = matches!(value, MetadataValue::Text(_));
-        let wanted = match (NUMBERS.contains(&name.as_str()), TEXTS.contains(&name.as_str())) {
-            _ if matches!(value, MetadataValue::Null | MetadataValue::Float(_)) => return None,
-            (true, _) if !is_number => "must be a number",
-            (_, true) if !is_text => "must be a text",
-            _ => return None,
-        };
-        Some(SeriesError::Field { field: name.clone(), fault: wanted.to_owned() })
+    let fault = |field: &MetadataField| {
+        let fault = wanted(field)?.to_owned();
+        Some(SeriesError::Field { field: field.name.clone(), fault })
     };
     fields.iter().filter_map(fault).collect()
+}
+
+/// The demand that a value does not meet.
+fn wanted(MetadataField { name, value }: &MetadataField) -> Option<&'static str> {
+    match value {
+        MetadataValue::Null | MetadataValue::Float(_) => None,
+        _ if NUMBERS.contains(&name.as_str()) && number_in(value).is_none() => Some("must be a number"),
+        MetadataValue::Text(_) => None,
+        _ => TEXTS.contains(&name.as_str()).then_some("must be a text"),
+    }
 }
 
 /// The fields of a start. Known ones are taken out.
@@ -151,7 +154,7 @@ impl Said<'_> {
     fn whole(&mut self, names: &[&str]) -> Option<u64> {
         let number = match self.find(names)? {
             MetadataValue::Integer(number) => u64::try_from(*number).ok()?,
-            other => number_in(other).filter(|number| number.fract() == 0.0 && *number >= 0.0)? as u64,
+            other => whole_in(other)?,
         };
         self.take(names);
         Some(number).filter(|number| *number > 0)
@@ -407,6 +410,12 @@ fn number_in(value: &MetadataValue) -> Option<f64> {
         _ => return None,
     };
     number.is_finite().then_some(number)
+}
+
+/// The whole number in a value. `None` for one below 0 or with decimals.
+fn whole_in(value: &MetadataValue) -> Option<u64> {
+    let number = number_in(value).filter(|number| number.fract() == 0.0)?;
+    number.to_string().parse().ok()
 }
 
 /// Converts a list of numbers or of texts. `None` for other lists.

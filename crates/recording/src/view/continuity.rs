@@ -62,8 +62,7 @@ impl Continuity {
     }
 
     /// Checks the next frame by its number in the recording. Returns true if it has a header that follows on
-    /// from the one before. The time of a frame that is marked as invalid says nothing: such a frame takes its
-    /// place, whatever its time.
+    /// from the one before. An invalid frame takes its place, and nothing is concluded from its time.
     pub fn frame(&mut self, number: u64, stamp: Option<Stamp>) -> bool {
         self.frames += 1;
         let Some(stamp) = stamp else {

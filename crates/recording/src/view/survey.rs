@@ -154,15 +154,18 @@ fn surest(told: Option<u64>, ends: &[u64]) -> Option<u64> {
 /// Returns the rates by the highest frame numbers at the ends of the first seconds.
 fn ends_of_seconds(whole: &RecordingView, first: u64, lanes: u64) -> Vec<u64> {
     let Some(begin) = whole.stamp(first) else { return Vec::new() };
-    let rate = |second: u64| {
-        let end = end_of(whole, first, second)?;
-        let behind = whole.stamp(end)?;
-        let last = (end.saturating_sub(lanes)..end).filter_map(|frame| whole.stamp(frame));
-        let last =
-            last.filter(|stamp| stamp.second == second && !stamp.invalid).map(|stamp| stamp.frame).max()?;
-        (behind.frame == 0 && behind.second == second + 1).then_some(last + 1)
-    };
-    (begin.second..begin.second.saturating_add(SECONDS)).filter_map(rate).collect()
+    let seconds = begin.second..begin.second.saturating_add(SECONDS);
+    seconds.filter_map(|second| rate_of(whole, first, lanes, second)).collect()
+}
+
+/// Returns the rate by the highest frame number of a second, if it ends.
+fn rate_of(whole: &RecordingView, first: u64, lanes: u64, second: u64) -> Option<u64> {
+    let end = end_of(whole, first, second)?;
+    let behind = whole.stamp(end)?;
+    let last = (end.saturating_sub(lanes)..end).filter_map(|frame| whole.stamp(frame));
+    let last =
+        last.filter(|stamp| stamp.second == second && !stamp.invalid).map(|stamp| stamp.frame).max()?;
+    (behind.frame == 0 && behind.second == second + 1).then_some(last + 1)
 }
 
 /// Finds the first frame after a second by bisection, between a frame not after it and one after it. A frame in a hole

@@ -70,8 +70,8 @@ impl VdifFormat {
         Name { station: if self.has_stations() { header.station } else { 0 }, thread: header.thread }
     }
 
-    /// Returns true if lanes have stations: if the user named some, or if lanes are added as they appear and serial
-    /// numbers put their frames in order.
+    /// Returns true if lanes have stations. The user named some, or serial numbers order the frames of lanes that
+    /// are added as they appear.
     fn has_stations(&self) -> bool {
         self.said.stations.is_some() || self.said.threads.is_none() && self.serial.is_there()
     }
@@ -97,8 +97,8 @@ impl VdifFormat {
         self.lanes.admit(name).ok_or(Ignored::Foreign)
     }
 
-    /// Returns true if a frame says nothing of its own: it is marked as invalid, its lane is unknown, and its time is not
-    /// that of the others. Only its serial number counts.
+    /// Returns true if only the serial number of a frame counts. Such a frame is invalid, of an unknown lane, and far
+    /// from the time of all others.
     fn is_blank(&self, header: &VdifHeader) -> bool {
         let is_far = |second: u64| second.abs_diff(header.elapsed()) > 1;
         header.invalid

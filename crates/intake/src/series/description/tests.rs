@@ -46,7 +46,7 @@ fn the_wavelength_follows_from_the_energy_of_the_photons() {
     let wavelength = |fields| described(fields).description.wavelength;
     let energy = || float("incident_energy", 12_398.419_84);
     assert_eq!(wavelength(vec![energy()]), Some(1.0));
-    assert_eq!(wavelength(vec![float("wavelength", 0.0), float("photon_energy", 6199.209_92)]), Some(2.0));
+    assert_eq!(wavelength(vec![float("wavelength", 0.0), float("photon_energy", 6_199.209_92)]), Some(2.0));
     assert_eq!(wavelength(vec![float("incident_wavelength", 0.97), energy()]), Some(0.97));
     assert_eq!(wavelength(vec![float("incident_energy", 0.0)]), None);
 }
