@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use nilometer_model::Bytes;
 use nilometer_recording::{
-    ForeignFacts, ForeignKind,
+    ForeignFacts,
     foreign::{FrameFindings, StrangeBytes},
     reader::Recording,
     view::Jump,
@@ -145,10 +145,9 @@ fn more(count: u64, listed: usize, name: &'static str) -> Option<NamedFact> {
     (unnamed > 0).then(|| NamedFact::toned(Tone::Bad, name, text))
 }
 
-/// The first fault of a capture: packets or bytes that its recording leaves out.
-pub(crate) fn capture_fault(recording: &Recording) -> Option<String> {
-    let facts = recording.foreign().filter(|facts| facts.kind == ForeignKind::Capture)?;
-    facts.faults.first().cloned()
+/// The first fault of files without a journal because of which their recording lacks packets or bytes.
+pub(crate) fn lacking_fault(recording: &Recording) -> Option<String> {
+    recording.foreign()?.lacking().map(str::to_owned)
 }
 
 /// The reasons why a recording without a journal is not whole. `missing_frames` are those in absent blocks.

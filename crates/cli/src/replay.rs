@@ -22,7 +22,7 @@ use nilometer_storage::Clock;
 use crate::{
     Blame, Failure, Outcome,
     foreign_mode::ForeignMode,
-    foreign_text::capture_fault,
+    foreign_text::lacking_fault,
     part::{PartOptions, part_line},
     share::Share,
     signals::stop_on_signal,
@@ -192,7 +192,7 @@ fn went_well(replayed: &Replayed, whole: &RecordingView) -> anyhow::Result<()> {
     wrong.extend(
         unread.map(|why| format!("sent frames marked as invalid in place of unreadable ones: {why}")),
     );
-    wrong.extend(whole.recording(capture_fault));
+    wrong.extend(whole.recording(lacking_fault));
     ensure!(wrong.is_empty(), "{}", wrong.join("; "));
     Ok(())
 }

@@ -140,7 +140,8 @@ fn whole_numbers(frames: &ReadDataset) -> Result<Option<NumberType>, Hdf5Error> 
     })
 }
 
-/// A pixel as a signed number. The largest unsigned value marks a pixel without a count.
+/// A pixel as a signed number. The largest unsigned value marks a pixel without a count, and in 32 bits the one below
+/// it marks a defect one.
 fn count_of(element: NumberType, bytes: &[u8]) -> i32 {
     let mut wide = [0; 4];
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -150,6 +151,7 @@ fn count_of(element: NumberType, bytes: &[u8]) -> i32 {
         NumberType::Int16 => i32::from((unsigned as u16).cast_signed()),
         NumberType::Int32 => unsigned.cast_signed(),
         _ if bytes.iter().all(|byte| *byte == u8::MAX) => GAP_VALUE,
+        NumberType::Uint32 if unsigned.cast_signed() == DEFECT_VALUE => DEFECT_VALUE,
         _ => i32::try_from(unsigned).unwrap_or(GAP_VALUE),
     }
 }
@@ -250,6 +252,7 @@ mod tests {
         assert_eq!(count_of(NumberType::Uint16, &[0xfe, 0xff]), 65_534);
         assert_eq!(count_of(NumberType::Uint8, &[7]), 7);
         assert_eq!(count_of(NumberType::Uint32, &[0, 0, 0, 0x80]), -1);
+        assert_eq!(count_of(NumberType::Uint32, &0xffff_fffe_u32.to_le_bytes()), -2);
         assert_eq!(count_of(NumberType::Int16, &[0xff, 0xff]), -1);
         assert_eq!(count_of(NumberType::Int32, &(-2_i32).to_le_bytes()), -2);
     }

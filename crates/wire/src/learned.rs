@@ -81,13 +81,14 @@ impl Rate {
 
     /// Takes the rate from the end of a second. By their serial numbers, frame `next` of a second follows
     /// `steps` frames after `last` of the second before. This gives the rate even if frames between them are
-    /// missing.
+    /// missing. A header that states another one is wrong: some writers state twice the rate.
     pub(super) fn turned(&mut self, last: u64, steps: i64, next: u64) {
         let rate = last.saturating_add_signed(steps).checked_sub(next);
-        if let (Some(rate), Rate::Unknown | Rate::Seen(_)) =
-            (rate.filter(|rate| *rate > last.max(next)), &self)
-        {
-            self.see(rate);
+        let Some(rate) = rate.filter(|rate| *rate > last.max(next)) else { return };
+        match *self {
+            Rate::Said(_) => {}
+            Rate::Told(told) if told == rate => {}
+            _ => self.see(rate),
         }
     }
 
@@ -134,6 +135,11 @@ mod tests {
         assert_eq!(rate, Rate::Told(100));
         rate.told(|| Some(100), 100);
         assert_eq!(rate.known(), Some(101), "the header was wrong");
+        let mut rate = Rate::Told(50);
+        rate.turned(49, 1, 0);
+        assert_eq!(rate, Rate::Told(50), "both agree");
+        rate.turned(24, 1, 0);
+        assert_eq!(rate.known(), Some(25), "the end of a second is surer than what headers state");
         let mut rate = Rate::Said(100);
         rate.told(|| Some(7), 99);
         rate.turned(98, 1, 0);

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use nilometer_hdf5_recording::is_held;
 use nilometer_recording::view::RecordingView;
 
-use crate::{Failure, Outcome, foreign_text::capture_fault, recording_text::what, tell};
+use crate::{Failure, Outcome, foreign_text::lacking_fault, recording_text::what, tell};
 
 /// The fault of an export whose recording has unreadable blocks.
 pub(super) fn unread(whole: &RecordingView) -> Outcome {
@@ -17,9 +17,9 @@ pub(super) fn unread(whole: &RecordingView) -> Outcome {
     )))
 }
 
-/// The fault of an export from a capture of which packets are left out.
+/// The fault of an export from files without a journal of which packets or bytes are left out.
 pub(super) fn left_out(whole: &RecordingView) -> Outcome {
-    match whole.recording(capture_fault) {
+    match whole.recording(lacking_fault) {
         Some(why) => Err(Failure::Run(anyhow!("written, but {why}"))),
         None => Ok(()),
     }

@@ -13,7 +13,7 @@ use nilometer_wire::Stamp;
 use serde_json::{Value, json};
 
 use crate::{
-    foreign_text::{ForeignOrigin, capture_fault, foreign_missing, not_known, walked_facts, walked_value},
+    foreign_text::{ForeignOrigin, foreign_missing, lacking_fault, not_known, walked_facts, walked_value},
     recording_json::{files_value, gaps_value, jumps_value, ranges_value, sources_value},
     recording_listing::RecordingResult,
     recording_text::{clock_fact, gaps, not_come, sources, unreadable},
@@ -199,7 +199,7 @@ fn first_fault(whole: &RecordingView) -> Option<String> {
         let (path, error) = recording.unreadable.first()?;
         Some(format!("{}: {error}", in_line(path.display())))
     });
-    journal.or_else(|| whole.faults().first).or_else(|| whole.recording(capture_fault))
+    journal.or_else(|| whole.faults().first).or_else(|| whole.recording(lacking_fault))
 }
 
 /// Stations and threads, as far as the frames or the journal name them.

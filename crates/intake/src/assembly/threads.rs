@@ -48,6 +48,11 @@ impl Assembly {
         &self.threads.list
     }
 
+    /// Number of frames that open blocks have places for.
+    pub(crate) fn open_frames(&self) -> u64 {
+        self.open.len() as u64 * self.shape.packets / self.shape.per_frame()
+    }
+
     /// Counts the frames of a closed block, up to this place.
     pub(super) fn count_threads(&mut self, block: &Block, end: usize) {
         let format = self.ports[0].format.as_ref();

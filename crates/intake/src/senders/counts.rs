@@ -48,7 +48,7 @@ pub struct ThreadCounts {
     pub station: Option<u16>,
     /// The thread.
     pub thread: u16,
-    /// Frames received.
+    /// Frames received that have a place in the recording.
     pub came: u64,
     /// Missing frames, in closed blocks.
     pub missing: u64,
@@ -78,11 +78,14 @@ impl SenderCounts {
 }
 
 impl ThreadCounts {
-    pub(super) fn of(thread: StreamThread, tallies: &[ThreadTally]) -> Self {
+    /// Counts of a thread that has these tallies of closed blocks, while others have places for `open` frames. Frames
+    /// that came and have no place, such as those far off, are not counted.
+    pub(super) fn of(thread: StreamThread, tallies: &[ThreadTally], open: u64) -> Self {
         let StreamThread { station, thread, came } = thread;
         let mut same = tallies.iter().filter(|tally| tally.thread == thread);
         let tally = same.clone().find(|tally| Some(tally.station) == station).or_else(|| same.next());
-        let missing = tally.map_or(0, |tally| tally.missing);
+        let ThreadTally { placed, missing, .. } = tally.copied().unwrap_or_default();
+        let came = came.min(placed + open);
         ThreadCounts { station, thread, came, missing, silent: None }
     }
 }
@@ -141,6 +144,19 @@ impl SilenceWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_without_a_place_in_the_recording_do_not_count_as_received() {
+        let thread = StreamThread { station: Some(7), thread: 1, came: 2000 };
+        let tally = ThreadTally { station: 7, thread: 1, placed: 900, missing: 3 };
+        let of = |tallies: &[ThreadTally], open| {
+            let counts = ThreadCounts::of(thread, tallies, open);
+            (counts.came, counts.missing)
+        };
+        assert_eq!(of(&[tally], 0), (900, 3));
+        assert_eq!(of(&[tally], 64), (964, 3), "those of open blocks are not counted one by one");
+        assert_eq!(of(&[], 0), (0, 0), "all were refused");
+    }
 
     fn at(milliseconds: u64) -> Nanos {
         Nanos::from_millis(milliseconds)

@@ -395,7 +395,7 @@ impl SenderStreams {
         };
         for named in self.named.iter().filter(|_| self.merger.is_some()) {
             if !is_there(named, counts) {
-                counts[0].threads.push(ThreadCounts::of(*named, &[]));
+                counts[0].threads.push(ThreadCounts::of(*named, &[], 0));
             }
         }
     }

@@ -38,8 +38,9 @@ impl SenderStream {
         let threads = self.assembly.format(0).threads();
         let came: Vec<_> = threads.iter().map(|thread| thread.came).collect();
         let silent = self.threads.look(now, &came);
-        let of =
-            |(thread, silent)| ThreadCounts { silent, ..ThreadCounts::of(thread, self.assembly.threads()) };
+        let open = self.assembly.open_frames();
+        let tallies = self.assembly.threads();
+        let of = |(thread, silent)| ThreadCounts { silent, ..ThreadCounts::of(thread, tallies, open) };
         threads.into_iter().zip(silent).map(of).collect()
     }
 

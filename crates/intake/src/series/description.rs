@@ -14,7 +14,7 @@ use nilometer_hdf5::{
 use nilometer_model::{FrameCompression, Moment};
 use nilometer_recording::{chunk, number_type};
 use nilometer_wire::series::{
-    ArrayData, ElementType, MetadataField, MetadataValue, Packing, SeriesStart, bytes_of,
+    ArrayData, ElementType, MetadataField, MetadataValue, Packing, SeriesError, SeriesStart, bytes_of,
 };
 
 use crate::transport::zeromq::ZmqMessage;
@@ -34,6 +34,34 @@ pub struct DescribedSeries {
 
 /// Larger arrays are left out, except a pixel mask, because each file of a recording contains them.
 const ARRAY_MAX: u64 = 1 << 20;
+/// Product of the Planck constant and the speed of light (CODATA 2018).
+const ELECTRONVOLT_ANGSTROMS: f64 = 12_398.419_84;
+/// Fields with a place of their own in a file that must be numbers.
+const NUMBERS: [&str; 21] = [
+    "sensor_thickness",
+    "count_time",
+    "frame_time",
+    "incident_wavelength",
+    "wavelength",
+    "incident_energy",
+    "photon_energy",
+    "saturation_value",
+    "countrate_correction_count_cutoff",
+    "bit_depth_readout",
+    "image_bit_depth",
+    "pixel_size_x",
+    "x_pixel_size",
+    "pixel_size_y",
+    "y_pixel_size",
+    "beam_center_x",
+    "beam_center_y",
+    "detector_distance",
+    "omega_start",
+    "chi_start",
+    "phi_start",
+];
+/// The same that must be texts.
+const TEXTS: [&str; 3] = ["detector_description", "description", "sensor_material"];
 /// Maximum depth of nested values.
 const DEPTH: usize = 8;
 
@@ -64,6 +92,26 @@ impl DescribedSeries {
     }
 }
 
+/// The values of a start that have a place of their own in a file and can't be read. Null and NaN mean that the sender
+/// does not know them.
+pub(super) fn unread_values(fields: &[MetadataField]) -> Vec<SeriesError> {
+    let fault = |field: &MetadataField| {
+        let fault = wanted(field)?.to_owned();
+        Some(SeriesError::Field { field: field.name.clone(), fault })
+    };
+    fields.iter().filter_map(fault).collect()
+}
+
+/// The demand that a value does not meet.
+fn wanted(MetadataField { name, value }: &MetadataField) -> Option<&'static str> {
+    match value {
+        MetadataValue::Null | MetadataValue::Float(_) => None,
+        _ if NUMBERS.contains(&name.as_str()) && number_in(value).is_none() => Some("must be a number"),
+        MetadataValue::Text(_) => None,
+        _ => TEXTS.contains(&name.as_str()).then_some("must be a text"),
+    }
+}
+
 /// The fields of a start. Known ones are taken out.
 struct Said<'a> {
     fields: Vec<MetadataField>,
@@ -77,15 +125,24 @@ impl Said<'_> {
         Some(self.fields.remove(at).value)
     }
 
+    /// The first of these fields that exists. It stays, for `/entry/metadata`.
+    fn find(&self, names: &[&str]) -> Option<&MetadataValue> {
+        let field = self.fields.iter().find(|field| names.contains(&field.name.as_str()))?;
+        Some(&field.value)
+    }
+
+    /// Takes a text. Another value stays, and so do those that are no numbers below.
     fn text(&mut self, names: &[&str]) -> Option<String> {
-        match self.take(names)? {
-            MetadataValue::Text(text) if !text.is_empty() => Some(text),
-            _ => None,
-        }
+        let MetadataValue::Text(text) = self.find(names)? else { return None };
+        let text = text.clone();
+        self.take(names);
+        Some(text).filter(|text| !text.is_empty())
     }
 
     fn number(&mut self, names: &[&str]) -> Option<f64> {
-        number_in(&self.take(names)?)
+        let number = number_in(self.find(names)?)?;
+        self.take(names);
+        Some(number)
     }
 
     /// A number for which 0 means that it is not given.
@@ -95,10 +152,12 @@ impl Said<'_> {
 
     /// A whole number above 0.
     fn whole(&mut self, names: &[&str]) -> Option<u64> {
-        match self.take(names)? {
-            MetadataValue::Integer(number) => u64::try_from(number).ok().filter(|number| *number > 0),
-            _ => None,
-        }
+        let number = match self.find(names)? {
+            MetadataValue::Integer(number) => u64::try_from(*number).ok()?,
+            other => whole_in(other)?,
+        };
+        self.take(names);
+        Some(number).filter(|number| *number > 0)
     }
 
     fn describe(&mut self, description: &mut DetectorDescription) {
@@ -109,7 +168,7 @@ impl Said<'_> {
         description.sensor_thickness = self.positive(&["sensor_thickness"]);
         description.count_time = self.positive(&["count_time"]);
         description.frame_time = self.positive(&["frame_time"]);
-        description.wavelength = self.positive(&["incident_wavelength", "wavelength"]);
+        description.wavelength = self.wavelength();
         description.saturation = self.whole(&["saturation_value", "countrate_correction_count_cutoff"]);
         let bits = self.whole(&["bit_depth_readout", "image_bit_depth"]);
         description.bit_depth = bits.and_then(|bits| u32::try_from(bits).ok());
@@ -123,6 +182,16 @@ impl Said<'_> {
         description.beam_center = center.map(|(x, y)| BeamCenter { x, y });
         description.distance = self.distance();
         description.corrections = self.corrections();
+    }
+
+    /// The wavelength in angstroms, which follows from the energy of the photons if the sender states only that. The
+    /// energy stays, for `/entry/metadata`.
+    fn wavelength(&mut self) -> Option<f64> {
+        let stated = self.positive(&["incident_wavelength", "wavelength"]);
+        stated.or_else(|| {
+            let energy = number_in(self.find(&["incident_energy", "photon_energy"])?)?;
+            (energy > 0.0).then(|| ELECTRONVOLT_ANGSTROMS / energy)
+        })
     }
 
     /// The corrections of which the sender says whether the detector applies them. The fields stay, for
@@ -154,6 +223,7 @@ impl Said<'_> {
         let names = ["detector_serial_number", "detector_number"];
         match names.into_iter().find_map(|name| find(&self.fields, name))? {
             MetadataValue::Text(text) if !text.is_empty() => Some(text.clone()),
+            MetadataValue::Integer(number) => Some(number.to_string()),
             _ => None,
         }
     }
@@ -177,8 +247,9 @@ impl Said<'_> {
 
     /// The length of the detector's translation along the beam, which is its third component.
     fn translation(&mut self) -> Option<f64> {
-        let MetadataValue::List(axes) = self.take(&["detector_translation"])? else { return None };
+        let MetadataValue::List(axes) = self.find(&["detector_translation"])? else { return None };
         let metres = number_in(axes.get(2)?)?.abs();
+        self.take(&["detector_translation"]);
         (metres > 0.0).then_some(metres)
     }
 
@@ -218,10 +289,10 @@ impl Said<'_> {
     }
 
     /// Takes the array of the first channel with a number for each pixel, little-endian. `None` if the sender has none
-    /// of this type.
+    /// of this type. Then it stays, and so do the arrays of several channels.
     fn of_pixels(&mut self, name: &str, start: &SeriesStart, element: ElementType) -> Option<Vec<u8>> {
-        let array = match self.take(&[name])? {
-            MetadataValue::Map(fields) => match fields.into_iter().next()?.value {
+        let array = match self.find(&[name])? {
+            MetadataValue::Map(fields) => match &fields.first()?.value {
                 MetadataValue::Array(array) => array,
                 _ => return None,
             },
@@ -231,7 +302,11 @@ impl Said<'_> {
         if array.shape != start.shape || array.element != element {
             return None;
         }
-        self.unpacked(&array)
+        let bytes = self.unpacked(array)?;
+        if start.channels.len() <= 1 {
+            self.take(&[name]);
+        }
+        Some(bytes)
     }
 
     /// The elements of an array, little-endian. `None` if they are missing.
@@ -326,14 +401,21 @@ fn rotation_of(
     Some(AxisRotation { axis, start, increment })
 }
 
-/// The finite number in a value. `None` for other values.
+/// The finite number in a value, which some senders write as a text. `None` for other values.
 fn number_in(value: &MetadataValue) -> Option<f64> {
     let number = match value {
         MetadataValue::Float(number) => *number,
         MetadataValue::Integer(number) => *number as f64,
+        MetadataValue::Text(text) => text.trim().parse().ok()?,
         _ => return None,
     };
     number.is_finite().then_some(number)
+}
+
+/// The whole number in a value. `None` for one below 0 or with decimals.
+fn whole_in(value: &MetadataValue) -> Option<u64> {
+    let number = number_in(value).filter(|number| number.fract() == 0.0)?;
+    number.to_string().parse().ok()
 }
 
 /// Converts a list of numbers or of texts. `None` for other lists.
@@ -374,120 +456,4 @@ fn number_of(element: ElementType) -> NumberType {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use nilometer_wire::series::SeriesName;
-
-    fn described(fields: Vec<MetadataField>) -> DescribedSeries {
-        let start = SeriesStart {
-            series: SeriesName { number: 1, unique: "a series".into() },
-            images: 6,
-            shape: vec![64, 80],
-            element: ElementType::Uint16,
-            channels: vec!["threshold_1".into()],
-            fields,
-        };
-        DescribedSeries::of(&start, &ZmqMessage::default(), "detector")
-    }
-
-    fn float(name: &str, number: f64) -> MetadataField {
-        MetadataField::new(name, MetadataValue::Float(number))
-    }
-
-    fn translation(axes: &[f64]) -> MetadataField {
-        let axes = axes.iter().map(|metres| MetadataValue::Float(*metres)).collect();
-        MetadataField::new("detector_translation", MetadataValue::List(axes))
-    }
-
-    #[test]
-    fn the_distance_is_positive_in_either_direction_of_counting() {
-        let distance = |fields| described(fields).description.distance;
-        assert_eq!(distance(vec![translation(&[0.0, 0.0, 0.15])]), Some(0.15));
-        assert_eq!(distance(vec![translation(&[-0.02, 0.01, -0.1525])]), Some(0.1525));
-        assert_eq!(distance(vec![translation(&[0.0, 0.0, 0.0])]), None);
-        assert_eq!(distance(vec![translation(&[0.0, 0.0])]), None);
-        assert_eq!(distance(vec![translation(&[0.0, 0.0, f64::NAN])]), None);
-        assert_eq!(distance(vec![float("detector_distance", -0.2)]), Some(0.2));
-        let both = vec![float("detector_distance", 0.2), translation(&[0.0, 0.0, -0.15])];
-        assert_eq!(distance(both), Some(0.2));
-        let unset = vec![float("detector_distance", 0.0), translation(&[0.0, 0.0, -0.15])];
-        assert_eq!(distance(unset), Some(0.15));
-        let whole = MetadataValue::List([0, 0, -1].map(MetadataValue::Integer).into());
-        assert_eq!(distance(vec![MetadataField::new("detector_translation", whole)]), Some(1.0));
-    }
-
-    #[test]
-    fn serial_number_and_threshold_come_from_both_versions() {
-        let text = |name: &str| MetadataField::new(name, MetadataValue::Text("E-32-0123".into()));
-        let newer = |energies: &[f64]| {
-            let channels = energies.iter().enumerate();
-            let channels = channels.map(|(number, energy)| float(&format!("threshold_{number}"), *energy));
-            let energies = MetadataValue::Map(channels.collect());
-            let description = described(vec![
-                text("detector_serial_number"),
-                MetadataField::new("threshold_energy", energies),
-            ]);
-            (description.description.serial_number, description.description.threshold_energy)
-        };
-        let serial = Some("E-32-0123".to_owned());
-        assert_eq!(newer(&[6350.0]), (serial.clone(), Some(6350.0)));
-        assert_eq!(
-            newer(&[6350.0, 12_000.0]),
-            (serial.clone(), None),
-            "several thresholds have no single energy"
-        );
-        let older = described(vec![text("detector_number"), float("threshold_energy", 4020.5)]).description;
-        assert_eq!((older.serial_number, older.threshold_energy), (serial, Some(4020.5)));
-        let kept: Vec<_> = older.metadata.iter().map(|(name, _)| name.as_str()).collect();
-        assert!(kept.contains(&"detector_number") && kept.contains(&"threshold_energy"), "{kept:?}");
-    }
-
-    #[test]
-    fn corrections_come_from_both_versions() {
-        let said = |fields: &[(&str, MetadataValue)]| {
-            let fields = fields.iter().map(|(name, value)| MetadataField::new(name, value.clone()));
-            described(fields.collect()).description.corrections
-        };
-        let newer = said(&[
-            ("flatfield_enabled", MetadataValue::Bool(true)),
-            ("virtual_pixel_interpolation_enabled", MetadataValue::Bool(false)),
-        ]);
-        assert_eq!(newer, [(FrameCorrection::Flatfield, true), (FrameCorrection::VirtualPixels, false)]);
-        let older = said(&[
-            ("countrate_correction_applied", MetadataValue::Integer(1)),
-            ("pixel_mask_applied", MetadataValue::Bool(true)),
-            ("flatfield_correction_applied", MetadataValue::Text("yes".into())),
-        ]);
-        assert_eq!(older, [(FrameCorrection::CountRate, true), (FrameCorrection::PixelMask, true)]);
-    }
-
-    #[test]
-    fn axes_come_from_the_map_of_version_2() {
-        let axis = |name: &str, fields| MetadataField::new(name, MetadataValue::Map(fields));
-        let stated = vec![
-            axis("omega", vec![float("start", 90.0), float("increment", 0.1)]),
-            axis("chi", vec![MetadataField::new("start", MetadataValue::Integer(30))]),
-            axis("two_theta", vec![float("increment", 0.1)]),
-            axis("unknown", vec![float("start", 1.0), float("increment", 0.1)]),
-        ];
-        let description = described(vec![axis("goniometer", stated)]).description;
-        let turned = |axis, start, increment| AxisRotation { axis, start, increment };
-        let expected = [turned(GoniometerAxis::Chi, 30.0, 0.0), turned(GoniometerAxis::Omega, 90.0, 0.1)];
-        assert_eq!(description.rotations, expected);
-        let kept: Vec<_> = description.metadata.iter().map(|(name, _)| name.as_str()).collect();
-        assert!(kept.contains(&"goniometer/omega/increment"), "{kept:?}");
-    }
-
-    #[test]
-    fn axes_come_from_the_fields_of_version_1() {
-        let fields = vec![
-            float("omega_start", -10.0),
-            float("omega_increment", 0.25),
-            float("phi_start", 0.0),
-            float("kappa_start", f64::INFINITY),
-        ];
-        let turned = |axis, start, increment| AxisRotation { axis, start, increment };
-        let expected = [turned(GoniometerAxis::Phi, 0.0, 0.0), turned(GoniometerAxis::Omega, -10.0, 0.25)];
-        assert_eq!(described(fields).description.rotations, expected);
-    }
-}
+mod tests;

@@ -68,6 +68,8 @@ pub(super) struct SeriesReception {
     behind: VecDeque<QueuedMessage>,
     /// When another series began behind this one.
     followed: Option<Nanos>,
+    /// The series behind this one has its name too: images and ends of that name are those of the next.
+    begins_anew: bool,
     pub(super) begun: Option<Nanos>,
     /// The connection that brought the start. `None` before that, and for a message without a socket.
     pub(super) sender: Option<MessagePeer>,
@@ -95,6 +97,7 @@ impl SeriesReception {
             repeated: None,
             behind: VecDeque::new(),
             followed: None,
+            begins_anew: false,
             begun: None,
             sender: None,
             proved: Vec::new(),
@@ -121,6 +124,7 @@ impl SeriesReception {
         self.tally = SeriesTally::default();
         self.unusable = None;
         self.followed = None;
+        self.begins_anew = false;
         self.begun = None;
         self.sender = None;
         self.first = None;
@@ -306,6 +310,7 @@ impl SeriesReception {
     /// Decides on an image of a series. An image without a series name counts as one of the current series.
     fn admission(&mut self, now: Nanos, series: Option<&SeriesName>) -> Admission {
         if let Some(check) = &self.check
+            && !self.begins_anew
             && series.is_none_or(|name| check.is_ours(name).is_ok())
         {
             return Admission::Take;
@@ -342,7 +347,10 @@ impl SeriesReception {
             }
             StartMeaning::Same => self.tally.starts += 1,
             StartMeaning::Repeated => self.repeated = Some(queued),
-            StartMeaning::Next => self.follow(now, queued),
+            StartMeaning::Next => {
+                let is_anew = check.is_ours(&announced.series).is_ok();
+                self.follow(now, queued, is_anew);
+            }
             StartMeaning::Contradiction => {
                 let fault = "a second start describes the series differently".to_owned();
                 self.tally.refuse(SeriesRefusal::Shape, Some(fault));
@@ -356,8 +364,9 @@ impl SeriesReception {
         self.sender.as_ref().map(address) == queued.message.peer.as_ref().map(address)
     }
 
-    /// A series begins while another one is received.
-    fn follow(&mut self, now: Nanos, start: QueuedMessage) {
+    /// A series begins while another one is received. `is_anew` says that both have the same name.
+    fn follow(&mut self, now: Nanos, start: QueuedMessage, is_anew: bool) {
+        self.begins_anew = is_anew;
         // In front of all messages queued behind it.
         self.behind.push_front(start);
         self.followed.get_or_insert(now);
@@ -418,7 +427,7 @@ impl SeriesReception {
             }
         }
         self.tally.starts += 1;
-        self.tally.note_unread(&announced.unread);
+        self.tally.note_start(&announced);
         self.heard = now;
         for early in self.early.take_of(&series) {
             self.image(now, early, intake);
@@ -445,6 +454,7 @@ impl SeriesReception {
 
     fn end(&mut self, now: Nanos, series: &SeriesName, queued: QueuedMessage, intake: &mut dyn FrameIntake) {
         if let Some(check) = &mut self.check
+            && !self.begins_anew
             && check.ends(series).is_ok()
         {
             self.tally.ends += 1;

@@ -1,6 +1,8 @@
 //! Counters for the messages of a series.
 
-use nilometer_wire::series::SeriesError;
+use nilometer_wire::series::{SeriesAnnouncement, SeriesError};
+
+use super::description::unread_values;
 
 /// Why a message or a frame in it is not recorded. It is counted, and never ends a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,6 +108,12 @@ impl SeriesTally {
         if let Some(fault) = unread.last() {
             self.unread_fault = Some(fault.to_string());
         }
+    }
+
+    /// Counts the values of a start that can't be read.
+    pub(super) fn note_start(&mut self, announced: &SeriesAnnouncement) {
+        self.note_unread(&announced.unread);
+        self.note_unread(&unread_values(&announced.fields));
     }
 
     /// Counts one refusal.

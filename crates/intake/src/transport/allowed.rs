@@ -1,7 +1,11 @@
 //! The senders from which a recorder takes packets and connections: named addresses and networks, everybody,
 //! or the first that send good ones.
 
-use std::{fmt, net::IpAddr, str::FromStr};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    str::FromStr,
+};
 
 /// The senders from which packets and connections are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -93,6 +97,14 @@ fn masked(address: IpAddr, prefix: u32) -> u128 {
     number.checked_shr(behind).and_then(|kept| kept.checked_shl(behind)).unwrap_or(0)
 }
 
+/// Reads an address. A link-local one of IPv6 may have a zone (`fe80::1%eth0`): the address at which packets arrive
+/// names the interface, so the zone selects nothing here.
+fn address_in(text: &str) -> Option<IpAddr> {
+    let Some((address, zone)) = text.split_once('%') else { return text.parse().ok() };
+    let address: Ipv6Addr = address.parse().ok()?;
+    (address.is_unicast_link_local() && !zone.is_empty()).then_some(address.into())
+}
+
 impl From<IpAddr> for SenderNetwork {
     fn from(address: IpAddr) -> Self {
         let address = address.to_canonical();
@@ -106,9 +118,9 @@ impl FromStr for SenderNetwork {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}`: write an address or a network, such as 10.0.0.2 or 10.0.0.0/24");
         let Some((address, prefix)) = text.split_once('/') else {
-            return text.parse::<IpAddr>().map(SenderNetwork::from).map_err(|_| wrong());
+            return address_in(text).map(SenderNetwork::from).ok_or_else(wrong);
         };
-        let address = address.parse::<IpAddr>().map_err(|_| wrong())?;
+        let address = address_in(address).ok_or_else(wrong)?;
         SenderNetwork::new(address, prefix.parse().map_err(|_| wrong())?)
     }
 }
@@ -154,6 +166,8 @@ mod tests {
             ("0.0.0.0/0", "203.0.113.9", "::1"),
             ("::/0", "2001:db8::1", "203.0.113.9"),
             ("::1", "::1", "::2"),
+            ("fe80::1%eth0", "fe80::1", "fe80::2"),
+            ("fe80::%eth0/10", "fe80::2", "fd00::1"),
         ] {
             let network = network(text);
             assert!(network.contains(address(inside)), "{text} has {inside}");
@@ -184,6 +198,8 @@ mod tests {
             ("::ffff:10.0.0.0/24", "0 to 32 bits"),
             ("fd00::/129", "0 to 128 bits"),
             ("detector", "10.0.0.0/24"),
+            ("fe80::1%", "10.0.0.0/24"),
+            ("10.0.0.2%eth0", "10.0.0.0/24"),
             ("10.0.0.0/", "10.0.0.0/24"),
             ("10.0.0.0/-1", "10.0.0.0/24"),
             ("", "10.0.0.2"),

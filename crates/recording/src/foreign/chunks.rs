@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
-use nilometer_model::Storing;
+use nilometer_model::{Bytes, Storing};
 
 use super::{
     foreign_file::{ForeignFile, directory_of, source_file},
@@ -87,6 +87,7 @@ pub(super) fn open(name: &str, chunks: &[(u32, PathBuf)]) -> io::Result<Recordin
     faults.extend(absent(&placed));
     faults.extend(twice(&placed));
     let full = placed.iter().map(|chunk| chunk.length).max().unwrap_or_default();
+    faults.extend(short(&placed, full));
     let block_size = block_size(shape.map_or(1, |shape| shape.frame_size), full);
     let blocks_of_chunk = full.div_ceil(block_size).max(1);
     let layout = BlockLayout {
@@ -136,8 +137,37 @@ fn absent(placed: &[NumberedChunk]) -> Vec<String> {
     absent
 }
 
+/// The chunks before the last that have less than a full one, in words.
+fn short(placed: &[NumberedChunk], full: u64) -> Vec<String> {
+    let last = placed.last().map(|chunk| chunk.number);
+    let those = placed.iter().filter(|chunk| chunk.length < full && Some(chunk.number) != last);
+    let one = |NumberedChunk { number, length, .. }: &NumberedChunk| {
+        format!("chunk {number} is cut: {} of it are not there", Bytes(full - length))
+    };
+    those.map(one).collect()
+}
+
 /// The chunks that are here more than once, in words.
 fn twice(placed: &[NumberedChunk]) -> Vec<String> {
     let pairs = placed.windows(2).filter(|pair| pair[0].number == pair[1].number);
     pairs.map(|pair| format!("chunk {} is here twice: the first one counts", pair[0].number)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_in_the_middle_that_is_short_is_named() {
+        let chunk = |(number, length)| NumberedChunk { number, lane: 0, file: 0, length };
+        let of = |lengths: &[u64]| {
+            let placed: Vec<_> = (0..).zip(lengths.iter().copied()).map(chunk).collect();
+            short(&placed, 1000)
+        };
+        assert!(of(&[1000, 1000, 20]).is_empty(), "the last may be short");
+        assert_eq!(
+            of(&[1000, 0, 600, 1000]),
+            ["chunk 1 is cut: 1 kB of it are not there", "chunk 2 is cut: 400 B of it are not there"]
+        );
+    }
 }

@@ -9,8 +9,8 @@ use nilometer_wire::Stamp;
 #[derive(Debug, Clone, Default)]
 pub struct Continuity {
     frames_per_second: Option<u64>,
-    /// By station and thread: its last frame, and the number of frames left out up to that frame.
-    lanes: BTreeMap<(u16, u16), (Stamp, u64)>,
+    /// By station and thread: its last valid frame, and the number of frames without a time up to that frame.
+    lanes: BTreeMap<(u16, u16), Option<(Stamp, u64)>>,
     left_out: u64,
     /// Number of frames checked, with or without a header.
     pub frames: u64,
@@ -62,15 +62,21 @@ impl Continuity {
     }
 
     /// Checks the next frame by its number in the recording. Returns true if it has a header that follows on
-    /// from the one before.
+    /// from the one before. An invalid frame takes its place, and nothing is concluded from its time.
     pub fn frame(&mut self, number: u64, stamp: Option<Stamp>) -> bool {
         self.frames += 1;
         let Some(stamp) = stamp else {
             self.unknown += 1;
             return false;
         };
-        self.invalid += u64::from(stamp.invalid);
-        let Some((before, left_out)) = self.lanes.insert(stamp.lane(), (stamp, self.left_out)) else {
+        if stamp.invalid {
+            self.invalid += 1;
+            self.left_out(1);
+            self.lanes.entry(stamp.lane()).or_default();
+            return true;
+        }
+        let Some(Some((before, left_out))) = self.lanes.insert(stamp.lane(), Some((stamp, self.left_out)))
+        else {
             return true;
         };
         let allowed = self.left_out - left_out;
@@ -157,7 +163,7 @@ mod tests {
     #[test]
     fn at_an_unknown_rate_a_second_ends_where_it_ends() {
         let mut continuity = Continuity::new(None);
-        let at = |second, frame| Some(Stamp { second, frame, station: 0, thread: 0, invalid: true });
+        let at = |second, frame| Some(Stamp { second, frame, station: 0, thread: 0, invalid: false });
         assert!(
             continuity.frame(0, at(5, 8)) && continuity.frame(1, at(5, 9)) && continuity.frame(2, at(6, 0))
         );
@@ -166,6 +172,17 @@ mod tests {
                 && !continuity.frame(4, at(7, 1))
                 && !continuity.frame(5, at(9, 0))
         );
-        assert_eq!((continuity.invalid, continuity.jumps), (6, 3));
+        assert_eq!((continuity.invalid, continuity.jumps), (0, 3));
+    }
+
+    #[test]
+    fn the_time_of_an_invalid_frame_says_nothing_but_the_frame_has_its_place() {
+        let mut continuity = Continuity::new(Some(10));
+        let invalid = Stamp { second: 0, invalid: true, ..stamp(0, 10, 0) };
+        assert!(continuity.frame(0, Some(invalid)));
+        assert!(continuity.frame(1, Some(stamp(1, 10, 0))) && continuity.frame(2, Some(invalid)));
+        assert!(continuity.frame(3, Some(stamp(3, 10, 0))));
+        assert!(continuity.frame(4, Some(invalid)) && !continuity.frame(5, Some(stamp(6, 10, 0))));
+        assert_eq!((continuity.invalid, continuity.jumps), (3, 1));
     }
 }

@@ -6,6 +6,7 @@ use super::{
     Continuity, RecordingView, Survey,
     continuity::Jump,
     sources::{Hole, SourceLoss},
+    survey::is_near,
 };
 use crate::{Gap, reader::Index};
 use nilometer_wire::Stamp;
@@ -202,7 +203,8 @@ impl RecordingView {
     }
 }
 
-/// Returns the last frame with a readable header.
+/// Returns the last frame with a readable header. One that is marked as invalid counts only if its time is near that
+/// of the last valid one.
 pub(super) fn last_stamp(whole: &RecordingView) -> Option<(u64, Stamp)> {
     whole.stamps?;
     let frames = whole.frames();
@@ -211,7 +213,11 @@ pub(super) fn last_stamp(whole: &RecordingView) -> Option<(u64, Stamp)> {
     let near = 1..=(2 * step).min(LAST);
     let far = (2..=LAST).map(|blocks| blocks * step);
     let candidates = near.chain(far).filter(|back| *back <= frames);
-    candidates.map(|back| frames - back).find_map(|frame| Some((frame, whole.stamp(frame)?)))
+    let mut stamps =
+        candidates.map(|back| frames - back).filter_map(|frame| Some((frame, whole.stamp(frame)?)));
+    let last = stamps.next()?;
+    let valid = if last.1.invalid { stamps.find(|(_, stamp)| !stamp.invalid) } else { None };
+    Some(valid.filter(|(_, valid)| !is_near(&last.1, valid)).unwrap_or(last))
 }
 
 /// Returns the gaps of all blocks from `begin` on, with adjacent ones joined.

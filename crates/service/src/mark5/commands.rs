@@ -8,7 +8,7 @@ use std::{
 };
 
 use nilometer_acquisition::{Came, Lost, SenderStatus, Status};
-use nilometer_model::packets::VlbiMode;
+use nilometer_model::{Moment, Nanos, packets::VlbiMode};
 use nilometer_storage::Clock;
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     console::{Console, OrderOutcome},
     recording::options::RecordOptions,
-    state::{RecorderOrder, RefusedOrder, ServiceReport, ServiceState},
+    state::{EndedScan, RecorderOrder, RefusedOrder, ServiceReport, ServiceState},
 };
 
 /// The state of one connection.
@@ -212,10 +212,12 @@ impl Mark5Session {
     /// - 6: recording; 7: media full; 10: data lost
     /// - 20 and 21: a bank is present
     fn status(&self, command: &Mark5Command) -> Mark5Reply {
-        let report = self.report();
-        let reply = Mark5Reply::to(command, ReturnCode::Done).field(format!("0x{:08x}", word(&report)));
-        match report.fault {
-            Some(why) => reply.field(ERROR).field(why).field(report.since.vex()),
+        let report = self.console.report();
+        let pending = self.pending(&report);
+        let word = word(&report, pending.is_some());
+        let reply = Mark5Reply::to(command, ReturnCode::Done).field(format!("0x{word:08x}"));
+        match pending {
+            Some(PendingError { why, at }) => reply.field(ERROR).field(why).field(at.vex()),
             None => reply,
         }
     }
@@ -223,17 +225,17 @@ impl Mark5Session {
     /// `<number> : <message> : <time> : :`, once. Without an error all fields are empty. The last two are for
     /// repeated errors.
     fn error(&self, command: &Mark5Command) -> Mark5Reply {
-        let report = self.report();
-        let Some(why) = report.fault else { return empty(Mark5Reply::to(command, ReturnCode::Done), 5) };
-        self.noted().was_read(report.since);
-        empty(Mark5Reply::to(command, ReturnCode::Done).field(ERROR).field(why).field(report.since.vex()), 2)
+        let report = self.console.report();
+        let Some(PendingError { why, at }) = self.pending(&report) else {
+            return empty(Mark5Reply::to(command, ReturnCode::Done), 5);
+        };
+        self.noted().were_read(errors(&report).map(|error| error.at).collect());
+        empty(Mark5Reply::to(command, ReturnCode::Done).field(ERROR).field(why).field(at.vex()), 2)
     }
 
-    /// The report, without a fault that a station has already read.
-    fn report(&self) -> ServiceReport {
-        let report = self.console.report();
-        let is_pending = self.noted().is_pending(report.since);
-        ServiceReport { fault: report.fault.filter(|_| is_pending), ..report }
+    /// The first error of a report, unless a station has already read it.
+    fn pending(&self, report: &ServiceReport) -> Option<PendingError> {
+        errors(report).next().filter(|error| self.noted().is_pending(error.at))
     }
 
     fn protocol(&self, command: &Mark5Command) -> Mark5Reply {
@@ -283,18 +285,43 @@ impl Mark5Session {
 /// The number of an error in `status?`. The numbers of jive5ab start at 1000.
 const ERROR: u32 = 1000;
 
-fn word(report: &ServiceReport) -> u32 {
+/// An error that a station has to see.
+struct PendingError {
+    why: String,
+    at: Moment,
+}
+
+/// The errors of a report: the failure of the recorder, then the faults of the last recording, such as missing
+/// packets. Often both are the same.
+fn errors(report: &ServiceReport) -> impl Iterator<Item = PendingError> {
+    let failure = report.fault.clone().map(|why| PendingError { why, at: report.since });
+    let of_last = |last: &EndedScan| {
+        let at = Moment(last.begun.0 + Nanos::from_seconds(last.seconds));
+        last.fault.clone().map(|why| PendingError { why, at })
+    };
+    let last = report.last.as_ref().and_then(of_last);
+    failure.into_iter().chain(last)
+}
+
+/// Number of packets that came and were thrown away, except those of senders that the operator forbids.
+fn discarded(status: &Status) -> u64 {
+    let ignored = status.ignored_packets.iter().filter(|(why, _)| *why != "not-allowed");
+    ignored.map(|(_, packets)| packets).sum()
+}
+
+fn word(report: &ServiceReport, has_error: bool) -> u32 {
     let (lost, full) = report.recording.as_ref().map_or((false, false), |recording| {
         let status = &recording.status;
         let Lost { queue_full, ring_full, blocks_not_stored, .. } = status.lost;
-        let lost = queue_full > 0 || ring_full > 0 || blocks_not_stored > 0;
+        let missing = status.lost.all() + discarded(status);
+        let lost = missing > 0 || queue_full > 0 || ring_full > 0 || blocks_not_stored > 0;
         (lost, status.lanes.iter().any(|lane| lane.state == "full"))
     });
     let active =
         matches!(report.state, ServiceState::Waiting | ServiceState::Armed | ServiceState::Recording);
     let bits = [
         (0, report.state != ServiceState::Idle),
-        (1, report.fault.is_some()),
+        (1, has_error),
         (3, active),
         (4, active),
         (6, report.state == ServiceState::Recording),
@@ -330,9 +357,10 @@ fn empty(reply: Mark5Reply, fields: usize) -> Mark5Reply {
 /// A field of `evlbi` with its figures (jive5ab, `fmt_evlbistats`).
 fn formatted(field: &str, status: &Status) -> String {
     let came = status.came.packets;
-    let lost = status.lost.all();
+    // Packets that were thrown away may be among the missing ones, which must not count twice.
+    let lost = status.lost.all().max(discarded(status));
     let dropped = status.duplicate_packets + status.lost.late;
-    let all = (came + lost).max(1) as f64;
+    let all = (came + status.lost.all()).max(1) as f64;
     let share = |count: u64| format!("{:5.2}%", count as f64 / all * 100.0);
     let extent = status.reordering_sum as f64 / status.reordered_packets.max(1) as f64;
     let values = [

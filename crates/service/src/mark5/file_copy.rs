@@ -17,12 +17,11 @@ use std::{
     },
 };
 
-use nilometer_recording::{
-    reader::{Recording, Trust},
-    view::{Extent, ReadAhead, RecordingView},
-};
 use nilometer_storage::{DetachedTask, NoOutcome};
 use rustix::fs::OFlags;
+
+use super::{peer::source::PeerSource, scan};
+use crate::state::EndedScan;
 
 /// The use that a copy makes of a file that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +62,7 @@ impl CopyOption {
 /// A copy to make.
 #[derive(Debug, Clone)]
 pub(super) struct CopyRequest {
-    /// The directories of the recording.
-    pub(super) recording: Vec<PathBuf>,
+    pub(super) scan: EndedScan,
     /// The bytes to copy.
     pub(super) part: Range<u64>,
     /// The file, in a directory for recordings.
@@ -243,22 +241,23 @@ fn rest_of(request: CopyRequest) -> Result<CopyRequest, String> {
 
 /// Copies a part of a recording into a file, and syncs it.
 fn copy(request: &CopyRequest, exists: bool, copied: &AtomicU64, stop: &AtomicBool) -> io::Result<()> {
-    let recording = Recording::open(&request.recording, Trust::Acknowledged).map_err(io::Error::other)?;
-    let whole = Arc::new(RecordingView::new(recording, Extent::All));
+    let whole = scan::view(&request.scan).map_err(io::Error::other)?;
     let mut file = open(&request.file, request.option, exists)?;
-    let ahead = ReadAhead::new(whole);
+    let reader = PeerSource::Recording(Arc::new(whole)).reader();
     let mut at = request.part.start;
     while at < request.part.end {
         if stop.load(Ordering::Relaxed) {
             return Err(io::Error::other("aborted by reset = abort"));
         }
         let mut bytes = vec![0; PIECE.min(request.part.end - at) as usize];
-        ahead.read_at(at, &mut bytes);
+        reader.read(at, &mut bytes)?;
         file.write_all(&bytes)?;
         at += bytes.len() as u64;
         copied.store(at - request.part.start, Ordering::Relaxed);
     }
-    file.sync_all()
+    file.sync_all()?;
+    // The file has all other blocks.
+    reader.check()
 }
 
 /// Opens the file without following a link.
@@ -280,6 +279,10 @@ mod tests {
 
     use super::*;
 
+    fn of_paths(paths: Vec<PathBuf>) -> EndedScan {
+        EndedScan { name: "x".into(), paths, ..EndedScan::default() }
+    }
+
     /// Copies a part of a recording to a file and waits for the end.
     fn copied(copies: &mut FileCopies, request: &CopyRequest) -> CopyStatus {
         copies.begin(request.clone()).expect("it can begin");
@@ -297,7 +300,7 @@ mod tests {
         let file = home.path().join("x.vdif");
         let part = 1000..reference.len() as u64 - 500;
         let request = CopyRequest {
-            recording: lanes.paths(),
+            scan: of_paths(lanes.paths()),
             part: part.clone(),
             file: file.clone(),
             named: "x.vdif".into(),
@@ -326,13 +329,37 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_without_blocks_that_cannot_be_read_has_failed() {
+        let (lanes, reference) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 4], 3);
+        let directory = &lanes.paths()[0];
+        let files =
+            std::fs::read_dir(directory).expect("it is there").map(|entry| entry.expect("a file").path());
+        let data =
+            files.max_by_key(|file| file.metadata().map_or(0, |metadata| metadata.len())).expect("one");
+        File::options().write(true).open(data).and_then(|file| file.set_len(10)).expect("it is there");
+        let home = tempfile::tempdir().expect("space");
+        let request = CopyRequest {
+            scan: of_paths(lanes.paths()),
+            part: 0..reference.len() as u64,
+            file: home.path().join("x.vdif"),
+            named: "x.vdif".into(),
+            option: CopyOption::New,
+        };
+        let CopyStatus::Failed { why, .. } = copied(&mut FileCopies::default(), &request) else {
+            panic!("blocks are missing")
+        };
+        assert!(why.contains("can't be read, invalid frames replace them"), "{why}");
+        assert_eq!(std::fs::metadata(&request.file).expect("it is there").len(), reference.len() as u64);
+    }
+
+    #[test]
     fn files_of_others_are_not_touched() {
         let home = tempfile::tempdir().expect("space");
         let file = home.path().join("theirs");
         std::fs::write(&file, "data").expect("space");
         for option in [CopyOption::New, CopyOption::Overwrite, CopyOption::Append] {
             let request = CopyRequest {
-                recording: Vec::new(),
+                scan: EndedScan::default(),
                 part: 0..8,
                 file: file.clone(),
                 named: "theirs".into(),

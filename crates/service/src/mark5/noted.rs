@@ -21,8 +21,8 @@ pub(super) struct NotedSettings {
     threads: [u64; 2],
     /// The number of a correlator's task.
     task: Option<u32>,
-    /// The time of the error that a station read last.
-    read: Option<Moment>,
+    /// The times of the errors that stations have read, of those that the last report had.
+    read: Vec<Moment>,
 }
 
 /// The defaults of jive5ab (src/netparms.h there), except the protocol.
@@ -36,7 +36,7 @@ impl Default for NotedSettings {
             buffers: [4 << 20, 128 << 10, 8],
             threads: [1, 1],
             task: None,
-            read: None,
+            read: Vec::new(),
         }
     }
 }
@@ -165,14 +165,14 @@ impl NotedSettings {
         self.task
     }
 
-    /// Records that a station read the error of this time.
-    pub(super) fn was_read(&mut self, at: Moment) {
-        self.read = Some(at);
+    /// Records that a station read the errors of these times. It forgets those of earlier reports.
+    pub(super) fn were_read(&mut self, times: Vec<Moment>) {
+        self.read = times;
     }
 
     /// Returns true if no station has read the error of this time.
     pub(super) fn is_pending(&self, at: Moment) -> bool {
-        self.read != Some(at)
+        !self.read.contains(&at)
     }
 }
 

@@ -150,7 +150,7 @@ impl Mark5Session {
         let named = if field(0).is_empty() { format!("{}.m5a", scan.name) } else { field(0).to_owned() };
         let file = file_in(&named, &self.shared.directories);
         let file = file.ok_or_else(|| wrong("write a file in a directory for recordings"))?;
-        Ok(CopyRequest { recording: scan.paths, part, file, named, option })
+        Ok(CopyRequest { scan, part, file, named, option })
     }
 
     /// `<active or inactive> : <file> : <start byte> : <current byte> : <end byte> : <option>`; the file only if

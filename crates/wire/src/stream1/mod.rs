@@ -102,6 +102,7 @@ fn start(mut first: Fields, parts: &[MessageBytes<'_>]) -> Result<SeriesMessage,
     let columns = config.optional("x_pixels_in_detector", positive);
     let element = config.optional("bit_depth_image", element_of_bits);
     config.fields.extend(header_appendix(parts));
+    config.fields.extend(tables(parts, &mut first.unread));
     first.unread.append(&mut config.unread);
     Ok(SeriesMessage::Start(Box::new(SeriesAnnouncement {
         series,
@@ -121,6 +122,34 @@ fn element_of_bits(field: &str, value: &MetadataValue) -> Result<ElementType, Se
         32 => Ok(ElementType::Uint32),
         _ => Err(SeriesError::field(field, "must be 8, 16 or 32")),
     }
+}
+
+/// The arrays of pixels in a header with all details, and their names in version 2.
+const TABLES: [(&str, &str); 2] = [("dflatfield-1.0", "flatfield"), ("dpixelmask-1.0", "pixel_mask")];
+
+/// Returns the arrays of a header, which follow its configuration in pairs: description and bytes.
+fn tables(parts: &[MessageBytes<'_>], unread: &mut Vec<SeriesError>) -> Vec<MetadataField> {
+    let mut found = Vec::new();
+    for number in (2..parts.len().saturating_sub(1)).step_by(2) {
+        let Ok(mut fields) = json(parts, number, HEADER) else { continue };
+        let kind = fields.text("htype").unwrap_or_default();
+        let Some((_, name)) = TABLES.iter().find(|(table, _)| *table == kind) else { continue };
+        match table(fields, parts, number + 1) {
+            Ok(array) => found.push(MetadataField::new(name, MetadataValue::Array(array))),
+            Err(fault) => unread.push(fault),
+        }
+    }
+    found
+}
+
+fn table(mut fields: Fields, parts: &[MessageBytes<'_>], number: usize) -> Result<ArrayData, SeriesError> {
+    Ok(ArrayData {
+        shape: shape(&fields.needed("shape")?)?,
+        element: fields.element("type")?,
+        big_endian: false,
+        packing: Packing::Plain,
+        place: blob(parts, number)?,
+    })
 }
 
 /// Returns the user's own part of a header, which follows all others. The others come in pairs: header and

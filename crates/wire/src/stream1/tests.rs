@@ -130,6 +130,32 @@ fn the_appendix_of_a_header_stands_behind_all_other_parts() {
 }
 
 #[test]
+fn flat_field_and_pixel_mask_of_a_header_are_arrays_as_in_version_2() {
+    let mut parts = encode_header(&start()).expect("two dimensions");
+    let before: usize = parts.iter().map(Vec::len).sum();
+    let said = |kind: &str, element: &str| {
+        format!("{{\"htype\": \"{kind}\", \"shape\": [3, 2], \"type\": \"{element}\"}}").into_bytes()
+    };
+    let field = said("dflatfield-1.0", "float32");
+    let begin = before + field.len();
+    parts.extend([field, vec![1; 24], said("dpixelmask-1.0", "uint32"), vec![2; 24]]);
+    parts.extend([said("dcountrate_table-1.0", "float32"), vec![3; 24]]);
+    let start = read_start(&parts);
+    assert!(start.unread.is_empty(), "{start:?}");
+    let array = |name: &str| match start.fields.iter().find(|field| field.name == name) {
+        Some(MetadataField { value: MetadataValue::Array(array), .. }) => array.clone(),
+        other => panic!("{other:?}"),
+    };
+    let flatfield = array("flatfield");
+    assert_eq!((flatfield.shape, flatfield.element), (vec![2, 3], ElementType::Float32));
+    assert_eq!(flatfield.place, DataPlace::Within(begin..begin + 24));
+    assert_eq!(array("pixel_mask").element, ElementType::Uint32);
+    parts[4] = said("dpixelmask-1.0", "complex");
+    let broken = read_start(&parts);
+    assert_eq!(broken.unread.len(), 1, "its type is unknown: {broken:?}");
+}
+
+#[test]
 fn what_an_image_says_beside_its_pixels_costs_no_pixels() {
     for (part, unread) in [("{\"start_time\": -5, \"stop_time\": \"soon\"}", 2), ("no JSON", 1), ("[]", 1)] {
         let mut parts = image(Packing::Plain, &[9; 12]);

@@ -93,6 +93,11 @@ impl Lanes {
         self.lanes.iter().position(|lane| lane.name == name)
     }
 
+    /// Returns the latest second of the last frames.
+    pub(super) fn last_second(&self) -> Option<u64> {
+        self.lanes.iter().filter_map(|lane| lane.last).map(|(_, moment)| moment.second).max()
+    }
+
     /// Returns the index of a received packet's lane, and adds the lane if it may appear.
     #[inline]
     pub(super) fn admit(&mut self, name: Name) -> Option<usize> {

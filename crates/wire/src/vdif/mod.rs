@@ -67,7 +67,13 @@ impl VdifFormat {
 
     /// Returns the name of a frame's lane.
     fn name(&self, header: &VdifHeader) -> Name {
-        Name { station: if self.said.stations.is_some() { header.station } else { 0 }, thread: header.thread }
+        Name { station: if self.has_stations() { header.station } else { 0 }, thread: header.thread }
+    }
+
+    /// Returns true if lanes have stations. The user named some, or serial numbers order the frames of lanes that
+    /// are added as they appear.
+    fn has_stations(&self) -> bool {
+        self.said.stations.is_some() || self.said.threads.is_none() && self.serial.is_there()
     }
 
     /// Returns the lane of a frame, if the frame belongs to this stream.
@@ -82,18 +88,34 @@ impl VdifFormat {
             None => header.station,
         };
         let kin = (header.version, station);
-        if self.kin.vote(kin) != kin {
+        let (version, most) = self.kin.vote(kin);
+        // By serial number, several stations of a sender have their places in one stream.
+        if version != header.version || most != station && !self.serial.is_there() {
             return Err(Ignored::OtherStream);
         }
         let name = self.name(header);
         self.lanes.admit(name).ok_or(Ignored::Foreign)
     }
 
+    /// Returns true if only the serial number of a frame counts. Such a frame is invalid, of an unknown lane, and far
+    /// from the time of all others.
+    fn is_blank(&self, header: &VdifHeader) -> bool {
+        let is_far = |second: u64| second.abs_diff(header.elapsed()) > 1;
+        header.invalid
+            && self.serial.is_there()
+            && self.said.threads.is_none()
+            && self.said.stations.is_none()
+            && self.lanes.find(self.name(header)).is_none()
+            && self.lanes.last_second().is_none_or(is_far)
+    }
+
     /// Returns the moment of a frame, if it is valid.
     #[inline]
     fn moment(&mut self, header: &VdifHeader) -> Result<Moment, Ignored> {
         let frame = u64::from(header.frame);
-        if header.epoch < self.epoch.vote(header.epoch) || !self.rate.has(frame) {
+        // A serial number gives the place of a frame even if the sender's clock went back.
+        let is_early = header.epoch < self.epoch.vote(header.epoch) && !self.serial.is_there();
+        if is_early || !self.rate.has(frame) {
             return Err(Ignored::Corrupt);
         }
         self.rate.told(|| header.frames_per_second(), frame);
@@ -124,7 +146,7 @@ impl VdifFormat {
 
     fn of_lane(&self, header: VdifHeader, lane: usize) -> VdifHeader {
         let Name { station, thread } = self.lanes.name(lane);
-        let station = if self.said.stations.is_some() { station } else { header.station };
+        let station = if self.has_stations() { station } else { header.station };
         VdifHeader { thread, station, ..header }
     }
 
@@ -181,6 +203,12 @@ impl WireFormat for VdifFormat {
     #[inline]
     fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
         let header = VdifHeader::parse(packet.body).ok_or(Ignored::Foreign)?;
+        if self.is_blank(&header)
+            && header.length == packet.body.len()
+            && let Some(frame) = self.serial.read(packet.prefix)
+        {
+            return Ok(Part { frame, part: 0 });
+        }
         let lane = self.admit(&header, packet.body.len())?;
         let moment = self.moment(&header)?;
         let number = self.serial.read(packet.prefix).unwrap_or_else(|| {
@@ -239,10 +267,8 @@ impl WireFormat for VdifFormat {
     }
 
     fn threads(&self) -> Vec<StreamThread> {
-        let station = |name: Name| match &self.said.stations {
-            Some(_) => name.station,
-            None => self.kin.value().map_or(0, |(_, station)| station),
-        };
+        let learned = self.kin.value().map_or(0, |(_, station)| station);
+        let station = |name: Name| if self.has_stations() { name.station } else { learned };
         let of = |(name, came): (Name, u64)| StreamThread {
             station: Some(station(name)),
             thread: name.thread,

@@ -81,10 +81,9 @@ fn what_is_of_another_stream_is_none_of_this() {
         assert!(again(&mut *vdif, number, 0).is_ok());
     }
     let good = made(&*vdif, 10, 0);
-    let changes: [(HeaderChange, Ignored); 4] = [
+    let changes: [(HeaderChange, Ignored); 3] = [
         (|header| header.length -= 8, Ignored::Foreign),
         (|header| header.version = 2, Ignored::OtherStream),
-        (|header| header.station = 7, Ignored::OtherStream),
         // The instrument names its threads.
         (|header| header.thread = 1, Ignored::Foreign),
     ];
@@ -93,6 +92,53 @@ fn what_is_of_another_stream_is_none_of_this() {
         assert!((0..100).all(|_| placed(&mut *vdif, &packet) == Err(why)), "{:?}", header_of(&packet));
     }
     assert!(placed(&mut *vdif, &good).is_ok());
+    let packets = "serial = \"none\"\nformat.vdif = { payload = \"5000 B\", threads = [0] }";
+    let mut vdif = format(TELESCOPE, packets, BEGINS, 0);
+    for number in 0..10 {
+        assert!(again(&mut *vdif, number, 0).is_ok());
+    }
+    let stray = changed(&made(&*vdif, 10, 0), |header| header.station = 7);
+    assert_eq!(placed(&mut *vdif, &stray), Err(Ignored::OtherStream), "its time would put it in the way");
+}
+
+#[test]
+fn stations_with_common_serial_numbers_are_lanes_of_one_stream() {
+    let sender = format(TELESCOPE, UNNAMED, BEGINS, 0);
+    let mut vdif = format(TELESCOPE, UNNAMED, 0, 0);
+    let of = |number: u64| {
+        changed(&made(&*sender, number / 2, 0), |header| header.station = 7 + (number % 2) as u16)
+    };
+    let with_serial = |number: u64| (made(&*sender, number, 0).0, of(number).1);
+    for number in (0..500).filter(|number| ![30, 31].contains(number)) {
+        assert_eq!(placed(&mut *vdif, &with_serial(number)), Ok(Part { frame: number, part: 0 }));
+    }
+    let threads: Vec<_> =
+        vdif.threads().iter().map(|thread| (thread.station, thread.thread, thread.came)).collect();
+    assert_eq!(threads, [(Some(7), 0, 249), (Some(8), 0, 249)]);
+    let header = VdifHeader::parse(&missing(&*vdif, &of(29), 1)).expect("a header");
+    assert_eq!((header.station, header.frame, header.invalid), (7, 15, true));
+}
+
+#[test]
+fn invalid_frames_without_time_and_thread_are_no_thread_of_their_own() {
+    let sender = format(TELESCOPE, UNNAMED, BEGINS, 0);
+    let mut vdif = format(TELESCOPE, UNNAMED, 0, 0);
+    for number in 0..400 {
+        let good = made(&*sender, number, 0);
+        let packet = match number {
+            0 | 1 | 30 | 31 => changed(&good, |header| {
+                *header = VdifHeader { invalid: true, second: 0, frame: 0, station: 0, thread: 5, ..*header };
+            }),
+            // A board that marks all its frames, and knows the time.
+            40.. if number % 2 == 1 => changed(&good, |header| {
+                *header = VdifHeader { invalid: true, thread: 9, ..*header };
+            }),
+            _ => good,
+        };
+        assert_eq!(placed(&mut *vdif, &packet), Ok(Part { frame: number, part: 0 }));
+    }
+    let threads: Vec<_> = vdif.threads().iter().map(|thread| (thread.thread, thread.came)).collect();
+    assert_eq!(threads, [(0, 216), (9, 180)]);
 }
 
 #[test]
@@ -118,8 +164,15 @@ fn what_can_not_be_is_corrupt() {
     let late = changed(&good, |header| header.frame = 125);
     assert_eq!(placed(&mut *vdif, &late), Err(Ignored::Corrupt), "there are 125 a second, from 0");
     let early = changed(&good, |header| header.epoch = 52);
-    assert_eq!(placed(&mut *vdif, &early), Err(Ignored::Corrupt), "before the epoch");
+    assert_eq!(placed(&mut *vdif, &early), Ok(Part { frame: 10, part: 0 }), "its serial number is its place");
     assert!(placed(&mut *vdif, &changed(&good, |header| header.frame = 124)).is_ok());
+    let packets = "serial = \"none\"\nformat.vdif = { payload = \"5000 B\", threads = [0] }";
+    let mut vdif = format(TELESCOPE, packets, BEGINS, 0);
+    for number in 0..10 {
+        assert!(again(&mut *vdif, number, 0).is_ok());
+    }
+    let early = changed(&made(&*vdif, 10, 0), |header| header.epoch = 52);
+    assert_eq!(placed(&mut *vdif, &early), Err(Ignored::Corrupt), "before the epoch, and time is its place");
 }
 
 #[test]

@@ -15,7 +15,7 @@ impl SeriesReception {
             if check.has_image(&held.image) && self.followed.is_none() {
                 // The detector began anew and counts from the same number.
                 self.behind.push_front(held.queued);
-                self.follow(now, start);
+                self.follow(now, start, true);
                 return;
             }
             self.tally.starts += 1;

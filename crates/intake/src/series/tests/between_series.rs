@@ -172,6 +172,34 @@ fn a_detector_that_begins_anew_counts_from_the_same_number() {
 }
 
 #[test]
+fn a_start_with_the_same_number_begins_the_next_series_whose_images_are_not_mixed_in() {
+    let mut lab = Lab::new(8, SeriesUntil::default());
+    let series = SeriesName { number: 1, unique: String::new() };
+    let aborted = SeriesStart { series: series.clone(), images: 6, ..start() };
+    let next = SeriesStart { images: 4, ..aborted.clone() };
+    lab.deliver(&starts(&aborted));
+    (0..3).for_each(|number| lab.deliver(&image_of(&series, number)));
+    lab.send(&starts(&next));
+    (0..4).for_each(|number| lab.send(&image_of(&series, number)));
+    lab.send(&[stream2::encode_end(&series)]);
+    while lab.receiver.is_over(lab.clock.now()).is_none() {
+        lab.turn();
+    }
+    assert_eq!(lab.receiver.is_over(lab.clock.now()), Some(SeriesEnding::Followed));
+    lab.receiver.finish(lab.clock.now(), &mut lab.intake);
+    let tally = lab.receiver.tally();
+    assert_eq!((tally.frames, tally.ends, tally.refused_all()), (6, 0, 0));
+    lab.receiver.begin_next(lab.clock.now(), SeriesUntil::default());
+    lab.intake.frames.clear();
+    while lab.receiver.is_over(lab.clock.now()).is_none() {
+        lab.turn();
+    }
+    assert_eq!(lab.receiver.is_over(lab.clock.now()), Some(SeriesEnding::Complete));
+    let tally = lab.receiver.tally();
+    assert_eq!((tally.frames, tally.starts, tally.ends, tally.refused_all()), (8, 1, 1, 0));
+}
+
+#[test]
 fn images_left_over_from_an_earlier_series_come_before_the_start() {
     let mut lab = Lab::new(4, SeriesUntil::default());
     lab.send(&image(3));

@@ -129,8 +129,8 @@ fn packets_of_pcap(
     order: ByteOrder,
     take: &mut dyn FnMut(CapturedPacket<'_>) -> ControlFlow<()>,
 ) -> io::Result<Option<String>> {
-    // The upper bits say how packets end.
-    let link = order.word(window.bytes(0, PCAP_HEADER as usize)?, 20) & 0x0fff_ffff;
+    // The upper bits say how packets end, and some are reserved.
+    let link = order.word(window.bytes(0, PCAP_HEADER as usize)?, 20) & 0xffff;
     let mut next = PCAP_HEADER;
     while next < length {
         let header = window.bytes(next, PCAP_PACKET as usize)?;

@@ -6,10 +6,19 @@ use nilometer_model::{
     Format,
     packets::{Mark5b, VlbiMode},
 };
-use nilometer_wire::mark5b::{Fault, Mark5bHeader};
+use nilometer_wire::{
+    Stamps,
+    mark5b::{Fault, Mark5bHeader},
+};
 
 use super::{container::CapturedPacket, link::UdpPayload, payload_runs::PayloadRuns};
-use crate::foreign::{shape::StreamShape, wish::ForeignWish};
+use crate::{
+    foreign::{
+        shape::{StreamShape, read_up_to},
+        wish::ForeignWish,
+    },
+    recording_storage::StoredFile,
+};
 
 /// Bytes in front of a frame that senders use, in steps of a word.
 const PREFIX_MAX: usize = 64;
@@ -40,13 +49,26 @@ impl PayloadLayout {
         }
     }
 
-    /// Starts to take packets of the stream that the user wants.
-    pub(super) fn taker(self, wish: ForeignWish) -> PayloadTaker {
-        PayloadTaker { layout: self, wish, runs: PayloadRuns::default(), first_half: None }
+    /// Starts to take packets of the stream that the user wants from a capture.
+    pub(super) fn taker(self, wish: ForeignWish, file: &dyn StoredFile) -> PayloadTaker<'_> {
+        PayloadTaker { layout: self, wish, file, runs: PayloadRuns::default(), first_half: None }
     }
 
-    /// Finds frames in a payload.
+    /// Finds frames in a payload: one, or several that the kernel merged with their prefixes.
     fn of(payload: &[u8], length: usize) -> Option<Self> {
+        Self::of_one(payload, length).or_else(|| Self::of_merged(payload, length))
+    }
+
+    fn of_merged(payload: &[u8], length: usize) -> Option<Self> {
+        (0..=PREFIX_MAX).step_by(WORD).find_map(|prefix| {
+            let shape = StreamShape::of(payload.get(prefix..)?)?;
+            let each = prefix as u64 + shape.frame_size;
+            (length as u64 / each > 1 && (length as u64).is_multiple_of(each))
+                .then_some(PayloadLayout::Frame { prefix, shape })
+        })
+    }
+
+    fn of_one(payload: &[u8], length: usize) -> Option<Self> {
         (0..=PREFIX_MAX).step_by(WORD).find_map(|prefix| {
             let behind = payload.get(prefix..)?;
             let kept = length.checked_sub(prefix)?;
@@ -79,6 +101,11 @@ fn prefix_of(mode: &VlbiMode, length: usize) -> Option<usize> {
     (prefix <= PREFIX_MAX && prefix.is_multiple_of(WORD)).then_some(prefix)
 }
 
+/// Returns true if frames of both shapes can be of one stream.
+fn is_alike(one: &StreamShape, other: &StreamShape) -> bool {
+    one.frame_size == other.frame_size && one.format == other.format
+}
+
 fn has_sync(bytes: &[u8]) -> bool {
     bytes.len() >= Mark5bHeader::SIZE && !matches!(Mark5bHeader::parse(bytes), Err(Fault::NoSync))
 }
@@ -90,11 +117,34 @@ fn payload_of<'a>(packet: &CapturedPacket<'a>, udp: &UdpPayload) -> &'a [u8] {
     head.get(udp.offset..end).unwrap_or_default()
 }
 
+/// Counts the packets with frames of a layout.
+#[derive(Debug, Clone, Default)]
+struct FrameVotes {
+    /// The first such layout.
+    first: Option<PayloadLayout>,
+    /// The packets, by port and length.
+    packets: BTreeMap<(u16, usize), u64>,
+}
+
+impl FrameVotes {
+    fn count(&self) -> u64 {
+        self.packets.values().sum()
+    }
+
+    /// The number of packets, except those that are few among all of their port and length: any bytes may look like a
+    /// header. Only one of two halves has a header.
+    fn count_among(&self, all: &BTreeMap<(u16, usize), u64>) -> u64 {
+        let share = if matches!(self.first, Some(PayloadLayout::Half { .. })) { 4 } else { 2 };
+        let is_usual = |key: &(u16, usize), count: u64| count * share >= all.get(key).copied().unwrap_or(0);
+        self.packets.iter().filter(|(key, count)| is_usual(key, **count)).map(|(_, count)| count).sum()
+    }
+}
+
 /// Counts the layouts of packets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LayoutVotes {
-    /// By prefix, bytes of a frame, and true for a half: the first such layout, and the number of packets.
-    frames: BTreeMap<(usize, u64, bool), (Option<PayloadLayout>, u64)>,
+    /// By prefix, bytes of a frame, and true for a half: the packets with such a layout.
+    frames: BTreeMap<(usize, u64, bool), FrameVotes>,
     /// Packets without a frame, by port and length.
     raw: BTreeMap<(u16, usize), u64>,
     /// All packets to ports that the user wants, by port and length.
@@ -125,23 +175,25 @@ impl LayoutVotes {
                 return;
             }
         };
-        let (first, count) = self.frames.entry(key).or_default();
-        *first = first.or(found);
-        *count += 1;
+        let votes = self.frames.entry(key).or_default();
+        votes.first = votes.first.or(found);
+        *votes.packets.entry((udp.port, udp.length)).or_default() += 1;
     }
 
     /// The layout of most packets with frames, or else of most packets.
     pub(super) fn winner(self) -> Option<PayloadLayout> {
-        let frames = self.frames.into_values().max_by_key(|(_, count)| *count);
+        let frames =
+            self.frames.values().filter_map(|votes| Some((votes.first?, votes.count_among(&self.all))));
+        let frames = frames.filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count);
         let raw = self.raw.into_iter().filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count);
         let raw = raw.map(|((port, length), _)| PayloadLayout::Raw { port, prefix: 0, length });
-        frames.and_then(|(layout, _)| layout).or(raw)
+        frames.map(|(layout, _)| layout).or(raw)
     }
 
     /// The layout of most packets with frames of this mode, behind a prefix. `None` if no packet has one.
     pub(super) fn winner_of(self, mode: &VlbiMode) -> Option<PayloadLayout> {
         if mode.stored() != Format::Raw {
-            let frames = self.frames.into_values().filter_map(|(layout, count)| Some((layout?, count)));
+            let frames = self.frames.values().filter_map(|votes| Some((votes.first?, votes.count())));
             let frames = frames.filter(|(layout, _)| layout.shape().is_of(mode));
             return frames.max_by_key(|(_, count)| *count).map(|(layout, _)| layout);
         }
@@ -190,15 +242,17 @@ pub(super) enum PacketFate {
 
 /// Collects the payloads of a stream.
 #[derive(Debug)]
-pub(super) struct PayloadTaker {
+pub(super) struct PayloadTaker<'a> {
     layout: PayloadLayout,
     wish: ForeignWish,
+    /// The capture, for headers inside of a merged packet.
+    file: &'a dyn StoredFile,
     runs: PayloadRuns,
     /// Offset in the file, and serial number, of a first half that waits for the second.
     first_half: Option<(u64, u32)>,
 }
 
-impl PayloadTaker {
+impl PayloadTaker<'_> {
     pub(super) fn take(&mut self, packet: &CapturedPacket<'_>, udp: &UdpPayload) -> PacketFate {
         if !self.wish.takes_port(udp.port) {
             return PacketFate::Other;
@@ -211,12 +265,17 @@ impl PayloadTaker {
         match self.layout {
             PayloadLayout::Frame { prefix, shape } => {
                 let found = payload.get(prefix..).and_then(StreamShape::of);
-                let is_alike =
-                    |other: StreamShape| other.frame_size == shape.frame_size && other.format == shape.format;
-                if udp.length as u64 != prefix as u64 + shape.frame_size || !found.is_some_and(is_alike) {
+                let each = prefix as u64 + shape.frame_size;
+                let count = udp.length as u64 / each;
+                let is_whole = count > 0 && (udp.length as u64).is_multiple_of(each);
+                if !is_whole || !found.is_some_and(|found| is_alike(&found, &shape)) {
                     return self.left_out(payload, udp);
                 }
-                self.runs.add(at + prefix as u64, shape.frame_size);
+                let frames = (0..count).map(|frame| at + frame * each + prefix as u64);
+                if !frames.clone().skip(1).all(|begin| self.has_frame(begin, &shape)) {
+                    return self.left_out(payload, udp);
+                }
+                frames.for_each(|begin| self.runs.add(begin, shape.frame_size));
                 PacketFate::Whole
             }
             PayloadLayout::Half { prefix } if udp.length == prefix + HALF => self.half(payload, prefix, at),
@@ -228,6 +287,13 @@ impl PayloadTaker {
             }
             PayloadLayout::Half { .. } | PayloadLayout::Raw { .. } => self.left_out(payload, udp),
         }
+    }
+
+    /// Returns true if a frame of this shape begins at this offset in the file.
+    fn has_frame(&self, at: u64, shape: &StreamShape) -> bool {
+        let mut head = [0; Stamps::BYTES];
+        let read = read_up_to(self.file, &mut head, at).unwrap_or(0);
+        StreamShape::of(&head[..read]).is_some_and(|found| is_alike(&found, shape))
     }
 
     /// The fate of a packet that is not of the stream.

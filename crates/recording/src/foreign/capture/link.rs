@@ -64,7 +64,11 @@ fn network(link: u32, head: &[u8]) -> Option<(u16, usize)> {
         1 => tagged(head, 12),
         // Linux "cooked", of both versions.
         113 => tagged(head, 14),
-        276 => Some((half(head, 0)?, 20)),
+        // The protocol is in front of the addresses, and VLAN tags are behind them.
+        276 => match half(head, 0)? {
+            kind if VLAN.contains(&kind) => tagged(head, 22),
+            kind => Some((kind, 20)),
+        },
         // A number of the protocol family, in the byte order of the machine.
         0 | 108 => of_version(head, 4),
         12 | 14 | 101 | 228 | 229 => of_version(head, 0),

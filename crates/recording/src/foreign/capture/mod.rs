@@ -196,7 +196,7 @@ fn taken(
     wish: &ForeignWish,
 ) -> io::Result<(PayloadRuns, CaptureCounts)> {
     let mut counts = CaptureCounts::default();
-    let mut taker = layout.taker(*wish);
+    let mut taker = layout.taker(*wish, file);
     let fault = each_packet(file, length, &mut |packet: CapturedPacket<'_>| {
         match udp_payload(packet.link, packet.head) {
             Ok(udp) => count(&mut counts, taker.take(&packet, &udp), &udp),

@@ -190,9 +190,46 @@ fn frames_are_found_behind_every_link() {
     let cooked: Vec<Vec<u8>> =
         payloads.iter().map(|payload| [&[0; 14], &[0x86, 0xdd][..], &ipv6(payload)].concat()).collect();
     let plain: Vec<Vec<u8>> = payloads.iter().map(|payload| ipv6(payload)).collect();
-    for file in [pcap(1, &on_ethernet), pcapng(1, &on_ethernet), pcap(113, &cooked), pcapng(101, &plain)] {
+    let tagged = [&[0x81, 0][..], &[0; 18], &[0, 7, 0x86, 0xdd]].concat();
+    let cooked_and_tagged: Vec<Vec<u8>> =
+        payloads.iter().map(|payload| [&tagged[..], &ipv6(payload)].concat()).collect();
+    for file in [
+        pcap(1, &on_ethernet),
+        pcapng(1, &on_ethernet),
+        pcap(113, &cooked),
+        pcap(276, &cooked_and_tagged),
+        pcap(0x0455_0001, &on_ethernet),
+        pcapng(101, &plain),
+    ] {
         assert_eq!(stream(file), Some((expected.clone(), vec![])));
     }
+}
+
+#[test]
+fn frames_that_the_kernel_merged_into_one_packet_are_all_taken() {
+    let frames: Vec<Vec<u8>> = (0..14).map(|number| vdif_frame(number, 3, 1032, false)).collect();
+    let payloads: Vec<Vec<u8>> = (0..).zip(&frames).map(|(serial, frame)| numbered(frame, serial)).collect();
+    let merged = |ranges: &[std::ops::Range<usize>]| {
+        let packets: Vec<_> =
+            ranges.iter().map(|range| ethernet(&payloads[range.clone()].concat(), 0)).collect();
+        stream(pcap(1, &packets))
+    };
+    assert_eq!(merged(&[0..1, 1..7, 7..8, 8..14]), Some((frames.concat(), vec![])), "by turns");
+    assert_eq!(merged(&[0..7, 7..14]), Some((frames.concat(), vec![])), "nothing else");
+    let mut odd = payloads[8..14].concat();
+    odd[1040 + 8..][..32].fill(0);
+    let packets = [ethernet(&payloads[0], 0), ethernet(&payloads[1], 0), ethernet(&odd, 0)];
+    let (bytes, faults) = stream(pcap(1, &packets)).expect("two frames");
+    assert_eq!(bytes, frames[..2].concat());
+    assert_eq!(faults.len(), 1, "one of the merged frames has no header: {faults:?}");
+}
+
+#[test]
+fn a_packet_that_looks_like_a_frame_does_not_beat_all_others_of_its_length() {
+    let mut packets: Vec<Vec<u8>> = (1..20).map(|number| ethernet(&[number; 1032], 0)).collect();
+    packets.insert(3, ethernet(&vdif_frame(0, 3, 1032, false), 0));
+    let (bytes, _) = stream(pcap(1, &packets)).expect("it has packets");
+    assert_eq!(bytes.len(), 20 * 1032);
 }
 
 #[test]

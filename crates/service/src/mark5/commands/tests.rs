@@ -1,6 +1,7 @@
 //! Tests of replies against the command set.
 
 use super::*;
+use crate::state::ReportedRecording;
 
 #[test]
 fn a_label_is_put_together_and_is_a_plain_name() {
@@ -47,8 +48,49 @@ fn the_figures_of_a_sender_are_its_own() {
 #[test]
 fn the_status_word_has_the_bits_of_the_command_set() {
     let report = |state| ServiceReport { state, ..ServiceReport::default() };
-    assert_eq!(word(&report(ServiceState::Configured)), 0x0030_0001);
-    assert_eq!(word(&report(ServiceState::Recording)), 0x0030_0059);
+    assert_eq!(word(&report(ServiceState::Configured), false), 0x0030_0001);
+    assert_eq!(word(&report(ServiceState::Recording), false), 0x0030_0059);
     let failed = ServiceReport { fault: Some("gone".into()), ..report(ServiceState::Failed) };
-    assert_eq!(word(&failed), 0x0030_0003);
+    assert_eq!(word(&failed, true), 0x0030_0003);
+}
+
+#[test]
+fn the_status_word_tells_of_missing_and_of_discarded_packets() {
+    let of = |lost, ignored_packets| {
+        let status = Status { lost, ignored_packets, ..Status::default() };
+        let recording = Some(ReportedRecording { status, ..ReportedRecording::default() });
+        word(&ServiceReport { state: ServiceState::Recording, recording, ..ServiceReport::default() }, false)
+    };
+    assert_eq!(of(Lost::default(), vec![("not-allowed", 5)]), 0x0030_0059);
+    assert_eq!(of(Lost { packets: 1, ..Lost::default() }, vec![]), 0x0030_0459);
+    assert_eq!(of(Lost { unfilled: 1, ..Lost::default() }, vec![]), 0x0030_0459);
+    assert_eq!(of(Lost::default(), vec![("odd-sized", 1)]), 0x0030_0459);
+}
+
+#[test]
+fn discarded_packets_are_lost_for_evlbi_and_count_once() {
+    let of = |packets, discarded| {
+        let came = Came { packets: 100, ..Came::default() };
+        let lost = Lost { packets, ..Lost::default() };
+        let ignored_packets = vec![("odd-sized", discarded), ("not-allowed", 7)];
+        formatted("%t %l (%L)", &Status { came, lost, ignored_packets, ..Status::default() })
+    };
+    assert_eq!(of(0, 100), "100 100 (100.00%)");
+    assert_eq!(of(100, 25), "100 100 (50.00%)");
+}
+
+#[test]
+fn faults_of_the_last_recording_are_errors_behind_those_of_the_recorder() {
+    let last = EndedScan {
+        begun: Moment(Nanos::from_millis(5000)),
+        seconds: 2.0,
+        fault: Some("9 packets are missing".into()),
+        ..EndedScan::default()
+    };
+    let mut report = ServiceReport { last: Some(last), ..ServiceReport::default() };
+    let of = |report: &ServiceReport| errors(report).map(|error| error.why).collect::<Vec<_>>();
+    assert_eq!(of(&report), ["9 packets are missing"]);
+    assert_eq!(errors(&report).next().expect("one").at, Moment(Nanos::from_millis(7000)));
+    report.fault = Some("gone".into());
+    assert_eq!(of(&report), ["gone", "9 packets are missing"]);
 }
