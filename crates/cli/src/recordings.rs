@@ -323,7 +323,8 @@ impl Member {
 
 /// The instruments of a list or of a facility. One instrument is a facility too.
 fn members(asked: &str, changes: &InstrumentChanges) -> Result<Vec<Member>> {
-    let is_file = asked.ends_with(".toml") && Path::new(asked).is_file();
+    let path = Path::new(asked);
+    let is_file = path.extension().is_some_and(|kind| kind == "toml") && path.is_file();
     if asked.contains(['+', '*']) && !is_file {
         let all = asked.split('+').map(|one| member(one, changes));
         return all.collect::<Result<_>>().with_context(|| format!("--for {asked}"));

@@ -98,17 +98,9 @@ impl Report {
             refuse_foreign(&path).input()?;
         }
         let text = self.text(&results, &logs, TextLayout::plain())?;
-        self.write(&path, &text).with_context(|| format!("can't write {}", path.display())).run()?;
+        write_report(&path, &text).with_context(|| format!("can't write {}", path.display())).run()?;
         tell::note(format_args!("Report: {}", path.display()));
         Ok(())
-    }
-
-    /// Writes the report over an earlier one. A collector may read metrics at any moment, so it never finds half
-    /// of them.
-    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
-        // A device or a pipe takes the text as it comes.
-        let is_file = fs::symlink_metadata(path).map_or(true, |found| found.is_file());
-        if is_file { write_whole(path, text) } else { fs::write(path, text) }
     }
 
     /// The file of a page: no terminal can show one.
@@ -185,6 +177,13 @@ fn with_own_study<'a>(study: Study<'a>, record: &Path) -> anyhow::Result<Study<'
         PublishedStudy::plans().join(", ")
     );
     Ok(study)
+}
+
+/// Writes the report over an earlier one, whole or not at all: a collector may read metrics at any moment. A device or
+/// a pipe takes the text as it comes.
+fn write_report(path: &Path, text: &str) -> io::Result<()> {
+    let is_file = fs::symlink_metadata(path).map_or(true, |found| found.is_file());
+    if is_file { write_whole(path, text) } else { fs::write(path, text) }
 }
 
 /// Refuses a record whose plan has no criteria: nothing was to be accepted.

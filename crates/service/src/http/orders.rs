@@ -34,11 +34,11 @@ fn reason(error: &serde_json::Error) -> String {
 
 /// The options in a request, with the keys of the configuration.
 pub(super) fn wishes(body: &[u8]) -> Result<RecordOptions, String> {
-    options(object(body)?)
+    options(&object(body)?)
 }
 
 /// The options of these keys. The message names the key whose value is wrong.
-fn options(keys: Map<String, Value>) -> Result<RecordOptions, String> {
+fn options(keys: &Map<String, Value>) -> Result<RecordOptions, String> {
     let read = |keys: Map<String, Value>| serde_json::from_value::<RecordOptions>(Value::Object(keys));
     let alone = |key: &String, value: &Value| read(Map::from_iter([(key.clone(), value.clone())]));
     read(keys.clone()).map_err(|error| {
@@ -56,7 +56,7 @@ pub(super) fn arm(body: &[u8]) -> Result<RecorderOrder, String> {
     let mut keys = object(body)?;
     let metadata = keys.remove("metadata").map(serde_json::from_value).transpose();
     let metadata = metadata.map_err(|error| format!("metadata: {}", reason(&error)))?.unwrap_or_default();
-    Ok(RecorderOrder::Arm(options(keys)?, metadata))
+    Ok(RecorderOrder::Arm(options(&keys)?, metadata))
 }
 
 pub(super) fn ordered(console: &Console, order: Result<RecorderOrder, String>) -> HttpResponse {
