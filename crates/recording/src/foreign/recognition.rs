@@ -190,6 +190,8 @@ impl HeaderRun {
             // One frame, or two of a thread at the very beginning of a file are no chance find.
             0 => at == 0,
             _ if at == 0 && self.begins_alike => true,
+            // Nor are some of one form, most of them good, as many threads have.
+            _ if at == 0 && self.alike >= HEADERS_TO_CUT => self.is_mostly_good(),
             1 => all_good && is_whole && begins_in_frame,
             headers => all_good && (is_whole || headers >= HEADERS_TO_CUT),
         }
@@ -270,6 +272,16 @@ mod tests {
         assert_eq!(found(cut.split_off(700)), Some((Format::Vdif, 1032, 332)), "and ends in one");
         let legacy: Vec<u8> = (0..30).flat_map(|number| vdif_frame(number, 5, 1016, true)).collect();
         assert_eq!(found(legacy), Some((Format::Vdif, 1016, 0)));
+        let mut scattered: Vec<u8> = [162, 87, 80, 81, 133, 134, 50, 51, 245]
+            .into_iter()
+            .flat_map(|thread| vdif_frame(7, thread, SIZE, false))
+            .collect();
+        scattered.extend(vdif_frame(3, 9, SIZE, false));
+        assert_eq!(
+            found(scattered),
+            Some((Format::Vdif, 1032, 0)),
+            "a frame of each thread, the last one late"
+        );
         let mark5b: Vec<u8> = (0..3).flat_map(mark5b_frame).collect();
         assert_eq!(found(mark5b), Some((Format::Mark5b, 10_016, 0)));
         let threads = (0..300).flat_map(|number| vdif_frame(number / 60, number as u16 % 60, SIZE, false));
