@@ -32,7 +32,7 @@ pub(super) fn series_summary(
     lines.extend(damaged(outcome));
     if let (unread @ 1.., Some(fault)) = (series.tally.unread, &series.tally.unread_fault) {
         lines.push(format!(
-            "unread      {unread} values beside pixels are not in the file; the last: {fault}"
+            "unread      {unread} values beside pixels are not in their place in the file; the last: {fault}"
         ));
     }
     lines.push(format!("write       slowest frame {longest}, from complete until acknowledged"));

@@ -85,7 +85,7 @@ pub struct SeriesTally {
     refused: [u64; SeriesRefusal::ALL.len()],
     /// The fault of the last refused one, except those that were late or duplicates.
     pub fault: Option<String>,
-    /// Values beside pixels that can't be decoded: the file lacks them.
+    /// Values beside pixels that can't be read: they are not in their place in the file.
     pub unread: u64,
     /// The fault of the last of these.
     pub unread_fault: Option<String>,
