@@ -257,7 +257,8 @@ fn what_one_of_them_can_not_do_is_told_once_and_nothing_is_made() {
         assert_eq!(kept.names(), before, "{part}: nothing was made");
     }
     // The second of two names is taken by the first: that is found when directories are made, behind what is checked.
-    let twice = ["simulate", "camera.toml", "--to", ".", "--to", ".", "--name", "twice"];
+    let at = kept.at().to_str().expect("plain letters");
+    let twice = ["simulate", "camera.toml", "--to", ".", "--to", at, "--name", "twice"];
     let ended = mpi.run(2, kept.at(), &[&twice[..], &ONE_SECOND].concat());
     assert!(ended.code == Some(2) && ended.stderr.contains("exists"), "{ended:?}");
     assert_eq!(kept.names(), before, "what was made is removed");
