@@ -38,6 +38,7 @@ mod reason;
 mod recorded_stages;
 mod siblings;
 mod storage_matrix;
+mod stream_cell;
 mod study;
 mod verdict;
 mod warning;

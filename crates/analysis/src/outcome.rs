@@ -3,9 +3,12 @@
 use nilometer_model::{
     ByteRate, Coldness, Histogram, Invalid, Nanos, Phase, Sample, Series, statistics::Summary,
 };
-use nilometer_plan::{Cell, Group, ImportedRun, Measured, Results, WorkloadCell};
+use nilometer_plan::{Group, Measured, Results};
 
-use crate::reason::{Reason, reasons};
+use crate::{
+    reason::{Reason, reasons},
+    stream_cell::is_stream,
+};
 
 /// A phase of a cell on a target.
 #[derive(Debug, Clone)]
@@ -252,25 +255,6 @@ fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> CellOutcome<'a
     }
 }
 
-fn is_stream(cell: &Cell) -> bool {
-    if let Some(run) = cell.as_imported() {
-        return is_imported_stream(run);
-    }
-    cell.as_workload().is_some_and(|run| matches!(run.workload, WorkloadCell::Stream(_)))
-}
-
-/// Returns true if another program moved data in sequence: as IOR calls its order, and as fio and elbencho do
-/// without another word.
-fn is_imported_stream(run: &ImportedRun) -> bool {
-    let has = |name: &str, value: &str| run.parameters.iter().any(|(n, v)| n == name && v == value);
-    match run.source.split(' ').next() {
-        Some("fio") => ["read", "write", "rw", "readwrite"].into_iter().any(|way| has("", way)),
-        Some("IOR") => has("order", "sequential"),
-        Some("elbencho") => !has("", "random"),
-        _ => false,
-    }
-}
-
 fn total(samples: &[&Sample], time: fn(&Sample) -> Nanos) -> f64 {
     samples.iter().map(|sample| time(sample).seconds()).sum()
 }
@@ -459,24 +443,6 @@ mod tests {
         let shown =
             [&long, &short].map(|outcome| Quantity::Time.show(outcome.operations.expect("a rate").mean));
         assert_eq!(shown, ["13 s", "500 ms"]);
-    }
-
-    #[test]
-    fn sequential_access_of_other_programs_is_a_stream() {
-        let run = |source: &str, parameters: &[(&str, &str)]| {
-            let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            is_imported_stream(&ImportedRun {
-                source: source.to_owned(),
-                task: String::new(),
-                parameters: parameters.collect(),
-                figure: String::new(),
-            })
-        };
-        assert!(run("fio 3.34", &[("", "write"), ("block size", "4k")]));
-        assert!(!run("fio 3.34", &[("", "randwrite")]));
-        assert!(run("IOR 4.0.0", &[("order", "sequential")]) && !run("IOR 4.0.0", &[("order", "random")]));
-        assert!(run("elbencho 3.0", &[("", "direct")]) && !run("elbencho 3.0", &[("", "random")]));
-        assert!(!run("mdtest 4.0.0", &[]) && !run("u", &[("", "write")]));
     }
 
     #[test]

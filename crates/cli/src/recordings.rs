@@ -165,9 +165,7 @@ impl Recordings {
     /// Refuses a buffer without room for two frames, and a recording that keeps nothing.
     fn check_memory(&self, member: &Member) -> Result<()> {
         let run = self.cell(member, Readers::default());
-        let slot = run.slot();
-        let has_room = run.buffer.0 / 2 >= slot.0;
-        ensure!(has_room, "--buffer {}: write room for at least two frames of {slot}", run.buffer);
+        run.check_buffer(&format!("--buffer {}", run.buffer)).map_err(|why| anyhow!(why))?;
         let keeps = run.fill.is_some() || run.keep.0 > 0;
         ensure!(keeps, "--keep {}: write more than 0", run.keep);
         Ok(())

@@ -363,7 +363,7 @@ impl FioOptions {
         let is_of_bytes = option.name == "rate";
         let rate = rate_of_job(line, option, if is_of_bytes { self.bases } else { BINARY })?;
         let Some(rate) = rate else {
-            line.leave_option(option, "it limits one direction only; here none");
+            line.leave_option(option, "it leaves a direction of the line without a limit");
             return Ok(());
         };
         let rate = if is_of_bytes {

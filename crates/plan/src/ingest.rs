@@ -287,7 +287,7 @@ impl RecordingRun {
     }
 
     /// Bytes of a frame, or a block of packets, of all recorders.
-    pub fn slot(&self) -> Bytes {
+    fn slot(&self) -> Bytes {
         Bytes(self.recorded().frame_size().0.saturating_mul(self.rings()))
     }
 
@@ -315,6 +315,15 @@ impl RecordingRun {
             "{asked}: too short to show whether frames of {name} are lost: write at least {least} ({FRAMES_LEAST} of its \
              frames, and no less than {DURATION_LEAST})"
         ))
+    }
+
+    /// Checks that the buffer has room for two frames, or blocks of packets. `asked` is the user's text.
+    pub fn check_buffer(&self, asked: &str) -> Result<(), String> {
+        let slot = self.slot();
+        if self.buffer.0 / 2 >= slot.0 {
+            return Ok(());
+        }
+        Err(format!("{asked}: write room for at least two frames of {slot}"))
     }
 
     /// The pace of frames, in words.

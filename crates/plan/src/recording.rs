@@ -165,7 +165,7 @@ impl IngestSweep {
             runs = read.over(runs, |run, way| run.read = Some(way));
         }
         runs.iter().try_for_each(check_chunk_size)?;
-        runs.iter().try_for_each(check_buffer)?;
+        runs.iter().try_for_each(|run| run.check_buffer(&format!("buffer = \"{}\"", run.buffer)))?;
         Ok(runs)
     }
 
@@ -280,16 +280,6 @@ fn route_of_dataset(instrument: &Instrument, route: Route) -> Result<Route, Stri
 fn all_that_comes(run: &RecordingRun) -> Bytes {
     let all = run.all().0;
     Bytes(all.saturating_add(all / 16))
-}
-
-/// Checks that the buffer has room for two frames, or blocks of packets.
-fn check_buffer(run: &RecordingRun) -> Result<(), String> {
-    let slot = run.slot();
-    let buffer = run.buffer;
-    if buffer.0 / 2 < slot.0 {
-        return Err(format!("buffer = \"{buffer}\": write room for at least two frames of {slot}"));
-    }
-    Ok(())
 }
 
 /// Checks that a recording has chunks of the size that the plan gives it.

@@ -17,6 +17,7 @@ use clap::Args;
 use nilometer_hdf5_recording::settle_instrument;
 use nilometer_intake::transport::udp::Address;
 use nilometer_model::{Instrument, Nanos, Seed, TargetUrl};
+use nilometer_service::recording::place::refuse_twice;
 use nilometer_storage::{target::run_id, user_file};
 
 use crate::{Blame, Outcome, instrument_changes::InstrumentChanges};
@@ -89,7 +90,7 @@ const DURATION: Nanos = Nanos::from_millis(10_000);
 
 impl Simulate {
     pub(crate) fn execute(&self) -> Outcome {
-        self.check_places().input()?;
+        refuse_twice(&self.to).input()?;
         if let Some(to) = self.stream_address().input()? {
             let asked = self.asked(false).input()?;
             return self.stream.send(&asked, &to, self.files.encoders(), &self.faults);
@@ -98,13 +99,6 @@ impl Simulate {
             Some(address) => self.network.send(&self.asked(true).input()?, &address, &self.faults),
             None => self.files.record(&self.asked(false).input()?, &self.to),
         }
-    }
-
-    /// Refuses a directory or an address that stands twice.
-    fn check_places(&self) -> anyhow::Result<()> {
-        let twice = (1..self.to.len()).find(|&at| self.to[..at].contains(&self.to[at]));
-        let Some(at) = twice else { return Ok(()) };
-        bail!("you named {} twice: name each place once", self.to[at].display())
     }
 
     /// The address of frames over TCP; `None` if they go elsewhere.

@@ -1,6 +1,9 @@
 //! The place of a new recording: checks before anything exists, and its directories.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use nilometer_model::{Bytes, Capabilities, Format, Phase, StripeLayout, TargetDescription};
 use nilometer_remote::{create_directory, is_taken};
@@ -25,6 +28,13 @@ pub fn check_name(name: &str) -> Result<(), ServiceError> {
             name.escape_debug()
         )
     })
+}
+
+/// Refuses a directory or an address that the user names twice.
+pub fn refuse_twice(places: &[PathBuf]) -> Result<(), ServiceError> {
+    let twice = places.iter().enumerate().find(|(at, place)| places[..*at].contains(place));
+    let Some((_, place)) = twice else { return Ok(()) };
+    require(false, || format!("you named {} twice: name each place once", place.display()))
 }
 
 /// Checks that this memory holds two slots of a ring.

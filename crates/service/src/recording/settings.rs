@@ -17,7 +17,7 @@ use super::{
     addresses::PacketPlace,
     memory::MemoryWishes,
     options::RecordOptions,
-    place::{KEPT, check_align, check_mounted, check_name, check_place},
+    place::{KEPT, check_align, check_mounted, check_name, check_place, refuse_twice},
     routes::StreamRoute,
     source::RecordedSource,
 };
@@ -87,11 +87,7 @@ impl RecordingSettings {
     }
 
     fn check_limits(&self) -> Result<(), ServiceError> {
-        let to = &self.wishes.to;
-        let twice = (1..to.len()).find(|&at| to[..at].contains(&to[at]));
-        require(twice.is_none(), || {
-            format!("you named {} twice: name each directory once", to[twice.unwrap_or_default()].display())
-        })?;
+        refuse_twice(&self.wishes.to)?;
         if let Some(name) = &self.wishes.name {
             check_name(name)?;
         }

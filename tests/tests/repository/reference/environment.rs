@@ -75,7 +75,7 @@ const MEANINGS: [(&str, &str, &str); 33] = [
         "The directory of the notes of settings in force on this machine, instead of `/var/tmp/nilometer-UID`.",
     ),
     ("run", "NO_COLOR", "Any value except an empty one: no colours in results."),
-    ("run", "TERM", "The value `dumb`: no colours in results."),
+    ("run", "TERM", "The value `dumb`: no colours in results, and no status line."),
     ("run", "PATH", "Directories of the tools of file systems, and of other benchmarks for `explain`."),
     ("run", ANY, "Any variable that a job file of fio names in this form, for `explain`."),
     ("launcher", "OMPI_COMM_WORLD_SIZE", "Number of processes, from Open MPI."),

@@ -200,9 +200,9 @@ fn meaning(attributes: &[Attribute]) -> String {
     sentence(&doc(attributes).replace('\n', " "))
 }
 
-/// The words for several values, from those for one: `whole numbers, or null`.
+/// The words for several values, from those for one: `whole numbers or nulls`.
 fn several(one: &str) -> String {
-    let (noun, rest) = one.split_once(',').map_or((one, ""), |(noun, _)| (noun, OR_NULL));
+    let (noun, rest) = one.split_once(',').map_or((one, ""), |(noun, _)| (noun, " or nulls"));
     let noun = noun.trim_start_matches("a ").trim_start_matches("an ").trim_start_matches("any ");
     format!("{noun}s{rest}")
 }
@@ -226,7 +226,7 @@ fn an_object_has_its_keys_with_values_and_those_of_flattened_structs() {
     for line in [
         "### The document\n\nAll.",
         "| `name` | a text | The name. |",
-        "| `list` | a list of numbers, or null |  |",
+        "| `list` | a list of numbers or nulls |  |",
         "| `count` | a whole number |  |",
         "| `part` | an object, or no key |  |",
         "### `part`",
