@@ -50,7 +50,12 @@ impl Lock {
         let mut attempts = 0;
         loop {
             let holder = match try_lock(&directory, &name).map_err(failed)? {
-                Tried::Taken(file) => return Ok(Lock { directory, name, file }),
+                Tried::Taken(file) => {
+                    // Without space for the text, dropping the lock removes its file.
+                    let mut lock = Lock { directory, name, file };
+                    lock.sign().map_err(failed)?;
+                    return Ok(lock);
+                }
                 Tried::Held(process) => process,
             };
             if is_ending(&holder) {
@@ -62,6 +67,13 @@ impl Lock {
             }
             thread::sleep(STEP);
         }
+    }
+
+    /// Writes the holder into the file.
+    fn sign(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        writeln!(self.file, "{SAYS}{}", std::process::id())
     }
 }
 
@@ -110,9 +122,6 @@ fn try_lock(directory: &OwnedFd, name: &OsString) -> io::Result<Tried> {
     if !there.is_ok_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino)) {
         return Ok(Tried::Held(said));
     }
-    file.set_len(0)?;
-    file.rewind()?;
-    writeln!(file, "{SAYS}{}", std::process::id())?;
     Ok(Tried::Taken(file))
 }
 

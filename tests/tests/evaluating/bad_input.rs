@@ -37,6 +37,10 @@ files = 100
 
 const ENOSPC: i32 = 28;
 
+/// Results of a table.
+const TABLE: &str = "source,table,system,test,params,metric,value,value_min,value_max,sem,n,unit,date\n\
+                     s,t,A,write,,mean,100,,,,,MB/s,2026-11-01\n";
+
 /// A place for plan and record, beside the targets.
 struct Desk(TempDir);
 
@@ -404,6 +408,28 @@ fn a_disk_that_fills_up_in_the_middle_is_data() {
     if may_mount() {
         filled_in_the_middle(&FileSystem::ext4(48));
     }
+}
+
+#[test]
+fn a_full_disk_leaves_no_part_of_a_record_or_a_report() {
+    if !may_mount() {
+        return;
+    }
+    let (desk, full) = (Desk::new(), FileSystem::tmpfs("size=4m"));
+    fs::write(desk.path("t.csv"), TABLE).expect("space");
+    let table = desk.path("t.csv").into_os_string().into_string().expect("plain letters");
+    let record = desk.path("r.sqlite").into_os_string().into_string().expect("plain letters");
+    let imported = start(desk.0.path(), &["import", &table, "--record", &record]).end(Duration::from_mins(1));
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    fs::write(full.path().join("fill"), vec![0; 8 << 20]).expect_err("it is full");
+    let no_record =
+        start(full.path(), &["import", &table, "--record", "r.sqlite"]).end(Duration::from_mins(1));
+    assert_one_message(&no_record, &["r.sqlite", "No space left on device"]);
+    let no_page = start(full.path(), &["report", &record, "--format", "html"]).end(Duration::from_mins(1));
+    assert!(no_page.code == Some(1) && no_page.stderr.contains("No space left on device"), "{no_page:?}");
+    let names: Vec<_> =
+        fs::read_dir(full.path()).expect("a directory").map(|of| of.expect("one").file_name()).collect();
+    assert_eq!(names, ["fill"]);
 }
 
 /// Records are UTF-8, and so is what names a target; which one it is, is said as far as it can be.
