@@ -6,14 +6,15 @@ use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use nilometer_model::ByteRate;
+use nilometer_model::{ByteRate, Seed};
 use nilometer_recording::{
     copy::{CopyError, CopySettings, copy},
     reader::{Recording, Trust},
 };
-use nilometer_tests::{FileSystem, Running, await_some, may_mount, start};
+use nilometer_tests::{FileSystem, Running, await_some, kills, may_mount, start};
 use rustix::process::Signal;
 
 use super::{LIMIT, about, frames_in, names, recorded, text};
@@ -83,6 +84,37 @@ fn a_killed_copy_looks_like_no_recording_and_goes_on_where_it_was() {
     assert!(ended.stdout.contains("of it by an earlier copy"), "{ended:?}");
     let ended = about("copy", &lanes, &[&["--to", text(to.path())], &FAST[..]].concat());
     assert!(ended.code == Some(2) && ended.stderr.contains("exists"), "{ended:?}");
+}
+
+#[test]
+fn a_copy_that_is_killed_again_and_again_at_any_moment_ends_whole() {
+    let disk = temporary();
+    let lanes = recorded(&[disk.path()], FRAMES, &["--storing", "growing", "--checksums"]);
+    let seed = u64::from(std::process::id());
+    let mut moments = Seed(seed).named("copies").stream();
+    let (mut killed, most) = (0, kills(5, 100));
+    while killed < most {
+        let to = temporary();
+        // Two seconds for all frames.
+        let asked = ["copy", text(&lanes[0]), "--to", text(to.path()), "--rate", "10 MB/s"];
+        while killed < most {
+            let mut running = start(to.path(), &asked);
+            std::thread::sleep(Duration::from_millis(moments.below(600)));
+            if running.is_over() {
+                assert_eq!(running.end(LIMIT).code, Some(0), "seed {seed}, kill {killed}");
+                break;
+            }
+            running.killed();
+            killed += 1;
+            let verified = about("verify", &[to.path().join("scan")], &[]);
+            let is_whole = verified.stdout.contains("right       60 frames");
+            assert!(is_whole || verified.code == Some(2), "seed {seed}, kill {killed}: {verified:?}");
+        }
+        let copy = to.path().join("scan");
+        if !copy.exists() || names(&copy) != names(&lanes[0]) {
+            completed(&lanes[0], to.path());
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_tests::{Ended, Mounted, Mpi, MpiKind, Testbed, await_some, may_show, python, run, undamaged};
+use nilometer_model::Seed;
+use nilometer_tests::{
+    Ended, Mounted, Mpi, MpiKind, Testbed, await_some, kills, may_show, python, run, undamaged,
+};
 use rustix::process::{Signal, kill_process};
 use tempfile::TempDir;
 
@@ -209,32 +212,30 @@ fn read_scan(file: &Path, frames: &Path) -> String {
     format!("{said}{}", String::from_utf8_lossy(&read.stderr))
 }
 
-/// What was acknowledged before one of the processes was killed, and with it all others, is there.
-#[test]
-fn a_killed_process_ends_the_recording_and_leaves_what_was_acknowledged() {
-    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+/// Starts three processes and kills one of them this long after all of them have recorded.
+fn is_killed(mpi: &Mpi, victim: u32, after: super::Duration) {
     let kept = Kept::new();
-    let asked = [
-        "simulate",
-        "camera.toml",
-        "--to",
-        ".",
-        "--name",
-        "scan",
-        "--duration",
-        "10 min",
-        "--buffer",
-        "32 MiB",
-    ];
-    let mut running = mpi.start(3, kept.at(), &asked);
+    let asked = ["simulate", "camera.toml", "--to", ".", "--name", "scan", "--duration", "10 min"];
+    let mut running = mpi.start(3, kept.at(), &[&asked[..], &["--buffer", "32 MiB"]].concat());
     let parts: Vec<PathBuf> = (0..3).map(|part| kept.at().join(format!("scan.{part}"))).collect();
     // Fifty records and more of each.
     await_some("frames of all", || parts.iter().all(|part| journals(part) > 3200).then_some(()));
-    let worker = await_some("the process", || mpi.worker_of(1, kept.at()));
+    std::thread::sleep(after);
+    let worker = await_some("the process", || mpi.worker_of(victim, kept.at()));
     kill_process(worker, Signal::KILL).expect("it runs");
     await_some("the end of all", || running.is_over().then_some(()));
     let verified = Kept::asked("verify", &kept.directories("scan", 3), &[]);
     assert!(undamaged(&verified) >= 100 && !verified.stdout.contains("wrong"), "{verified:?}");
+}
+
+/// What was acknowledged before one of the processes was killed, and with it all others, is there.
+#[test]
+fn a_killed_process_ends_the_recording_and_leaves_what_was_acknowledged() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let mut moments = Seed(u64::from(std::process::id())).named("processes").stream();
+    for kill in 0..kills(1, 50) {
+        is_killed(&mpi, (kill as u32 + 1) % 3, super::Duration::from_millis(moments.below(500)));
+    }
 }
 
 #[test]
