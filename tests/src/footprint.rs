@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{Running, program::children_of};
+use crate::{Running, await_some, program::children_of};
 
 /// What a program holds at one moment, with all its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,22 +44,23 @@ pub fn soak_seconds() -> Option<u64> {
     Some(asked.parse().expect("NILOMETER_SOAK_SECONDS is a whole number"))
 }
 
-/// Compares the last footprints with those of the first quarter, and prints them. Memory may grow by `growth` bytes
-/// at any time. Descriptors and threads may come and go, but in the last quarter they fall to those of the first.
+/// Compares the last footprints of a program with those of the first quarter, and prints them. Memory may grow by
+/// `growth` bytes at any time. Descriptors and threads may come and go: it waits until they are as few again as in
+/// the first quarter.
 ///
 /// # Panics
 /// If something grew, or there are fewer than four footprints.
-pub fn assert_flat(what: &str, found: &[Footprint], growth: u64) {
+pub fn assert_flat(what: &str, running: &Running, found: &[Footprint], growth: u64) {
     assert!(found.len() >= 4, "{what}: {} looks are too few", found.len());
     let (first, rest) = found.split_at(found.len() / 4);
     let greatest = |some: &[Footprint]| some.iter().copied().reduce(Footprint::united);
     let (first, rest) = (greatest(first).expect("one"), greatest(rest).expect("three"));
-    let ending = &found[found.len() - found.len() / 4..];
-    let least = |number: fn(&Footprint) -> u64| ending.iter().map(number).min().unwrap_or_default();
     eprintln!("{what}: {} looks; the first quarter at most {first:?}, the rest {rest:?}", found.len());
     assert!(rest.memory <= first.memory + growth, "{what}: memory grew: {found:?}");
-    assert!(least(|one| one.descriptors) <= first.descriptors, "{what}: descriptors grew: {found:?}");
-    assert!(least(|one| one.threads) <= first.threads, "{what}: threads grew: {found:?}");
+    await_some(&format!("{what} with no more descriptors and threads than {first:?}: {found:?}"), || {
+        let now = Footprint::of(running);
+        (now.descriptors <= first.descriptors && now.threads <= first.threads).then_some(())
+    });
 }
 
 /// A number of `/proc/PROCESS/status`. 0 for a process that has ended.

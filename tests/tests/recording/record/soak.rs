@@ -43,11 +43,11 @@ fn a_recorder_that_runs_for_long_holds_no_more_than_at_first() {
             files.push(bytes_below(&lab.to.join("scan")));
         }
     });
+    assert_flat("a ring of packets", &running, &found, GROWTH);
     running.signal(rustix::process::Signal::INT);
     let ended = running.end(LIMIT);
     assert!(ended.code.is_some(), "{ended:?}");
     println!("bytes of files: {files:?}");
-    assert_flat("a ring of packets", &found, GROWTH);
     let most = files.iter().max().copied().unwrap_or_default();
     assert!(most < KEPT + KEPT / 4, "the files grew: {files:?}");
 }

@@ -36,6 +36,6 @@ fn a_service_that_records_again_and_again_holds_no_more_than_at_first() {
         }
         found.push(Footprint::of(service.running()));
     }
-    assert_flat("a service", &found, GROWTH);
+    assert_flat("a service", service.running(), &found, GROWTH);
     assert_eq!(service.end(), Some(0));
 }
