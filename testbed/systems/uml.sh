@@ -26,7 +26,7 @@ start() {
         con=null con0=null,fd:1 quiet "${disks[@]}"
     # It can't be killed and go on.
     rm "$HERE/run/guest.server"
-    await 120 "the laboratory" test -e "$HERE/exchange/ready"
+    await 300 "the laboratory" test -e "$HERE/exchange/ready"
 }
 
 urls() {
