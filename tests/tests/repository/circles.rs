@@ -7,7 +7,10 @@ use std::{
 };
 
 use nilometer_tests::{assert_none, crates, files, is_for_tests, read, root};
-use syn::{Item, ItemUse, UseTree, Visibility};
+use syn::{
+    Item, ItemFn, ItemMod, ItemUse, UseTree, Visibility,
+    visit::{self, Visit},
+};
 
 /// The path of a module: `sink/raw` for `sink/raw.rs` and `sink/raw/mod.rs`, empty for the crate.
 fn module(path: &Path) -> Vec<String> {
@@ -28,7 +31,7 @@ struct Import {
     is_passed_on: bool,
 }
 
-/// The imports of a module from its own crate.
+/// The imports of a module from its own crate. A path in its code imports too.
 fn imports(text: &str, module: &[String]) -> Vec<Import> {
     let file = syn::parse_file(text).expect("rustc reads it");
     let own_modules: Vec<String> = file.items.iter().filter_map(declared_module).collect();
@@ -46,7 +49,33 @@ fn imports(text: &str, module: &[String]) -> Vec<Import> {
             found.extend(own);
         }
     }
+    let mut code = CodePaths(Vec::new());
+    code.visit_file(&file);
+    let in_code = code.0.iter().filter_map(|path| from_crate(path, module, &own_modules));
+    found.extend(in_code.map(|path| Import { path, name: String::new(), is_passed_on: false }));
     found
+}
+
+/// The paths in the code of a source, its tests apart.
+struct CodePaths(Vec<Vec<String>>);
+
+impl<'ast> Visit<'ast> for CodePaths {
+    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+        if !is_for_tests(&module.attrs) {
+            visit::visit_item_mod(self, module);
+        }
+    }
+
+    fn visit_item_fn(&mut self, function: &'ast ItemFn) {
+        if !is_for_tests(&function.attrs) {
+            visit::visit_item_fn(self, function);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.0.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
 }
 
 fn declared_module(item: &Item) -> Option<String> {
@@ -215,6 +244,10 @@ fn a_circle_is_found_and_a_parent_is_none() {
     ];
     assert_eq!(sources(&passed_on), ["a -> b -> a"], "through the file that passes both on");
     assert_eq!(sources(&[passed_on[0], passed_on[1], ("b.rs", "")]), [""; 0]);
+    let in_code = ("b.rs", "fn f() -> u8 { let all = Some(super::a::A); all.map_or(0, crate::c::of) }");
+    assert_eq!(sources(&[a, in_code, ("c.rs", "")]), ["a -> b -> a"], "its code names the file");
     let tests = [("a.rs", "use crate::b::B;"), ("b.rs", "#[cfg(test)] use crate::a::A;")];
     assert_eq!(sources(&tests), [""; 0]);
+    let test = "#[cfg(test)] mod tests { fn f() { crate::a::A; } }";
+    assert_eq!(sources(&[a, ("b.rs", test)]), [""; 0]);
 }
