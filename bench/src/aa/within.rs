@@ -85,7 +85,7 @@ fn of_shape(noise: &Noise, shape: Shape, campaigns: u64) -> [Tally; 2] {
         let results = campaign.results(seed);
         let study = Study::of(&results);
         let comparisons =
-            study.stages.iter().flat_map(|stage| &stage.questions).flat_map(|of| &of.comparisons);
+            study.stages.iter().flat_map(|stage| &stage.figures.questions).flat_map(|of| &of.comparisons);
         for comparison in comparisons {
             tallies[0].add(&comparison.effect, MARGIN);
             comparison.cells.iter().for_each(|(_, effect)| tallies[1].add(effect, MARGIN));

@@ -4,7 +4,7 @@
 use nilometer_model::{Nanos, Phase, Sample};
 use nilometer_plan::{Results, Volumes};
 
-use crate::{CellOutcome, Quantity, StudyStage, letter};
+use crate::{CellOutcome, Quantity, StageFigures, letter};
 
 /// The figure of a stage that is closest to the tool's own rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +40,7 @@ impl NearestCeiling {
     }
 
     /// The sentence below the stage's figures.
-    pub fn words(&self, stage: &StudyStage<'_>) -> String {
+    pub fn words(&self, stage: &StageFigures<'_>) -> String {
         let label = stage.cell(self.cell).map_or("", |cell| cell.label.as_str());
         let of = if label.is_empty() { String::new() } else { format!(" ({label})") };
         let rate = self.quantity.show(self.ceiling);
@@ -67,7 +67,7 @@ pub fn ceiling_of<'a>(results: &'a Results, outcome: &CellOutcome<'_>) -> Option
 }
 
 /// The figure of a stage that is closest to its ceiling.
-pub(crate) fn nearest(results: &Results, stage: &StudyStage<'_>) -> Option<NearestCeiling> {
+pub(crate) fn nearest(results: &Results, stage: &StageFigures<'_>) -> Option<NearestCeiling> {
     let nearest = stage.outcomes.iter().filter_map(|outcome| {
         let quantity = stage.quantity(outcome);
         let mean = outcome.summary(quantity)?.mean;
@@ -135,7 +135,7 @@ mod tests {
         let nearest = study.stages[0].ceiling.expect("both have one");
         assert_eq!((nearest.cell, nearest.target, nearest.is_near()), (1, 0, true));
         assert!((nearest.times - 2.0).abs() < 1e-9, "{nearest:?}");
-        let words = nearest.words(&study.stages[0]);
+        let words = nearest.words(&study.stages[0].figures);
         assert!(words.contains("in write (workers 2), 2.0 times A's: the tool may limit"), "{words}");
         assert_eq!(
             (study.missing.planned, study.missing.unused.len()),
@@ -149,10 +149,10 @@ mod tests {
         let results = results([1_000_000, 2_000_000]);
         let study = Study::of(&results);
         let nearest = study.stages[0].ceiling.expect("both have one");
-        assert!(!nearest.is_near() && nearest.words(&study.stages[0]).ends_with(", 250 times A's"));
+        assert!(!nearest.is_near() && nearest.words(&study.stages[0].figures).ends_with(", 250 times A's"));
         let results = self::results([1_000, 2_000]);
         let study = Study::of(&results);
-        let words = study.stages[0].ceiling.expect("both have one").words(&study.stages[0]);
+        let words = study.stages[0].ceiling.expect("both have one").words(&study.stages[0].figures);
         assert!(words.ends_with(", at least 250000 times A's"), "{words}");
     }
 }

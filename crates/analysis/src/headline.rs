@@ -3,7 +3,7 @@
 
 use nilometer_model::Phase;
 
-use crate::{Basis, CellOutcome, MeasuredLimit, Prospects, Quantity, Study, StudyStage, Withheld};
+use crate::{Basis, CellOutcome, MeasuredLimit, Prospects, Quantity, StageFigures, Study, Withheld};
 
 /// The best figure of a target, with the instrument that follows from its limits.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +61,7 @@ pub fn headlines(study: &Study<'_>) -> Vec<Headline> {
 }
 
 fn headline(study: &Study<'_>, target: usize) -> Option<Headline> {
-    let figures = study.stages.iter().flat_map(|stage| writes(stage, target));
+    let figures = study.stages.iter().flat_map(|stage| writes(&stage.figures, target));
     let WriteFigure { stage, outcome, mean } =
         figures.max_by(|one, other| one.mean.total_cmp(&other.mean))?;
     let summary = outcome.summary(Quantity::Bytes)?;
@@ -79,13 +79,13 @@ fn headline(study: &Study<'_>, target: usize) -> Option<Headline> {
 
 /// The rate of a write phase.
 struct WriteFigure<'a> {
-    stage: &'a StudyStage<'a>,
+    stage: &'a StageFigures<'a>,
     outcome: &'a CellOutcome<'a>,
     /// Bytes a second.
     mean: f64,
 }
 
-fn writes<'a>(stage: &'a StudyStage<'a>, target: usize) -> impl Iterator<Item = WriteFigure<'a>> {
+fn writes<'a>(stage: &'a StageFigures<'a>, target: usize) -> impl Iterator<Item = WriteFigure<'a>> {
     let here = stage.outcomes.iter().filter(move |outcome| outcome.target == target);
     here.filter(move |outcome| is_usable_write(stage, outcome)).filter_map(move |outcome| {
         let mean = outcome.summary(Quantity::Bytes)?.mean;
@@ -93,7 +93,7 @@ fn writes<'a>(stage: &'a StudyStage<'a>, target: usize) -> impl Iterator<Item = 
     })
 }
 
-fn is_usable_write(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> bool {
+fn is_usable_write(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> bool {
     let is_write = outcome.phase == Phase::Write && stage.quantity(outcome) == Quantity::Bytes;
     is_write && outcome.valid >= REPEATS_LEAST
 }

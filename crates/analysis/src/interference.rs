@@ -3,16 +3,16 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use nilometer_model::{BackgroundDone, ByteRate, FramesBeside, Nanos, Phase, statistics::Summary};
+use nilometer_model::{BackgroundDone, ByteRate, Nanos, Phase, statistics::Summary};
 use nilometer_plan::{BackgroundLoad, DURATION_LEAST, FRAMES_LEAST};
 
 use crate::{
-    CellOutcome, Quantity, StudyStage,
+    CellOutcome, Quantity, StageFigures,
     by_round::{CellRounds, round_means},
     comparison::differences,
     effect::{Answer, Effect},
+    losses::{fewer_losses, lost_words},
     parameters::{BESIDE, CommonParameters, words},
-    verdict::fewer_losses,
 };
 
 /// A workload at several levels of a load, on a target in a phase.
@@ -53,7 +53,7 @@ pub struct LoadLevel {
 
 /// The results for each phase, target and workload of a stage with a load.
 pub(crate) fn interferences(
-    stage: &StudyStage<'_>,
+    stage: &StageFigures<'_>,
     load: impl Fn(usize) -> Option<BackgroundLoad>,
 ) -> Vec<Interference> {
     let mut found = Vec::new();
@@ -259,24 +259,11 @@ impl LoadLevel {
     }
 }
 
-/// `no frame of 300 lost, the longest stall was 8 ms`.
-pub(crate) fn lost_words(frames: &FramesBeside) -> String {
-    let FramesBeside { due, lost, late, allowance, longest_stall } = frames;
-    let what = match lost {
-        0 => format!("no frame of {due} lost"),
-        lost => {
-            format!("{:.2} % of frames ({lost} of {due}) lost", 100.0 * *lost as f64 / (*due).max(1) as f64)
-        }
-    };
-    let late = if *late == 0 { String::new() } else { format!(", {late} later than {allowance}") };
-    format!("{what}{late}, the longest stall was {longest_stall}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Study, made_up::stage};
-    use nilometer_model::{Invalid, Sample};
+    use nilometer_model::{FramesBeside, Invalid, Sample};
     use nilometer_plan::{Key, Measured, Results};
 
     const TEXT: &str = "[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n[stage.background]\nworkers = [0, 1, 2]\n[stage.background.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n";

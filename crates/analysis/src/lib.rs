@@ -12,9 +12,11 @@ mod by_round;
 mod ceiling;
 mod compare;
 mod comparison;
+mod conclusions;
 mod curve;
 pub mod effect;
 mod evidence;
+mod facts;
 mod full_speed;
 mod growth;
 mod headline;
@@ -22,6 +24,7 @@ mod interference;
 mod limiting;
 mod limits;
 mod line_difference;
+mod losses;
 mod machine_starts;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod made_up;
@@ -37,15 +40,16 @@ mod rate_unit;
 mod reason;
 mod recorded_stages;
 mod siblings;
+mod stage_figures;
 mod storage_matrix;
 mod stream_cell;
 mod study;
+mod study_recordings;
+mod target_letter;
 mod verdict;
 mod warning;
 
-pub use acceptance::{
-    AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, JudgedCriterion, acceptance, conclusions,
-};
+pub use acceptance::{AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, JudgedCriterion, acceptance};
 pub use across_machines::{AcrossMachines, Straggler};
 pub use answer::{ShortAnswer, ShortAnswers};
 pub use by_round::LogDifference;
@@ -57,6 +61,7 @@ pub use compare::{
     RunSequence, RunSpread, Subject, SubjectPair, TargetHistory, WorseCell,
 };
 pub use comparison::{Comparison, Question};
+pub use conclusions::conclusions;
 pub use curve::{AtRate, Curve, LossBegins, curves, processor_cost};
 pub use full_speed::FullSpeed;
 pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};
@@ -83,8 +88,11 @@ pub use rate_unit::RateUnit;
 pub use reason::Reason;
 pub use recorded_stages::stages_of;
 pub use siblings::{SiblingGroup, SiblingRate};
+pub use stage_figures::{StageCell, StageFigures};
 pub use storage_matrix::{MatrixAnswer, MatrixRow, StorageMatrix};
-pub use study::{StageCell, Study, StudyRecording, StudyStage, letter};
+pub use study::{Study, StudyStage};
+pub use study_recordings::StudyRecording;
+pub use target_letter::letter;
 pub use verdict::{
     Beside, Decision, Finding, Hidden, Together, TrialVerdict, Under, Verdict, rate_words, verdicts,
 };

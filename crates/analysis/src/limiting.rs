@@ -6,7 +6,7 @@ use nilometer_model::{Coldness, Nanos, Phase, Sample};
 use nilometer_plan::{Cell, Results};
 
 use crate::{
-    CellOutcome, Quantity, StudyStage, ceiling::ceiling_of, letter, observed::percent, outcome::processors,
+    CellOutcome, Quantity, StageFigures, ceiling::ceiling_of, letter, observed::percent, outcome::processors,
     parameters::words,
 };
 
@@ -69,7 +69,7 @@ const PAST_THE_DEVICE: f64 = 0.1;
 const LEAST: Nanos = Nanos::from_millis(200);
 
 /// The limiting parts of each phase and target.
-pub(crate) fn limiting_parts(results: &Results, stage: &StudyStage<'_>) -> Vec<LimitingParts> {
+pub(crate) fn limiting_parts(results: &Results, stage: &StageFigures<'_>) -> Vec<LimitingParts> {
     let mut found = Vec::new();
     for question in &stage.questions {
         for target in stage.targets() {

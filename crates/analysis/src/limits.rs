@@ -10,8 +10,8 @@ use nilometer_plan::{
 };
 
 use crate::{
-    Study,
     evidence::{Evidence, evidence},
+    facts::fact,
     prediction::staged_limit,
 };
 
@@ -106,7 +106,7 @@ impl Place<'_> {
     }
 
     fn staged(&self, results: &Results, target: usize) -> Option<Figure<ByteRate>> {
-        let (value, stage) = staged_limit(&Study::of(results), target)?;
+        let (value, stage) = staged_limit(results, target)?;
         let from = LimitOrigin::Measured(format!("{}: {}, {stage}", self.record, self.path));
         Some(Figure { value, from })
     }
@@ -151,11 +151,6 @@ fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
         }
     }
     all
-}
-
-/// A fact about the machine that measured, if the record contains it.
-pub(crate) fn fact<'a>(results: &'a Results, key: &str) -> Option<&'a str> {
-    results.environment.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
 /// The least rate for each number of simultaneous recorders, in written bytes.

@@ -7,7 +7,7 @@ use nilometer_model::{Phase, statistics::Summary};
 use nilometer_plan::Results;
 
 use crate::{
-    CellOutcome, Quantity, StudyStage, Value,
+    CellOutcome, Quantity, StageFigures, Value,
     parameters::{AT_WORK, plain},
 };
 use matrix::Matrix;
@@ -84,7 +84,7 @@ const REPEATS_LEAST: usize = 2;
 
 /// The results for each phase and target with enough cells. Cells without repeats are not ranked, because their
 /// scatter is unknown. Times from a table are not ranked either: they may come from different work.
-pub(crate) fn optima(results: &Results, stage: &StudyStage<'_>) -> Vec<StageOptimum> {
+pub(crate) fn optima(results: &Results, stage: &StageFigures<'_>) -> Vec<StageOptimum> {
     let names = stage.varying.names().into_iter().filter(|name| *name != AT_WORK);
     let names: Vec<&String> = names.collect();
     // A lone worker is no combination that anybody would choose.

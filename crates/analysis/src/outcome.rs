@@ -6,6 +6,7 @@ use nilometer_model::{
 use nilometer_plan::{Group, Measured, Results};
 
 use crate::{
+    facts::fact,
     reason::{Reason, reasons},
     stream_cell::is_stream,
 };
@@ -266,7 +267,7 @@ const TICKS_LEAST: f64 = 10.0;
 
 /// Processors of the machine that measured; one if the record does not contain the number.
 pub(crate) fn processors(results: &Results) -> f64 {
-    crate::limits::fact(results, "processors").and_then(|text| text.parse().ok()).unwrap_or(1.0)
+    fact(results, "processors").and_then(|text| text.parse().ok()).unwrap_or(1.0)
 }
 
 fn cores(samples: &[&Sample], processors: f64) -> Option<Cores> {

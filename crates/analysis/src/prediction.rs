@@ -14,10 +14,10 @@ use nilometer_model::{ByteRate, Instrument};
 use nilometer_plan::Results;
 
 use crate::{
-    Decision, Study, StudyStage, Verdict,
+    Decision, StageFigures, Verdict,
     evidence::{evidence, measured_packing},
+    stage_figures::stage_figures,
 };
-pub(crate) use measured::dirty_limit;
 use measured::{Found, OnTarget, files};
 pub use measured::{LimitKind, LimitSource, MeasuredLimit, Withheld};
 
@@ -102,7 +102,7 @@ pub enum Without {
 /// The table: a row for each instrument of the catalogue, and for each recorded one.
 pub(crate) fn predictions(
     results: &Results,
-    stages: &[StudyStage<'_>],
+    stages: &[&StageFigures<'_>],
     verdicts: &[Verdict],
     catalogue: &[Instrument],
 ) -> Predictions {
@@ -148,9 +148,11 @@ fn doubt_beside_losses(rows: &mut [Prospects], target: usize) {
 }
 
 /// The rate of a stage that wrote to a target, and the stage's name; `None` if no such figure is usable.
-pub(crate) fn staged_limit(study: &Study<'_>, target: usize) -> Option<(ByteRate, String)> {
-    let evidence = evidence(study.results);
-    let found = Found { results: study.results, stages: &study.stages, verdicts: &[], evidence: &evidence };
+pub(crate) fn staged_limit(results: &Results, target: usize) -> Option<(ByteRate, String)> {
+    let evidence = evidence(results);
+    let figures = stage_figures(results);
+    let stages: Vec<&StageFigures<'_>> = figures.iter().collect();
+    let found = Found { results, stages: &stages, verdicts: &[], evidence: &evidence };
     let on = found.on(target);
     let limit = on.limit(LimitKind::Written).ok()?;
     match &limit.from {

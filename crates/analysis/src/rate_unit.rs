@@ -1,6 +1,13 @@
 //! The unit of rates that readers compare: figures beside each other have the same one.
 
+use nilometer_model::{ByteRate, Bytes};
+
 use crate::Quantity;
+
+/// Formats bytes in powers of 1000, like rates.
+pub(crate) fn decimal(bytes: Bytes) -> String {
+    ByteRate(bytes.0 as f64).to_string().replace("/s", "")
+}
 
 /// The unit in which figures of a group are shown.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,7 +8,7 @@ use nilometer_model::{Phase, RankPart, WorkerTotals, statistics::Summary};
 use nilometer_plan::{Results, Siblings, Volumes, WorkloadRun};
 
 use crate::{
-    CellOutcome, OddElement, Quantity, Question, StudyStage,
+    CellOutcome, OddElement, Quantity, Question, StageFigures,
     effect::Effect,
     growth::{EQUALS_LEAST, ODD, ResidualSpread, RoundRates, differences, odd},
     letter,
@@ -54,7 +54,7 @@ struct NamedRow {
 }
 
 /// All groups of a stage.
-pub(crate) fn sibling_groups(results: &Results, stage: &StudyStage<'_>) -> Vec<SiblingGroup> {
+pub(crate) fn sibling_groups(results: &Results, stage: &StageFigures<'_>) -> Vec<SiblingGroup> {
     let mut groups = Vec::new();
     for question in &stage.questions {
         for cell in &stage.cells {
@@ -83,7 +83,7 @@ const VOLUMES: &str = "volumes";
 /// The groups of workers measured one by one, one group per target, if this cell is the first of them.
 fn lone_workers(
     results: &Results,
-    stage: &StudyStage<'_>,
+    stage: &StageFigures<'_>,
     question: &Question,
     first: &WorkloadRun,
 ) -> Vec<SiblingGroup> {

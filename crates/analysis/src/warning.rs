@@ -6,7 +6,7 @@ use nilometer_model::{Activity, ByteRate, Coldness, Nanos, Phase, statistics::Su
 use nilometer_plan::{Event, Measured, Results};
 
 use crate::{
-    CellOutcome, NetworkShare, StorageMatrix, StudyStage, Value, letter,
+    CellOutcome, NetworkShare, StageFigures, StorageMatrix, Value, letter,
     reason::{Reason, reasons},
 };
 
@@ -255,7 +255,7 @@ impl fmt::Display for Warning {
 /// All warnings, the gravest first.
 pub(crate) fn warnings(
     results: &Results,
-    stages: &[StudyStage<'_>],
+    stages: &[StageFigures<'_>],
     network: &[NetworkShare],
 ) -> Vec<Warning> {
     let outcomes: Vec<&CellOutcome<'_>> = stages.iter().flat_map(|stage| &stage.outcomes).collect();
@@ -331,7 +331,7 @@ fn one_repeat(results: &Results, outcomes: &[&CellOutcome<'_>]) -> Option<Warnin
     (most == 1).then_some(Warning::OneRepeat)
 }
 
-fn spread(stages: &[StudyStage<'_>], outcomes: &[&CellOutcome<'_>]) -> Option<Warning> {
+fn spread(stages: &[StageFigures<'_>], outcomes: &[&CellOutcome<'_>]) -> Option<Warning> {
     let share = |outcome: &CellOutcome<'_>| {
         let summary = outcome.operations.or(outcome.rate).filter(|summary| summary.count >= 3)?;
         summary.spread().filter(|spread| *spread > SPREAD_MOST)
@@ -350,7 +350,7 @@ fn spread(stages: &[StudyStage<'_>], outcomes: &[&CellOutcome<'_>]) -> Option<Wa
 }
 
 /// The stage, cell, phase and target of an outcome, in words.
-fn place(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
+fn place(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> String {
     let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
     let comma = if label.is_empty() { "" } else { ", " };
     format!("{}{comma}{label}, {}, {}", stage.name, outcome.phase.name(), letter(outcome.target))
@@ -423,7 +423,7 @@ fn volatile(results: &Results) -> Option<Warning> {
     (!targets.is_empty()).then_some(Warning::Volatile { targets })
 }
 
-fn never_synced(stage: &StudyStage<'_>) -> Option<Warning> {
+fn never_synced(stage: &StageFigures<'_>) -> Option<Warning> {
     let never = Value::Word("none".into());
     let cells = stage.cells.iter().filter(|cell| cell.parameters.get("sync") == Some(&never)).count();
     let name = if cells == stage.cells.len() {
@@ -435,7 +435,7 @@ fn never_synced(stage: &StudyStage<'_>) -> Option<Warning> {
 }
 
 /// Copies for which reading the source alone takes at least half of the time: one warning per target.
-fn source_limits(stage: &StudyStage<'_>) -> Vec<Warning> {
+fn source_limits(stage: &StageFigures<'_>) -> Vec<Warning> {
     let rate = |outcome: &CellOutcome<'_>| outcome.rate.map(|summary| summary.mean);
     let mut shares: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for source in stage.outcomes.iter().filter(|outcome| outcome.phase == Phase::Source) {
@@ -450,7 +450,7 @@ fn source_limits(stage: &StudyStage<'_>) -> Vec<Warning> {
 }
 
 /// `shares` are those of the copies on a target.
-fn source_limit(stage: &StudyStage<'_>, target: usize, shares: &[f64]) -> Option<Warning> {
+fn source_limit(stage: &StageFigures<'_>, target: usize, shares: &[f64]) -> Option<Warning> {
     let limited: Vec<f64> = shares.iter().copied().filter(|share| *share >= SOURCE_LEAST).collect();
     let what = format!("{}, {}", stage.name, letter(target));
     let share = Summary::of(&limited)?.range;

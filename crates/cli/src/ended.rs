@@ -92,10 +92,11 @@ fn not_decided(study: &Study<'_>) -> Option<anyhow::Error> {
         let path = study.results.targets.get(target).map_or("", |target| &target.path);
         return Some(anyhow!("it is not decided whether {path} carries {who}: the report says why"));
     }
-    let is_invalid =
-        |stage: &&nilometer_analysis::StudyStage<'_>| stage.outcomes.iter().all(|outcome| outcome.valid == 0);
+    let is_invalid = |stage: &&nilometer_analysis::StudyStage<'_>| {
+        stage.figures.outcomes.iter().all(|outcome| outcome.valid == 0)
+    };
     let stage = study.stages.iter().filter(|_| study.verdicts.is_empty()).find(is_invalid)?;
-    Some(anyhow!("every figure of {} is INVALID: the report says why", stage.name))
+    Some(anyhow!("every figure of {} is INVALID: the report says why", stage.figures.name))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::{fmt, str::FromStr};
 
 use crate::{
-    ElementSize, bitshuffle,
+    ElementSize, ZstdLevel, bitshuffle,
     block::lz4_bound,
     frame::{BLOCK_HEADER, HEADER},
     lz4_filter,
@@ -147,29 +147,6 @@ pub struct UnknownCompression {
     pub text: String,
 }
 
-/// The effort of Zstandard: 1 is the fastest, 22 the smallest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ZstdLevel(u8);
-
-impl ZstdLevel {
-    /// The default of libzstd and of HDF5's plug-in.
-    pub const USUAL: Self = ZstdLevel(3);
-    /// The fastest.
-    pub const FASTEST: Self = ZstdLevel(1);
-    /// The highest.
-    pub const HIGHEST: Self = ZstdLevel(22);
-
-    /// Creates a level; `None` if there is no such level.
-    pub const fn new(level: u8) -> Option<Self> {
-        if level >= Self::FASTEST.0 && level <= Self::HIGHEST.0 { Some(ZstdLevel(level)) } else { None }
-    }
-
-    /// Returns the number.
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,13 +170,6 @@ mod tests {
         }
         let error = "gzip".parse::<Compression>().expect_err("HDF5 has it, this has not").to_string();
         assert!(Compression::ALL.iter().all(|known| error.contains(known.word())), "{error}");
-    }
-
-    #[test]
-    fn levels_are_those_of_the_library() {
-        assert_eq!(i32::from(ZstdLevel::HIGHEST.get()), zstd_safe::max_c_level());
-        assert_eq!(i32::from(ZstdLevel::USUAL.get()), zstd_safe::CLEVEL_DEFAULT);
-        assert_eq!([0, 23].map(ZstdLevel::new), [None, None]);
     }
 
     #[test]

@@ -23,13 +23,15 @@ mod lz4_filter;
 pub mod packed12;
 mod transpose;
 mod walk;
+mod zstd_level;
 
 pub use chunk::ChunkCodec;
-pub use compression::{Compression, UnknownCompression, ZstdLevel};
+pub use compression::{Compression, UnknownCompression};
 pub use element::ElementSize;
 pub use frame::uncompressed_bytes;
 pub use transpose::Method;
 pub use walk::check_structure;
+pub use zstd_level::ZstdLevel;
 
 /// Invalid compressed bytes, or elements that can't be compressed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,11 +1,10 @@
 //! Frames as chunks of HDF5 datasets: the content of a recording's files, and the encoding of chunks.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
     filter_plugin,
-    layout::FrameDatasets,
     nexus::{BeamCenter, DetectorDescription, FRAMES_PATH, PixelSize, RECORDER_PATH, nexus_plain, nxmx},
     tree::{FrameFilter, FramesShape, NumberType, TreeGroup, TreeValue},
 };
@@ -14,18 +13,14 @@ use nilometer_model::{
     ChunkShape, DataKind, FileNames, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType,
     PluginFilter, RecordingLayout, ScanShape,
 };
-use nilometer_recording::{
-    chunk::compression_of,
-    journal::{DatasetPlace, Encoding},
-    number_type,
-    tiles::TileGrid,
-};
+use nilometer_recording::{chunk::compression_of, journal::Encoding, number_type, tiles::TileGrid};
 use nilometer_ring::FrameEncoder;
 use nilometer_storage::buffer::ALIGNMENT;
 
 use crate::{
     assumed_places::{assumed_of, module_image},
     chunk_encoder::{ChunkEncoder, encoding},
+    datasets::SeveralDatasets,
     file_tree::{ArrangedTree, FileWishes, KnownRecording, SeriesExtent, stated_of},
     journal_text::journal_text,
     kept_values::KeptValues,
@@ -72,17 +67,6 @@ pub struct StackedFrames {
     pub frames: u64,
     /// Number of all frames expected, including missing ones.
     pub due: u64,
-}
-
-/// Several datasets of frames in a file, and the selection among them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SeveralDatasets {
-    /// The datasets, and the rule that selects one by a value.
-    pub frames: FrameDatasets,
-    /// Number of frames that belong together: the channels of an image.
-    pub(crate) together: u64,
-    /// The position of each frame, if it was recorded earlier.
-    pub(crate) known: Option<BTreeMap<u64, DatasetPlace>>,
 }
 
 /// Path of the frames in such a file.

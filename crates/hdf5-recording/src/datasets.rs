@@ -15,12 +15,11 @@ use std::{
     sync::Arc,
 };
 
+use nilometer_hdf5::layout::FrameDatasets;
 use nilometer_intake::joined::{JoinedValues, NamedDataset};
 use nilometer_model::Nanos;
 use nilometer_recording::journal::DatasetPlace;
 use nilometer_ring::{Frame, WrittenFrame};
-
-use crate::SeveralDatasets;
 
 /// The longest time that a frame waits for the value that names its dataset.
 const WAITING_FOR: Nanos = Nanos::from_millis(1000);
@@ -28,6 +27,17 @@ const WAITING_FOR: Nanos = Nanos::from_millis(1000);
 const LOOK: Nanos = Nanos::from_millis(5);
 /// Number of recent images whose position is kept, so that all channels of an image go to the same dataset.
 const RECENT: usize = 4096;
+
+/// Several datasets of frames in a file, and the selection among them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SeveralDatasets {
+    /// The datasets, and the rule that selects one by a value.
+    pub frames: FrameDatasets,
+    /// Number of frames that belong together: the channels of an image.
+    pub(crate) together: u64,
+    /// The position of each frame, if it was recorded earlier.
+    pub(crate) known: Option<BTreeMap<u64, DatasetPlace>>,
+}
 
 /// Assigns the frames of one file to its datasets.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use nilometer_hdf5::{
 use nilometer_intake::joined::{JoinPlan, JoinedValues};
 use nilometer_model::{Instrument, Length, Nanos};
 
-use crate::{SeveralDatasets, user_layout::UserLayout};
+use crate::{datasets::SeveralDatasets, user_layout::UserLayout};
 
 /// The user's wishes for the files of a recording, beside frames.
 #[derive(Debug, Clone, Default)]

@@ -1,8 +1,9 @@
 //! Values of frames that are in existing files but in no journal: the user's own values, and times from a
 //! detector. A rebuilt file, or another file of the same frames, takes them over as far as they can be read.
 
-use std::{collections::BTreeMap, fs::File, ops::Range, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fs::File, ops::Range, sync::Arc};
 
+use crate::{ND_ATTRIBUTES, repair::path_of};
 use nilometer_hdf5::{
     ColumnValue, Hdf5Error, Hdf5File, NdArrayColumn, PlacedColumn, ReadDataset, ReadFile, SERIES_DATE,
     TEXT_BYTES,
@@ -11,12 +12,6 @@ use nilometer_hdf5::{
         ColumnElement, DatasetContent, FrameChoice, FrameColumn, FrameValue, NumberArray, NumberType,
         TreeAttribute, TreeDataset, TreeGroup, TreeNode, TreeValue, WriteTime,
     },
-};
-use nilometer_recording::reader::Recording;
-
-use crate::{
-    ND_ATTRIBUTES,
-    repair::{files_of, opened_own, path_of},
 };
 
 /// The attribute that marks a dataset with a value for each frame, as in areaDetector.
@@ -51,32 +46,14 @@ impl KeptValues {
         (kept, lost)
     }
 
-    /// Reads the values of all files of a recording, by frame. Also returns a line for each that can't be read,
-    /// with the reason.
-    pub(crate) fn of_recording(recording: &Recording, tree: &TreeGroup) -> (Self, Vec<String>) {
-        let mut kept = KeptValues::default();
-        let files = match files_of(recording) {
-            Ok(files) => files,
-            Err(error) => return (kept, vec![lost_of(Path::new(recording.name()), &error.to_string())]),
-        };
-        let frames = recording.index.expected();
-        let mut lost = Vec::new();
-        for (path, first) in files {
-            let opened = opened_own(&path).map_err(|error| error.to_string());
-            let places = first..frames.max(first);
-            let added =
-                opened.and_then(|file| kept.add(&file, tree, places).map_err(|error| error.to_string()));
-            match added {
-                Ok(unread) => lost.extend(unread.iter().map(|what| format!("{}: {what}", path.display()))),
-                Err(why) => lost.push(lost_of(&path, &why)),
-            }
-        }
-        (kept, lost)
-    }
-
     /// Adds the values of one file. `frames` are its numbers in the new file, of which they may be the last.
     /// Returns a line for each value that is not kept.
-    fn add(&mut self, file: &File, tree: &TreeGroup, frames: Range<u64>) -> Result<Vec<String>, Hdf5Error> {
+    pub(crate) fn add(
+        &mut self,
+        file: &File,
+        tree: &TreeGroup,
+        frames: Range<u64>,
+    ) -> Result<Vec<String>, Hdf5Error> {
         let read = ReadFile::open(&path_of(file))?;
         let mut unread = Vec::new();
         let places = frames.end - frames.start;
@@ -205,11 +182,8 @@ impl KeptValues {
 }
 
 /// Reported if nothing of a file can be taken over.
-const LOST: &str = "values that only this file has (your own, times of a detector) are not taken over";
-
-fn lost_of(path: &Path, why: &str) -> String {
-    format!("{}: {LOST}: {why}", path.display())
-}
+pub(crate) const LOST: &str =
+    "values that only this file has (your own, times of a detector) are not taken over";
 
 /// Share of [`VALUES_AT_END_MAX`] that a dataset takes per frame.
 pub(crate) const fn room_of(element: ColumnElement) -> u64 {

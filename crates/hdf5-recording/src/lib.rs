@@ -33,10 +33,11 @@ mod wished_chunks;
 
 pub use chunk_encoder::ChunkEncoder;
 pub use contents::{
-    FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE, SeveralDatasets, StackedFrames, check_compression,
-    settle_instrument, settled_compression,
+    FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE, StackedFrames, check_compression, settle_instrument,
+    settled_compression,
 };
 pub(crate) use contents::{frame_filter, instrument_description, settled_for};
+pub use datasets::SeveralDatasets;
 pub use file_tree::FileWishes;
 pub(crate) use file_tree::ND_ATTRIBUTES;
 pub use frames_in_file::FramesInFile;

@@ -1,7 +1,7 @@
 //! The content of an HDF5 file that is made from a recording: the description in its journals, or an instrument
 //! that the user names.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
@@ -20,7 +20,9 @@ use nilometer_recording::{
 use super::wished_chunks::WishedChunks;
 use crate::{
     Hdf5Contents, SeveralDatasets, check_compression, frame_filter, instrument_description,
-    kept_values::KeptValues, repair::is_of_frames, settled_compression, settled_for,
+    kept_values::{KeptValues, LOST},
+    repair::{files_of, is_of_frames, opened_own, places_of, tree_of},
+    settled_compression, settled_for,
 };
 
 /// The user's wishes for a file made from a recording.
@@ -43,7 +45,7 @@ impl Hdf5Contents {
         let size = whole.frame_size();
         let contents = whole.recording(|recording| {
             check_packets(recording)?;
-            let tree = crate::repair::tree_of(recording);
+            let tree = tree_of(recording);
             if let Some(instrument) = wishes.instrument {
                 check_alike(instrument, tree.clone())?;
                 let contents = of_instrument(instrument, wishes.compression, size)?;
@@ -93,7 +95,7 @@ impl Hdf5Contents {
         if paths.len() < 2 {
             return Ok(self);
         }
-        let known = crate::repair::places_of(recording).map_err(|error| error.to_string())?;
+        let known = places_of(recording).map_err(|error| error.to_string())?;
         let mut taken = BTreeSet::new();
         for (number, _) in recording.index.frames.iter() {
             let place = known.get(&number).filter(|place| (place.dataset as usize) < paths.len());
@@ -111,12 +113,38 @@ impl Hdf5Contents {
 
     /// Adds the values of frames in the recording's files.
     fn with_kept(self, recording: &Recording, tree: &TreeGroup) -> Self {
-        let (kept, mut left_out) = KeptValues::of_recording(recording, tree);
+        let (kept, mut left_out) = kept_of(recording, tree);
         let has_place = |key: &&str| self.tree.columns().iter().any(|(_, column)| column.key == **key);
         let placeless = kept.keys().filter(|key| !has_place(key));
         left_out.extend(placeless.map(|key| format!("{key}: the file that is made has no place for it")));
         Hdf5Contents { kept: Some(Arc::new(kept)), left_out, ..self }
     }
+}
+
+/// Reads the values of all files of a recording, by frame. Also returns a line for each that can't be read,
+/// with the reason.
+fn kept_of(recording: &Recording, tree: &TreeGroup) -> (KeptValues, Vec<String>) {
+    let mut kept = KeptValues::default();
+    let files = match files_of(recording) {
+        Ok(files) => files,
+        Err(error) => return (kept, vec![lost_of(Path::new(recording.name()), &error.to_string())]),
+    };
+    let frames = recording.index.expected();
+    let mut lost = Vec::new();
+    for (path, first) in files {
+        let opened = opened_own(&path).map_err(|error| error.to_string());
+        let places = first..frames.max(first);
+        let added = opened.and_then(|file| kept.add(&file, tree, places).map_err(|error| error.to_string()));
+        match added {
+            Ok(unread) => lost.extend(unread.iter().map(|what| format!("{}: {what}", path.display()))),
+            Err(why) => lost.push(lost_of(&path, &why)),
+        }
+    }
+    (kept, lost)
+}
+
+fn lost_of(path: &Path, why: &str) -> String {
+    format!("{}: {LOST}: {why}", path.display())
 }
 
 /// Checks that no missing packets were left out: the data behind them would be in the wrong place.

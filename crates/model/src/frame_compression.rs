@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PixelType, PluginFilter};
+use crate::PluginFilter;
 
 /// The compression of frames. The named filters are lossless, and readers of HDF5 find them in the package
 /// `hdf5plugin`. Any other filter goes by its number.
@@ -89,16 +89,6 @@ impl From<FrameCompression> for String {
 impl fmt::Display for FrameCompression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl PixelType {
-    /// Bytes of a pixel, if it is whole bytes as HDF5 types are.
-    pub const fn whole_bytes(self) -> Option<u64> {
-        match self.bits() {
-            bits @ (8 | 16 | 32 | 64) => Some(bits / 8),
-            _ => None,
-        }
     }
 }
 

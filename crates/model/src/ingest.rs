@@ -313,3 +313,15 @@ pub struct Stall {
     /// Its length.
     pub length: Nanos,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_of_a_goal_is_read_again() {
+        for goal in Goal::ALL {
+            assert_eq!(Goal::from_name(goal.name()), Some(goal));
+        }
+    }
+}

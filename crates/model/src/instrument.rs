@@ -7,8 +7,9 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Burst, ByteRate, Bytes, COUNT_CUTOFF, CbfHeader, Data, DataKind, FrameShape, Frequency, ModulePlaces,
-    Nanos, Packets, Picture, Readers, RecordingLayout, Schedule, TomlError, read_toml,
+    Burst, ByteRate, Bytes, COUNT_CUTOFF, CbfHeader, Data, DataKind, Format, FrameShape, Frequency,
+    ModulePlaces, Nanos, Packets, Picture, PixelType, Readers, RecordingLayout, Schedule, TomlError,
+    read_toml,
 };
 
 /// A source of frames at a fixed rate.
@@ -98,124 +99,6 @@ const FIGURES: [&str; 11] = [
     "readers",
     "packets",
 ];
-
-/// The format of a frame on storage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Format {
-    /// Its bytes, unchanged.
-    #[default]
-    Raw,
-    /// One CBF file each, compressed by byte offset, as Pilatus detectors write them.
-    Cbf,
-    /// Chunks of a dataset in an HDF5 file with NeXus structure.
-    Hdf5,
-    /// VDIF frames, as they come from the network.
-    #[serde(skip)]
-    Vdif,
-    /// Mark5B frames, as they come from the network.
-    #[serde(skip)]
-    Mark5b,
-}
-
-impl Format {
-    /// The formats for an instrument's frames.
-    pub const ALL: [Format; 3] = [Format::Raw, Format::Cbf, Format::Hdf5];
-    /// [`Format::ALL`] and the formats that packets bring along, in the order of their numbers in journals.
-    pub const STORED: [Format; 5] = [Format::Raw, Format::Cbf, Format::Vdif, Format::Mark5b, Format::Hdf5];
-
-    /// Its number in journals.
-    pub const fn number(self) -> u32 {
-        match self {
-            Format::Raw => 0,
-            Format::Cbf => 1,
-            Format::Vdif => 2,
-            Format::Mark5b => 3,
-            Format::Hdf5 => 4,
-        }
-    }
-
-    /// The suffix of its files.
-    pub const fn suffix(self) -> &'static str {
-        match self {
-            Format::Hdf5 => "h5",
-            _ => self.name(),
-        }
-    }
-
-    /// Its word in instruments and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Format::Raw => "raw",
-            Format::Cbf => "cbf",
-            Format::Hdf5 => "hdf5",
-            Format::Vdif => "vdif",
-            Format::Mark5b => "m5b",
-        }
-    }
-}
-
-/// The type of a pixel in memory and in raw files: little-endian, and without gaps if it is not whole bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PixelType {
-    /// Unsigned 2 bit: samples of a radio telescope.
-    Uint2,
-    /// Unsigned 8 bit.
-    Uint8,
-    /// Signed 8 bit.
-    Int8,
-    /// Unsigned 12 bit.
-    Uint12,
-    /// Unsigned 16 bit.
-    Uint16,
-    /// Signed 16 bit.
-    Int16,
-    /// Signed 32 bit.
-    Int32,
-    /// Unsigned 32 bit.
-    Uint32,
-    /// Signed 64 bit.
-    Int64,
-    /// Unsigned 64 bit.
-    Uint64,
-    /// IEEE 754 binary32.
-    Float32,
-    /// IEEE 754 binary64.
-    Float64,
-}
-
-impl PixelType {
-    /// Bits of a pixel.
-    pub const fn bits(self) -> u64 {
-        match self {
-            PixelType::Uint2 => 2,
-            PixelType::Uint8 | PixelType::Int8 => 8,
-            PixelType::Uint12 => 12,
-            PixelType::Uint16 | PixelType::Int16 => 16,
-            PixelType::Int32 | PixelType::Uint32 | PixelType::Float32 => 32,
-            PixelType::Int64 | PixelType::Uint64 | PixelType::Float64 => 64,
-        }
-    }
-
-    /// Its word in instruments.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PixelType::Uint2 => "uint2",
-            PixelType::Uint8 => "uint8",
-            PixelType::Int8 => "int8",
-            PixelType::Uint12 => "uint12",
-            PixelType::Uint16 => "uint16",
-            PixelType::Int16 => "int16",
-            PixelType::Int32 => "int32",
-            PixelType::Uint32 => "uint32",
-            PixelType::Int64 => "int64",
-            PixelType::Uint64 => "uint64",
-            PixelType::Float32 => "float32",
-            PixelType::Float64 => "float64",
-        }
-    }
-}
 
 /// An instrument that can't be used.
 #[derive(Debug, thiserror::Error)]

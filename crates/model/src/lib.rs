@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod activity;
 mod background_done;
 pub mod catalogue;
 mod census;
@@ -13,6 +14,7 @@ mod data;
 mod device_traffic;
 mod engine_kind;
 mod facility;
+mod format;
 mod frame_compression;
 mod frame_cut;
 mod histogram;
@@ -29,7 +31,9 @@ pub mod observed;
 pub mod packets;
 mod phase;
 mod picture;
+mod pixel_type;
 mod plugin_filter;
+mod rank_part;
 mod ranks;
 mod readers;
 mod reading_part;
@@ -52,6 +56,7 @@ mod units;
 mod visibility;
 mod written;
 
+pub use activity::{Activity, Pressure, Switches};
 pub use background_done::{BackgroundDone, FramesBeside};
 pub use census::{
     AgeCounts, CENSUS_DEPTH_MAX, CENSUS_VERSION, Census, CountedDirectory, CountedEntry, CountedKind,
@@ -62,11 +67,12 @@ pub use data::{Data, DataKind};
 pub use device_traffic::{DeviceTraffic, DeviceUse};
 pub use engine_kind::EngineKind;
 pub use facility::{Facility, FacilityError, Member};
+pub use format::Format;
 pub use frame_compression::FrameCompression;
 pub use frame_cut::{FrameCut, TILES_FILLED, TILES_MAX};
 pub use histogram::Histogram;
 pub use ingest::{Goal, Ingest, PacketTotals, ReaderTotals, STALLS_MOST, SentPackets, Stall};
-pub use instrument::{Format, Instrument, InstrumentError, PixelType};
+pub use instrument::{Instrument, InstrumentError};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
 pub use locks::LocksSeen;
 pub use metrics_text::MetricsText;
@@ -82,13 +88,15 @@ pub use network::{
 pub use packets::Packets;
 pub use phase::Phase;
 pub use picture::{BeamPixel, COUNT_CUTOFF, CbfHeader, Picture, RotationAngle};
+pub use pixel_type::PixelType;
 pub use plugin_filter::PluginFilter;
-pub use ranks::{NodeStart, RankPart, RankSample};
+pub use rank_part::{NodeStart, RankPart};
+pub use ranks::RankSample;
 pub use readers::{ReaderLoad, Readers};
 pub use reading_part::{ChunkedFrames, ReaderPlace, ReadingPart};
 pub use reading_way::{FrameBlock, ReadingWay};
 pub use recording_layout::{DECTRIS_FRAMES_PER_FILE, DECTRIS_LAYOUT, FrameShape, RecordingLayout};
-pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
+pub use sample::{Coldness, Sample, WorkerTotals};
 pub use schedule::{Burst, Schedule};
 pub use seed::{RandomStream, Seed};
 pub use series::{Bin, Level, Levels, Series};

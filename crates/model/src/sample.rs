@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BackgroundDone, ByteRate, DeviceTraffic, FilesSeen, Goal, Histogram, Ingest, Invalid, LocksSeen,
-    MpiIoInForce, Nanos, NodeStart, RankPart, Series,
+    Activity, BackgroundDone, ByteRate, DeviceTraffic, FilesSeen, Goal, Histogram, Ingest, Invalid,
+    LocksSeen, MpiIoInForce, Nanos, NodeStart, RankPart, Series, Switches,
     sustained::{RecorderWait, SustainedRate, sustained},
 };
 
@@ -80,49 +80,6 @@ pub struct Sample {
     pub mpi_io: Option<MpiIoInForce>,
     /// The reason to reject the figure, if there is one.
     pub invalid: Option<Invalid>,
-}
-
-/// Context switches of this process's threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Switches {
-    /// Switches to wait for something.
-    pub voluntary: u64,
-    /// Switches because another thread's turn had come.
-    pub involuntary: u64,
-}
-
-/// The activity of a whole machine over some time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Activity {
-    /// The length of the observation.
-    pub over: Nanos,
-    /// Processor time of all processes and the kernel.
-    pub busy: Nanos,
-    /// Processor time that the hypervisor gave to other virtual machines.
-    pub stolen: Nanos,
-    /// Context switches.
-    pub switches: u64,
-    /// Bytes read from all disks.
-    pub disk_read: u64,
-    /// Bytes written to all disks.
-    pub disk_written: u64,
-    /// Bytes received from the network, without the loopback device.
-    pub received: u64,
-    /// Bytes sent to the network, without the loopback device.
-    pub sent: u64,
-    /// How long some task was delayed; `None` if the kernel does not report it.
-    pub pressure: Option<Pressure>,
-}
-
-/// How long some task waited for a busy resource (Linux pressure stall information, `some`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Pressure {
-    /// For a processor.
-    pub cpu: Nanos,
-    /// For input or output.
-    pub io: Nanos,
-    /// For memory.
-    pub memory: Nanos,
 }
 
 /// The totals of one worker in a phase.

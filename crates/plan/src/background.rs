@@ -1,14 +1,12 @@
 //! Background load during a measurement: another workload or an instrument on the same target, in its own
 //! directory, at several levels. It runs throughout each measured phase of a cell.
 
-use std::fmt;
-
-use nilometer_model::{ByteRate, Capability, Phase};
-use serde::{Deserialize, Deserializer, Serialize, de};
+use nilometer_model::{ByteRate, Phase};
+use serde::{Deserialize, Deserializer, de};
 
 use super::{
-    Catalogue, IngestSweep, KeyValue, OfferedRate, RecordingRun, Sweep, ValueKind, WorkloadCell,
-    WorkloadSweep, plan_table::plan_table,
+    BackgroundLoad, Catalogue, IngestSweep, KeyValue, LoadWork, OfferedRate, Sweep, ValueKind, WorkloadSweep,
+    plan_table::plan_table,
 };
 
 plan_table! {
@@ -55,32 +53,6 @@ impl KeyValue for PhaseName {
 
 fn one() -> Sweep<u32> {
     Sweep::from(1)
-}
-
-/// One level of a load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BackgroundLoad {
-    /// Number of threads, each with a synchronous engine, or of instruments; 0 without a load.
-    pub workers: u32,
-    /// Their rate limit.
-    #[serde(default, skip_serializing_if = "OfferedRate::is_none")]
-    pub offered: OfferedRate,
-    /// The one phase that the load repeats; `None` is all measured ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<Phase>,
-    /// Their work.
-    #[serde(flatten)]
-    pub work: LoadWork,
-}
-
-/// The work of a background load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LoadWork {
-    /// Workers repeat this workload.
-    Workload(WorkloadCell),
-    /// A recording of an instrument, for as long as the measurement takes.
-    Recording(Box<RecordingRun>),
 }
 
 impl BackgroundSweep {
@@ -142,169 +114,6 @@ impl BackgroundSweep {
 /// The message for a load without work, or with two kinds.
 const NO_WORK: &str = "background: write the load, [stage.background.workload.NAME] or \
                        [stage.background.ingest], one of them";
-/// The most instruments beside a cell.
-const INSTRUMENTS_MAX: u32 = 64;
-
-impl BackgroundLoad {
-    /// One worker or instrument, as fast as it goes.
-    fn of(work: LoadWork) -> Self {
-        BackgroundLoad { workers: 1, offered: OfferedRate::None, phase: None, work }
-    }
-
-    /// The workload that its workers repeat; `None` for an instrument.
-    pub fn workload(&self) -> Option<&WorkloadCell> {
-        match &self.work {
-            LoadWork::Workload(workload) => Some(workload),
-            LoadWork::Recording(_) => None,
-        }
-    }
-
-    /// The recording beside the cell, with its count; `None` for a workload, and without a load.
-    pub fn recording(&self) -> Option<RecordingRun> {
-        match &self.work {
-            LoadWork::Recording(run) if self.workers > 0 => {
-                Some(RecordingRun { count: self.workers, ..RecordingRun::clone(run) })
-            }
-            _ => None,
-        }
-    }
-
-    /// True if this level has no load.
-    pub const fn is_none(&self) -> bool {
-        self.workers == 0
-    }
-
-    fn at_scale(mut self, scale: f64) -> Result<Self, String> {
-        if self.workers == 0 || self.offered.is_zero() {
-            (self.workers, self.offered) = (0, OfferedRate::None);
-        }
-        self.check()?;
-        let LoadWork::Workload(workload) = &mut self.work else { return Ok(self) };
-        if (scale - 1.0).abs() > f64::EPSILON {
-            workload.parameters_mut().scale(scale);
-            self.check().map_err(|why| format!("at scale {scale}: {why}"))?;
-        }
-        Ok(self)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let wrong = |why: String| Err(format!("background: {why}"));
-        if self.workers > 1024 {
-            return wrong(format!("workers = {}: write 0 to 1024", self.workers));
-        }
-        let workload = match &self.work {
-            LoadWork::Workload(workload) => workload,
-            LoadWork::Recording(_) if self.workers > INSTRUMENTS_MAX => {
-                return wrong(format!("count = {}: write 0 to {INSTRUMENTS_MAX}", self.workers));
-            }
-            LoadWork::Recording(_) => return Ok(()),
-        };
-        let parameters = workload.parameters();
-        if workload.copies() || parameters.traits().least_processes > 1 {
-            return wrong(format!("a workload `{}` like this can't go on beside others", workload.name()));
-        }
-        let measured: Vec<&str> = self.measured().into_iter().map(Phase::name).collect();
-        if measured.is_empty() {
-            let all = parameters.phases().into_iter().filter(|phase| !phase.is_setup()).map(Phase::name);
-            let all: Vec<&str> = all.collect();
-            return wrong(format!(
-                "phase: the workload `{}` has none of this name: write one of {}",
-                workload.name(),
-                all.join(", ")
-            ));
-        }
-        let workers = self.workers.max(1);
-        self.offered.check(parameters.block_size(), workers).or_else(wrong)?;
-        self.offered.check_moved(parameters, &self.measured()).or_else(wrong)?;
-        parameters.check(workers).or_else(wrong)
-    }
-
-    /// Checks that the load's rate is enough for the workers of this many processes.
-    ///
-    /// # Errors
-    /// If a worker would wait too long for its next operation, with the reason in words.
-    pub fn check_processes(&self, processes: u32) -> Result<(), String> {
-        let Some(workload) = self.workload().filter(|_| !self.is_none()) else { return Ok(()) };
-        let workers = self.workers.saturating_mul(processes);
-        let checked = self.offered.check(workload.parameters().block_size(), workers);
-        checked.map_err(|why| format!("background: {why}"))
-    }
-
-    /// The size of the load, for comparison with others of its kind: first the count, then the rate of each.
-    pub fn amount(&self) -> (u32, f64) {
-        let of_one = match &self.work {
-            LoadWork::Workload(_) => self.offered.amount(),
-            LoadWork::Recording(run) => run.rate().0,
-        };
-        (self.workers, of_one)
-    }
-
-    /// The phases of its workload, in order.
-    fn phases(&self) -> Vec<Phase> {
-        self.workload().map(|workload| workload.parameters().phases()).unwrap_or_default()
-    }
-
-    /// The phases that the load repeats.
-    pub fn measured(&self) -> Vec<Phase> {
-        let phases = self.phases().into_iter().filter(|phase| !phase.is_setup());
-        phases.filter(|phase| self.phase.is_none_or(|only| only == *phase)).collect()
-    }
-
-    /// The phases that run once before: the layout, and the needs of its measured phase.
-    pub fn prepared(&self) -> Vec<Phase> {
-        let first = self.measured().first().copied();
-        self.phases().into_iter().take_while(|phase| Some(*phase) != first).collect()
-    }
-
-    /// The most space that its workload takes on a target; the space of an instrument depends on the target.
-    pub fn footprint(&self) -> super::Footprint {
-        let workload = self.workload().filter(|_| !self.is_none());
-        workload.map(|workload| workload.parameters().footprint(self.workers)).unwrap_or_default()
-    }
-
-    /// The capabilities that a target must have for it.
-    pub fn needs(&self) -> Vec<Capability> {
-        match &self.work {
-            _ if self.is_none() => Vec::new(),
-            LoadWork::Recording(run) => run.needs().all_of_them(),
-            LoadWork::Workload(workload) => {
-                let phases = self.prepared().into_iter().chain(self.measured());
-                let of_phases = phases.flat_map(|phase| phase.needs().iter().copied());
-                of_phases.chain(workload.parameters().needs()).collect()
-            }
-        }
-    }
-}
-
-impl fmt::Display for BackgroundLoad {
-    /// `beside 2 workers of stream at 100 MB/s: 64 MiB by 1 MiB, buffered`; `beside 2 x camera at 80 MB/s`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let workload = match &self.work {
-            LoadWork::Workload(workload) => workload,
-            LoadWork::Recording(run) if self.is_none() => {
-                return write!(f, "beside no {}", run.instrument.name);
-            }
-            LoadWork::Recording(run) => {
-                let run = RecordingRun { count: self.workers, ..RecordingRun::clone(run) };
-                return write!(f, "beside {} {}", run.who(), run.pace());
-            }
-        };
-        let name = workload.name().replace('_', " ");
-        if self.is_none() {
-            return write!(f, "beside no {name}");
-        }
-        let workers = if self.workers == 1 { "worker" } else { "workers" };
-        write!(f, "beside {} {workers} of {name}", self.workers)?;
-        if let Some(phase) = self.phase {
-            write!(f, ", {} only", phase.name())?;
-        }
-        if let Some(rate) = self.offered.phrase() {
-            write!(f, " {rate}")?;
-        }
-        write!(f, " ({workload})")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use nilometer_model::Bytes;

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use nilometer_model::{
-    Bytes, Capabilities, Capability, EngineKind, Nanos, Phase, StripeControl, StripeLayout,
+    Bytes, Capabilities, Capability, EngineKind, MpiIoImplementation, Nanos, Phase, StripeControl,
+    StripeLayout,
 };
 use serde::{Deserialize, Serialize};
 
@@ -313,6 +314,16 @@ impl WorkloadRun {
     /// The same without the load beside it, which has processes of its own.
     pub fn own_footprint(&self, processes: u32) -> Footprint {
         self.workload.parameters().footprint(self.parts(processes))
+    }
+
+    /// The implementation of MPI-IO that the cell requires; `None` if it takes any, or uses none.
+    pub fn asked_of_mpi_io(&self) -> Option<MpiIoImplementation> {
+        self.mpi_io.as_ref()?.implementation
+    }
+
+    /// True if all processes make the same calls on one file, so that none may end before the others.
+    pub fn keeps_step(&self) -> bool {
+        self.mpi_io.is_some() && self.workload.parameters().traits().shares_a_file
     }
 
     /// Workers of each process that work.

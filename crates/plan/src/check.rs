@@ -2,28 +2,7 @@
 
 use nilometer_model::{EngineKind, Phase};
 
-use super::{AskedProcesses, Plan, WorkloadRun, mpi_io::check_mpi_io};
-
-/// Refuses values that no campaign could use.
-pub(super) fn check_head(plan: &Plan) -> Result<(), String> {
-    if plan.repeats == 0 || plan.repeats > 1000 {
-        return Err(format!("repeats = {}: write 1 to 1000", plan.repeats));
-    }
-    if plan.warm_up > 1000 {
-        return Err(format!("warm_up = {}: write 0 to 1000", plan.warm_up));
-    }
-    if plan.precision.is_some_and(|precision| !(0.1..100.0).contains(&precision)) {
-        let precision = plan.precision.unwrap_or_default();
-        return Err(format!("precision = {precision}: write 0.1 to less than 100 percent"));
-    }
-    if plan.repeats_most == 0 || plan.repeats_most > 1000 {
-        return Err(format!("repeats_most = {}: write 1 to 1000", plan.repeats_most));
-    }
-    if !(plan.margin > 0.0 && plan.margin < 100.0) {
-        return Err(format!("margin = {}: write more than 0 and less than 100 percent", plan.margin));
-    }
-    Ok(())
-}
+use super::{AskedProcesses, Volumes, WorkloadRun};
 
 /// Refuses values that no target could run.
 pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
@@ -52,6 +31,42 @@ pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
     let measured: Vec<Phase> = run.phases().into_iter().filter(|phase| !phase.is_setup()).collect();
     run.offered.check_moved(run.workload.parameters(), &measured)?;
     run.workload.parameters().check(run.workers)
+}
+
+/// Refuses `mpi_io` settings that make no sense on any target, or hints without that engine.
+fn check_mpi_io(run: &WorkloadRun) -> Result<(), String> {
+    let Some(mpi_io) = &run.mpi_io else { return Ok(()) };
+    if run.workers > 1 {
+        return Err(format!(
+            "workers = {}: one thread of each process calls MPI-IO: write workers = 1, and start more processes (processes \
+             = {})",
+            run.workers, run.workers
+        ));
+    }
+    if run.depth > 1 {
+        return Err(format!(
+            "depth = {}: the engine `mpi_io` makes one call after the other: write depth = 1",
+            run.depth
+        ));
+    }
+    if run.volumes != Volumes::Alone {
+        return Err("volumes: one thread of each process calls MPI-IO: write volumes = \"alone\"".into());
+    }
+    mpi_io.check()?;
+    let parameters = run.workload.parameters();
+    parameters.check_mpi_io(mpi_io.calls).map_err(|why| format!("engine = \"mpi_io\": {why}"))?;
+    let ends = [
+        ("time_limit", run.time_limit.is_some()),
+        ("stonewall", run.stonewall),
+        ("rate", !run.offered.is_none()),
+    ];
+    match ends.into_iter().find(|(_, is_written)| *is_written && parameters.traits().shares_a_file) {
+        Some((key, _)) => Err(format!(
+            "{key}: all processes make the same calls on a file shared by MPI-IO; if one ended earlier, the \
+             others would wait: leave it out"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Refuses more processes than any launcher starts.

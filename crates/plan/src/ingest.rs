@@ -1,15 +1,18 @@
-//! One recording of an instrument: its frames, their pace, and the readers meanwhile.
+//! One recording of an instrument: its frames, their pace, and the readers meanwhile. A recording may have a
+//! background load, and a load may be a recording, so both are here.
 
 use std::{borrow::Cow, fmt};
 
 use nilometer_model::{
     ByteRate, Bytes, Capabilities, Capability, Format, Goal, Instrument, Nanos, Phase, Readers, ReadingWay,
-    RecordingLayout, Subnet, read_toml,
+    RecordingLayout, Subnet,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{AppliedSetting, BackgroundLoad, InstrumentTurn, RecordedInstrument, Swept, Volumes};
-use crate::plan_table::plan_table;
+use super::{
+    AppliedSetting, Condition, Fill, Footprint, InstrumentTurn, OfferedRate, Onto, RecordedInstrument, Route,
+    Swept, Volumes, WorkloadCell,
+};
 
 /// An instrument to be recorded onto a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,115 +76,13 @@ pub struct RecordingRun {
     pub volumes: Vec<Volumes>,
 }
 
-/// The destination of a recorder's frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Onto {
-    /// On the target.
-    #[default]
-    Target,
-    /// Nowhere: writes do nothing and always succeed. The rest is the cost of the recorder itself.
-    Nothing,
-}
-
-/// The route of an instrument's frames to the recorder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Route {
-    /// The recorder's process makes the frames in its memory.
-    #[default]
-    InPlace,
-    /// In packets that the instrument sends over this machine's own network.
-    Loopback,
-    /// In packets that the instrument sends from another machine over the network.
-    Network,
-}
-
-impl Route {
-    /// A description in words, to follow a verb.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Route::InPlace => "in place",
-            Route::Loopback => "over loopback",
-            Route::Network => "over the network",
-        }
-    }
-
-    /// True if frames come over a network, in packets.
-    pub const fn has_packets(self) -> bool {
-        matches!(self, Route::Loopback | Route::Network)
-    }
-}
-
-/// The level up to which a target is kept full: a buffer of days that always holds the latest.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Fill {
-    /// The share of the usable space that files may take, including those already there: above 0, at most 1.
-    pub level: f64,
-    /// The share of each of this cell's recorders in the space up to that level.
-    pub share: f64,
-}
-
-plan_table! {
-    /// A state that the user's own commands bring a target into: one element lost, rebuilding, a link down.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-    Condition {
-        /// The condition's name in reports.
-        name: String,
-        /// Start the condition with this command. A shell runs it, with the target's path in
-        /// `NILOMETER_TARGET`.
-        enter: String as "a command",
-        /// End the condition with this command, in the same way. It also runs after a failure, and at
-        /// `--resume` after a kill.
-        leave: String as "a command",
-        /// Wait for this time after `enter`.
-        settle: Nanos = Nanos(0),
-        /// End either command if it takes longer.
-        time_limit: Nanos = Nanos::from_millis(600_000),
-    }
-}
-
-impl Condition {
-    /// Reads a condition's file. Messages call it `file`.
-    pub fn parse(text: &str, file: &str) -> Result<Self, String> {
-        let condition: Condition = read_toml(text).map_err(|error| format!("{file}: {error}"))?;
-        condition.check().map_err(|why| format!("{file}: {why}"))?;
-        Ok(condition)
-    }
-
-    /// Refuses values that make no sense; the message says how to correct them.
-    pub(super) fn check(&self) -> Result<(), String> {
-        if self.time_limit.0 == 0 {
-            return Err("time_limit is zero: write more, or leave it out".into());
-        }
-        let Condition { name, enter, leave, .. } = self;
-        let mut texts = [("name", name), ("enter", enter), ("leave", leave)].into_iter();
-        match texts.find(|(_, value)| value.trim().is_empty()) {
-            Some((key, _)) => Err(format!("{key} is empty: write a name, or a command")),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Fill {
-    /// Bytes that each recorder may keep on a target, given its usable space (without the part reserved for
-    /// the system) and its free space.
-    pub fn keep(&self, usable: Bytes, free: Bytes) -> Bytes {
-        let used = usable.0.saturating_sub(free.0) as f64;
-        let room = self.share * (self.level * usable.0 as f64 - used);
-        #[expect(clippy::cast_sign_loss, reason = "it is clamped")]
-        Bytes(room.clamp(0.0, usable.0 as f64) as u64)
-    }
-}
-
-/// The least frames of a recording: a shorter one can't show losses.
+/// The least frames of a recording that can show losses.
 pub const FRAMES_LEAST: u64 = 20;
 /// The least time of a recording.
 pub const DURATION_LEAST: Nanos = Nanos::from_millis(100);
 
-/// Number of recordings that find the limit of the storage, and the longest duration of each.
-const LIMIT_REPEATS: u32 = 3;
-const LIMIT_DURATION: Nanos = Nanos::from_millis(40_000);
+/// The longest duration of a recording that finds the limit of the storage.
+pub(super) const LIMIT_DURATION: Nanos = Nanos::from_millis(40_000);
 /// The space that a recording keeps by default.
 pub const USUAL_KEEP: Bytes = Bytes(2 << 30);
 
@@ -211,21 +112,6 @@ impl RecordingRun {
             background: None,
             settings: Vec::new(),
             volumes: Vec::new(),
-        }
-    }
-
-    /// The recording at full speed, without a network, repeated often enough for an interval of the long-run
-    /// rate. Unless the user set the space to keep, it is the default.
-    #[must_use]
-    pub fn at_full_speed(&self, keep_was_said: bool) -> Self {
-        RecordingRun {
-            goal: Goal::Limit,
-            duration: LIMIT_DURATION.min(self.duration),
-            repeats: LIMIT_REPEATS,
-            route: Route::InPlace,
-            recorders: Some(self.most_processes()).filter(|most| *most < u32::MAX),
-            keep: if keep_was_said || self.fill.is_some() { self.keep } else { USUAL_KEEP },
-            ..self.clone()
         }
     }
 
@@ -365,15 +251,9 @@ impl RecordingRun {
         self.volumes.is_empty() || self.volumes.contains(&Volumes::Alone)
     }
 
-    /// The numbers of targets that it stripes over, each at least two, if there are `targets` targets: one
-    /// recording each.
+    /// The numbers of targets that it stripes over, each at least two: one recording each.
     pub fn at_once(&self, targets: usize) -> Vec<usize> {
-        let counts = self.volumes.iter().filter(|volumes| **volumes != Volumes::Alone);
-        let mut counts: Vec<usize> = counts.filter_map(|volumes| volumes.at_once(targets)).collect();
-        counts.retain(|count| *count >= 2);
-        counts.sort_unstable();
-        counts.dedup();
-        counts
+        Volumes::several(&self.volumes, targets)
     }
 
     /// The condition of its target and its settings, in words; empty if the target is left as it is.
@@ -400,32 +280,198 @@ impl fmt::Display for RecordingRun {
     }
 }
 
+/// One level of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BackgroundLoad {
+    /// Number of threads, each with a synchronous engine, or of instruments; 0 without a load.
+    pub workers: u32,
+    /// Their rate limit.
+    #[serde(default, skip_serializing_if = "OfferedRate::is_none")]
+    pub offered: OfferedRate,
+    /// The one phase that the load repeats; `None` is all measured ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Their work.
+    #[serde(flatten)]
+    pub work: LoadWork,
+}
+
+/// The work of a background load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadWork {
+    /// Workers repeat this workload.
+    Workload(WorkloadCell),
+    /// A recording of an instrument, for as long as the measurement takes.
+    Recording(Box<RecordingRun>),
+}
+
+/// The most instruments beside a cell.
+const INSTRUMENTS_MAX: u32 = 64;
+
+impl BackgroundLoad {
+    /// One worker or instrument, as fast as it goes.
+    pub(super) fn of(work: LoadWork) -> Self {
+        BackgroundLoad { workers: 1, offered: OfferedRate::None, phase: None, work }
+    }
+
+    /// The workload that its workers repeat; `None` for an instrument.
+    pub fn workload(&self) -> Option<&WorkloadCell> {
+        match &self.work {
+            LoadWork::Workload(workload) => Some(workload),
+            LoadWork::Recording(_) => None,
+        }
+    }
+
+    /// The recording beside the cell, with its count; `None` for a workload, and without a load.
+    pub fn recording(&self) -> Option<RecordingRun> {
+        match &self.work {
+            LoadWork::Recording(run) if self.workers > 0 => {
+                Some(RecordingRun { count: self.workers, ..RecordingRun::clone(run) })
+            }
+            _ => None,
+        }
+    }
+
+    /// True if this level has no load.
+    pub const fn is_none(&self) -> bool {
+        self.workers == 0
+    }
+
+    pub(super) fn at_scale(mut self, scale: f64) -> Result<Self, String> {
+        if self.workers == 0 || self.offered.is_zero() {
+            (self.workers, self.offered) = (0, OfferedRate::None);
+        }
+        self.check()?;
+        let LoadWork::Workload(workload) = &mut self.work else { return Ok(self) };
+        if (scale - 1.0).abs() > f64::EPSILON {
+            workload.parameters_mut().scale(scale);
+            self.check().map_err(|why| format!("at scale {scale}: {why}"))?;
+        }
+        Ok(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let wrong = |why: String| Err(format!("background: {why}"));
+        if self.workers > 1024 {
+            return wrong(format!("workers = {}: write 0 to 1024", self.workers));
+        }
+        let workload = match &self.work {
+            LoadWork::Workload(workload) => workload,
+            LoadWork::Recording(_) if self.workers > INSTRUMENTS_MAX => {
+                return wrong(format!("count = {}: write 0 to {INSTRUMENTS_MAX}", self.workers));
+            }
+            LoadWork::Recording(_) => return Ok(()),
+        };
+        let parameters = workload.parameters();
+        if workload.copies() || parameters.traits().least_processes > 1 {
+            return wrong(format!("a workload `{}` like this can't go on beside others", workload.name()));
+        }
+        let measured: Vec<&str> = self.measured().into_iter().map(Phase::name).collect();
+        if measured.is_empty() {
+            let all = parameters.phases().into_iter().filter(|phase| !phase.is_setup()).map(Phase::name);
+            let all: Vec<&str> = all.collect();
+            return wrong(format!(
+                "phase: the workload `{}` has none of this name: write one of {}",
+                workload.name(),
+                all.join(", ")
+            ));
+        }
+        let workers = self.workers.max(1);
+        self.offered.check(parameters.block_size(), workers).or_else(wrong)?;
+        self.offered.check_moved(parameters, &self.measured()).or_else(wrong)?;
+        parameters.check(workers).or_else(wrong)
+    }
+
+    /// Checks that the load's rate is enough for the workers of this many processes.
+    ///
+    /// # Errors
+    /// If a worker would wait too long for its next operation, with the reason in words.
+    pub fn check_processes(&self, processes: u32) -> Result<(), String> {
+        let Some(workload) = self.workload().filter(|_| !self.is_none()) else { return Ok(()) };
+        let workers = self.workers.saturating_mul(processes);
+        let checked = self.offered.check(workload.parameters().block_size(), workers);
+        checked.map_err(|why| format!("background: {why}"))
+    }
+
+    /// The size of the load, for comparison with others of its kind: first the count, then the rate of each.
+    pub fn amount(&self) -> (u32, f64) {
+        let of_one = match &self.work {
+            LoadWork::Workload(_) => self.offered.amount(),
+            LoadWork::Recording(run) => run.rate().0,
+        };
+        (self.workers, of_one)
+    }
+
+    /// The phases of its workload, in order.
+    fn phases(&self) -> Vec<Phase> {
+        self.workload().map(|workload| workload.parameters().phases()).unwrap_or_default()
+    }
+
+    /// The phases that the load repeats.
+    pub fn measured(&self) -> Vec<Phase> {
+        let phases = self.phases().into_iter().filter(|phase| !phase.is_setup());
+        phases.filter(|phase| self.phase.is_none_or(|only| only == *phase)).collect()
+    }
+
+    /// The phases that run once before: the layout, and the needs of its measured phase.
+    pub fn prepared(&self) -> Vec<Phase> {
+        let first = self.measured().first().copied();
+        self.phases().into_iter().take_while(|phase| Some(*phase) != first).collect()
+    }
+
+    /// The most space that its workload takes on a target; the space of an instrument depends on the target.
+    pub fn footprint(&self) -> Footprint {
+        let workload = self.workload().filter(|_| !self.is_none());
+        workload.map(|workload| workload.parameters().footprint(self.workers)).unwrap_or_default()
+    }
+
+    /// The capabilities that a target must have for it.
+    pub fn needs(&self) -> Vec<Capability> {
+        match &self.work {
+            _ if self.is_none() => Vec::new(),
+            LoadWork::Recording(run) => run.needs().all_of_them(),
+            LoadWork::Workload(workload) => {
+                let phases = self.prepared().into_iter().chain(self.measured());
+                let of_phases = phases.flat_map(|phase| phase.needs().iter().copied());
+                of_phases.chain(workload.parameters().needs()).collect()
+            }
+        }
+    }
+}
+
+impl fmt::Display for BackgroundLoad {
+    /// `beside 2 workers of stream at 100 MB/s: 64 MiB by 1 MiB, buffered`; `beside 2 x camera at 80 MB/s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let workload = match &self.work {
+            LoadWork::Workload(workload) => workload,
+            LoadWork::Recording(run) if self.is_none() => {
+                return write!(f, "beside no {}", run.instrument.name);
+            }
+            LoadWork::Recording(run) => {
+                let run = RecordingRun { count: self.workers, ..RecordingRun::clone(run) };
+                return write!(f, "beside {} {}", run.who(), run.pace());
+            }
+        };
+        let name = workload.name().replace('_', " ");
+        if self.is_none() {
+            return write!(f, "beside no {name}");
+        }
+        let workers = if self.workers == 1 { "worker" } else { "workers" };
+        write!(f, "beside {} {workers} of {name}", self.workers)?;
+        if let Some(phase) = self.phase {
+            write!(f, ", {} only", phase.name())?;
+        }
+        if let Some(rate) = self.offered.phrase() {
+            write!(f, " {rate}")?;
+        }
+        write!(f, " ({workload})")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_target_is_filled_up_to_its_level() {
-        let fill = |level, share| Fill { level, share }.keep(Bytes(1000), Bytes(700));
-        assert_eq!((fill(0.9, 1.0), fill(0.9, 0.25), fill(0.2, 1.0)), (Bytes(600), Bytes(150), Bytes(0)));
-    }
-
-    #[test]
-    fn a_condition_needs_a_way_in_and_a_way_out() {
-        let text = "name = \"one disk lost\"\nenter = \"true\"\nleave = \"false\"\nsettle = \"10 s\"\n";
-        let condition = Condition::parse(text, "c.toml").expect("valid");
-        assert_eq!((condition.leave.as_str(), condition.settle), ("false", Nanos::from_millis(10_000)));
-        assert_eq!(condition.time_limit, Nanos::from_millis(600_000));
-        for (from, to, part) in [
-            ("\"false\"", "\" \"", "leave is empty"),
-            ("leave", "undo", "`leave`"),
-            ("settle = \"10 s\"", "time_limit = \"0 s\"", "time_limit is zero"),
-            ("name = \"one disk lost\"\n", "", "the key `name` is missing"),
-        ] {
-            let error = Condition::parse(&text.replace(from, to), "c.toml").expect_err(to);
-            assert!(error.contains(part) && error.contains("c.toml"), "{error}");
-        }
-    }
 
     #[test]
     fn a_recording_of_a_few_frames_is_refused_with_the_least_that_is_accepted() {
@@ -433,12 +479,7 @@ mod tests {
             let text = format!(
                 "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 20]\npixel = \"int32\"\nframe_rate = \"{rate}\"\n"
             );
-            RecordingRun {
-                duration,
-                buffer: Bytes(0),
-                keep: Bytes(0),
-                ..RecordingRun::new(Instrument::parse(&text, "camera").expect("valid"))
-            }
+            RecordingRun { duration, ..RecordingRun::new(Instrument::parse(&text, "camera").expect("valid")) }
         };
         for (rate, least) in [("5 Hz", 4000), ("50 Hz", 400), ("1 kHz", 100)] {
             let least = Nanos::from_millis(least);
@@ -450,13 +491,6 @@ mod tests {
                     "{why}"
                 );
             }
-        }
-    }
-
-    #[test]
-    fn the_word_of_a_goal_is_read_again() {
-        for goal in Goal::ALL {
-            assert_eq!(Goal::from_name(goal.name()), Some(goal));
         }
     }
 }

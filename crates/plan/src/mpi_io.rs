@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nilometer_model::{MpiIoHints, MpiIoImplementation};
 use serde::{Deserialize, Serialize};
 
-use super::{ResolvedPlan, Sweep, Volumes, WorkloadRun, plan_table::plan_table};
+use super::{Sweep, plan_table::plan_table};
 
 /// Do processes exchange data before they write and after they read?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -56,17 +56,14 @@ impl MpiIoCalls {
 }
 
 impl MpiIoSweep {
-    /// Each run once with each combination.
-    pub(super) fn over(&self, runs: Vec<WorkloadRun>) -> Vec<WorkloadRun> {
-        let of = |run: &mut WorkloadRun, set: &dyn Fn(&mut MpiIo)| set(run.mpi_io.get_or_insert_default());
-        let runs = self.calls.over(runs, |run, calls| of(run, &|mpi_io| mpi_io.calls = calls));
-        let runs = match &self.implementation {
-            Some(sweep) => {
-                sweep.over(runs, |run, which| of(run, &|mpi_io| mpi_io.implementation = Some(which)))
-            }
-            None => runs,
+    /// Each combination, in the order of the plan.
+    pub(super) fn ways(&self) -> Vec<MpiIo> {
+        let ways = self.calls.over(vec![MpiIo::default()], |way, calls| way.calls = calls);
+        let ways = match &self.implementation {
+            Some(sweep) => sweep.over(ways, |way, which| way.implementation = Some(which)),
+            None => ways,
         };
-        self.hints.over(runs, |run, hints| of(run, &|mpi_io| mpi_io.hints.clone_from(&hints)))
+        self.hints.over(ways, |way, hints| way.hints = hints)
     }
 }
 
@@ -102,61 +99,6 @@ impl MpiIo {
             }
         }
         Ok(())
-    }
-}
-
-impl WorkloadRun {
-    /// The implementation of MPI-IO that the cell requires; `None` if it takes any, or uses none.
-    pub fn asked_of_mpi_io(&self) -> Option<MpiIoImplementation> {
-        self.mpi_io.as_ref()?.implementation
-    }
-
-    /// True if all processes make the same calls on one file, so that none may end before the others.
-    pub fn keeps_step(&self) -> bool {
-        self.mpi_io.is_some() && self.workload.parameters().traits().shares_a_file
-    }
-}
-
-impl ResolvedPlan {
-    /// True if some cell uses MPI-IO.
-    pub fn uses_mpi_io(&self) -> bool {
-        self.workloads().any(|(_, _, run)| run.mpi_io.is_some())
-    }
-}
-
-/// Refuses `mpi_io` settings that make no sense on any target, or hints without that engine.
-pub(super) fn check_mpi_io(run: &WorkloadRun) -> Result<(), String> {
-    let Some(mpi_io) = &run.mpi_io else { return Ok(()) };
-    if run.workers > 1 {
-        return Err(format!(
-            "workers = {}: one thread of each process calls MPI-IO: write workers = 1, and start more processes (processes \
-             = {})",
-            run.workers, run.workers
-        ));
-    }
-    if run.depth > 1 {
-        return Err(format!(
-            "depth = {}: the engine `mpi_io` makes one call after the other: write depth = 1",
-            run.depth
-        ));
-    }
-    if run.volumes != Volumes::Alone {
-        return Err("volumes: one thread of each process calls MPI-IO: write volumes = \"alone\"".into());
-    }
-    mpi_io.check()?;
-    let parameters = run.workload.parameters();
-    parameters.check_mpi_io(mpi_io.calls).map_err(|why| format!("engine = \"mpi_io\": {why}"))?;
-    let ends = [
-        ("time_limit", run.time_limit.is_some()),
-        ("stonewall", run.stonewall),
-        ("rate", !run.offered.is_none()),
-    ];
-    match ends.into_iter().find(|(_, is_written)| *is_written && parameters.traits().shares_a_file) {
-        Some((key, _)) => Err(format!(
-            "{key}: all processes make the same calls on a file shared by MPI-IO; if one ended earlier, the \
-             others would wait: leave it out"
-        )),
-        None => Ok(()),
     }
 }
 

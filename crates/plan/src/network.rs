@@ -11,8 +11,6 @@ use nilometer_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::ResolvedPlan;
-
 pub use sweep::NetworkSweep;
 
 /// The answer to settings of flows that a machine does not have.
@@ -311,7 +309,7 @@ impl NetworkRun {
     }
 
     /// The least time of this many rounds between this many machines, with a single trial for each search.
-    fn least_time(&self, machines: usize, rounds: u32) -> Nanos {
+    pub(super) fn least_time(&self, machines: usize, rounds: u32) -> Nanos {
         let all = self.cells(machines);
         let (streams, searches): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|cell| cell.protocol == NetworkProtocol::Tcp);
@@ -344,30 +342,6 @@ impl fmt::Display for NetworkRun {
         }
         write!(f, ", {} each", self.duration)?;
         self.network.map_or(Ok(()), |network| write!(f, ", in {network}"))
-    }
-}
-
-impl ResolvedPlan {
-    /// The number of machines of its processes.
-    pub fn machines(&self) -> usize {
-        self.node_ranks.len().max(1)
-    }
-
-    /// The number of machines between which a plan's stage measures the network. If nobody started them yet, it is
-    /// the least number that the stage needs.
-    pub fn network_machines(&self, run: &NetworkRun) -> usize {
-        self.machines().max(run.machines_least())
-    }
-
-    /// The least time that measuring the network of a stage takes.
-    pub fn network_stage_time(&self, run: &NetworkRun) -> Nanos {
-        run.least_time(self.network_machines(run), self.warm_up + self.repeats)
-    }
-
-    /// The least time that measuring the network takes.
-    pub(super) fn network_time(&self) -> Nanos {
-        let times = self.network.iter().map(|run| self.network_stage_time(run));
-        times.fold(Nanos(0), |sum, time| Nanos(sum.0.saturating_add(time.0)))
     }
 }
 

@@ -308,7 +308,7 @@ macro_rules! parameters {
         }
     };
     (@default $type:ty) => { None };
-    (@default $type:ty, $default:expr) => { Some(crate::reference::KeyDefault(<$type as crate::KeyValue>::shown(&$default))) };
+    (@default $type:ty, $default:expr) => { Some(crate::plan_key::KeyDefault(<$type as crate::KeyValue>::shown(&$default))) };
     (@copy $cell:ident) => { impl Copy for $cell {} };
     (@copy $cell:ident Clone) => {};
     (@key [] $type:ty) => { crate::Sweep<$type> };

@@ -47,6 +47,6 @@ macro_rules! plan_table {
     (@words) => { None };
     (@words $words:literal) => { Some($words) };
     (@default $type:ty) => { None };
-    (@default $type:ty, $default:expr) => { Some(crate::reference::KeyDefault(<$type as crate::KeyValue>::shown(&$default))) };
+    (@default $type:ty, $default:expr) => { Some(crate::plan_key::KeyDefault(<$type as crate::KeyValue>::shown(&$default))) };
 }
 pub(crate) use plan_table;

@@ -9,9 +9,9 @@
 //! Processes get blocks of neighbours, whose sizes differ by one at most. Memory and the space to keep are
 //! shared alike, so that all parts together have as much as one recorder would.
 
-use nilometer_model::{Burst, Bytes, Frequency, Instrument, Nanos, Schedule};
+use nilometer_model::{Burst, Bytes, Frequency, Goal, Instrument};
 
-use super::{Fill, RecordingRun};
+use super::{Fill, InstrumentTurn, RecordingRun, Route, USUAL_KEEP, ingest::LIMIT_DURATION};
 
 /// The way in which the processes that record an instrument share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,33 +27,25 @@ pub enum RecordingSplit {
     Frames,
 }
 
-/// The frames of a process that shares those of an instrument with others. Each process takes every n-th frame,
-/// when the instrument delivers it.
-///
-/// ```text
-/// bursts of 4 frames, 3 processes   0 1 2 3 ....... 4 5 6 7 ....... 8 9
-/// process 0                         0     3 .......     6   .......   9
-/// process 1                           1   ....... 4     7   .......
-/// process 2                             2 .......   5       ....... 8
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InstrumentTurn {
-    /// Number of its first frame, which is the process's number among those that record.
-    pub first: u32,
-    /// Number of processes.
-    pub of: u32,
-    /// The due times of the whole instrument's frames.
-    pub schedule: Schedule,
-}
-
-impl InstrumentTurn {
-    /// The time from the start of the recording until the first frame of this process is due.
-    pub fn first_due(&self) -> Nanos {
-        self.schedule.due(self.first.into())
-    }
-}
+/// Number of recordings that find the limit of the storage.
+const LIMIT_REPEATS: u32 = 3;
 
 impl RecordingRun {
+    /// The recording at full speed, without a network, repeated often enough for an interval of the long-run
+    /// rate. Unless the user set the space to keep, it is the default.
+    #[must_use]
+    pub fn at_full_speed(&self, keep_was_said: bool) -> Self {
+        RecordingRun {
+            goal: Goal::Limit,
+            duration: LIMIT_DURATION.min(self.duration),
+            repeats: LIMIT_REPEATS,
+            route: Route::InPlace,
+            recorders: Some(self.most_processes()).filter(|most| *most < u32::MAX),
+            keep: if keep_was_said || self.fill.is_some() { self.keep } else { USUAL_KEEP },
+            ..self.clone()
+        }
+    }
+
     /// True if all of its writers share one dataset of one HDF5 file.
     pub fn is_one_dataset(&self) -> bool {
         self.instrument.recording.is_one_dataset() && !self.route.has_packets()
@@ -139,6 +131,7 @@ fn every_nth(instrument: &Instrument, n: u32) -> Instrument {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::Nanos;
     use proptest::prelude::*;
 
     use super::super::Route;

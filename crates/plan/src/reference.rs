@@ -1,46 +1,8 @@
 //! The keys of a plan, taken from the types that read it, so that the printed keys are those accepted.
 
-use crate::{KeyValue, Plan, ValueKind};
-
-/// A key that a plan may have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanKey {
-    /// Its name in the plan.
-    pub name: &'static str,
-    /// The kind of its value.
-    pub kind: ValueKind,
-    /// The kind in words.
-    pub value: String,
-    /// The default, if there is one.
-    pub default: Option<String>,
-    /// True if a plan must have it.
-    pub is_needed: bool,
-    /// A list of values makes the stage a matrix.
-    pub may_be_list: bool,
-    /// Its purpose, in lines.
-    pub about: Vec<String>,
-}
-
-/// The default of a key in the form of a plan; `None` if it has no text.
-pub(crate) struct KeyDefault(pub(crate) Option<String>);
+use crate::{KeyValue, Plan, PlanKey, ValueKind};
 
 impl PlanKey {
-    /// Describes a key of this type: its name, a text in place of the type's words, its default, and its
-    /// documentation.
-    pub(crate) fn of<T: KeyValue>(
-        name: &'static str,
-        words: Option<&str>,
-        default: Option<KeyDefault>,
-        lines: &[&str],
-    ) -> Self {
-        let kind = T::kind();
-        let value = words.map_or_else(|| kind.to_string(), str::to_owned);
-        let is_needed = default.is_none() && !T::MAY_BE_LEFT_OUT;
-        let about = lines.iter().map(|line| line.trim().to_owned()).collect();
-        let default = default.and_then(|KeyDefault(shown)| shown);
-        PlanKey { name, kind, value, default, is_needed, may_be_list: T::MAY_BE_LIST, about }
-    }
-
     /// The keys of a whole plan, from its head on: tables are keys with keys.
     pub fn all() -> Vec<PlanKey> {
         match Plan::kind() {

@@ -1,19 +1,11 @@
-//! A plan as cells, and how one that is written becomes it.
+//! A plan as cells.
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{Bytes, FileSystemKind, MpiIoImplementation, Nanos, StripeControl, read_toml};
+use nilometer_model::{Bytes, FileSystemKind, MpiIoImplementation, Nanos, StripeControl};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Acceptance, AppliedSetting, Catalogue, Cell, Measurement, NetworkRun, Plan, PlanError, RecordingRun,
-    Stage, Volumes, WorkloadRun,
-    censuses::{CensusReader, RefusedStage, read_censuses},
-    check::{check, check_head},
-    offered_rate::PATIENCE,
-    places::line_of,
-    setting,
-};
+use crate::{Acceptance, AppliedSetting, Cell, Measurement, NetworkRun, RecordingRun, Volumes, WorkloadRun};
 
 /// A plan as cells, ready to be resolved against targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -112,6 +104,11 @@ impl ResolvedPlan {
         self.cells.iter().flat_map(Cell::settings)
     }
 
+    /// True if some cell uses MPI-IO.
+    pub fn uses_mpi_io(&self) -> bool {
+        self.workloads().any(|(_, _, run)| run.mpi_io.is_some())
+    }
+
     /// Its recordings, each with the index of its cell.
     pub fn recordings(&self) -> impl Iterator<Item = (usize, &RecordingRun)> {
         let cells = self.cells.iter().enumerate();
@@ -145,178 +142,26 @@ impl ResolvedPlan {
     }
 }
 
-/// Reads a plan at a scale, which multiplies sizes and counts of items. Messages call the plan `file`. A plan
-/// that records an instrument needs a catalogue; see [`parse_with`].
-pub fn parse(text: &str, file: &str, scale: f64) -> Result<ResolvedPlan, PlanError> {
-    parse_with(text, file, scale, &|name| Err(format!("no instrument `{name}`: there is no catalogue here")))
-}
-
-/// Reads a plan whose recordings are of instruments in this catalogue. A plan that names a census needs files; see
-/// [`parse_from`].
-pub fn parse_with(
-    text: &str,
-    file: &str,
-    scale: f64,
-    catalogue: Catalogue<'_>,
-) -> Result<ResolvedPlan, PlanError> {
-    let censuses = &|_: &str| Err("there are no files here".to_owned());
-    parse_from(text, file, scale, &PlanSources { catalogue, censuses })
-}
-
-/// The sources of instruments and censuses that a plan names.
-#[expect(missing_debug_implementations, reason = "it has functions alone")]
-#[derive(Clone, Copy)]
-pub struct PlanSources<'a> {
-    /// Instruments, by name or path.
-    pub catalogue: Catalogue<'a>,
-    /// Censuses, by path.
-    pub censuses: CensusReader<'a>,
-}
-
-/// Reads a plan whose instruments and censuses come from these sources.
-pub fn parse_from(
-    text: &str,
-    file: &str,
-    scale: f64,
-    sources: &PlanSources<'_>,
-) -> Result<ResolvedPlan, PlanError> {
-    let mut plan: Plan =
-        read_toml(text).map_err(|source| PlanError::Written { file: file.into(), source })?;
-    check_head(&plan).map_err(|why| PlanError::Head { file: file.into(), why })?;
-    let refused = read_censuses(&mut plan, text, sources.censuses);
-    refused.map_err(|RefusedStage { stage, why }| in_stage(&plan.stage[stage], text, file, why))?;
-    let catalogue = sources.catalogue;
-    let mut cells = Vec::new();
-    let mut merged = Vec::new();
-    let mut network = Vec::new();
-    for stage in &plan.stage {
-        let name = stage.name.get_ref();
-        let added = stage.check_kind().and_then(|()| match (&stage.ingest, &stage.network) {
-            (Some(ingest), _) => ingest
-                .runs(plan.repeats, scale, catalogue)
-                .and_then(|runs| stage.recordings(runs, scale, catalogue))
-                .map(|runs| cells.extend(runs.into_iter().map(|run| Cell::recording(name, run)))),
-            (None, Some(sweep)) => sweep.run(name, scale).map(|run| network.push(run)),
-            (None, None) => add_cells(stage, scale, catalogue, &mut cells).map(|again| merged.extend(again)),
-        });
-        added.map_err(|why| in_stage(stage, text, file, why))?;
+impl ResolvedPlan {
+    /// The number of machines of its processes.
+    pub fn machines(&self) -> usize {
+        self.node_ranks.len().max(1)
     }
-    check_patience(&plan, &cells).map_err(|why| PlanError::Head { file: file.into(), why })?;
-    let accept = match &plan.accept {
-        Some(_) if has_recordings_over_several(&cells) => {
-            let why =
-                "volumes: each offer is judged by itself, and a recording lies on several: leave volumes out";
-            return Err(PlanError::Accept { file: file.into(), line: None, why: why.into() });
-        }
-        Some(terms) => {
-            terms.resolve(plan.repeats, catalogue, &mut cells).map_err(|refused| PlanError::Accept {
-                file: file.into(),
-                line: refused.at.map(|at| line_of(text, at)),
-                why: refused.why,
-            })?
-        }
-        None => Acceptance::default(),
-    };
-    if cells.is_empty() && network.is_empty() {
-        return Err(PlanError::Empty { file: file.into() });
-    }
-    Ok(ResolvedPlan { merged, network, ..resolved(plan, scale, accept, cells) })
-}
 
-fn in_stage(stage: &Stage, text: &str, file: &str, why: String) -> PlanError {
-    PlanError::Parameter {
-        file: file.into(),
-        line: line_of(text, stage.name.span().start),
-        stage: stage.name.get_ref().clone(),
-        why,
+    /// The number of machines between which a plan's stage measures the network. If nobody started them yet, it is
+    /// the least number that the stage needs.
+    pub fn network_machines(&self, run: &NetworkRun) -> usize {
+        self.machines().max(run.machines_least())
     }
-}
 
-/// Checks that `hang_after` exceeds the longest wait of a worker for its next operation, or to think.
-fn check_patience(plan: &Plan, cells: &[Cell]) -> Result<(), String> {
-    let is_held = |cell: &Cell| {
-        let load = cell.background().is_some_and(|load| !load.offered.is_none());
-        load || cell.as_workload().is_some_and(|run| !run.offered.is_none() || run.thinks())
-    };
-    if plan.hang_after > PATIENCE || !cells.iter().any(is_held) {
-        return Ok(());
+    /// The least time that measuring the network of a stage takes.
+    pub fn network_stage_time(&self, run: &NetworkRun) -> Nanos {
+        run.least_time(self.network_machines(run), self.warm_up + self.repeats)
     }
-    let hang_after = plan.hang_after;
-    Err(format!(
-        "hang_after = \"{hang_after}\": write more than {PATIENCE}: a worker with a rate or a think time \
-         may wait that long"
-    ))
-}
 
-fn has_recordings_over_several(cells: &[Cell]) -> bool {
-    cells.iter().filter_map(Cell::as_recording).any(|run| !run.volumes.is_empty())
-}
-
-fn resolved(plan: Plan, scale: f64, accept: Acceptance, cells: Vec<Cell>) -> ResolvedPlan {
-    ResolvedPlan {
-        title: plan.title,
-        repeats: plan.repeats,
-        warm_up: plan.warm_up,
-        margin: plan.margin,
-        precision: plan.precision,
-        repeats_most: if plan.precision.is_some() { plan.repeats_most.max(plan.repeats) } else { 0 },
-        time_limit: plan.time_limit,
-        space_limit: plan.space_limit,
-        expect: plan.expect.map(|expected| expected.0).into_iter().collect(),
-        source: plan.source,
-        copy_to: None,
-        scale,
-        seed: plan.seed,
-        reserve: plan.reserve,
-        ranks: 1,
-        node_ranks: Vec::new(),
-        mpi_io_ranks: BTreeMap::new(),
-        hang_after: plan.hang_after,
-        accept,
-        merged: Vec::new(),
-        cells,
-        network: Vec::new(),
+    /// The least time that measuring the network takes.
+    pub(super) fn network_time(&self) -> Nanos {
+        let times = self.network.iter().map(|run| self.network_stage_time(run));
+        times.fold(Nanos(0), |sum, time| Nanos(sum.0.saturating_add(time.0)))
     }
-}
-
-/// Adds the cells of a workload. At a small scale two sizes may become one: those that are left out, in words.
-fn add_cells(
-    stage: &Stage,
-    scale: f64,
-    catalogue: Catalogue<'_>,
-    cells: &mut Vec<Cell>,
-) -> Result<Vec<String>, String> {
-    let Some(workload) = &stage.workload else {
-        return Err("write the measurement: [stage.workload.NAME], [stage.ingest] or [stage.network]".into());
-    };
-    setting::check_settings(&stage.setting)?;
-    let name = stage.name.get_ref();
-    let mut merged = Vec::new();
-    for run in stage.runs(workload, scale, catalogue)? {
-        let written = Cell::workload(name, run.clone());
-        let cell = Cell::workload(name, at_scale(run, scale)?);
-        if cells.contains(&cell) {
-            merged.push(format!("{name}: {written}: the same as {cell}"));
-        } else {
-            cells.push(cell);
-        }
-    }
-    Ok(merged)
-}
-
-impl WorkloadRun {
-    /// The same workload at a scale; `None` if a plan would refuse it there.
-    pub fn at_scale(&self, scale: f64) -> Option<WorkloadRun> {
-        at_scale(self.clone(), scale).ok()
-    }
-}
-
-/// Scales a cell. It must make sense both as written and scaled.
-fn at_scale(mut run: WorkloadRun, scale: f64) -> Result<WorkloadRun, String> {
-    check(&run)?;
-    if (scale - 1.0).abs() > f64::EPSILON {
-        run.workload.parameters_mut().scale(scale);
-        check(&run).map_err(|why| format!("at scale {scale}: {why}"))?;
-    }
-    Ok(run)
 }

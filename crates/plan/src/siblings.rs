@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Sweep, Volumes, WorkloadRun};
+use super::{Sweep, Volumes};
 
 /// The parts that should be alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,48 +38,6 @@ impl Siblings {
             _ => Ok(written.clone()),
         }
     }
-
-    /// Each of the runs by each number of workers in the plan. For siblings it first adds each worker by
-    /// itself, up to the largest number.
-    pub(super) fn by_workers(
-        siblings: Option<Self>,
-        written: &Sweep<u32>,
-        runs: Vec<WorkloadRun>,
-    ) -> Result<Vec<WorkloadRun>, String> {
-        let together = |runs: Vec<WorkloadRun>| written.over(runs, |run, value| run.workers = value);
-        if siblings != Some(Siblings::Workers) {
-            return Ok(together(runs));
-        }
-        let most = written.values().iter().copied().max().unwrap_or(1);
-        check_workers(written, most, &runs)?;
-        let lone = Sweep::of((0..most).collect());
-        let mut all = lone.over(runs.clone(), |run, worker| {
-            run.workers = most;
-            run.lone_worker = Some(worker);
-        });
-        all.extend(together(runs));
-        Ok(all)
-    }
-}
-
-/// The most workers that are measured one by one.
-const WORKERS_MOST: u32 = 64;
-
-/// Checks that each of the workers can work by itself.
-fn check_workers(written: &Sweep<u32>, most: u32, runs: &[WorkloadRun]) -> Result<(), String> {
-    if written.values().iter().any(|count| *count < 2) || most > WORKERS_MOST {
-        return Err(format!(
-            "siblings = \"workers\": each worker also runs alone: write workers = 2 to {WORKERS_MOST}"
-        ));
-    }
-    let together = runs.iter().find(|run| !run.workload.parameters().traits().has_workers_apart);
-    together.map_or(Ok(()), |run| {
-        Err(format!(
-            "siblings = \"workers\": workers of `{}` share something, so none can work alone: leave \
-             siblings out, or write a workload whose workers have their own files",
-            run.workload.name()
-        ))
-    })
 }
 
 #[cfg(test)]

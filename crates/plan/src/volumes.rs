@@ -18,6 +18,16 @@ pub enum Volumes {
 }
 
 impl Volumes {
+    /// The numbers of targets at once among these, each at least two, if there are `targets` targets.
+    pub(super) fn several(all: &[Volumes], targets: usize) -> Vec<usize> {
+        let together = all.iter().filter(|volumes| **volumes != Volumes::Alone);
+        let mut counts: Vec<usize> = together.filter_map(|volumes| volumes.at_once(targets)).collect();
+        counts.retain(|count| *count >= 2);
+        counts.sort_unstable();
+        counts.dedup();
+        counts
+    }
+
     /// The number of targets, of this many, that are measured at the same time; `None` if there are too few.
     pub fn at_once(self, targets: usize) -> Option<usize> {
         let count = match self {

@@ -214,7 +214,7 @@ impl Stage {
         let runs = over(self.nodes.as_ref(), runs, |run, value| run.nodes = value.first());
         let runs = over(self.processes.as_ref(), runs, |run, value| run.processes = value.first());
         let volumes = Siblings::volumes(self.siblings, &self.volumes)?;
-        let runs = Siblings::by_workers(self.siblings, &self.workers, runs)?;
+        let runs = self.by_workers(runs)?;
         let runs = self.by_engines(runs)?;
         let runs = self.depth.over(runs, |run, value| run.depth = value);
         let runs = self.stonewall.over(runs, |run, value| run.stonewall = value);
@@ -235,6 +235,24 @@ impl Stage {
         Ok(over_levels(runs, &levels, |run, load| run.background = Some(load)))
     }
 
+    /// Each of the runs by each number of workers. For siblings it first adds each worker by itself, up to the
+    /// largest number.
+    fn by_workers(&self, runs: Vec<WorkloadRun>) -> Result<Vec<WorkloadRun>, String> {
+        let together = |runs: Vec<WorkloadRun>| self.workers.over(runs, |run, value| run.workers = value);
+        if self.siblings != Some(Siblings::Workers) {
+            return Ok(together(runs));
+        }
+        let most = self.workers.values().iter().copied().max().unwrap_or(1);
+        check_workers(&self.workers, most, &runs)?;
+        let lone = Sweep::of((0..most).collect());
+        let mut all = lone.over(runs.clone(), |run, worker| {
+            run.workers = most;
+            run.lone_worker = Some(worker);
+        });
+        all.extend(together(runs));
+        Ok(all)
+    }
+
     /// Each run with each engine, and with MPI-IO in each requested way.
     fn by_engines(&self, runs: Vec<WorkloadRun>) -> Result<Vec<WorkloadRun>, String> {
         let is_used = self.engine.values().contains(&EngineKind::MpiIo);
@@ -250,10 +268,11 @@ impl Stage {
                     .into(),
             );
         }
-        let ways = self.mpi_io.clone().unwrap_or_default();
+        let ways = Sweep::of(self.mpi_io.clone().unwrap_or_default().ways());
         let runs = self.engine.over(runs, |run, value| run.engine = value);
         let by_mpi_io = |run: &WorkloadRun| run.engine == EngineKind::MpiIo;
-        let in_ways = |run: WorkloadRun| if by_mpi_io(&run) { ways.over(vec![run]) } else { vec![run] };
+        let with = |run: WorkloadRun| ways.over(vec![run], |run, way| run.mpi_io = Some(way));
+        let in_ways = |run: WorkloadRun| if by_mpi_io(&run) { with(run) } else { vec![run] };
         Ok(runs.into_iter().flat_map(in_ways).collect())
     }
 
@@ -315,6 +334,26 @@ impl Stage {
     fn levels(&self, scale: f64, catalogue: Catalogue<'_>) -> Result<Vec<BackgroundLoad>, String> {
         self.background.as_ref().map_or(Ok(Vec::new()), |background| background.levels(scale, catalogue))
     }
+}
+
+/// The most workers that are measured one by one.
+const WORKERS_MOST: u32 = 64;
+
+/// Checks that each of the workers can work by itself.
+fn check_workers(written: &Sweep<u32>, most: u32, runs: &[WorkloadRun]) -> Result<(), String> {
+    if written.values().iter().any(|count| *count < 2) || most > WORKERS_MOST {
+        return Err(format!(
+            "siblings = \"workers\": each worker also runs alone: write workers = 2 to {WORKERS_MOST}"
+        ));
+    }
+    let together = runs.iter().find(|run| !run.workload.parameters().traits().has_workers_apart);
+    together.map_or(Ok(()), |run| {
+        Err(format!(
+            "siblings = \"workers\": workers of `{}` share something, so none can work alone: leave \
+             siblings out, or write a workload whose workers have their own files",
+            run.workload.name()
+        ))
+    })
 }
 
 /// Each run at each level, if there are any.

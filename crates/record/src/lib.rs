@@ -11,6 +11,7 @@ mod connection;
 pub mod import;
 mod ingest;
 mod lock;
+mod machine;
 mod network;
 mod network_interval;
 mod node_start;

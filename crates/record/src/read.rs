@@ -16,7 +16,7 @@ use rusqlite::{Connection, Row};
 use super::{
     RecordError, background,
     connection::{open, to_read},
-    ingest, network,
+    ingest, machine, network,
     node_start::node_start,
     numbered::{Numbered, Places, each},
     row::{from_json, nanos, number, rows, unreadable},
@@ -104,7 +104,7 @@ fn head(connection: &Connection) -> rusqlite::Result<(Results, u32)> {
     results.campaign = campaign(connection, &results.cells)?;
     results.targets = targets(connection)?;
     results.environment = rows(connection, FACTS, |row| Ok((row.get("key")?, row.get("value")?)))?;
-    results.machines = network::machines(connection)?;
+    results.machines = machine::machines(connection)?;
     results.network = network::stages(connection, warm_up)?;
     results.events = rows(connection, "SELECT at, what FROM event ORDER BY id", |row| {
         Ok(Event { at: nanos(row, "at")?, what: row.get("what")? })

@@ -16,7 +16,7 @@ use super::{
     connection::to_write,
     ingest,
     lock::Lock,
-    network,
+    machine::insert_machine,
     node_start::insert_node_start,
     place::Place,
     row::{Column, insert_histogram, insert_row, json},
@@ -212,7 +212,7 @@ fn write_head(connection: &mut Connection, head: &Results, warm_up: u32) -> rusq
         insert_row(&transaction, "environment", &[("node", &0), ("key", key), ("value", value)])?;
     }
     for (id, machine) in head.machines.iter().enumerate() {
-        network::insert_machine(&transaction, id, machine)?;
+        insert_machine(&transaction, id, machine)?;
     }
     for (id, target) in head.targets.iter().enumerate() {
         insert_target(&transaction, id, target)?;

@@ -3,6 +3,7 @@
 mod below;
 mod checksums;
 mod each;
+mod frame_location;
 mod frames;
 mod grow;
 mod index;
@@ -14,11 +15,12 @@ mod recent;
 pub use below::{journals_below, unreadable_below, with_below};
 pub use checksums::{Checksums, FrameRecord};
 pub use each::RecordingsFound;
+pub use frame_location::FrameLocation;
 pub use frames::FrameReader;
 pub(crate) use frames::read_encoded;
 pub(crate) use grow::{Look, News};
 pub use index::Change;
-pub use index::{ChunkNames, FrameLocation, Index, Trust};
+pub use index::{ChunkNames, Index, Trust};
 pub use labels::Numbers;
 pub use placements::Placements;
 

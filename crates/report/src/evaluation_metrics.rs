@@ -172,7 +172,10 @@ fn latencies(page: &mut MetricsText, study: &Study<'_>, names: &LabelTexts) {
 
 /// Every figure with the name of its stage, in the order of the report.
 fn outcomes<'a>(study: &'a Study<'_>) -> impl Iterator<Item = (String, &'a CellOutcome<'a>)> {
-    study.stages.iter().flat_map(|stage| stage.outcomes.iter().map(|of| (printable(stage.name), of)))
+    study
+        .stages
+        .iter()
+        .flat_map(|stage| stage.figures.outcomes.iter().map(|of| (printable(stage.figures.name), of)))
 }
 
 fn mean(summary: Option<Summary>) -> Option<f64> {

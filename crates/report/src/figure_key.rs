@@ -2,13 +2,13 @@
 //! stage if there are several: `large files/workers 2/write/A`.
 
 use nilometer_analysis::{
-    CellOutcome, LimitKind, LimitSource, MeasuredLimit, Study, StudyRecording, StudyStage, letter,
+    CellOutcome, LimitKind, LimitSource, MeasuredLimit, StageFigures, Study, StudyRecording, letter,
 };
 use nilometer_model::Phase;
 use nilometer_plan::{Criterion, Measured, Results};
 
 /// The key of a stage's figure.
-pub(crate) fn figure_key(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
+pub(crate) fn figure_key(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> String {
     let cell = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
     let parts = [stage.name, cell, outcome.phase.name(), &letter(outcome.target)];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -16,7 +16,7 @@ pub(crate) fn figure_key(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> S
 }
 
 /// The key of all cells of a stage in a phase on a target.
-pub(crate) fn stage_key(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
+pub(crate) fn stage_key(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> String {
     [stage.name, outcome.phase.name(), &letter(outcome.target)].join("/")
 }
 
@@ -30,7 +30,7 @@ fn instrument_key(instrument: &str, target: usize) -> String {
 }
 
 /// The number of samples behind a figure, and the command that shows them. A page shows it under the pointer.
-pub(crate) fn tooltip(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
+pub(crate) fn tooltip(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> String {
     let all = outcome.samples.len();
     let of = if outcome.valid == all { String::new() } else { format!(" of {all}") };
     let samples = if all == 1 { "sample" } else { "samples" };
@@ -62,12 +62,12 @@ pub(crate) fn instrument_tooltip(study: &Study<'_>, instrument: &str, target: us
 
 /// The samples behind a criterion of a stage on a target: its figures, or its recordings. Empty if there are none.
 pub(crate) fn criterion_tooltip(study: &Study<'_>, criterion: &Criterion, target: usize) -> String {
-    let stage = study.stages.iter().find(|stage| stage.name == criterion.stage);
-    let mut outcomes = stage.iter().flat_map(|stage| &stage.outcomes);
+    let stage = study.stages.iter().find(|stage| stage.figures.name == criterion.stage);
+    let mut outcomes = stage.iter().flat_map(|stage| &stage.figures.outcomes);
     let is_meant =
         |outcome: &&CellOutcome<'_>| (outcome.target, Some(outcome.phase)) == (target, criterion.phase);
     if let Some((stage, first)) = stage.zip(outcomes.find(is_meant)) {
-        let key = stage_key(stage, first);
+        let key = stage_key(&stage.figures, first);
         let samples =
             first.samples.len() + outcomes.filter(is_meant).map(|of| of.samples.len()).sum::<usize>();
         return format!("from {samples} samples: nilometer report RECORD --why '{key}'");
@@ -89,11 +89,11 @@ pub(crate) fn limit_tooltip(study: &Study<'_>, limit: &MeasuredLimit) -> String 
         LimitSource::Recording(who) => return instrument_tooltip(study, who, limit.target),
         LimitSource::Stage(stage) => stage,
     };
-    let stage = study.stages.iter().find(|known| known.name == stage);
-    let mut outcomes = stage.iter().flat_map(|stage| &stage.outcomes);
+    let stage = study.stages.iter().find(|known| known.figures.name == stage);
+    let mut outcomes = stage.iter().flat_map(|stage| &stage.figures.outcomes);
     let first =
         outcomes.find(|outcome| outcome.target == limit.target && outcome.phase == limited_phase(limit.kind));
-    let key = stage.zip(first).map(|(stage, outcome)| stage_key(stage, outcome));
+    let key = stage.zip(first).map(|(stage, outcome)| stage_key(&stage.figures, outcome));
     key.map_or_else(String::new, |key| format!("nilometer report RECORD --why '{key}'"))
 }
 

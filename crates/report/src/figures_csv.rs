@@ -4,7 +4,7 @@
 use nilometer_model::{Nanos, NetworkStage, statistics::Summary};
 
 use super::csv::row;
-use nilometer_analysis::{CellOutcome, NetworkOutcome, Quantity, Study, StudyStage, network_outcomes};
+use nilometer_analysis::{CellOutcome, NetworkOutcome, Quantity, StageFigures, Study, network_outcomes};
 
 type FigureColumn = (&'static str, fn(&CellOutcome<'_>) -> Option<f64>);
 
@@ -33,8 +33,8 @@ pub fn figures_csv(study: &Study<'_>) -> String {
     head.push("invalid".into());
     let mut text = row(&head);
     for stage in &study.stages {
-        for outcome in &stage.outcomes {
-            text.push_str(&row(&fields(study, stage, outcome)));
+        for outcome in &stage.figures.outcomes {
+            text.push_str(&row(&fields(study, &stage.figures, outcome)));
         }
     }
     for stage in &study.results.network {
@@ -58,7 +58,7 @@ fn network_fields(stage: &NetworkStage, outcome: &NetworkOutcome) -> Vec<String>
     fields
 }
 
-fn fields(study: &Study<'_>, stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
+fn fields(study: &Study<'_>, stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
     let quantity = stage.quantity(outcome);
     let target = study.results.targets.get(outcome.target);
     let unit = match quantity {

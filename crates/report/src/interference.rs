@@ -3,10 +3,10 @@
 use nilometer_model::Nanos;
 use serde::Serialize;
 
-use nilometer_analysis::{Interference, StudyStage, letter};
+use nilometer_analysis::{Interference, StageFigures, letter};
 
 /// `write on A (block size 1 MiB)`, or without the target if there is only one.
-pub(super) fn heading(stage: &StudyStage<'_>, of: &Interference) -> String {
+pub(super) fn heading(stage: &StageFigures<'_>, of: &Interference) -> String {
     let mut heading = of.phase.name().to_owned();
     if stage.targets().len() > 1 {
         heading = format!("{heading} on {}", letter(of.target));

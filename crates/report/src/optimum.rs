@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use nilometer_analysis::{ExplainedShare, StageOptimum, StudyStage, letter};
+use nilometer_analysis::{ExplainedShare, StageFigures, StageOptimum, letter};
 
 /// `write on A`, or without the target if there is only one.
-pub(super) fn heading(stage: &StudyStage<'_>, of: &StageOptimum) -> String {
+pub(super) fn heading(stage: &StageFigures<'_>, of: &StageOptimum) -> String {
     let phase = of.phase.name();
     if stage.targets().len() > 1 { format!("{phase} on {}", letter(of.target)) } else { phase.to_owned() }
 }

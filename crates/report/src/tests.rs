@@ -400,7 +400,7 @@ fn json_is_json_and_csv_is_a_table() {
         let study = specimen.study();
         let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
         let count = |field: &str| document[field].as_array().map_or(0, Vec::len);
-        let outcomes: usize = study.stages.iter().map(|stage| stage.outcomes.len()).sum();
+        let outcomes: usize = study.stages.iter().map(|stage| stage.figures.outcomes.len()).sum();
         assert_eq!((count("figures"), document["format_version"].as_u64()), (outcomes, Some(2)), "{name}");
         let trials: usize = results.network.iter().map(|stage| stage.results.samples.len()).sum();
         let both = [csv(&study), figures_csv(&study)].concat().replace("\r\n", "");

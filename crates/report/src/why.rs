@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use nilometer_analysis::{CellOutcome, Quantity, RateUnit, Study, StudyRecording, StudyStage, TrialVerdict};
+use nilometer_analysis::{
+    CellOutcome, Quantity, RateUnit, StageFigures, Study, StudyRecording, TrialVerdict,
+};
 use nilometer_model::{
     Goal, StorageRoom,
     statistics::{CONFIDENCE, Summary, poisson_upper, student},
@@ -40,10 +42,12 @@ pub(crate) fn why_document(study: &Study<'_>, key: &str) -> Result<Document, Unk
     let mut sections = Vec::new();
     for stage in &study.stages {
         let is_meant = |outcome: &&CellOutcome<'_>| {
-            [figure_key(stage, outcome), stage_key(stage, outcome)].iter().any(|known| known == key)
+            [figure_key(&stage.figures, outcome), stage_key(&stage.figures, outcome)]
+                .iter()
+                .any(|known| known == key)
         };
-        let figures = stage.outcomes.iter().filter(is_meant);
-        sections.extend(figures.map(|outcome| of_figure(study, stage, outcome)));
+        let figures = stage.figures.outcomes.iter().filter(is_meant);
+        sections.extend(figures.map(|outcome| of_figure(study, &stage.figures, outcome)));
     }
     for recording in &study.recordings {
         let samples: Vec<&Measured> =
@@ -59,8 +63,10 @@ pub(crate) fn why_document(study: &Study<'_>, key: &str) -> Result<Document, Unk
 
 /// The keys of all figures, in the order of the report.
 fn keys(study: &Study<'_>) -> Vec<String> {
-    let staged =
-        study.stages.iter().flat_map(|stage| stage.outcomes.iter().map(|outcome| figure_key(stage, outcome)));
+    let staged = study
+        .stages
+        .iter()
+        .flat_map(|stage| stage.figures.outcomes.iter().map(|outcome| figure_key(&stage.figures, outcome)));
     let recorded = study
         .recordings
         .iter()
@@ -74,7 +80,7 @@ fn keys(study: &Study<'_>) -> Vec<String> {
     keys
 }
 
-fn of_figure(study: &Study<'_>, stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Section {
+fn of_figure(study: &Study<'_>, stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> Section {
     let quantity = stage.quantity(outcome);
     let figure = words::rate_or_bound(outcome, RateUnit::own(quantity));
     let mut blocks = vec![Block::soft(describe(study, outcome)), Block::Table(samples(outcome, quantity))];

@@ -4,7 +4,8 @@ use nilometer_model::{FileSystemKind, FilesSeen, LocksSeen, Phase, Sample, stati
 use nilometer_plan::{Results, TargetEntry};
 
 use nilometer_analysis::{
-    AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, RateUnit, Reason, StudyStage, Verdict, letter,
+    AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, RateUnit, Reason, StageFigures, Verdict,
+    letter,
 };
 
 use crate::document::{Cell, Tone};
@@ -239,7 +240,7 @@ pub(super) fn instrument(verdict: &Verdict) -> String {
 
 /// The comparisons of stages: stage, phase, and a sentence for each pair.
 pub(super) fn comparisons<'a>(
-    stages: &'a [StudyStage<'_>],
+    stages: &[&'a StageFigures<'_>],
     margin: f64,
 ) -> Vec<(&'a str, &'static str, Vec<String>)> {
     let questions =
@@ -268,7 +269,7 @@ pub(super) fn margin_note(results: &Results) -> String {
 
 /// Returns the figures of a stage that several processes measured, with each machine's share and the visibility
 /// of files, in words.
-pub(super) fn across_machines<'a, 'b>(stage: &'a StudyStage<'b>) -> Vec<(&'a CellOutcome<'b>, String)> {
+pub(super) fn across_machines<'a, 'b>(stage: &'a StageFigures<'b>) -> Vec<(&'a CellOutcome<'b>, String)> {
     let outcomes = stage.outcomes.iter();
     outcomes
         .filter_map(|outcome| {

@@ -4,7 +4,10 @@ use super::*;
 use nilometer_model::{Bytes, DeviceTraffic, Goal, Histogram, Ingest, Nanos, Phase};
 use nilometer_plan::{Group, Key, PlannedCampaign, TargetEntry, parse_with};
 
-use crate::made_up::{camera, described};
+use crate::{
+    Study, conclusions,
+    made_up::{camera, described},
+};
 
 const PLAN: &str = r#"
 title = "an offer"

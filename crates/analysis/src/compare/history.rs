@@ -7,7 +7,7 @@ use super::{
     question::Asked,
     sequence::{RUNS_LEAST, days, sequence},
 };
-use crate::limits::fact;
+use crate::facts::fact;
 
 /// A target with three or more records.
 #[derive(Debug, Clone)]

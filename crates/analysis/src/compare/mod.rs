@@ -9,6 +9,7 @@
 
 mod against;
 mod align;
+mod aligned;
 mod change_point;
 mod differing;
 mod figures;
@@ -22,7 +23,7 @@ mod sequence;
 mod subject;
 
 pub use against::{AgainstBaseline, RunSpread};
-pub use align::{AlignedCell, AlignedStage, LoneCells};
+pub use aligned::{AcrossQuestion, AlignedCell, AlignedStage, LoneCells};
 pub use change_point::{ChangePoint, ChangeTest};
 pub use differing::DifferingFact;
 pub use figures::WorseCell;
@@ -31,7 +32,6 @@ pub use history::TargetHistory;
 pub use network::{AlignedNetwork, AlignedTraffic, NetworkRates};
 pub use pair::{CellDifference, PairBasis, SubjectPair};
 pub(crate) use pair::{CellLogs, unpaired};
-pub use question::AcrossQuestion;
 pub use recordings::{AlignedRecording, RecordingPair};
 pub use sequence::{NamedStep, RunPoint, RunSequence};
 pub use subject::Subject;

@@ -4,7 +4,7 @@
 use nilometer_model::{Phase, Sample, statistics::Summary};
 
 use super::{
-    AlignedCell, AlignedStage, CellDifference, PairBasis, Subject, SubjectPair,
+    AcrossQuestion, AlignedCell, AlignedStage, CellDifference, PairBasis, Subject, SubjectPair,
     pair::{CellLogs, unpaired},
 };
 use crate::{
@@ -13,21 +13,6 @@ use crate::{
     comparison::{agreeing, in_order},
     effect::Answer,
 };
-
-/// The comparison of subjects in a phase, over all its cells.
-#[derive(Debug, Clone)]
-pub struct AcrossQuestion {
-    /// The phase.
-    pub phase: Phase,
-    /// The quantity of the rates.
-    pub quantity: Quantity,
-    /// Subjects that are compared by their rates, the fastest first.
-    pub order: Vec<usize>,
-    /// All pairs of at most three subjects, else each with the fastest.
-    pub pairs: Vec<SubjectPair>,
-    /// Pairs by processor time of the whole machine per GB, if it was measured. The first needs more.
-    pub needs: Vec<SubjectPair>,
-}
 
 /// The questions of a stage, one per phase.
 pub(super) fn questions(

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use nilometer_plan::{Results, TargetEntry};
 
 use super::NamedRecord;
-use crate::limits::fact;
+use crate::facts::fact;
 
 /// A target of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]

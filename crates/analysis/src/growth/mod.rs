@@ -25,7 +25,7 @@ use nilometer_model::{
 use nilometer_plan::{Measured, Results, Volumes, WorkloadRun};
 
 use crate::{
-    CellOutcome, Quantity, StudyStage,
+    CellOutcome, Quantity, StageFigures,
     by_round::{CellRounds, RoundLog, round_means},
     effect::{Answer, Effect},
     parameters::words,
@@ -101,7 +101,7 @@ impl AtOnce {
 }
 
 /// The growth of every workload in a stage that several elements do at once.
-pub(crate) fn growths(results: &Results, stage: &StudyStage<'_>) -> Vec<ElementGrowth> {
+pub(crate) fn growths(results: &Results, stage: &StageFigures<'_>) -> Vec<ElementGrowth> {
     let mut runs: Vec<WorkloadRun> = Vec::new();
     for cell in &stage.cells {
         let Some(run) = results.cells[cell.index].as_workload() else { continue };
@@ -121,7 +121,7 @@ pub(crate) fn growths(results: &Results, stage: &StudyStage<'_>) -> Vec<ElementG
 /// A workload of a stage, for all numbers of elements.
 struct Elements<'a> {
     results: &'a Results,
-    stage: &'a StudyStage<'a>,
+    stage: &'a StageFigures<'a>,
     /// The workload as each element does it alone.
     run: WorkloadRun,
 }

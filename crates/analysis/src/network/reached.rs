@@ -8,7 +8,7 @@ use nilometer_model::{
 };
 use nilometer_plan::{Cell, Results, SyncPolicy, WorkloadCell, WorkloadRun};
 
-use crate::{AcrossMachines, CellOutcome, NetworkOutcome, Quantity, StudyStage, letter, network_outcomes};
+use crate::{AcrossMachines, CellOutcome, NetworkOutcome, Quantity, StageFigures, letter, network_outcomes};
 
 /// The storage figure of a target that is closest to the network's rate.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,7 +98,7 @@ impl fmt::Display for NetworkShare {
 
 /// The figure of each target behind a network that is closest to the network's rate. Other targets have none, and
 /// there are none if the network's rate is unknown.
-pub(crate) fn network_shares(results: &Results, stages: &[StudyStage<'_>]) -> Vec<NetworkShare> {
+pub(crate) fn network_shares(results: &Results, stages: &[StageFigures<'_>]) -> Vec<NetworkShare> {
     let targets = results.targets.iter().enumerate();
     let behind = targets.filter(|(_, entry)| {
         entry.description.as_ref().is_some_and(nilometer_model::TargetDescription::is_behind_network)
@@ -134,8 +134,8 @@ impl StorageFigure {
 }
 
 /// The figures of a target that crossed the network, the fastest first.
-fn figures(results: &Results, stages: &[StudyStage<'_>], target: usize) -> Vec<StorageFigure> {
-    let of_stage = |stage: &StudyStage<'_>| {
+fn figures(results: &Results, stages: &[StageFigures<'_>], target: usize) -> Vec<StorageFigure> {
+    let of_stage = |stage: &StageFigures<'_>| {
         let here = stage.outcomes.iter().filter(|of| of.target == target && has_crossed(results, of));
         here.filter_map(|outcome| figure(stage, outcome)).collect::<Vec<_>>()
     };
@@ -159,7 +159,7 @@ fn has_crossed(results: &Results, outcome: &CellOutcome<'_>) -> bool {
     }
 }
 
-fn figure(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Option<StorageFigure> {
+fn figure(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> Option<StorageFigure> {
     let alone = outcome.summary(Quantity::Bytes)?.mean;
     let across = AcrossMachines::of(outcome, Quantity::Bytes);
     let (rate, machines) = across.map_or((alone, 1), |across| (across.mean, across.machines.len()));
@@ -220,8 +220,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Study,
         made_up::{described, network_stage, writes},
+        stage_figures::stage_figures,
     };
 
     /// Files written at `rate` bytes per second to a file system, by a machine with a link of 10 Gbit/s.
@@ -255,7 +255,7 @@ mod tests {
     }
 
     fn shares(results: &Results) -> Vec<NetworkShare> {
-        network_shares(results, &Study::of(results).stages)
+        network_shares(results, &stage_figures(results))
     }
 
     #[test]

@@ -5,11 +5,11 @@ use nilometer_model::{Goal, Phase, observed::ObservedRange};
 use nilometer_plan::{Measured, Results};
 
 use super::{
-    ObservedMachine, UseKey,
+    CellUse, MachineUse, MeasuredPhases, ObservedMachine,
     imbalance::{UnevenUse, uneven},
     limit::{ResourceAtLimit, resources},
 };
-use crate::{CellOutcome, Study, StudyRecording, StudyStage, letter};
+use crate::{CellOutcome, StageFigures, StudyRecording, letter};
 
 /// A measured phase of a cell on a target, over its repeats, with the observed machines.
 #[derive(Debug, Clone)]
@@ -28,42 +28,6 @@ pub struct ObservedCell {
     pub uneven: Vec<UnevenUse>,
 }
 
-/// The use of a machine in a phase.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MachineUse {
-    /// Index into [`super::ObservedRun::machines`].
-    pub machine: usize,
-    /// Number of spans between looks that lie within repeats.
-    pub spans: usize,
-    /// Number of repeats with at least one such span.
-    pub repeats: usize,
-    /// Each known figure, in the order of the keys.
-    pub uses: Vec<CellUse>,
-}
-
-/// A figure in a phase.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CellUse {
-    /// The kind and resource.
-    pub key: UseKey,
-    /// The median over repeats of the mean within each.
-    pub mean: f64,
-    /// The maximum over all spans.
-    pub most: f64,
-}
-
-impl MachineUse {
-    /// The figure of this key.
-    pub fn of(&self, kind: super::UseKind, name: &str) -> Option<&CellUse> {
-        self.uses.iter().find(|of| of.key.kind == kind && of.key.name == name)
-    }
-
-    /// All figures of this kind.
-    pub fn all(&self, kind: super::UseKind) -> impl Iterator<Item = &CellUse> {
-        self.uses.iter().filter(move |of| of.key.kind == kind)
-    }
-}
-
 /// The time of a sample; `None` if unknown.
 pub fn sample_range(measured: &Measured) -> Option<ObservedRange> {
     let sample = &measured.sample;
@@ -77,14 +41,18 @@ pub fn measured_range(results: &Results) -> Option<ObservedRange> {
 }
 
 /// All measured phases, in the order of the report.
-pub(super) fn cells(study: &Study<'_>, machines: &[ObservedMachine]) -> Vec<ObservedCell> {
-    let of_stages = study.stages.iter().flat_map(|stage| {
-        let of = |outcome: &CellOutcome<'_>| of_outcome(study, stage, outcome);
+pub(super) fn cells(
+    results: &Results,
+    phases: &MeasuredPhases<'_>,
+    machines: &[ObservedMachine],
+) -> Vec<ObservedCell> {
+    let of_stages = phases.stages.iter().flat_map(|stage| {
+        let of = |outcome: &CellOutcome<'_>| of_outcome(results, stage, outcome);
         stage.outcomes.iter().filter_map(of).collect::<Vec<_>>()
     });
-    let of_recordings = study.recordings.iter().flat_map(|recording| recorded(study, recording));
+    let of_recordings = phases.recordings.iter().flat_map(|recording| recorded(results, recording));
     let found = of_stages.chain(of_recordings);
-    found.map(|measured| observed(measured, study.results, machines)).collect()
+    found.map(|measured| observed(measured, results, machines)).collect()
 }
 
 /// A phase to be matched with the looks.
@@ -95,8 +63,8 @@ struct MeasuredRanges {
 }
 
 fn of_outcome(
-    study: &Study<'_>,
-    stage: &StudyStage<'_>,
+    results: &Results,
+    stage: &StageFigures<'_>,
     outcome: &CellOutcome<'_>,
 ) -> Option<MeasuredRanges> {
     let usable: Vec<ObservedRange> = outcome.usable().filter_map(sample_range).collect();
@@ -107,16 +75,16 @@ fn of_outcome(
     let label = stage.cell(outcome.cell).map_or("", |cell| cell.label.as_str());
     let parts =
         [stage.name, outcome.phase.name(), label, invalid].into_iter().filter(|part| !part.is_empty());
-    let what = on_target(study, parts.collect::<Vec<_>>().join(", "), outcome.target);
+    let what = on_target(results, parts.collect::<Vec<_>>().join(", "), outcome.target);
     (!repeats.is_empty()).then_some(MeasuredRanges { what, target: outcome.target, repeats })
 }
 
-fn on_target(study: &Study<'_>, what: String, target: usize) -> String {
-    if study.results.targets.len() > 1 { format!("{what}, on {}", letter(target)) } else { what }
+fn on_target(results: &Results, what: String, target: usize) -> String {
+    if results.targets.len() > 1 { format!("{what}, on {}", letter(target)) } else { what }
 }
 
 /// A recording at its own rate, and at full speed; the trials of a search all have different rates.
-fn recorded(study: &Study<'_>, recording: &StudyRecording<'_>) -> Vec<MeasuredRanges> {
+fn recorded(results: &Results, recording: &StudyRecording<'_>) -> Vec<MeasuredRanges> {
     let mut targets: Vec<usize> = recording.samples.iter().map(|measured| measured.key.target).collect();
     targets.dedup();
     let goals = [(Goal::Pace, "at its own pace"), (Goal::Limit, "at full speed")];
@@ -125,7 +93,7 @@ fn recorded(study: &Study<'_>, recording: &StudyRecording<'_>) -> Vec<MeasuredRa
         for (goal, words) in goals {
             let repeats = ranges_of(recording, goal, target);
             let what = format!("{}, {}, {words}", Phase::Ingest.name(), recording.instrument);
-            let what = on_target(study, what, target);
+            let what = on_target(results, what, target);
             found.extend((!repeats.is_empty()).then_some(MeasuredRanges { what, target, repeats }));
         }
     }

@@ -5,15 +5,17 @@ mod cell;
 mod clock;
 mod imbalance;
 mod limit;
+mod machine_use;
 mod series;
 #[cfg(test)]
 mod tests;
 mod words;
 
-pub use cell::{CellUse, MachineUse, ObservedCell, measured_range, sample_range};
+pub use cell::{ObservedCell, measured_range, sample_range};
 pub use clock::ClockAgreement;
 pub use imbalance::UnevenUse;
 pub use limit::ResourceAtLimit;
+pub use machine_use::{CellUse, MachineUse};
 pub use series::{UseKey, UseKind, UseSeries, UseValues};
 pub use words::{BUSY_DISKS, LEGEND};
 
@@ -23,7 +25,7 @@ use nilometer_model::{
 };
 use nilometer_plan::Results;
 
-use crate::Study;
+use crate::{StageFigures, StudyRecording};
 
 /// A file of observations, and the correction of its times.
 #[derive(Debug, Clone)]
@@ -32,6 +34,14 @@ pub struct CorrectedLog {
     pub log: ObservedLog,
     /// Nanoseconds to add; negative if the observed machine's clock was ahead.
     pub offset: i64,
+}
+
+/// The phases of a campaign that machines are observed in.
+pub(crate) struct MeasuredPhases<'a> {
+    /// The stages with samples, in the order of the plan.
+    pub(crate) stages: Vec<&'a StageFigures<'a>>,
+    /// The recordings of instruments, in the order of the plan.
+    pub(crate) recordings: &'a [StudyRecording<'a>],
 }
 
 /// The activity of all observed machines during a campaign.
@@ -61,11 +71,10 @@ pub struct ObservedMachine {
 }
 
 impl ObservedRun {
-    pub(crate) fn of(study: &Study<'_>, logs: &[CorrectedLog]) -> Option<Self> {
-        let range = measured_range(study.results).filter(|_| !logs.is_empty())?;
-        let machines: Vec<ObservedMachine> =
-            logs.iter().map(|of| machine(study.results, of, range)).collect();
-        let cells = cell::cells(study, &machines);
+    pub(crate) fn of(results: &Results, phases: &MeasuredPhases<'_>, logs: &[CorrectedLog]) -> Option<Self> {
+        let range = measured_range(results).filter(|_| !logs.is_empty())?;
+        let machines: Vec<ObservedMachine> = logs.iter().map(|of| machine(results, of, range)).collect();
+        let cells = cell::cells(results, phases, &machines);
         Some(ObservedRun { range, machines, cells })
     }
 

@@ -16,7 +16,7 @@ use nilometer_plan::{Requirement, Results};
 
 use super::{ExplainedShare, StageOptimum, SufficientValue, ValueRate};
 use crate::{
-    CellOutcome, Quantity, StudyStage, Value,
+    CellOutcome, Quantity, StageFigures, Value,
     additive_fit::{CellMean, added_squares},
     parameters::{plain, words},
 };
@@ -29,7 +29,7 @@ const SHOWN_LEAST: f64 = 0.005;
 /// The cells of a target in a phase that are compared.
 pub(super) struct Matrix<'a> {
     pub(super) results: &'a Results,
-    pub(super) stage: &'a StudyStage<'a>,
+    pub(super) stage: &'a StageFigures<'a>,
     pub(super) names: &'a [&'a String],
     pub(super) quantity: Quantity,
     pub(super) outcomes: Vec<&'a CellOutcome<'a>>,

@@ -29,8 +29,9 @@ use nilometer_plan::{
 };
 
 use crate::{
-    CellOutcome, StudyStage, Verdict,
+    CellOutcome, StageFigures, Verdict,
     evidence::{Evidence, largest_cache},
+    facts::dirty_limit,
 };
 
 /// Valid repeats that a stage must have.
@@ -128,7 +129,7 @@ impl OnTarget {
 /// The measurements of a campaign from which limits follow.
 pub(super) struct Found<'a> {
     pub(super) results: &'a Results,
-    pub(super) stages: &'a [StudyStage<'a>],
+    pub(super) stages: &'a [&'a StageFigures<'a>],
     pub(super) verdicts: &'a [Verdict],
     pub(super) evidence: &'a [Evidence<'a>],
 }
@@ -315,16 +316,6 @@ fn ends(summary: &Summary) -> Option<(f64, f64)> {
 /// The scale of the plan's sizes; 1 if the record does not contain it.
 fn scale(results: &Results) -> f64 {
     results.campaign.as_ref().map_or(1.0, |campaign| campaign.plan.scale)
-}
-
-/// Bytes that may wait in this machine's memory to be written; `None` if the record does not contain the limit.
-pub(crate) fn dirty_limit(results: &Results) -> Option<u64> {
-    let fact = |name: &str| {
-        let (_, value) = results.environment.iter().find(|(key, _)| key == name)?;
-        value.trim_end_matches("kB").trim().parse::<u64>().ok()
-    };
-    let share = || Some(fact("memory")? * 1024 / 100 * fact("dirty_ratio")?);
-    fact("dirty_bytes").filter(|bytes| *bytes > 0).or_else(share)
 }
 
 /// Files per second that an instrument needs; `None` if the recorder chooses files that are large enough.

@@ -9,7 +9,8 @@ use nilometer_model::{
 };
 use nilometer_plan::{DURATION_LEAST, FRAMES_LEAST};
 
-use super::{Finding, Hidden, TrialVerdict, Verdict, words::decimal};
+use super::{Finding, Hidden, TrialVerdict, Verdict};
+use crate::rate_unit::decimal;
 
 /// The answer in one word, the basis of exit codes and tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,5 +209,19 @@ impl fmt::Display for Doubt {
                 "at full speed the storage took less than the instrument delivers, yet the buffer stopped filling; record longer",
             ),
         }
+    }
+}
+
+impl TrialVerdict {
+    /// The objection to a recording without a rate from full speed.
+    fn may_be_hidden(&self) -> Option<Doubt> {
+        let hidden = self.hidden;
+        let needed = hidden.least();
+        if needed.is_some_and(|needed| hidden.came > needed) {
+            return self.grows.then_some(Doubt::Filling);
+        }
+        let so_many_times = needed.map(|needed| needed.0 as f64 / hidden.came.0.max(1) as f64);
+        let least = so_many_times.map(|times| Nanos::from_seconds(times * self.duration.seconds()));
+        Some(Doubt::Hidden { hidden, least })
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use nilometer_model::{Bytes, Goal, Ingest, Nanos};
 use nilometer_plan::{Results, seen_after};
 
-use super::{Recorded, TrialVerdict, decision::Doubt, layout, words::decimal};
-use crate::prediction::dirty_limit;
+use super::{Recorded, layout};
+use crate::{facts::dirty_limit, rate_unit::decimal};
 
 /// A pass at full speed shows the storage if it writes this many times the size of the page cache. Caches inside
 /// the storage show up as a step in the rate.
@@ -27,7 +27,7 @@ pub struct Hidden {
 
 impl Hidden {
     /// Bytes to write before slow storage shows; `None` if unknown.
-    fn least(&self) -> Option<Bytes> {
+    pub(super) fn least(&self) -> Option<Bytes> {
         self.cache.map(|cache| seen_after(self.buffer, cache))
     }
 }
@@ -91,19 +91,5 @@ impl Way {
         #[expect(clippy::cast_sign_loss, reason = "no volume is below zero")]
         let cache = cache.map(|bytes| Bytes(bytes as u64));
         Hidden { came, buffer: Bytes(ingest.slots * ingest.frame_size.0 * u64::from(ingest.count)), cache }
-    }
-}
-
-impl TrialVerdict {
-    /// The objection to a recording without a rate from full speed.
-    pub(super) fn may_be_hidden(&self) -> Option<Doubt> {
-        let hidden = self.hidden;
-        let needed = hidden.least();
-        if needed.is_some_and(|needed| hidden.came > needed) {
-            return self.grows.then_some(Doubt::Filling);
-        }
-        let so_many_times = needed.map(|needed| needed.0 as f64 / hidden.came.0.max(1) as f64);
-        let least = so_many_times.map(|times| Nanos::from_seconds(times * self.duration.seconds()));
-        Some(Doubt::Hidden { hidden, least })
     }
 }

@@ -24,8 +24,8 @@ pub use decision::Decision;
 pub use hidden::Hidden;
 use hidden::Way;
 use passes::{cache_step, long_run};
+pub(crate) use words::lost_frames;
 pub use words::rate_words;
-pub(crate) use words::{fewer_losses, lost_frames};
 
 use crate::{AcrossMachines, Quantity, recorded_stages::stages_of};
 

@@ -3,7 +3,10 @@
 mod waits;
 
 use super::*;
-use crate::made_up::{camera, cameras};
+use crate::{
+    losses::fewer_losses,
+    made_up::{camera, cameras},
+};
 use nilometer_model::{Invalid, Phase, Series};
 use nilometer_plan::{Cell, Key};
 
@@ -235,7 +238,7 @@ fn losses_are_told_in_the_readers_terms() {
         (86_400, "fewer than 3 losses a day are proved (95 %); to prove fewer than one a day, record 72 h"),
         (72 * 3600, "fewer than 370 losses a year are proved (95 %)"),
     ] {
-        assert_eq!(words::fewer_losses(seconds(duration)).join("; "), expected);
+        assert_eq!(fewer_losses(seconds(duration)).join("; "), expected);
     }
 }
 

@@ -4,18 +4,15 @@ use std::fmt;
 
 use nilometer_model::{
     ByteRate, Bytes, Nanos, PacketTotals, rounded_down,
-    statistics::poisson_upper,
     sustained::{RateChange, SustainedRate},
 };
 
-use crate::interference::lost_words;
+use crate::{
+    losses::{fewer_losses, lost_words},
+    rate_unit::decimal,
+};
 
 use super::{Beside, Decision, Finding, Together, TrialVerdict, Under, Verdict};
-
-/// Formats bytes in powers of 1000, like rates.
-pub(super) fn decimal(bytes: Bytes) -> String {
-    ByteRate(bytes.0 as f64).to_string().replace("/s", "")
-}
 
 impl fmt::Display for Verdict {
     /// The sentence, without its subject.
@@ -405,31 +402,6 @@ fn percents(change: &RateChange) -> Result<String, String> {
     } else {
         Err(format!("between {least:.0} and {most:.0} %"))
     }
-}
-
-/// Periods for the rate of losses, the shortest first.
-const COUNTED_IN: [(&str, f64); 3] = [("an hour", 3600.0), ("a day", 86_400.0), ("a year", 31_557_600.0)];
-
-/// The bound on the rate of losses after a recording of this duration without loss, and the duration that proves
-/// less. A loss is an event: one stall may lose a thousand frames, so the bound does not limit the number of
-/// frames.
-pub(crate) fn fewer_losses(duration: Nanos) -> Vec<String> {
-    let most = poisson_upper(0) / duration.seconds().max(1e-9);
-    let in_time = |(_, seconds): &&(&str, f64)| most * seconds >= 1.0;
-    let (time, seconds) = COUNTED_IN.iter().find(in_time).unwrap_or(&COUNTED_IN[2]);
-    let mut said = vec![format!("fewer than {} losses {time} are proved (95 %)", rounded_up(most * seconds))];
-    let day = Nanos::from_seconds(COUNTED_IN[1].1 * poisson_upper(0));
-    if duration < day {
-        let hours = (day.seconds() / 3600.0).ceil();
-        said.push(format!("to prove fewer than one a day, record {hours:.0} h"));
-    }
-    said
-}
-
-/// Rounds up to two digits.
-fn rounded_up(value: f64) -> String {
-    let step = 10_f64.powf((value.log10().floor() - 1.0).max(0.0));
-    format!("{:.0}", (value / step).ceil() * step)
 }
 
 /// `1.20 % of frames (72 of 6000)`.

@@ -1,6 +1,6 @@
 //! A network stage becomes the trials that its table names, and nonsense is refused.
 
-use super::super::parse;
+use super::super::{ResolvedPlan, parse};
 use super::*;
 
 const PLAN: &str = "title = \"a test\"\nrepeats = 2\n[[stage]]\nname = \"network\"\n[stage.network]\n";

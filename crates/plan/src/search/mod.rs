@@ -11,7 +11,8 @@ mod rate;
 
 pub use buffer::{BufferLimit, BufferSearch, BufferTrial};
 pub use history::{Found, SearchBound, Trial, advise};
-pub use rate::{GRID, PASSES, RateLimit, RateSearch, RateTrial, TRIALS};
+pub use pass::RateTrial;
+pub use rate::{GRID, PASSES, RateLimit, RateSearch, TRIALS};
 
 /// The end of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,27 @@ use std::collections::BTreeMap;
 
 use nilometer_model::ByteRate;
 
-use super::{Advice, Answer, INVALID_MOST, RateSearch, RateTrial, Votes};
+use super::{Advice, Answer, INVALID_MOST, SearchEnd, Votes};
+
+/// The rates that a search may try.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RateGrid {
+    /// The lowest rate. Above zero.
+    pub(super) least: ByteRate,
+    /// The highest rate.
+    pub(super) most: ByteRate,
+    /// The ratio of successive rates, less one. Above zero.
+    pub(super) ratio: f64,
+}
+
+/// A trial at a rate from the search.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateTrial {
+    /// Its rate.
+    pub rate: ByteRate,
+    /// Its end.
+    pub ended: SearchEnd,
+}
 
 /// A pass over rates of the search's grid.
 ///
@@ -15,8 +35,8 @@ use super::{Advice, Answer, INVALID_MOST, RateSearch, RateTrial, Votes};
 /// From there it goes down to the first rate that three of three trials carried: the lower end. A rare stall
 /// therefore widens the interval downwards, and does not move it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pass<'a> {
-    search: &'a RateSearch,
+pub(super) struct Pass {
+    grid: RateGrid,
     hint: ByteRate,
 }
 
@@ -35,9 +55,9 @@ type Notch = i32;
 
 type Poll = BTreeMap<Notch, Votes>;
 
-impl<'a> Pass<'a> {
-    pub(super) const fn new(search: &'a RateSearch, hint: ByteRate) -> Self {
-        Pass { search, hint }
+impl Pass {
+    pub(super) const fn new(grid: RateGrid, hint: ByteRate) -> Self {
+        Pass { grid, hint }
     }
 
     /// The next step after these trials of the pass, in any order. All must be at rates of this pass, or of
@@ -64,17 +84,17 @@ impl<'a> Pass<'a> {
     }
 
     fn notch(&self, rate: ByteRate) -> f64 {
-        rate.0.ln() / self.search.grid.ln_1p()
+        rate.0.ln() / self.grid.ratio.ln_1p()
     }
 
     fn rate(&self, notch: Notch) -> ByteRate {
-        ByteRate((f64::from(notch) * self.search.grid.ln_1p()).exp())
+        ByteRate((f64::from(notch) * self.grid.ratio.ln_1p()).exp())
     }
 
     /// The rates that may be tried, lowest and highest: within the bounds, at least one. A rate of the grid stays one.
     fn bounds(&self) -> (Notch, Notch) {
-        let top = (self.notch(self.search.most) + 1e-6).floor() as Notch;
-        (((self.notch(self.search.least) - 1e-6).ceil() as Notch).min(top), top)
+        let top = (self.notch(self.grid.most) + 1e-6).floor() as Notch;
+        (((self.notch(self.grid.least) - 1e-6).ceil() as Notch).min(top), top)
     }
 
     /// The lowest rate that loses or can't be tried; the one above the bounds if there is none.

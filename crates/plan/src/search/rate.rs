@@ -29,7 +29,7 @@ use nilometer_model::{ByteRate, Nanos, statistics::poisson_upper};
 
 use super::{
     Advice, SearchEnd, Votes,
-    pass::{Bracket, Pass},
+    pass::{Bracket, Pass, RateGrid, RateTrial},
 };
 
 /// A search over rates of a fixed grid, so that rates repeat, also between searches. It finds the limit
@@ -61,15 +61,6 @@ pub const PASSES: u32 = 3;
 /// The most trials. Half of all searches of three passes need 43, one pass some 20. A search that needs more
 /// gives its result so far.
 pub const TRIALS: u32 = 60;
-
-/// A trial at a rate from the search.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RateTrial {
-    /// Its rate.
-    pub rate: ByteRate,
-    /// Its end.
-    pub ended: SearchEnd,
-}
 
 /// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -103,6 +94,10 @@ impl RateSearch {
         RateSearch { hint, least, most, grid: GRID, duration, passes: PASSES, trials: TRIALS }
     }
 
+    const fn rates(&self) -> RateGrid {
+        RateGrid { least: self.least, most: self.most, ratio: self.grid }
+    }
+
     /// The rate of the next trial after these, in the order in which they were made; or the result.
     pub fn advise(&self, trials: &[RateTrial]) -> Advice<ByteRate, RateLimit> {
         // Replay all passes from the history, so that the record needs only the trials: an interrupted search
@@ -111,7 +106,7 @@ impl RateSearch {
         let mut rest = trials;
         let mut hint = self.hint;
         while found.len() < self.passes as usize {
-            let pass = Pass::new(self, hint);
+            let pass = Pass::new(self.rates(), hint);
             let Some((bracket, used)) = complete(&pass, rest) else {
                 return self.go_on(&pass, &found, trials, rest);
             };
@@ -127,7 +122,7 @@ impl RateSearch {
     /// so far.
     fn go_on(
         &self,
-        pass: &Pass<'_>,
+        pass: &Pass,
         found: &[Bracket],
         all: &[RateTrial],
         rest: &[RateTrial],
@@ -172,7 +167,7 @@ impl RateSearch {
 }
 
 /// The result of a pass from the first of these trials, with their number; `None` if it needs more.
-fn complete(pass: &Pass<'_>, trials: &[RateTrial]) -> Option<(Bracket, usize)> {
+fn complete(pass: &Pass, trials: &[RateTrial]) -> Option<(Bracket, usize)> {
     // The fewest that suffice: those behind them belong to the next pass.
     (0..=trials.len()).find_map(|used| match pass.advise(&trials[..used]) {
         Advice::Found(bracket) => Some((bracket, used)),

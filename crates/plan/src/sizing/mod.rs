@@ -51,6 +51,7 @@
 
 mod capacity;
 mod demand;
+mod figure;
 mod limits;
 mod recorder;
 pub mod simulation;
@@ -59,7 +60,8 @@ mod tests;
 
 pub use capacity::BufferCapacity;
 pub use demand::{Demand, Kind};
-pub use limits::{Figure, LimitOrigin, Limits};
+pub use figure::{Figure, LimitOrigin};
+pub use limits::Limits;
 
 use std::fmt;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nilometer_model::Bytes;
 
-use super::{NamedCensus, TreeLike, parameters::Footprint, walk::directories};
+use super::{NamedCensus, TreeLike, parameters::Footprint};
 
 /// The directories and files of a worker's tree, and their spread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,13 @@ pub enum TreeShape {
         /// The census.
         census: Arc<NamedCensus>,
     },
+}
+
+/// Directories of a regular tree, the first included.
+pub(super) fn directories(levels: u32, branching: u32) -> u64 {
+    // Above 64 levels of 2 the sum is at its limit; a tree of 1 has as many directories as levels.
+    let counted = if branching > 1 { levels.min(64) } else { levels };
+    (0..=counted).map(|level| u64::from(branching).saturating_pow(level)).fold(0, u64::saturating_add)
 }
 
 /// The most entries: more than a tree of users has, and than fit into a plan in this program's memory.

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     Access, Shift,
     parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
-    walk::{check_tree, directories},
+    source_tree::directories,
+    walk::check_tree,
 };
 
 /// The owner of the tree with a worker's items.

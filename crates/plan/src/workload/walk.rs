@@ -85,13 +85,6 @@ impl WalkCell {
     }
 }
 
-/// Directories of a regular tree, the first included.
-pub(super) fn directories(levels: u32, branching: u32) -> u64 {
-    // Above 64 levels of 2 the sum is at its limit; a tree of 1 has as many directories as levels.
-    let counted = if branching > 1 { levels.min(64) } else { levels };
-    (0..=counted).map(|level| u64::from(branching).saturating_pow(level)).fold(0, u64::saturating_add)
-}
-
 /// A tree that a file system and this program's memory can be expected to take.
 pub(super) fn check_tree(entries: u64, workers: u32) -> Result<(), String> {
     let all = entries.saturating_mul(u64::from(workers));

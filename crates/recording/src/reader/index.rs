@@ -22,7 +22,7 @@ use std::{collections::BTreeMap, io};
 use nilometer_model::{Nanos, PluginFilter, observed::ClockReading};
 use nilometer_storage::process::BootId;
 
-use super::{labels::Numbers, placements::Placements, recent::Recent};
+use super::{frame_location::FrameLocation, labels::Numbers, placements::Placements, recent::Recent};
 use crate::{
     Gap, Ranges, Stream,
     instrument::Origin,
@@ -36,22 +36,6 @@ pub enum Trust {
     Acknowledged,
     /// The machine may have lost power: durable frames count.
     Durable,
-}
-
-/// Location of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameLocation {
-    /// Index of the lane's head in [`Index::heads`].
-    pub lane: usize,
-    /// Position in the lane's files.
-    pub extent: FrameExtent,
-}
-
-impl FrameLocation {
-    /// Index of the file in the lane, or of the part if the lane has only one file.
-    pub fn file(&self) -> u64 {
-        self.extent.file
-    }
 }
 
 /// The united journals of a recording.

@@ -24,7 +24,7 @@ use std::ops::Range;
 use nilometer_model::Storing;
 
 use super::{
-    FrameLocation,
+    frame_location::FrameLocation,
     labels::{Label, Labels, Page},
 };
 use crate::journal::{Encoding, FrameExtent, Head};

@@ -22,7 +22,7 @@ use crate::{
     units_in_keys::{plain, with_unit},
 };
 use nilometer_analysis::{
-    CellOutcome, Comparison, NearestCeiling, Quantity, Question, StudyStage, ceiling_of, letter,
+    CellOutcome, Comparison, NearestCeiling, Quantity, Question, StageFigures, StudyStage, ceiling_of, letter,
 };
 
 /// The findings of all stages, a list each.
@@ -161,36 +161,25 @@ impl<'a> StageLists<'a> {
     /// A finding of a stage without a list is an unused variable, and does not compile.
     #[deny(unused_variables)]
     fn add(&mut self, results: &'a Results, stage: &'a StudyStage<'_>) {
-        let StudyStage {
-            name,
-            // Each figure has its parameters.
-            common: _,
-            varying: _,
-            cells: _,
-            outcomes,
-            questions,
-            ceiling,
-            growths: by_count,
-            optima,
-            interferences,
-            siblings,
-            limits,
-        } = stage;
+        let StudyStage { figures: of, ceiling, growths: by_count, optima, interferences, siblings, limits } =
+            stage;
+        // Each figure has its parameters.
+        let StageFigures { name, common: _, varying: _, cells: _, outcomes, questions } = of;
         let margin = results.margin;
-        self.figures.extend(outcomes.iter().map(|outcome| figure(results, stage, outcome)));
+        self.figures.extend(outcomes.iter().map(|outcome| figure(results, of, outcome)));
         self.comparisons.extend(questions.iter().flat_map(|question| pairs(results, name, question)));
         self.elements.extend(growths(name, by_count, margin));
         self.parameters.extend(parameter_effects(name, optima));
         self.beside_loads.extend(beside_loads(name, interferences, margin));
         self.siblings.extend(siblings_told(name, siblings, margin));
         self.limits.extend(stage_limits(name, limits));
-        self.nearest_ceilings.extend(ceiling.map(|ceiling| ceiling_figure(results, stage, ceiling)));
+        self.nearest_ceilings.extend(ceiling.map(|ceiling| ceiling_figure(results, of, ceiling)));
     }
 }
 
 fn ceiling_figure<'a>(
     results: &Results,
-    stage: &StudyStage<'a>,
+    stage: &StageFigures<'a>,
     nearest: NearestCeiling,
 ) -> CeilingFigure<'a> {
     CeilingFigure {
@@ -205,7 +194,7 @@ fn ceiling_figure<'a>(
     }
 }
 
-fn figure<'a>(results: &'a Results, stage: &'a StudyStage<'_>, outcome: &'a CellOutcome<'_>) -> Figure<'a> {
+fn figure<'a>(results: &'a Results, stage: &'a StageFigures<'_>, outcome: &'a CellOutcome<'_>) -> Figure<'a> {
     let parameters = stage.cell(outcome.cell).map(|cell| &cell.parameters).into_iter().flatten();
     let cores = outcome.cores;
     let ceiling = ceiling_of(results, outcome);

@@ -1,6 +1,6 @@
 //! The comparison of targets: an answer for each stage and phase.
 
-use nilometer_analysis::StudyStage;
+use nilometer_analysis::StageFigures;
 use nilometer_plan::Results;
 
 use super::glance::glance;
@@ -9,7 +9,7 @@ use crate::{
     words,
 };
 
-pub(crate) fn comparisons(results: &Results, stages: &[StudyStage<'_>], detail: Detail) -> Vec<Section> {
+pub(crate) fn comparisons(results: &Results, stages: &[&StageFigures<'_>], detail: Detail) -> Vec<Section> {
     if detail == Detail::Page {
         return glance(results, stages);
     }

@@ -1,6 +1,6 @@
 //! The rates of all stages at a glance: a bar for each target, beside the comparison that follows from its rounds.
 
-use nilometer_analysis::{CellOutcome, Quantity, Question, RateUnit, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Quantity, Question, RateUnit, StageFigures, letter};
 use nilometer_plan::Results;
 
 use super::{answer::effect_tone, stage::stage_id};
@@ -13,7 +13,7 @@ use crate::{
 const TIMES: &str = "Beside times, a longer bar took less time. ";
 const FEW: &str = "A figure with (1 of 6) rests on one valid repeat of six. ";
 
-pub(super) fn glance(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Section> {
+pub(super) fn glance(results: &Results, stages: &[&StageFigures<'_>]) -> Vec<Section> {
     if stages.is_empty() {
         return Vec::new();
     }
@@ -32,7 +32,7 @@ pub(super) fn glance(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Sectio
     vec![Section::new(Heading::of(title), blocks)]
 }
 
-fn rows(margin: f64, number: usize, stage: &StudyStage<'_>) -> Vec<Glance> {
+fn rows(margin: f64, number: usize, stage: &StageFigures<'_>) -> Vec<Glance> {
     let rows = stage.questions.iter().map(|question| Glance {
         name: String::new(),
         id: stage_id(number),
@@ -47,7 +47,7 @@ fn rows(margin: f64, number: usize, stage: &StudyStage<'_>) -> Vec<Glance> {
     rows
 }
 
-fn rates(stage: &StudyStage<'_>, question: &Question) -> Vec<GlanceRate> {
+fn rates(stage: &StageFigures<'_>, question: &Question) -> Vec<GlanceRate> {
     // A target whose valid repeats moved nothing has no best cell, and is not INVALID.
     let stopped = |target: usize| {
         let of = |outcome: &&CellOutcome<'_>| (outcome.phase, outcome.target) == (question.phase, target);
@@ -70,7 +70,7 @@ fn rates(stage: &StudyStage<'_>, question: &Question) -> Vec<GlanceRate> {
 }
 
 /// The best rate of a target. A figure that rests on few repeats has their number instead of its interval.
-fn cell(stage: &StudyStage<'_>, outcome: Option<&CellOutcome<'_>>, unit: RateUnit) -> Cell {
+fn cell(stage: &StageFigures<'_>, outcome: Option<&CellOutcome<'_>>, unit: RateUnit) -> Cell {
     let Some(outcome) = outcome else { return Cell::toned(Tone::Bad, "INVALID") };
     let origin = tooltip(stage, outcome);
     if let Some(summary) = outcome.summary(unit.quantity()).filter(|_| words::rests_on_few(outcome)) {

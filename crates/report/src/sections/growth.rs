@@ -1,6 +1,6 @@
 //! The growth of a workload with the number of elements that run it at once.
 
-use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, Quantity, StudyStage};
+use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, Quantity, StageFigures};
 
 use crate::{
     chart::{Axis, Chart, LETTERS, Line, Plot, Point, Style, Unit, WIDTH, clipped, interval},
@@ -18,7 +18,7 @@ const SUM: usize = 1;
 const CEILING_MOST: f64 = 2.0;
 
 pub(super) fn growth(
-    stage: &StudyStage<'_>,
+    stage: &StageFigures<'_>,
     growths: &[ElementGrowth],
     margin: f64,
     detail: Detail,
@@ -26,7 +26,7 @@ pub(super) fn growth(
     growths.iter().map(|of| section(stage, of, margin, detail)).collect()
 }
 
-fn section(stage: &StudyStage<'_>, of: &ElementGrowth, margin: f64, detail: Detail) -> Section {
+fn section(stage: &StageFigures<'_>, of: &ElementGrowth, margin: f64, detail: Detail) -> Section {
     let heading = Heading::with("Elements at once", format!(": {}", heading(of)));
     let mut blocks = Vec::new();
     if detail == Detail::Page {
@@ -48,7 +48,7 @@ fn table(of: &ElementGrowth) -> Table {
     Table { columns, rows: of.counts.iter().map(row).collect() }
 }
 
-fn chart(stage: &StudyStage<'_>, of: &ElementGrowth) -> Chart {
+fn chart(stage: &StageFigures<'_>, of: &ElementGrowth) -> Chart {
     let title = heading(of);
     let lines = vec![ceiling(of), sums(of), rates(of), knee(of)];
     let greatest = lines.iter().flat_map(|line| &line.points).map(highest).fold(0.0, f64::max);

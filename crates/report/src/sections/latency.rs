@@ -1,6 +1,6 @@
 //! Details behind the rates of a stage: the latency of operations, and the rate over time in the median repeat.
 
-use nilometer_analysis::{CellOutcome, Quantity, StageCell, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Quantity, StageCell, StageFigures, letter};
 use nilometer_model::{Histogram, Nanos, Phase, Series, statistics::Summary};
 
 use crate::{
@@ -24,7 +24,7 @@ const OPERATIONS_LEAST: usize = 20;
 const POINTS_LEAST: usize = 4;
 
 /// A pair of charts for each cell and phase.
-pub(super) fn latency(stage: &StudyStage<'_>) -> Option<Block> {
+pub(super) fn latency(stage: &StageFigures<'_>) -> Option<Block> {
     let all: Vec<(&StageCell, Phase)> = stage
         .cells
         .iter()
@@ -47,7 +47,7 @@ pub(super) fn latency(stage: &StudyStage<'_>) -> Option<Block> {
 }
 
 /// Draws the distribution and the rate over time of a cell's phase, if they were recorded.
-fn behind(stage: &StudyStage<'_>, cell: &StageCell, phase: Phase) -> Vec<Chart> {
+fn behind(stage: &StageFigures<'_>, cell: &StageCell, phase: Phase) -> Vec<Chart> {
     let outcomes = outcomes(stage, cell, phase);
     let quantity = outcomes.first().map_or(Quantity::Operations, |outcome| stage.quantity(outcome));
     let comma = if cell.label.is_empty() { "" } else { ", " };
@@ -57,7 +57,7 @@ fn behind(stage: &StudyStage<'_>, cell: &StageCell, phase: Phase) -> Vec<Chart> 
     charts
 }
 
-fn outcomes<'a>(stage: &'a StudyStage<'_>, cell: &StageCell, phase: Phase) -> Vec<&'a CellOutcome<'a>> {
+fn outcomes<'a>(stage: &'a StageFigures<'_>, cell: &StageCell, phase: Phase) -> Vec<&'a CellOutcome<'a>> {
     stage.outcomes.iter().filter(|outcome| outcome.cell == cell.index && outcome.phase == phase).collect()
 }
 

@@ -1,13 +1,13 @@
 //! Each machine's share of figures that several processes measured.
 
-use nilometer_analysis::{StudyStage, letter};
+use nilometer_analysis::{StageFigures, letter};
 
 use crate::{
     document::{Block, Cell, Column, Heading, Role, Row, Section, Table},
     words,
 };
 
-pub(crate) fn machines(stages: &[StudyStage<'_>]) -> Vec<Section> {
+pub(crate) fn machines(stages: &[&StageFigures<'_>]) -> Vec<Section> {
     let rows = stages.iter().flat_map(|stage| {
         let of = move |(outcome, words): (&nilometer_analysis::CellOutcome<'_>, String)| {
             let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);

@@ -1,6 +1,6 @@
 //! Every statistic of each figure.
 
-use nilometer_analysis::{CellOutcome, RateUnit, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, RateUnit, StageFigures, letter};
 use nilometer_model::Coldness;
 
 use super::stage_rows::mark;
@@ -41,7 +41,7 @@ const COLUMNS: [&str; 25] = [
 /// The first of them name the figure.
 const NAMES: usize = 4;
 
-pub(crate) fn numbers(stages: &[StudyStage<'_>]) -> Vec<Section> {
+pub(crate) fn numbers(stages: &[&StageFigures<'_>]) -> Vec<Section> {
     let rows = stages.iter().flat_map(|stage| stage.outcomes.iter().map(|outcome| row(stage, outcome)));
     let rows: Vec<Row> = rows.collect();
     if rows.is_empty() {
@@ -58,7 +58,7 @@ pub(crate) fn numbers(stages: &[StudyStage<'_>]) -> Vec<Section> {
     vec![section.at("numbers", "all numbers").on_screen()]
 }
 
-fn row(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Row {
+fn row(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> Row {
     let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
     let named = [stage.name, label, outcome.phase.name(), &letter(outcome.target)].map(Cell::new);
     let origin = tooltip(stage, outcome);
@@ -70,7 +70,7 @@ fn row(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Row {
     Row::of(std::iter::once(mark).chain(named).chain(figures).chain(last))
 }
 
-fn figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
+fn figures(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
     let quantity = stage.quantity(outcome);
     let mut figures = vec![outcome.valid.to_string()];
     if let Some(summary) = outcome.summary(quantity) {

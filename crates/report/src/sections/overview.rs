@@ -1,7 +1,7 @@
 //! A short report's figures: one table of all stages, a row for each figure. A row names the part of the system
 //! that was at its limit.
 
-use nilometer_analysis::{CellOutcome, LimitingParts, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, LimitingParts, StageFigures, StudyStage, letter};
 use nilometer_model::Phase;
 use nilometer_plan::Results;
 
@@ -36,7 +36,7 @@ pub(super) fn overview(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Sect
     }
     if let [only] = stages {
         for row in &mut rows {
-            row.label = without_stage(&row.label, only.name);
+            row.label = without_stage(&row.label, only.figures.name);
         }
     }
     let has_all = rows.len() > ROWS_MOST && results.targets.len() > 1;
@@ -55,7 +55,7 @@ pub(super) fn overview(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Sect
 /// The heading. It has the name of a single stage, which the rows then lack.
 fn heading(stages: &[StudyStage<'_>]) -> Heading {
     match stages {
-        [only] => Heading::with("Figures", format!(": {}", only.name)),
+        [only] => Heading::with("Figures", format!(": {}", only.figures.name)),
         _ => Heading::of("Figures"),
     }
 }
@@ -68,12 +68,13 @@ struct FigureRow<'a> {
 }
 
 fn rows_of_stage<'a>(stage: &'a StudyStage<'a>) -> Vec<FigureRow<'a>> {
-    let is_shown = |outcome: &&CellOutcome<'_>| is_shown(stage, outcome);
-    let row = |outcome: &'a CellOutcome<'a>| FigureRow { stage, outcome, label: label(stage, outcome) };
-    stage.outcomes.iter().filter(is_shown).map(row).collect()
+    let is_shown = |outcome: &&CellOutcome<'_>| is_shown(&stage.figures, outcome);
+    let row =
+        |outcome: &'a CellOutcome<'a>| FigureRow { stage, outcome, label: label(&stage.figures, outcome) };
+    stage.figures.outcomes.iter().filter(is_shown).map(row).collect()
 }
 
-fn is_shown(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> bool {
+fn is_shown(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> bool {
     let has_files = stage.questions.iter().any(|question| question.phase == Phase::CreateFiles);
     let is_many = stage.questions.len() > PHASES_MOST && has_files;
     if is_many && is_of_directories(outcome.phase) {
@@ -100,7 +101,7 @@ const fn is_of_directories(phase: Phase) -> bool {
 }
 
 /// `large files, workers 2`; `matrix, fastest of 24: workers 8`.
-fn label(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
+fn label(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> String {
     let cell = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
     match stage.cells.len() {
         _ if cell.is_empty() => stage.name.to_owned(),
@@ -142,8 +143,8 @@ impl FigureRow<'_> {
     }
 
     fn figures(&self) -> Vec<Cell> {
-        let origin = tooltip(self.stage, self.outcome);
-        let rate = rate(self.outcome, unit_beside(self.stage, self.outcome));
+        let origin = tooltip(&self.stage.figures, self.outcome);
+        let rate = rate(self.outcome, unit_beside(&self.stage.figures, self.outcome));
         let mut cells: Vec<Cell> = rate.map(|cell| cell.from(origin.as_str())).into();
         let quantile = |(_, share, _)| Cell::new(words::short_quantile(self.outcome, share));
         cells.extend(QUANTILES.map(quantile));
@@ -153,9 +154,9 @@ impl FigureRow<'_> {
 
     /// The part at its limit: only the fastest cell of a phase can prove one.
     fn limit(&self) -> String {
-        let StudyStage { limits, ceiling, .. } = self.stage;
+        let StudyStage { figures, limits, ceiling, .. } = self.stage;
         let of = (self.outcome.phase, self.outcome.target);
-        let best = self.stage.best(of.0, of.1).filter(|best| best.cell == self.outcome.cell);
+        let best = figures.best(of.0, of.1).filter(|best| best.cell == self.outcome.cell);
         let limit = best.and_then(|_| limits.iter().find(|limits| (limits.phase, limits.target) == of));
         let limit = limit.map(short_limit);
         let near = ceiling.filter(|near| {
@@ -179,20 +180,21 @@ fn short_limit(limits: &LimitingParts) -> String {
 }
 
 fn targets_beside(stage: &StudyStage<'_>) -> Vec<Block> {
-    let name = Block::Paragraph(crate::document::Sentence::new(stage.name));
-    vec![name, Block::Table(by_target(stage))]
+    let name = Block::Paragraph(crate::document::Sentence::new(stage.figures.name));
+    vec![name, Block::Table(by_target(&stage.figures))]
 }
 
 fn machines_of(stage: &StudyStage<'_>) -> Option<Block> {
-    let sentences = machines(stage);
+    let sentences = machines(&stage.figures);
     (!sentences.is_empty())
-        .then(|| Block::list(sentences.into_iter().map(|words| format!("{}, {words}", stage.name))))
+        .then(|| Block::list(sentences.into_iter().map(|words| format!("{}, {words}", stage.figures.name))))
 }
 
 /// The figures that have no row.
 fn hidden<'a>(stages: &'a [StudyStage<'_>]) -> Vec<&'a CellOutcome<'a>> {
-    let of_stage =
-        |stage: &'a StudyStage<'_>| stage.outcomes.iter().filter(move |outcome| !is_shown(stage, outcome));
+    let of_stage = |stage: &'a StudyStage<'_>| {
+        stage.figures.outcomes.iter().filter(move |outcome| !is_shown(&stage.figures, outcome))
+    };
     stages.iter().flat_map(of_stage).collect()
 }
 
@@ -205,7 +207,7 @@ fn guide(rows: &[FigureRow<'_>], hidden: &[&CellOutcome<'_>]) -> String {
         1 => format!("1 more figure{invalid} and "),
         rest => format!("{rest} more figures{invalid} and "),
     };
-    let key = rows.first().map(|row| figure_key(row.stage, row.outcome)).unwrap_or_default();
+    let key = rows.first().map(|row| figure_key(&row.stage.figures, row.outcome)).unwrap_or_default();
     format!(
         "More by nilometer report: --all shows {rest}all latencies and limits, --why '{key}' the samples behind a figure."
     )
@@ -213,13 +215,14 @@ fn guide(rows: &[FigureRow<'_>], hidden: &[&CellOutcome<'_>]) -> String {
 
 /// Findings that a plan asked for by its stages.
 fn stage_parts(stage: &StudyStage<'_>, margin: f64) -> Vec<Section> {
-    let mut parts: Vec<Section> = times(stage).into_iter().collect();
-    parts.extend(growth(stage, &stage.growths, margin, Detail::Short));
-    parts.extend(beside_load(stage, &stage.interferences, margin));
+    let figures = &stage.figures;
+    let mut parts: Vec<Section> = times(figures).into_iter().collect();
+    parts.extend(growth(figures, &stage.growths, margin, Detail::Short));
+    parts.extend(beside_load(figures, &stage.interferences, margin));
     parts.extend(siblings(&stage.siblings, margin));
     if parts.iter().all(|part| part.detail > Detail::Short) {
         return Vec::new();
     }
-    parts.insert(0, Section::new(Heading::of(stage.name), vec![Block::soft(&stage.common)]));
+    parts.insert(0, Section::new(Heading::of(figures.name), vec![Block::soft(&figures.common)]));
     parts
 }

@@ -2,7 +2,7 @@
 //! that each explains. For the parameter that explains most, it shows the best cell with each value, with its
 //! interval.
 
-use nilometer_analysis::{StageOptimum, StudyStage, ValueRate};
+use nilometer_analysis::{StageFigures, StageOptimum, ValueRate};
 
 use crate::{
     chart::{Bar, Bars, Chart, LETTERS, clipped, interval},
@@ -14,7 +14,7 @@ use crate::{
 /// Limit on values. More form a curve, which is drawn above.
 const VALUES_MOST: usize = 10;
 
-pub(super) fn parameters(stage: &StudyStage<'_>, optima: &[StageOptimum], detail: Detail) -> Vec<Section> {
+pub(super) fn parameters(stage: &StageFigures<'_>, optima: &[StageOptimum], detail: Detail) -> Vec<Section> {
     optima.iter().map(|of| section(of, &heading(stage, of), detail)).collect()
 }
 
@@ -109,7 +109,7 @@ mod tests {
         let results = Results { cells, samples, margin: 5.0, repeats: 4, ..Results::default() };
         let study = Study::of(&results);
         let stage = &study.stages[0];
-        let charts = charts(&stage.optima[0], &heading(stage, &stage.optima[0]));
+        let charts = charts(&stage.optima[0], &heading(&stage.figures, &stage.optima[0]));
         let page: String = charts.iter().map(Chart::svg).collect();
         assert_eq!(page.matches("<svg").count(), 2, "{page}");
         for part in

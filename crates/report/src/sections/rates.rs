@@ -1,6 +1,6 @@
 //! The rates of a stage, drawn: bars, or curves over the parameter that most cells differ in.
 
-use nilometer_analysis::{CellOutcome, Quantity, Question, RateUnit, StageCell, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Quantity, Question, RateUnit, StageCell, StageFigures, letter};
 
 use crate::{
     chart::{Axis, Bar, Bars, Chart, LETTERS, Line, Plot, Point, Style, WIDTH, clipped, interval, unit},
@@ -13,7 +13,7 @@ const PANELS_MOST: usize = 24;
 /// Limit on lines in a chart, because more look the same.
 const LINES_MOST: usize = 6;
 
-pub(super) fn rates(stage: &StudyStage<'_>) -> Vec<Block> {
+pub(super) fn rates(stage: &StageFigures<'_>) -> Vec<Block> {
     // A single bar always has full length. The glance and the table have the rates.
     if stage.cells.len() < 2 && stage.targets().len() < 2 {
         return Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn rates(stage: &StudyStage<'_>) -> Vec<Block> {
     std::iter::once(Block::charts(panels)).chain((more > 0).then(|| Block::soft(rest))).collect()
 }
 
-fn bar_chart(stage: &StudyStage<'_>, question: &Question) -> Chart {
+fn bar_chart(stage: &StageFigures<'_>, question: &Question) -> Chart {
     let outcomes = stage.of_phase(question.phase);
     let unit = words::unit_of(outcomes.iter().copied(), question.quantity);
     let group = |cell: &StageCell| {
@@ -56,7 +56,7 @@ fn bar(outcome: &CellOutcome<'_>, unit: RateUnit) -> Bar {
 
 /// Draws a sweep as curves. With several targets there is a chart for each combination of the other parameters;
 /// with one target, a line for each.
-fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<Chart> {
+fn curves(stage: &StageFigures<'_>, question: &Question, axis: &str) -> Vec<Chart> {
     let outcomes = stage.of_phase(question.phase);
     let others = combinations(stage);
     let x = x_axis(stage, axis);
@@ -92,7 +92,7 @@ fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<Chart>
 }
 
 /// A plot with the axes of an empty one.
-fn titled(stage: &StudyStage<'_>, axis: &str, title: &str, lines: Vec<Line>, empty: &Plot) -> Plot {
+fn titled(stage: &StageFigures<'_>, axis: &str, title: &str, lines: Vec<Line>, empty: &Plot) -> Plot {
     let description = format!("{}, {title}: rate against {}", stage.name, words::parameter(axis));
     Plot { title: clipped(title, LETTERS), description, lines, ..empty.clone() }
 }
@@ -104,13 +104,13 @@ fn means(outcomes: &[&CellOutcome<'_>], quantity: Quantity) -> Vec<f64> {
 /// The values of all varying parameters but the axis, as text.
 type Other = Vec<String>;
 
-fn other(stage: &StudyStage<'_>, cell: &StageCell) -> Other {
+fn other(stage: &StageFigures<'_>, cell: &StageCell) -> Other {
     let value = |name: &String| cell.parameters.get(name).map_or_else(String::new, ToString::to_string);
     stage.varying.others.iter().map(value).collect()
 }
 
 /// Returns the combinations in the order of the plan.
-fn combinations(stage: &StudyStage<'_>) -> Vec<Other> {
+fn combinations(stage: &StageFigures<'_>) -> Vec<Other> {
     let mut found: Vec<Other> = Vec::new();
     for cell in &stage.cells {
         let other = other(stage, cell);
@@ -121,12 +121,12 @@ fn combinations(stage: &StudyStage<'_>) -> Vec<Other> {
     found
 }
 
-fn words_of(stage: &StudyStage<'_>, other: &Other) -> String {
+fn words_of(stage: &StageFigures<'_>, other: &Other) -> String {
     let names = stage.varying.others.iter().zip(other);
     names.map(|(name, value)| format!("{} {value}", words::parameter(name))).collect::<Vec<_>>().join(", ")
 }
 
-fn x_axis(stage: &StudyStage<'_>, axis: &str) -> Axis {
+fn x_axis(stage: &StageFigures<'_>, axis: &str) -> Axis {
     let value = |cell: &StageCell| Some((cell.number(axis)?, cell.parameters.get(axis)?.to_string()));
     let mut values: Vec<(f64, String)> = stage.cells.iter().filter_map(value).collect();
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -136,7 +136,7 @@ fn x_axis(stage: &StudyStage<'_>, axis: &str) -> Axis {
 
 /// The source of a sweep's lines.
 struct Sweep<'a> {
-    stage: &'a StudyStage<'a>,
+    stage: &'a StageFigures<'a>,
     question: &'a Question,
     axis: &'a str,
     outcomes: &'a [&'a CellOutcome<'a>],

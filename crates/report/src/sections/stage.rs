@@ -1,6 +1,6 @@
 //! A stage of workloads: its figures, their limits, and the findings that belong to it.
 
-use nilometer_analysis::{CellOutcome, Cores, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Cores, StageFigures, StudyStage, letter};
 use nilometer_plan::Results;
 
 use super::{
@@ -45,45 +45,33 @@ fn stage_with_parts(
     number: usize,
     detail: Detail,
 ) -> Vec<Section> {
-    let StudyStage {
-        name,
-        common,
-        // The labels of rows have the varying parameters.
-        varying: _,
-        cells: labelled,
-        outcomes,
-        questions,
-        ceiling,
-        growths,
-        optima,
-        interferences,
-        siblings: groups,
-        limits,
-    } = stage;
+    let StudyStage { figures: of, ceiling, growths, optima, interferences, siblings: groups, limits } = stage;
+    // The labels of rows have the varying parameters.
+    let StageFigures { name, common, varying: _, cells: labelled, outcomes, questions } = of;
     let margin = results.margin;
     let mut blocks = vec![Block::soft(common)];
     if detail == Detail::Page {
-        blocks.extend(key(results, &stage.targets()));
-        blocks.extend(rates(stage));
+        blocks.extend(key(results, &of.targets()));
+        blocks.extend(rates(of));
     }
-    blocks.push(figures(stage, outcomes));
-    blocks.extend(machines(stage).into_iter().map(Block::soft));
+    blocks.push(figures(of, outcomes));
+    blocks.extend(machines(of).into_iter().map(Block::soft));
     blocks.extend(ceiling.map(|ceiling| {
         let tone = if ceiling.is_near() { Tone::Doubtful } else { Tone::Soft };
-        Block::Paragraph(Sentence::toned(tone, ceiling.words(stage)))
+        Block::Paragraph(Sentence::toned(tone, ceiling.words(of)))
     }));
-    let several = stage.targets().len() > 1;
+    let several = of.targets().len() > 1;
     blocks.extend(limits.iter().map(|limits| Block::soft(limits.words(several))));
     if detail == Detail::Page {
         blocks.extend(cells(labelled, questions, margin));
-        blocks.extend(latency(stage));
+        blocks.extend(latency(of));
     }
     let section = Section::new(Heading::of(*name), blocks).at(stage_id(number), *name).on_screen();
     let mut sections = vec![section];
-    sections.extend(times(stage));
-    sections.extend(growth(stage, growths, margin, detail));
-    sections.extend(parameters(stage, optima, detail));
-    sections.extend(beside_load(stage, interferences, margin));
+    sections.extend(times(of));
+    sections.extend(growth(of, growths, margin, detail));
+    sections.extend(parameters(of, optima, detail));
+    sections.extend(beside_load(of, interferences, margin));
     sections.extend(siblings(groups, margin));
     sections
 }
@@ -103,7 +91,7 @@ pub(super) fn key(results: &Results, targets: &[usize]) -> Option<Block> {
 }
 
 /// A row for each outcome.
-fn figures(stage: &StudyStage<'_>, outcomes: &[CellOutcome<'_>]) -> Block {
+fn figures(stage: &StageFigures<'_>, outcomes: &[CellOutcome<'_>]) -> Block {
     // A single repeat has no interval.
     let has_interval = |outcome: &CellOutcome<'_>| {
         outcome.summary(stage.quantity(outcome)).is_some_and(|summary| summary.half_width().is_some())
@@ -142,7 +130,7 @@ fn columns(intervals: bool) -> Vec<Column> {
     columns
 }
 
-fn with_figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>, intervals: bool) -> Row {
+fn with_figures(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>, intervals: bool) -> Row {
     let unit = unit_beside(stage, outcome);
     let [mean, interval] = rate(outcome, unit).map(|cell| cell.from(tooltip(stage, outcome)));
     let mut figures = vec![mean];

@@ -1,6 +1,6 @@
 //! Rows and cells that several sections of a stage share.
 
-use nilometer_analysis::{CellOutcome, Question, RateUnit, StageCell, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Question, RateUnit, StageCell, StageFigures, letter};
 
 use crate::{
     document::{Cell, Column, Role, Row, Table, Tone},
@@ -27,7 +27,7 @@ pub(super) fn named() -> [Column; 3] {
 
 /// A row with these columns, and figures behind them.
 pub(super) fn row(
-    stage: &StudyStage<'_>,
+    stage: &StageFigures<'_>,
     outcome: &CellOutcome<'_>,
     figures: impl IntoIterator<Item = Cell>,
 ) -> Row {
@@ -50,13 +50,13 @@ pub(super) fn rate(outcome: &CellOutcome<'_>, unit: RateUnit) -> [Cell; 2] {
 }
 
 /// The unit of a figure, which those of the other targets beside it share.
-pub(super) fn unit_beside(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> RateUnit {
+pub(super) fn unit_beside(stage: &StageFigures<'_>, outcome: &CellOutcome<'_>) -> RateUnit {
     let beside = |other: &&CellOutcome<'_>| (other.cell, other.phase) == (outcome.cell, outcome.phase);
     words::unit_of(stage.outcomes.iter().filter(beside), stage.quantity(outcome))
 }
 
 /// A row for each cell and phase, and a column for each target.
-pub(super) fn by_target(stage: &StudyStage<'_>) -> Table {
+pub(super) fn by_target(stage: &StageFigures<'_>) -> Table {
     let targets = stage.targets();
     let mut columns = vec![Column::new(Role::Label, "parameters"), Column::new(Role::Group, "phase")];
     columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(BESIDE)));
@@ -64,7 +64,7 @@ pub(super) fn by_target(stage: &StudyStage<'_>) -> Table {
     Table { columns, rows: rows.collect() }
 }
 
-fn rows_of_cell(stage: &StudyStage<'_>, cell: &StageCell, targets: &[usize]) -> Vec<Row> {
+fn rows_of_cell(stage: &StageFigures<'_>, cell: &StageCell, targets: &[usize]) -> Vec<Row> {
     let questions = stage.questions.iter().filter(|question| has_figure(stage, question, cell));
     let row = |question: &Question| {
         let named = [cell.label.as_str(), question.phase.name()].map(Cell::new);
@@ -75,12 +75,12 @@ fn rows_of_cell(stage: &StudyStage<'_>, cell: &StageCell, targets: &[usize]) -> 
 }
 
 /// Returns true if a cell has this phase.
-fn has_figure(stage: &StudyStage<'_>, question: &Question, cell: &StageCell) -> bool {
+fn has_figure(stage: &StageFigures<'_>, question: &Question, cell: &StageCell) -> bool {
     let mut outcomes = stage.outcomes.iter();
     outcomes.any(|outcome| (outcome.cell, outcome.phase) == (cell.index, question.phase))
 }
 
-fn rate_of(stage: &StudyStage<'_>, question: &Question, cell: &StageCell, target: usize) -> String {
+fn rate_of(stage: &StageFigures<'_>, question: &Question, cell: &StageCell, target: usize) -> String {
     let of = (cell.index, question.phase, target);
     let outcome = stage.outcomes.iter().find(|outcome| (outcome.cell, outcome.phase, outcome.target) == of);
     let figure = |outcome| words::rate_or_bound(outcome, unit_beside(stage, outcome));
@@ -88,7 +88,7 @@ fn rate_of(stage: &StudyStage<'_>, question: &Question, cell: &StageCell, target
 }
 
 /// The shares of the machines in figures of several processes, and the machines that were behind.
-pub(super) fn machines(stage: &StudyStage<'_>) -> Vec<String> {
+pub(super) fn machines(stage: &StageFigures<'_>) -> Vec<String> {
     let of = |(outcome, words): (&CellOutcome<'_>, String)| {
         let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
         let label = if label.is_empty() { String::new() } else { format!(", {label}") };

@@ -1,6 +1,6 @@
 //! The times of a stage: real, user, system and waiting.
 
-use nilometer_analysis::StudyStage;
+use nilometer_analysis::StageFigures;
 use nilometer_model::Phase;
 
 use super::stage_rows::{named, row};
@@ -13,7 +13,7 @@ use crate::{
 const TIME: usize = 8;
 
 /// The times of a stage. One that copies has them in every report, because its study is about these times.
-pub(super) fn times(stage: &StudyStage<'_>) -> Option<Section> {
+pub(super) fn times(stage: &StageFigures<'_>) -> Option<Section> {
     if stage.outcomes.iter().all(|outcome| outcome.times.is_none()) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use nilometer_analysis::StudyStage;
+use nilometer_analysis::{StageFigures, StudyStage};
 use nilometer_model::Nanos;
 use serde_json::Value as Json;
 
@@ -106,20 +106,8 @@ fn every_finding_has_a_specimen() {
 
 /// The numbers of the findings that a stage has. A new field does not compile until it has a number.
 fn kinds(stage: &StudyStage<'_>) -> Vec<usize> {
-    let StudyStage {
-        name: _,
-        common: _,
-        varying: _,
-        cells: _,
-        outcomes,
-        questions,
-        ceiling,
-        growths,
-        optima,
-        interferences,
-        siblings,
-        limits,
-    } = stage;
+    let StudyStage { figures, ceiling, growths, optima, interferences, siblings, limits } = stage;
+    let StageFigures { name: _, common: _, varying: _, cells: _, outcomes, questions } = figures;
     let there = [
         !outcomes.is_empty(),
         !questions.is_empty(),

@@ -39,13 +39,13 @@ fn figures_and_answers_are_those_of_the_record() {
     let start: nilometer_model::Moment = results.started.parse().expect("a time");
     let starts = format!("nilometer_evaluation_start_time_seconds{{{title}}} {}\n", start.0.seconds());
     assert!(text.contains(&starts), "{text}");
-    let outcome = &study.stages[0].outcomes[0];
+    let outcome = &study.stages[0].figures.outcomes[0];
     let mean = outcome.rate.expect("valid repeats").mean;
     let of_figure = |name: &str| {
         let of_name = format!("nilometer_evaluation_{name}{{{title},stage=");
         text.lines().filter(|line| line.starts_with(&of_name)).map(str::to_owned).collect::<Vec<_>>()
     };
-    let figures = study.stages.iter().map(|stage| stage.outcomes.len()).sum::<usize>();
+    let figures = study.stages.iter().map(|stage| stage.figures.outcomes.len()).sum::<usize>();
     assert_eq!(of_figure("rate_bytes_per_second").len(), figures);
     assert!(of_figure("rate_bytes_per_second")[0].ends_with(&format!(" {mean}")), "{text}");
     let longest = outcome.quantile(1.0).map(Nanos::seconds).expect("latencies");

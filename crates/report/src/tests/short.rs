@@ -88,8 +88,8 @@ fn of_many_cells_the_fastest_stands_for_all() {
     let told = short(&studied(&spoilt));
     assert!(told.contains("7 more figures (1 with INVALID repeats)"), "{told}");
     // Each cell is faster than the one before.
-    let best = study.stages[0].best(Phase::Write, 0).expect("a figure");
-    let rate = study.stages[0].quantity(best).show(best.rate.expect("valid repeats").mean);
+    let best = study.stages[0].figures.best(Phase::Write, 0).expect("a figure");
+    let rate = study.stages[0].figures.quantity(best).show(best.rate.expect("valid repeats").mean);
     assert!(text.contains(&rate), "{rate} is not in {text}");
     assert!(text.contains("7 more figures"), "{text}");
 }

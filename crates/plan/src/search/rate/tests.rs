@@ -53,7 +53,7 @@ proptest! {
         let (search, mut stream) = (one_pass(700e6), Seed(seed).stream());
         let (limit, mut trials) = carry_out(&search, |rate| noisy(&mut stream, rate, 0.1));
         trials.reverse();
-        let reversed = search.limit(&[Pass::new(&search, search.hint).so_far(&trials)], &trials);
+        let reversed = search.limit(&[Pass::new(search.rates(), search.hint).so_far(&trials)], &trials);
         // The trials may have ended before the pass did.
         prop_assert_eq!(RateLimit { passes: limit.passes, ..reversed }, limit);
     }
