@@ -21,7 +21,7 @@ plan_table! {
         /// Instruments at once, each with a recorder of its own, over all processes. Default: 1. With 0 there
         /// is no load.
         count: Option<Sweep<u32>>,
-        /// Move at most this much, over all of them; "0 MB/s" is no load.
+        /// Move at most this much, over all of them; "0 MB/s" is no load, "1 TB/s" is no limit.
         rate: Option<Sweep<ByteRate>>,
         /// Issue at most this many operations a second, over all of them; 0 is no load.
         rate_iops: Option<Sweep<u32>>,
@@ -144,6 +144,8 @@ const NO_WORK: &str = "background: write the load, [stage.background.workload.NA
                        [stage.background.ingest], one of them";
 /// The most instruments beside a cell.
 const INSTRUMENTS_MAX: u32 = 64;
+/// A load with this rate has no limit: a list of rates can end with it.
+const UNLIMITED: ByteRate = ByteRate(1e12);
 
 impl BackgroundLoad {
     /// One worker or instrument, as fast as it goes.
@@ -169,12 +171,20 @@ impl BackgroundLoad {
         }
     }
 
+    /// True if it copies a tree from the target to other storage.
+    pub fn migrates(&self) -> bool {
+        !self.is_none() && self.workload().is_some_and(WorkloadCell::migrates)
+    }
+
     /// True if this level has no load.
     pub const fn is_none(&self) -> bool {
         self.workers == 0
     }
 
     fn at_scale(mut self, scale: f64) -> Result<Self, String> {
+        if matches!(self.offered, OfferedRate::Rate(rate) if rate >= UNLIMITED) {
+            self.offered = OfferedRate::None;
+        }
         if self.workers == 0 || self.offered.is_zero() {
             (self.workers, self.offered) = (0, OfferedRate::None);
         }
@@ -200,7 +210,7 @@ impl BackgroundLoad {
             LoadWork::Recording(_) => return Ok(()),
         };
         let parameters = workload.parameters();
-        if workload.copies() || parameters.traits().least_processes > 1 {
+        if workload.copies() && !workload.migrates() || parameters.traits().least_processes > 1 {
             return wrong(format!("a workload `{}` like this can't go on beside others", workload.name()));
         }
         let measured: Vec<&str> = self.measured().into_iter().map(Phase::name).collect();

@@ -6,8 +6,8 @@ use nilometer_model::{Bytes, FileSystemKind, MpiIoImplementation, Nanos, StripeC
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Acceptance, AppliedSetting, Catalogue, Cell, Measurement, NetworkRun, Plan, PlanError, RecordingRun,
-    Stage, Volumes, WorkloadRun,
+    Acceptance, AppliedSetting, BackgroundLoad, Catalogue, Cell, Measurement, NetworkRun, Plan, PlanError,
+    RecordingRun, Stage, Volumes, WorkloadRun,
     censuses::{CensusReader, RefusedStage, read_censuses},
     check::{check, check_head},
     offered_rate::PATIENCE,
@@ -90,6 +90,11 @@ impl ResolvedPlan {
     pub fn workloads(&self) -> impl Iterator<Item = (usize, &str, &WorkloadRun)> {
         let cells = self.cells.iter().enumerate();
         cells.filter_map(|(index, cell)| Some((index, cell.stage.as_str(), cell.as_workload()?)))
+    }
+
+    /// True if a load copies from the targets to other storage.
+    pub fn migrates(&self) -> bool {
+        self.cells.iter().filter_map(Cell::background).any(BackgroundLoad::migrates)
     }
 
     /// Measures each cell so often, and makes each of its recordings so often.

@@ -23,6 +23,7 @@ mod interference;
 mod json;
 mod limiting;
 mod machine_check;
+mod migration;
 mod network;
 mod network_samples;
 mod observed;

@@ -15,6 +15,7 @@ mod import;
 mod items_and_frames;
 mod kept_versions;
 mod load;
+mod migration;
 mod monitored;
 mod mpi_io;
 mod names;

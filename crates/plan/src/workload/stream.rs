@@ -21,10 +21,11 @@ pub enum FileLayout {
 }
 
 /// The source of written data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataSource {
     /// Buffers that were filled before.
+    #[default]
     Memory,
     /// A file in the plan's source directory, read block by block as `dd` and `cp` do.
     Disk,
