@@ -26,6 +26,7 @@ mod ranks;
 mod ranks_copies;
 mod ranks_load;
 mod ranks_settings;
+mod recall;
 mod recording_dimensions;
 mod report;
 mod resume;
