@@ -50,7 +50,7 @@ pub(crate) struct Report {
     /// census that the copied tree is like, or 1 TB
     #[arg(long = "move", value_name = "SIZE")]
     moved: Option<Bytes>,
-    /// With --move: the number of files [default: as many as files of the copied size have]
+    /// With --move: the number of files. Default: files as large as the copied ones
     #[arg(long, value_name = "N", requires = "moved")]
     move_files: Option<u64>,
     /// Write to this file; `-` is standard output. Default: standard output; for html and acceptance, the

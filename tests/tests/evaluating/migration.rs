@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use nilometer_plan::{Measured, Results};
+use nilometer_plan::{BackgroundLoad, Measured, Results};
 use nilometer_tests::{Ended, await_some, run_directories, start};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -67,7 +67,7 @@ impl Move {
 fn copied(results: &Results) -> Vec<&Measured> {
     let beside = |measured: &&Measured| {
         let load = results.cells[measured.key.cell].background();
-        load.is_some_and(|load| load.migrates()) && measured.sample.invalid.is_none()
+        load.is_some_and(BackgroundLoad::migrates) && measured.sample.invalid.is_none()
     };
     let is_known = |measured: &&Measured| measured.sample.background.is_some_and(|done| done.wall.0 > 0);
     results.samples.iter().filter(beside).filter(is_known).collect()

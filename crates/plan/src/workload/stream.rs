@@ -31,6 +31,14 @@ pub enum DataSource {
     Disk,
 }
 
+impl DataSource {
+    /// True if data come from buffers.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+    pub(super) const fn is_memory(&self) -> bool {
+        matches!(self, DataSource::Memory)
+    }
+}
+
 parameters! {
     /// Sequential write of files, then a cold sequential read.
     StreamSweep => StreamCell {

@@ -32,7 +32,7 @@ parameters! {
         durable: bool = false,
         /// The source of written data. With "disk" workers copy such a tree from the target to the directory of
         /// --copy-to, as a load beside users (docs/migration.md).
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "DataSource::is_memory")]
         source: DataSource = DataSource::Memory,
     }
 }
