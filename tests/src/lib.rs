@@ -25,6 +25,7 @@ mod program;
 mod python;
 mod shared_link;
 mod sources;
+mod tape;
 mod testbed;
 mod tool;
 mod torn_disk;
@@ -50,6 +51,7 @@ pub use program::{
 pub use python::python;
 pub use shared_link::SharedLink;
 pub use sources::{assert_none, crates, files, is_for_tests, read};
+pub use tape::Tape;
 pub use testbed::Testbed;
 pub use tool::tool;
 pub use torn_disk::{PowerLost, TornDisk};

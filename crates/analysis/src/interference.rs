@@ -39,6 +39,8 @@ pub struct Interference {
 /// A level of a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadLevel {
+    /// Index into [`nilometer_plan::Results::cells`].
+    pub cell: usize,
     /// The load, in words.
     pub load: String,
     /// The rate beside it; `None` if no repeat is valid.
@@ -132,6 +134,7 @@ fn interference(
 
 fn level(of: &BesideOutcome<'_>, quantity: Quantity, effect: Option<Effect>) -> LoadLevel {
     LoadLevel {
+        cell: of.outcome.cell,
         load: level_words(&of.load),
         rate: of.outcome.summary(quantity),
         effect,

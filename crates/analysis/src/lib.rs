@@ -28,6 +28,7 @@ mod losses;
 mod machine_starts;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod made_up;
+mod migration;
 mod missing;
 mod network;
 pub mod observed;
@@ -71,6 +72,7 @@ pub use limiting::{LimitingKind, LimitingPart, LimitingParts};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use line_difference::{LineDifference, NamedRates};
 pub use machine_starts::{MachineStart, MachineStarts, contradictory_starts};
+pub use migration::{CopiedTreeRate, CopyCosts, CopyLevel, Migration, MoveAmount, MoveForecast};
 pub use missing::{EvidenceGap, MissingEvidence, NetworkGap, OpenQuestion, Share, Unused};
 pub use network::{
     GroupRates, GroupSide, IntervalFigure, LinkOverTime, LinkWay, LossFreeRate, MachineRate, NetworkLimit,

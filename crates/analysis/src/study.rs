@@ -13,6 +13,7 @@ use crate::{
     growth::growths,
     interference::{Interference, interferences},
     limiting::{LimitingParts, limiting_parts},
+    migration::{Migration, MoveAmount, migrations},
     missing::missing,
     network::network_shares,
     observed::{CorrectedLog, MeasuredPhases, ObservedRun},
@@ -54,6 +55,8 @@ pub struct Study<'a> {
     pub warnings: Vec<Warning>,
     /// The activity of observed machines; `None` if none was observed.
     pub observed: Option<ObservedRun>,
+    /// Copies from targets to other storage, beside users.
+    pub migrations: Vec<Migration>,
     /// The tables of published studies that the campaign measured again; empty unless [`Study::with_papers`] adds
     /// them.
     pub papers: Vec<PaperStudy>,
@@ -92,6 +95,7 @@ impl<'a> Study<'a> {
         let curves = curves(results);
         let missing = missing(results);
         let acceptance = acceptance(results);
+        let migrations = migrations(results, &stages, None);
         Study {
             results,
             stages,
@@ -105,6 +109,7 @@ impl<'a> Study<'a> {
             missing,
             warnings,
             observed: None,
+            migrations,
             papers: Vec::new(),
         }
     }
@@ -129,6 +134,13 @@ impl<'a> Study<'a> {
         let own = |target: usize| OwnTarget { letter: letter(target), results, target };
         let targets: Vec<OwnTarget<'_>> = (0..results.targets.len()).map(own).collect();
         Study { papers: paper_studies(&targets, &[]), ..self }
+    }
+
+    /// Forecasts the move of this amount.
+    #[must_use]
+    pub fn with_move(self, amount: MoveAmount) -> Self {
+        let migrations = migrations(self.results, &self.stages, Some(amount));
+        Study { migrations, ..self }
     }
 
     /// Adds the activity of observed machines.

@@ -3,6 +3,7 @@
 //! files are laid out once for each cell, before.
 
 mod beside;
+mod pause;
 mod recorders;
 
 use std::{
@@ -18,7 +19,7 @@ use std::{
 use nilometer_cluster::{Alone, CampaignRanks, Cluster};
 use nilometer_model::{BackgroundDone, EngineKind, Invalid, Nanos, Phase, Seed};
 use nilometer_plan::{BackgroundLoad, BufferData, OfferedRate, Volumes, WorkloadCell, WorkloadRun};
-use nilometer_storage::{Target, within};
+use nilometer_storage::{Target, TargetError, within};
 
 use crate::{
     cold::chilled,
@@ -28,6 +29,7 @@ use crate::{
     worker::muster,
 };
 pub(crate) use beside::LoadsBeside;
+use pause::WorkClock;
 use recorders::RecorderLoad;
 
 /// Workers publish their counts this often, which bounds the error of the work done within a phase.
@@ -70,6 +72,7 @@ struct LoadWorker {
     seed: Seed,
     share: LoadShare,
     pulse: Arc<Heartbeat>,
+    work: Arc<WorkClock>,
 }
 
 /// The load that this process lays out, and its share of it.
@@ -212,7 +215,7 @@ impl WorkerLoad {
     fn done(&self) -> BackgroundDone {
         let done = self.worker.pulse.done();
         BackgroundDone {
-            wall: self.worker.run.clock.now(),
+            wall: self.worker.work.worked(self.worker.run.clock.now()),
             bytes: done.bytes,
             operations: done.operations,
             latency_sum: done.latency_sum,
@@ -327,6 +330,7 @@ impl LoadWorker {
             seed: shared.own_seed(),
             share: share.clone(),
             pulse: Arc::new(Heartbeat::every(BEAT)),
+            work: Arc::default(),
         }
     }
 
@@ -370,9 +374,25 @@ impl LoadWorker {
 
     fn lay_out_anew(&self, run: &Run) -> Result<(), Invalid> {
         let [(_, target)] = &self.target;
+        let sound = |error: TargetError| not_lasting(&error.to_string());
+        if self.cell.copies() {
+            let cleared = self.apart(run, || within(run.hang_after, target, |target| target.clear_copies()));
+            return cleared.and_then(|cleared| cleared).map_err(sound);
+        }
         let cleared = within(run.hang_after, target, |target| target.clear());
-        cleared.and_then(|cleared| cleared).map_err(|error| not_lasting(&error.to_string()))?;
+        cleared.and_then(|cleared| cleared).map_err(sound)?;
         self.prepare(run)
+    }
+
+    /// Does something that is no work of the load. The clock of a copy stands still meanwhile.
+    fn apart<T>(&self, run: &Run, done: impl FnOnce() -> T) -> T {
+        if !self.cell.copies() {
+            return done();
+        }
+        self.work.pause(run.clock.now());
+        let result = done();
+        self.work.go_on(run.clock.now());
+        result
     }
 
     fn reached(&self) -> Reached {
@@ -390,7 +410,7 @@ impl LoadWorker {
         let task = Task { targets, cell, phase, seed, attempt, reached, cluster, ranks: &ranks, share };
         // The caches of the whole machine are also those of the measurement.
         if !task.drops_caches() {
-            chilled(run, *number, target, &task)?;
+            self.apart(run, || chilled(run, *number, target, &task))?;
         }
         let (sender, reports) = sync_channel(2 * cell.workers as usize);
         let crews = vec![Crew::with(cell.workers, pulse.clone())];

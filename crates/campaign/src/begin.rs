@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nilometer_model::Seed;
+use nilometer_model::{RunHandle, Seed, TargetDescription};
 use nilometer_plan::{PlannedCampaign, ResolvedPlan, Results, ShownScale, TargetEntry};
 use nilometer_record::{Record, RecordError};
 use nilometer_remote::{CopySource, open, run_handle};
@@ -108,13 +108,37 @@ fn places_of_rank(
         {
             continue;
         }
-        let run = id.part(index as u64).0;
-        record.note_runs(
-            &run_handle(description, run).map(|handle| (index, handle)).into_iter().collect::<Vec<_>>(),
-        )?;
-        places[index] = Some(open(description, run, None)?);
+        let run = id.part(index as u64);
+        let own = CopySource { description: description.clone(), run: run.0 };
+        // A load that copies reads the target and writes to the archive.
+        let place = match &resolved.archive {
+            Some(archive) if resolved.plan.migrates() => {
+                LoadPlace { run: run.named("copies").0, description: archive, source: Some(own) }
+            }
+            _ => LoadPlace { run: run.0, description, source: None },
+        };
+        record.note_runs(&place.handles(index))?;
+        places[index] = Some(open(place.description, place.run, place.source)?);
     }
     Ok(places)
+}
+
+/// The place of a load.
+struct LoadPlace<'a> {
+    description: &'a TargetDescription,
+    /// The number of its run.
+    run: u64,
+    /// The target that it copies from; `None` if it copies nothing.
+    source: Option<CopySource>,
+}
+
+impl LoadPlace<'_> {
+    /// The handles of its directories, for the record.
+    fn handles(&self, target: usize) -> Vec<(usize, RunHandle)> {
+        let source = self.source.as_ref().and_then(|source| run_handle(&source.description, source.run));
+        let own = run_handle(self.description, self.run);
+        own.into_iter().chain(source).map(|handle| (target, handle)).collect()
+    }
 }
 
 /// Makes the run's place on each target in use; `None` for others. The record lists each before it is made, so

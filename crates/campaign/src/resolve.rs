@@ -360,6 +360,14 @@ pub fn with_archive(
         let footprint = Footprint { bytes, entries: count * shape.files() };
         check_space(&run.who(), footprint, &archive, &campaign.plan)?;
     }
+    for cell in &campaign.plan.cells {
+        let Some(load) = cell.background().filter(|load| !load.is_none()) else { continue };
+        if !load.migrates() && campaign.plan.migrates() {
+            let why = "another load of the plan copies to --copy-to: write two plans".into();
+            return Err(ResolveError::Lacking { stage: cell.stage.clone(), why });
+        }
+        check_space(&cell.stage, load.footprint(), &archive, &campaign.plan)?;
+    }
     Ok(PlannedCampaign { archive: Some(archive), ..campaign })
 }
 

@@ -114,7 +114,8 @@ impl Task<'_> {
 
     /// The target that the phase reads: a copy is written to one target and read from another.
     pub(crate) fn read_from<'a>(&self, target: &'a Arc<dyn Target>) -> &'a Arc<dyn Target> {
-        let copied = self.cell.copies() && matches!(self.phase, Phase::Write | Phase::Rewrite);
+        let copied =
+            self.cell.copies() && matches!(self.phase, Phase::Write | Phase::Rewrite | Phase::Unpack);
         target.source().filter(|_| copied).unwrap_or_else(|| self.at_work(target))
     }
 }

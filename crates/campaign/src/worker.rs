@@ -11,7 +11,7 @@ use std::{
 
 use nilometer_model::{Invalid, Nanos, Phase, Seed};
 use nilometer_plan::{BufferData, WorkloadRun};
-use nilometer_storage::{Arena, Clock, Counted, Drive, Tally, Target, engine::Options};
+use nilometer_storage::{Arena, Clock, Drive, Tally, Target, engine::Options};
 
 use crate::{
     barrier::Barrier,
@@ -132,8 +132,7 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     };
     let stop_at = part.stop_at;
     let mut workload = workload::build(&cell.workload, job.phase, part);
-    let copied = cell.copies() && matches!(job.phase, Phase::Write | Phase::Rewrite);
-    let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
+    let counted = workload::counted_of(&cell.workload, job.phase);
     let is_paced = !cell.offered.is_none() && !job.phase.is_setup();
     if is_paced {
         let limits = WorkerPace {

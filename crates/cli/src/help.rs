@@ -13,7 +13,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
         "Evaluate storage",
         &[
             "demo", "evaluate", "report", "check", "compare", "explain", "import", "plan", "size",
-            "facility", "describe", "census", "network", "observe", "clean",
+            "facility", "describe", "census", "recall", "network", "observe", "clean",
         ],
     ),
     (
@@ -27,7 +27,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
 pub(crate) const EXAMPLES_HEADING: &str = "Examples:";
 
 /// Three examples of each command, from the usual to the special. The program accepts each of them.
-const EXAMPLES: [(&str, [&str; 3]); 29] = [
+const EXAMPLES: [(&str, [&str; 3]); 30] = [
     (
         "evaluate",
         [
@@ -104,6 +104,14 @@ const EXAMPLES: [(&str, [&str; 3]); 29] = [
             "nilometer census /data",
             "nilometer census /data --format markdown",
             "nilometer census /data --format json",
+        ],
+    ),
+    (
+        "recall",
+        [
+            "nilometer recall /archive/run1.h5 /archive/run2.h5",
+            "nilometer recall /archive --files 20 --at-once 1,4 --yes",
+            "nilometer recall /archive --format json",
         ],
     ),
     (

@@ -49,6 +49,7 @@ mod plan;
 mod progress;
 mod ranks;
 mod ready_campaign;
+mod recall;
 mod record;
 mod recorded;
 mod recording_json;
@@ -122,6 +123,7 @@ enum Command {
     Demo(demo::Demo),
     Describe(describe::Describe),
     Census(census::CensusCommand),
+    Recall(recall::RecallCommand),
     Network(network::Network),
     Observe(observe::Observe),
     Plan(plan::Plan),
@@ -259,6 +261,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => code(demo.execute()),
         Command::Describe(describe) => code(describe.execute()),
         Command::Census(census) => code(census.execute()),
+        Command::Recall(recall) => code(recall.execute()),
         Command::Network(network) => code(network.execute()),
         Command::Observe(observe) => code(observe.execute()),
         Command::Plan(plan) => code(plan.execute()),

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::ensure;
 use nilometer_campaign::{MeasuredRates, Trials, with_archive, with_source};
 use nilometer_model::{Invalid, NetworkStage};
 use nilometer_plan::{Key, PlannedCampaign};
@@ -38,10 +39,12 @@ pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampai
         }
         _ => resolved,
     };
-    match resolved.plan.copy_to.clone() {
-        Some(archive) if resolved.plan.recordings().any(|(_, run)| run.readers.copy) => {
-            Ok(with_archive(resolved, describe_in_child(&Path::new(&archive).into())?)?)
-        }
-        _ => Ok(resolved),
-    }
+    let Some(archive) = resolved.plan.copy_to.clone() else { return Ok(resolved) };
+    let copies = resolved.plan.migrates() || resolved.plan.recordings().any(|(_, run)| run.readers.copy);
+    ensure!(
+        copies,
+        "--copy-to {archive}: nothing of this plan is copied: name an instrument with --for, or a plan such as \
+         migration"
+    );
+    Ok(with_archive(resolved, describe_in_child(&Path::new(&archive).into())?)?)
 }

@@ -50,8 +50,9 @@ pub(crate) struct Recordings {
     /// the rate at which a dump costs frames [default: the instrument's, or the rate of the frames]
     #[arg(long, value_delimiter = ',', value_name = "RATE", value_parser = reader_rate, requires = "instruments")]
     reader_rate: Vec<ByteRate>,
-    /// Copy every recording to this directory on other storage while it grows
-    #[arg(long, value_name = "DIRECTORY", requires = "instruments")]
+    /// Copy every recording to this directory on other storage while it grows. A plan whose load copies, such as
+    /// migration, copies from the targets to it
+    #[arg(long, value_name = "DIRECTORY")]
     copy_to: Option<PathBuf>,
     /// Find the highest rate without loss with this buffer, and the smallest buffer at the instrument's own
     /// rate

@@ -9,9 +9,9 @@ use std::{
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use nilometer_analysis::{Study, observed::CorrectedLog};
-use nilometer_model::catalogue;
-use nilometer_plan::{PublishedStudy, Results};
+use nilometer_analysis::{MoveAmount, Study, observed::CorrectedLog};
+use nilometer_model::{Bytes, catalogue};
+use nilometer_plan::{BackgroundLoad, Cell, PublishedStudy, Results};
 use nilometer_report::{
     Detail, Palette, TextLayout, csv, evaluation_metrics, figures_csv, html, json, markdown, papers_text,
     terminal, why_markdown, why_terminal,
@@ -46,6 +46,13 @@ pub(crate) struct Report {
     /// (terminal, markdown)
     #[arg(long, value_name = "FIGURE", conflicts_with_all = ["all", "predict"])]
     why: Option<String>,
+    /// Forecast the time to move this much, in a record whose load copied (plan migration). Default: all files of the
+    /// census that the copied tree is like, or 1 TB
+    #[arg(long = "move", value_name = "SIZE")]
+    moved: Option<Bytes>,
+    /// With --move: the number of files. Default: files as large as the copied ones
+    #[arg(long, value_name = "N", requires = "moved")]
+    move_files: Option<u64>,
     /// Write to this file; `-` is standard output. Default: standard output; for html and acceptance, the
     /// record's name with .html or .acceptance.html in the current directory
     #[arg(long, short, value_name = "FILE")]
@@ -80,6 +87,7 @@ impl Report {
         let results = nilometer_record::read(&self.record).input()?;
         let logs = self.logs(&results).input()?;
         self.check_extent().input()?;
+        self.check_move(&results).input()?;
         let output = self.output.clone().or_else(|| self.default_output());
         let Some(path) = output.filter(|output| output != Path::new("-")) else {
             let text = self.text(&results, &logs, layout())?;
@@ -135,6 +143,17 @@ impl Report {
         Ok(())
     }
 
+    /// Refuses an amount to move if nothing was copied: there would be no forecast of it.
+    fn check_move(&self, results: &Results) -> anyhow::Result<()> {
+        let mut loads = results.cells.iter().filter_map(Cell::background);
+        ensure!(
+            self.moved.is_none() || loads.any(BackgroundLoad::migrates),
+            "{}: no load of its plan copies, so it has no forecast of --move: see docs/migration.md",
+            self.record.display()
+        );
+        Ok(())
+    }
+
     const fn detail(&self) -> Detail {
         match (self.all, self.predict) {
             (true, _) => Detail::Full,
@@ -146,6 +165,10 @@ impl Report {
     fn text(&self, results: &Results, logs: &[CorrectedLog], layout: TextLayout) -> Result<String, Failure> {
         let study =
             Study::of(results).with_catalogue(&catalogue::instruments()).with_observed(logs).with_papers();
+        let study = match self.moved {
+            Some(bytes) => study.with_move(MoveAmount { bytes, files: self.move_files }),
+            None => study,
+        };
         if let Some(key) = &self.why {
             let is_markdown = self.format == Format::Markdown;
             let text =

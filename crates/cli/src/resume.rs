@@ -128,8 +128,8 @@ fn find_again(recorded: &PlannedCampaign, begun: &Begun) -> Result<Vec<Option<Ta
         }
         let left: Vec<&RunHandle> =
             begun.runs.iter().filter(|(target, _)| *target == index).map(|(_, handle)| handle).collect();
-        if let Some(source) = &recorded.source {
-            remove_left_runs(source, &left, &mut |why| tell::note(why));
+        for place in recorded.source.iter().chain(&recorded.archive) {
+            remove_left_runs(place, &left, &mut |why| tell::note(why));
         }
         match again(was, &left) {
             Ok(is) => found.push(Some(is)),

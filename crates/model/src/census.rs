@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::is_hollow;
+
 /// Counts of a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Census {
@@ -22,6 +24,12 @@ pub struct Census {
     pub bytes: u64,
     /// Bytes that the file system has allocated for files. Less for holes or compression.
     pub allocated_bytes: u64,
+    /// Files whose blocks show that their bytes are on tape, unless they are holes.
+    pub offline: u64,
+    /// The bytes of these files.
+    pub offline_bytes: u64,
+    /// Files of which the same would hold, except that the file system reports holes in them.
+    pub sparse: u64,
     /// Files by their sizes.
     pub sizes: PowerCounts,
     /// Files by the time since they were written.
@@ -74,6 +82,8 @@ pub enum CountedKind {
         age: i64,
         /// True if it has several names.
         is_linked: bool,
+        /// True if the file system reports that its missing bytes are holes.
+        is_sparse: bool,
     },
     /// A symbolic link.
     Symlink,
@@ -158,11 +168,16 @@ impl Census {
             CountedKind::Directory => self.directories += 1,
             CountedKind::Symlink => self.symlinks += 1,
             CountedKind::Special => self.specials += 1,
-            CountedKind::File { bytes, allocated, age, is_linked } => {
+            CountedKind::File { bytes, allocated, age, is_linked, is_sparse } => {
                 self.files += 1;
                 self.bytes = self.bytes.saturating_add(bytes);
                 self.allocated_bytes = self.allocated_bytes.saturating_add(allocated);
                 self.hard_links += u64::from(is_linked);
+                self.sparse += u64::from(is_sparse);
+                if is_hollow(bytes, allocated) && !is_sparse {
+                    self.offline += 1;
+                    self.offline_bytes = self.offline_bytes.saturating_add(bytes);
+                }
                 self.sizes.add(bytes);
                 self.ages.add(age);
             }
@@ -278,7 +293,7 @@ mod tests {
     use super::*;
 
     fn file(bytes: u64, age: i64) -> CountedEntry {
-        let kind = CountedKind::File { bytes, allocated: 4096, age, is_linked: false };
+        let kind = CountedKind::File { bytes, allocated: 4096, age, is_linked: false, is_sparse: false };
         CountedEntry { kind, depth: 1, user: 7, group: 8 }
     }
 
@@ -293,6 +308,16 @@ mod tests {
         assert_eq!(census.sizes.median_from(), Some(2));
         assert_eq!((census.files, census.bytes, census.depths), (8, u64::MAX, vec![0, 8]));
         assert_eq!(PowerCounts::default().median_from(), None);
+    }
+
+    #[test]
+    fn files_without_blocks_are_offline_unless_they_have_holes() {
+        let mut census = Census::default();
+        for (allocated, is_sparse) in [(0, false), (4096, false), (0, true), (1 << 20, false)] {
+            let kind = CountedKind::File { bytes: 1 << 20, allocated, age: 0, is_linked: false, is_sparse };
+            census.add(&CountedEntry { kind, depth: 0, user: 7, group: 8 });
+        }
+        assert_eq!((census.offline, census.offline_bytes, census.sparse), (2, 2 << 20, 1));
     }
 
     #[test]

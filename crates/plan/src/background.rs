@@ -19,7 +19,7 @@ plan_table! {
         /// Instruments at once, each with a recorder of its own, over all processes. Default: 1. With 0 there
         /// is no load.
         count: Option<Sweep<u32>>,
-        /// Move at most this much, over all of them; "0 MB/s" is no load.
+        /// Move at most this much, over all of them; "0 MB/s" is no load, "1 TB/s" is no limit.
         rate: Option<Sweep<ByteRate>>,
         /// Issue at most this many operations a second, over all of them; 0 is no load.
         rate_iops: Option<Sweep<u32>>,

@@ -9,12 +9,13 @@ macro_rules! plans {
 }
 
 /// The plans of `plans/`.
-pub const PLANS: [BuiltIn; 16] = plans!(
+pub const PLANS: [BuiltIn; 17] = plans!(
     "desy",
     "elements",
     "evlbi",
     "fila10g",
     "h5perf",
+    "migration",
     "mpi-io",
     "nus",
     "packets",

@@ -20,6 +20,11 @@ pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
         ));
     }
     check_mpi_io(run)?;
+    if run.workload.migrates() {
+        return Err("source = \"disk\": `unpack` copies as a load only: write it in \
+                    [stage.background.workload.unpack] (docs/migration.md)"
+            .into());
+    }
     check_pool(run.pool.as_deref())?;
     if run.workload.parameters().traits().needs_all_of_others && (run.time_limit.is_some() || run.stonewall) {
         return Err("shift: a worker reads another's file whole: write no time_limit and no stonewall".into());

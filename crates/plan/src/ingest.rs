@@ -308,6 +308,8 @@ pub enum LoadWork {
 
 /// The most instruments beside a cell.
 const INSTRUMENTS_MAX: u32 = 64;
+/// A load with this rate has no limit: a list of rates can end with it.
+const UNLIMITED: ByteRate = ByteRate(1e12);
 
 impl BackgroundLoad {
     /// One worker or instrument, as fast as it goes.
@@ -333,12 +335,20 @@ impl BackgroundLoad {
         }
     }
 
+    /// True if it copies a tree from the target to other storage.
+    pub fn migrates(&self) -> bool {
+        !self.is_none() && self.workload().is_some_and(WorkloadCell::migrates)
+    }
+
     /// True if this level has no load.
     pub const fn is_none(&self) -> bool {
         self.workers == 0
     }
 
     pub(super) fn at_scale(mut self, scale: f64) -> Result<Self, String> {
+        if matches!(self.offered, OfferedRate::Rate(rate) if rate >= UNLIMITED) {
+            self.offered = OfferedRate::None;
+        }
         if self.workers == 0 || self.offered.is_zero() {
             (self.workers, self.offered) = (0, OfferedRate::None);
         }
@@ -364,7 +374,7 @@ impl BackgroundLoad {
             LoadWork::Recording(_) => return Ok(()),
         };
         let parameters = workload.parameters();
-        if workload.copies() || parameters.traits().least_processes > 1 {
+        if workload.copies() && !workload.migrates() || parameters.traits().least_processes > 1 {
             return wrong(format!("a workload `{}` like this can't go on beside others", workload.name()));
         }
         let measured: Vec<&str> = self.measured().into_iter().map(Phase::name).collect();
@@ -470,27 +480,4 @@ impl fmt::Display for BackgroundLoad {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_recording_of_a_few_frames_is_refused_with_the_least_that_is_accepted() {
-        let cell = |rate: &str, duration| {
-            let text = format!(
-                "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 20]\npixel = \"int32\"\nframe_rate = \"{rate}\"\n"
-            );
-            RecordingRun { duration, ..RecordingRun::new(Instrument::parse(&text, "camera").expect("valid")) }
-        };
-        for (rate, least) in [("5 Hz", 4000), ("50 Hz", 400), ("1 kHz", 100)] {
-            let least = Nanos::from_millis(least);
-            assert_eq!(cell(rate, least).check_duration("--duration"), Ok(()));
-            for short in [Nanos(0), Nanos(least.0 - 1)] {
-                let why = cell(rate, short).check_duration("--duration 1 ms").expect_err("too short");
-                assert!(
-                    why.starts_with("--duration 1 ms: ") && why.contains(&format!("at least {least} ")),
-                    "{why}"
-                );
-            }
-        }
-    }
-}
+mod tests;

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use nilometer_model::{Bytes, FileSystemKind, MpiIoImplementation, Nanos, StripeControl};
 use serde::{Deserialize, Serialize};
 
-use crate::{Acceptance, AppliedSetting, Cell, Measurement, NetworkRun, RecordingRun, Volumes, WorkloadRun};
+use crate::{
+    Acceptance, AppliedSetting, BackgroundLoad, Cell, Measurement, NetworkRun, RecordingRun, Volumes,
+    WorkloadRun,
+};
 
 /// A plan as cells, ready to be resolved against targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,6 +85,11 @@ impl ResolvedPlan {
     pub fn workloads(&self) -> impl Iterator<Item = (usize, &str, &WorkloadRun)> {
         let cells = self.cells.iter().enumerate();
         cells.filter_map(|(index, cell)| Some((index, cell.stage.as_str(), cell.as_workload()?)))
+    }
+
+    /// True if a load copies from the targets to other storage.
+    pub fn migrates(&self) -> bool {
+        self.cells.iter().filter_map(Cell::background).any(BackgroundLoad::migrates)
     }
 
     /// Measures each cell so often, and makes each of its recordings so often.

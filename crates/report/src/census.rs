@@ -34,12 +34,32 @@ fn totals(census: &Census) -> Vec<String> {
         format!("{symlinks} symbolic links, {specials} sockets, pipes and devices"),
         format!("owners: {}, {}", owners(&census.users, "user"), owners(&census.groups, "group")),
     ];
+    lines.extend(offline(census));
     let linked =
         format!("{hard_links} names of files with several names; their bytes count once for each name");
     lines.extend((*hard_links > 0).then_some(linked));
     lines.extend(
         census.sizes.median_from().map(|from| format!("median size of a file: {}", size_range(from))),
     );
+    lines
+}
+
+/// Files that may be on tape, or that have holes.
+fn offline(census: &Census) -> Vec<String> {
+    let Census { offline, offline_bytes, sparse, bytes, allocated_bytes, .. } = census;
+    let mut lines = Vec::new();
+    if *offline > 0 && *allocated_bytes == 0 {
+        lines.push("no file has blocks: all are on tape, or the file system reports no blocks".to_owned());
+    } else if *offline > 0 {
+        lines.push(format!(
+            "{} of {} ({} of all bytes) with hardly any blocks: on tape, or holes",
+            counted(*offline, "file", "files"),
+            Bytes(*offline_bytes),
+            share(*offline_bytes, *bytes)
+        ));
+    }
+    let holes = counted(*sparse, "file", "files");
+    lines.extend((*sparse > 0).then(|| format!("{holes} with hardly any blocks, because of holes")));
     lines
 }
 
@@ -202,7 +222,7 @@ mod tests {
         let mut census = Census { directories: 1, unreadable: 3, ..Census::default() };
         census.entries.add(3);
         for (bytes, age) in [(0, 10), (3000, 40 * 86_400), (5000, -1)] {
-            let kind = CountedKind::File { bytes, allocated: 4096, age, is_linked: false };
+            let kind = CountedKind::File { bytes, allocated: 4096, age, is_linked: false, is_sparse: false };
             census.add(&CountedEntry { kind, depth: 0, user: 1234, group: 5678 });
         }
         census
@@ -217,6 +237,18 @@ mod tests {
         for said in ["The numbers below are 1.00 % of the tree's"].iter().chain(&proposed) {
             assert!(text.contains(said), "{said}: {text}");
         }
+    }
+
+    #[test]
+    fn files_without_blocks_have_their_share_of_bytes() {
+        let tape = Census { offline: 2, offline_bytes: 6000, ..tree() };
+        let text = census_text(&tape, TextLayout::plain());
+        assert!(text.contains("2 files of 6 kB (75.0 % of all bytes) with hardly any blocks"), "{text}");
+        let unknown = Census { allocated_bytes: 0, ..tape };
+        assert!(
+            census_text(&unknown, TextLayout::plain()).contains("no file has blocks: all are on tape, or")
+        );
+        assert_eq!(census_json(&unknown)["offline_bytes"], 6000);
     }
 
     #[test]

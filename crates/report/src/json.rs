@@ -22,6 +22,7 @@ use serde_json::Value as Json;
 
 use super::{
     acceptance::{AcceptedTarget, accepted},
+    migration::{MigrationTold, migration_told},
     network::{machines_json, network_stages, shares_json},
     observed::observed_json,
     units_in_keys::units_in_keys,
@@ -87,6 +88,8 @@ struct Document<'a> {
     warnings: Vec<Told>,
     /// Machines observed during the campaign; null if there were none.
     observed: Json,
+    /// One for each stage in which a load copied from a target to other storage.
+    migrations: Vec<MigrationTold<'a>>,
     /// One for each published study that the campaign measured again or was imported from.
     papers: Vec<StudyTables<'a>>,
 }
@@ -187,6 +190,7 @@ pub fn json(study: &Study<'_>) -> String {
         missing,
         warnings,
         observed,
+        migrations,
         papers,
     } = study;
     let document = Document {
@@ -213,6 +217,7 @@ pub fn json(study: &Study<'_>) -> String {
         network_shares: shares_json(network_shares),
         warnings: told(warnings),
         observed: observed_json(observed.as_ref()),
+        migrations: migrations.iter().map(migration_told).collect(),
         papers: papers.iter().map(study_tables).collect(),
     };
     serde_json::to_string_pretty(&document).expect("all keys are texts") + "\n"

@@ -23,6 +23,7 @@ mod interference;
 mod json;
 mod limiting;
 mod machine_check;
+mod migration;
 mod network;
 mod network_samples;
 mod observed;
@@ -30,6 +31,7 @@ mod optimum;
 mod order;
 mod packets;
 mod prospects;
+mod recall;
 mod recording_findings;
 mod render;
 mod sections;
@@ -53,6 +55,7 @@ pub use json::{COMPARISON_VERSION, FORMAT_VERSION, compared_json, json};
 pub use machine_check::{MachineFinding, Sufficiency, WantedPackets};
 use machine_check::{machine_document, machine_value};
 pub use network::network_json;
+pub use recall::recall_json;
 pub use recording_findings::{GrowingDocument, GrowingForm, RecordingFindings};
 pub use render::{Palette, TextLayout};
 pub use sizing::{Checked, InstrumentRooms, Sized, rooms_json, sizing_json};
@@ -61,7 +64,7 @@ pub use units_in_keys::units_in_keys;
 pub use why::UnknownFigure;
 
 use nilometer_analysis::{RecordsCompared, Study};
-use nilometer_model::{Census, NetworkResults, TargetDescription};
+use nilometer_model::{Census, NetworkResults, RecalledFile, TargetDescription};
 
 use compared_document::compared_document;
 pub use document::{Detail, NamedFact, Tone};
@@ -105,6 +108,21 @@ pub fn census_text(census: &Census, layout: TextLayout) -> String {
 /// Writes the counts of a tree in Markdown.
 pub fn census_markdown(census: &Census) -> String {
     render::markdown_text(&census::census_document(census))
+}
+
+/// Writes the times of files that came back from tape, for a terminal.
+pub fn recall_text(files: &[RecalledFile], layout: TextLayout) -> String {
+    render::terminal_text(&recall::recall_document(files), layout)
+}
+
+/// Writes the times of files that came back from tape in Markdown.
+pub fn recall_markdown(files: &[RecalledFile]) -> String {
+    render::markdown_text(&recall::recall_document(files))
+}
+
+/// Writes the times of files that came back from tape as one HTML file, which opens offline.
+pub fn recall_html(files: &[RecalledFile]) -> String {
+    render::html_text(&recall::recall_document(files))
 }
 
 /// Writes the check of a machine for a terminal.

@@ -17,6 +17,7 @@ pub(crate) enum Finding {
     Recordings,
     Packets,
     Network,
+    Migration,
     Observed,
     Storage,
     Warnings,
@@ -46,7 +47,7 @@ impl Finding {
     }
 }
 
-const COUNT: usize = 19;
+const COUNT: usize = 20;
 
 /// All findings, in any order.
 #[cfg(test)]
@@ -59,6 +60,7 @@ const ANSWERS_LAST: [Finding; COUNT] = [
     Finding::Recordings,
     Finding::Packets,
     Finding::Network,
+    Finding::Migration,
     Finding::Observed,
     Finding::Storage,
     Finding::Numbers,
@@ -83,6 +85,7 @@ const ANSWERS_FIRST: [Finding; COUNT] = [
     Finding::Acceptance,
     Finding::Verdicts,
     Finding::Recordings,
+    Finding::Migration,
     Finding::Comparisons,
     Finding::Papers,
     Finding::Predictions,
@@ -171,6 +174,7 @@ pub(crate) fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -
         missing,
         warnings,
         observed,
+        migrations,
         papers,
     } = study;
     match finding {
@@ -184,6 +188,7 @@ pub(crate) fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -
         Finding::Stages => sections::stages(results, stages, detail),
         Finding::Packets => sections::packets(curves, detail),
         Finding::Network => sections::network(results, network_shares, detail),
+        Finding::Migration => sections::migrations(migrations, results.margin),
         Finding::Observed => sections::observed(results, observed.as_ref(), detail),
         Finding::Storage => sections::storage(results, detail),
         Finding::Warnings => sections::warnings(warnings, detail),

@@ -1,27 +1,39 @@
 //! Counts the entries of a directory tree. It reads names only to open them, follows no symbolic link,
-//! and enters no other file system. Its memory is bounded by the depth of the tree, not by its entries.
+//! and enters no other file system. Only if the caller allows it, it opens files that may be on tape, to look for
+//! holes. Its memory is bounded by the depth of the tree, not by its entries.
 
 use std::{
     ffi::CStr,
     io,
+    os::fd::AsFd,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_model::{CENSUS_DEPTH_MAX, Census, CountedDirectory, CountedEntry, CountedKind};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use nilometer_model::{CENSUS_DEPTH_MAX, Census, CountedDirectory, CountedEntry, CountedKind, is_hollow};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, SeekFrom, Stat, fstat, openat, seek, statat};
+
+/// The way to tell files on tape from files with holes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoleLook {
+    /// Open no file: a file without blocks may be either.
+    Never,
+    /// Open each file without blocks, and ask the file system for its first hole. Some file systems bring a file
+    /// back from tape when a program asks that.
+    Opened,
+}
 
 /// Counts a tree, until all is counted or `stop` is true. Ages are from `now`, in seconds since 1970. The path of
 /// the first directory may be a symbolic link; Nilometer follows no other.
 ///
 /// # Errors
 /// If the first directory can't be opened. The census counts other entries that it can't read.
-pub fn census(root: &Path, now: i64, stop: &AtomicBool) -> io::Result<Census> {
+pub fn census(root: &Path, now: i64, holes: HoleLook, stop: &AtomicBool) -> io::Result<Census> {
     let top = openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let device = fstat(&top)?.st_dev;
     let first = OpenDirectory::new(Dir::new(top)?);
     let census = Census { directories: 1, ..Census::default() };
-    let mut walk = CensusWalk { census, device, now, open: vec![first] };
+    let mut walk = CensusWalk { census, device, now, holes, open: vec![first] };
     while !walk.open.is_empty() && !stop.load(Ordering::Relaxed) {
         walk.step();
     }
@@ -34,6 +46,7 @@ struct CensusWalk {
     /// The file system of the first directory.
     device: u64,
     now: i64,
+    holes: HoleLook,
     /// The directories from the first one down to the present one.
     open: Vec<OpenDirectory>,
 }
@@ -131,7 +144,14 @@ impl CensusWalk {
         // Looking at a mount point must not mount it.
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         let stat = statat(present.entries.fd()?, name, flags)?;
-        let kind = kind(&stat, self.now);
+        let mut kind = kind(&stat, self.now);
+        if let CountedKind::File { bytes, allocated, is_sparse, .. } = &mut kind
+            && self.holes == HoleLook::Opened
+            && is_hollow(*bytes, *allocated)
+        {
+            // A file that can't be opened stays one that may be offline.
+            *is_sparse = has_hole(present.entries.fd()?, name, *bytes).unwrap_or(false);
+        }
         let entered = if kind == CountedKind::Directory { self.descend(name, stat.st_dev) } else { Ok(()) };
         let is_gone = matches!(&entered, Err(error) if error.kind() == io::ErrorKind::NotFound);
         if !is_gone {
@@ -167,6 +187,13 @@ impl CensusWalk {
     }
 }
 
+/// Returns true if the file system reports a hole before the file's end (lseek(2), `SEEK_HOLE`).
+fn has_hole(directory: impl AsFd, name: &CStr, bytes: u64) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(directory, name, flags, Mode::empty())?;
+    Ok(seek(&file, SeekFrom::Hole(0))? < bytes)
+}
+
 fn kind(stat: &Stat, now: i64) -> CountedKind {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => CountedKind::Directory,
@@ -177,6 +204,7 @@ fn kind(stat: &Stat, now: i64) -> CountedKind {
             allocated: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512),
             age: now.saturating_sub(stat.st_mtime),
             is_linked: stat.st_nlink > 1,
+            is_sparse: false,
         },
         _ => CountedKind::Special,
     }
@@ -219,7 +247,7 @@ mod tests {
         file(&at("a/b/three"), 0, 10);
         fs::hard_link(at("one"), at("a/again")).expect("space");
         symlink(home.path(), at("a/b/back")).expect("space");
-        let counted = census(home.path(), NOW, &GOES_ON).expect("a directory");
+        let counted = census(home.path(), NOW, HoleLook::Never, &GOES_ON).expect("a directory");
         assert_eq!((counted.directories, counted.files, counted.symlinks), (4, 4, 1));
         assert_eq!((counted.bytes, counted.hard_links), (5200, 2));
         assert_eq!(counted.depths, [3, 3, 2], "a, empty, one; b, two, again; three, back");
@@ -231,7 +259,8 @@ mod tests {
         assert_eq!(levels, expected, "the first with a file; `empty`, and `a` with two; `b` with one");
         assert_eq!((counted.ages.younger[0], counted.ages.younger[5]), (3, 1));
         assert_eq!((counted.users.count(), counted.unreadable), (1, 0));
-        let through_link = census(&at("a/b/back"), NOW, &GOES_ON).expect("a link to a directory");
+        let through_link =
+            census(&at("a/b/back"), NOW, HoleLook::Never, &GOES_ON).expect("a link to a directory");
         assert_eq!(through_link, counted);
     }
 
@@ -240,11 +269,11 @@ mod tests {
         let home = tempfile::tempdir().expect("a temporary directory");
         let deep = home.path().join(vec!["d"; CENSUS_DEPTH_MAX + 3].join("/"));
         fs::create_dir_all(&deep).expect("space");
-        let counted = census(home.path(), NOW, &GOES_ON).expect("a directory");
+        let counted = census(home.path(), NOW, HoleLook::Never, &GOES_ON).expect("a directory");
         assert_eq!((counted.too_deep, counted.directories), (1, CENSUS_DEPTH_MAX as u64 + 2));
         file(&home.path().join("file"), 1, 1);
-        assert!(census(&home.path().join("file"), NOW, &GOES_ON).is_err());
-        let stopped = census(home.path(), NOW, &AtomicBool::new(true)).expect("a directory");
+        assert!(census(&home.path().join("file"), NOW, HoleLook::Never, &GOES_ON).is_err());
+        let stopped = census(home.path(), NOW, HoleLook::Never, &AtomicBool::new(true)).expect("a directory");
         assert_eq!(stopped.files, 0);
     }
 }

@@ -26,6 +26,7 @@ pub mod observer;
 pub mod operation;
 pub mod pieces;
 pub mod process;
+pub mod recall;
 pub mod tally;
 pub mod target;
 #[cfg(any(test, feature = "test-kit"))]

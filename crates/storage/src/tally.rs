@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use nilometer_model::{Histogram, Invalid, Nanos, Sample, Series, WorkerTotals};
 
-use crate::{Completion, Errno, OpKind};
+use crate::{Completion, Errno, OpKind, Operation};
 
 /// The operations that count in a sample. Bytes, errors and the end always count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Counted {
     Copied,
     /// Files, from the issue of the open to the completion of the close, if both succeeded.
     Files,
+    /// The files that a copy writes, counted like [`Counted::Files`]. Bytes count when the copy writes them.
+    CopiedFiles,
 }
 
 /// The statistics of one worker.
@@ -94,6 +96,7 @@ impl Tally {
             Counted::Kind(_) => {}
             Counted::Files => self.follow(completion, bytes),
             Counted::Copied => self.follow_copy(completion, bytes),
+            Counted::CopiedFiles => self.follow_copied_file(completion, bytes),
         }
     }
 
@@ -156,6 +159,21 @@ impl Tally {
         if operation.kind != OpKind::Read {
             return self.count(Begun { due, issued, bytes }, finished);
         }
+        self.leave_out_read(operation, result, bytes);
+    }
+
+    fn follow_copied_file(&mut self, completion: &Completion, bytes: u64) {
+        let operation = &completion.operation;
+        match operation.kind {
+            OpKind::Read => self.leave_out_read(operation, completion.result, bytes),
+            // The file that the copy reads.
+            OpKind::Open(open) if !open.writes() => {}
+            _ => self.follow(completion, bytes),
+        }
+    }
+
+    /// Keeps of a read of the source its faults alone.
+    fn leave_out_read(&mut self, operation: &Operation, result: Result<u32, Errno>, bytes: u64) {
         self.totals.bytes -= bytes;
         // A source has the length that it was made with.
         if result.is_ok_and(|moved| moved < operation.length) {
@@ -259,6 +277,23 @@ mod tests {
         assert!((4100 - 4100 / 31..=4100).contains(&latency), "from 1 us to 5.1 us: {latency}");
         assert_eq!((sample.wall, sample.workers[0].first_done), (Nanos(8100), Nanos(5100)));
         assert_eq!(sample.errors, BTreeMap::from([(Errno::ENOSPC.0, 1), (Errno::EIO.0, 1)]));
+    }
+
+    #[test]
+    fn of_a_copied_file_the_writes_count_and_the_source_does_not() {
+        let copied = [
+            done(OpKind::Open(Open::READ), 5, Ok(0), 0),
+            done(OpKind::Open(Open::CREATE), 2, Ok(0), 1),
+            done(OpKind::Read, 5, Ok(10), 2),
+            done(OpKind::Write, 2, Ok(10), 3),
+            done(OpKind::Close, 2, Ok(0), 4),
+            done(OpKind::Close, 5, Ok(0), 5),
+        ];
+        let sample = tallied(Counted::CopiedFiles, &copied);
+        assert_eq!((sample.operations, sample.bytes, sample.errors.len()), (1, 10, 0));
+        let mut short = copied;
+        short[2].result = Ok(9);
+        assert_eq!(tallied(Counted::CopiedFiles, &short).errors, BTreeMap::from([(Sample::SHORT, 1)]));
     }
 
     #[test]

@@ -154,6 +154,12 @@ fn has(which: MpiIoImplementation, counts: &[u32]) -> String {
 pub(super) fn check_background(plan: &ResolvedPlan, cell: &Cell) -> Result<(), ResolveError> {
     let Some(load) = cell.background() else { return Ok(()) };
     let lacking = |why| ResolveError::Lacking { stage: cell.stage.clone(), why };
+    if load.migrates() && plan.copy_to.is_none() {
+        return Err(lacking("a load that copies needs the new storage: write --copy-to DIRECTORY".into()));
+    }
+    if load.migrates() && plan.ranks > 1 {
+        return Err(lacking("a load copies from one process only: start one (docs/migration.md)".into()));
+    }
     load.check_processes(plan.ranks.max(1)).map_err(lacking)
 }
 

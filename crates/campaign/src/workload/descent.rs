@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use nilometer_storage::{Buffer, OpKind, Operation, ROOT, Slot};
+use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, SOURCE, Slot};
 
 use super::{SourceTree, name::Name};
 
@@ -13,7 +13,11 @@ use super::{SourceTree, name::Name};
 pub(super) struct Descent {
     tree: Arc<SourceTree>,
     root: Name,
-    /// Their numbers. The slot of each is its level plus one.
+    /// The directory that the first one is in.
+    top: Slot,
+    /// The highest slot that is not for these directories.
+    below: u32,
+    /// Their numbers. The slot of each is its level plus one, behind `below`.
     open: Vec<u32>,
 }
 
@@ -27,17 +31,22 @@ enum Way {
 impl Descent {
     /// Begins with nothing open; `root` is the name of the tree's first directory.
     pub(super) fn new(tree: Arc<SourceTree>, root: &str) -> Self {
-        Descent { tree, root: Name::of(root), open: Vec::new() }
+        Descent::beside(tree, root, ROOT, 0)
     }
 
-    /// The highest slot that directories may have; the lowest is 1.
+    /// The same for a tree in the directory `top`, with slots above those up to `below`.
+    pub(super) fn beside(tree: Arc<SourceTree>, root: &str, top: Slot, below: u32) -> Self {
+        Descent { tree, root: Name::of(root), top, below, open: Vec::new() }
+    }
+
+    /// The highest slot that directories may have.
     pub(super) fn slots(&self) -> u32 {
-        self.tree.levels() + 1
+        self.below + self.tree.levels() + 1
     }
 
     /// The slot of the deepest directory that is open.
     pub(super) fn here(&self) -> Slot {
-        Slot(self.open.len() as u32)
+        Slot(self.below + self.open.len() as u32)
     }
 
     /// The next operation on the way to a directory. Returns the buffer if that directory is the deepest open
@@ -49,7 +58,7 @@ impl Descent {
             Some(Way::Enter(next)) => {
                 let parent = self.parent_of(next);
                 self.open.push(next);
-                let operation = self.on_directory(OpKind::OpenDir, next, parent, buffer);
+                let operation = self.on_directory(self.way_into(next), next, parent, buffer);
                 Ok(Operation { file: self.here(), ..operation })
             }
         }
@@ -90,9 +99,14 @@ impl Descent {
         Operation { file: slot, ..operation }
     }
 
-    /// The slot that a directory is opened from: its parent's, or for the first the run's directory.
+    /// The slot that a directory is opened from: its parent's, or for the first the directory above the tree.
     fn parent_of(&self, directory: u32) -> Slot {
-        if directory == 0 { ROOT } else { Slot(self.tree.directory(directory).level) }
+        if directory == 0 { self.top } else { Slot(self.below + self.tree.directory(directory).level) }
+    }
+
+    /// Engines open entries of the source as they open files to read them.
+    fn way_into(&self, directory: u32) -> OpKind {
+        if directory == 0 && self.top == SOURCE { OpKind::Open(Open::READ) } else { OpKind::OpenDir }
     }
 
     fn on_directory(&self, kind: OpKind, directory: u32, parent: Slot, buffer: Buffer) -> Operation {

@@ -6,6 +6,7 @@
 
 mod build;
 mod content;
+mod copied_tree;
 mod copy;
 mod crew_share;
 mod descent;
@@ -37,6 +38,7 @@ mod writing;
 
 pub use build::{Build, BuildPlan, BuildQueue};
 pub use content::{BlockContent, Pieces, stamp};
+pub use copied_tree::CopiedTree;
 pub use copy::Copy;
 pub use crew_share::CrewShare;
 pub use frames::{Course, Frames, Piece};
@@ -122,6 +124,9 @@ pub fn files_of<'a>(
         (WorkloadCell::Stream(cell), phase) => {
             Box::new(places.flat_map(move |place| stream::files(cell, phase, place)))
         }
+        (WorkloadCell::Unpack(unpack), Phase::Unpack) if unpack.is_copied() => {
+            Box::new(places.flat_map(|place| copied_tree::files(unpack, place)))
+        }
         (WorkloadCell::Random(_), Phase::Read | Phase::Mix) => Box::new(places.map(WorkerPlace::name)),
         (WorkloadCell::Frames(cell), Phase::Read) => {
             Box::new(places.take(1).flat_map(move |place| frames::files(cell, place)))
@@ -175,8 +180,17 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: WorkerPart) -> Box<dyn Wor
         (WorkloadCell::Build(build), phase) => build::build(build, phase, part),
         (WorkloadCell::Walk(_) | WorkloadCell::Search(_) | WorkloadCell::OpenFiles(_), Phase::LayOut)
         | (WorkloadCell::Unpack(_), _) => {
-            let durable = matches!(cell, WorkloadCell::Unpack(unpack) if unpack.durable);
-            Box::new(Unpack::new(part.share.tree(cell), &name, durable, part))
+            let tree = part.share.tree(cell);
+            match cell {
+                WorkloadCell::Unpack(unpack) if unpack.is_copied() && phase != Phase::LayOut => {
+                    Box::new(CopiedTree::new(tree, &name, unpack.durable, part))
+                }
+                // The source of a copy is synced: only clean pages leave the cache.
+                WorkloadCell::Unpack(unpack) => {
+                    Box::new(Unpack::new(tree, &name, unpack.durable || unpack.is_copied(), part))
+                }
+                _ => Box::new(Unpack::new(tree, &name, false, part)),
+            }
         }
         (WorkloadCell::Walk(walk), _) => Box::new(walked(walk, part)),
         (WorkloadCell::Search(_), _) => {
@@ -219,6 +233,15 @@ fn decided(
             buffers.push(buffer);
             if *flying > 0 { Step::Wait(Wait::ForOne) } else { Step::Done }
         }
+    }
+}
+
+/// The operations that count for a cell in a phase: of a copy, those that write.
+pub fn counted_of(cell: &WorkloadCell, phase: Phase) -> Counted {
+    match phase {
+        Phase::Write | Phase::Rewrite if cell.copies() => Counted::Copied,
+        Phase::Unpack if cell.migrates() => Counted::CopiedFiles,
+        _ => counted(phase),
     }
 }
 

@@ -77,13 +77,14 @@ impl Paced {
         let kind = operation.kind;
         match (self.pace.offered, self.pace.counted) {
             // In a copy only the writes count: they move the same bytes as the reads.
-            (OfferedRate::Rate(_), Counted::Copied) if kind == OpKind::Read => 0,
+            (OfferedRate::Rate(_), Counted::Copied | Counted::CopiedFiles) if kind == OpKind::Read => 0,
             (OfferedRate::Rate(_), _) if kind.is_data() => u64::from(operation.length),
             (OfferedRate::None | OfferedRate::Rate(_), _) => 0,
             (_, Counted::All) => 1,
             (_, Counted::Copied) => u64::from(kind != OpKind::Read),
             (_, Counted::Kind(counted)) => u64::from(kind == counted),
             (_, Counted::Files) => u64::from(matches!(kind, OpKind::Open(_))),
+            (_, Counted::CopiedFiles) => u64::from(matches!(kind, OpKind::Open(open) if open.writes())),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Every workload passes the public conformance suite, and does what it is for.
 
 mod build;
+mod copied_tree;
 mod copy;
 mod crew;
 mod frames;

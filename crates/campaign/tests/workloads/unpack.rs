@@ -4,7 +4,9 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use nilometer_campaign::workload::{OpenFiles, SourceTree, Unpack, WalkTask, WorkerPart, build, counted};
 use nilometer_model::{Bytes, Nanos, Phase, Sample, Seed};
-use nilometer_plan::{OpenFilesCell, Parameters, TreeLike, TreeShape, UnpackCell, WalkCommand, WorkloadCell};
+use nilometer_plan::{
+    DataSource, OpenFilesCell, Parameters, TreeLike, TreeShape, UnpackCell, WalkCommand, WorkloadCell,
+};
 use nilometer_storage::{
     Buffer, Drive, Engine, Errno, OpKind, Tally, Workload,
     clock::VirtualClock,
@@ -18,8 +20,14 @@ use nilometer_storage::{
 use crate::{demands, part, run, run_phase, watched};
 
 const SHAPE: TreeShape = TreeShape::Source { directories: 30, files: 200, size: Bytes(3_000_000) };
-const CELL: UnpackCell =
-    UnpackCell { like: TreeLike::None, directories: 30, files: 200, size: Bytes(3_000_000), durable: false };
+const CELL: UnpackCell = UnpackCell {
+    like: TreeLike::None,
+    directories: 30,
+    files: 200,
+    size: Bytes(3_000_000),
+    durable: false,
+    source: DataSource::Memory,
+};
 
 /// For who makes a workload without a campaign.
 pub(crate) fn tree(shape: TreeShape) -> Arc<SourceTree> {

@@ -48,6 +48,11 @@ impl TreeLike {
         *self == TreeLike::None
     }
 
+    /// The distribution of the census, if it has been read.
+    pub fn counts(&self) -> Option<&TreeCensus> {
+        self.census().map(|census| &census.counts)
+    }
+
     /// The census, if it has been read.
     pub(super) fn census(&self) -> Option<&Arc<NamedCensus>> {
         match self {

@@ -210,7 +210,8 @@ mod tests {
             for (number, &files) in directories.iter().enumerate() {
                 for _ in 0..files {
                     let bytes = *sizes.next().expect("sizes");
-                    let kind = CountedKind::File { bytes, allocated: 0, age: 0, is_linked: false };
+                    let kind =
+                        CountedKind::File { bytes, allocated: 0, age: 0, is_linked: false, is_sparse: false };
                     census.add(&CountedEntry { kind, depth: level, user: 0, group: 0 });
                 }
                 let is_inner = number == 0 && level + 1 < all.len();

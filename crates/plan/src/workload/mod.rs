@@ -163,9 +163,14 @@ impl WorkloadSweep {
 }
 
 impl WorkloadCell {
-    /// True if data come from files in the plan's source directory.
+    /// True if data come from files on another storage system.
     pub fn copies(&self) -> bool {
-        self.parameters().phases().contains(&Phase::Source)
+        self.parameters().phases().contains(&Phase::Source) || self.migrates()
+    }
+
+    /// True if it copies a tree from the target to other storage, which only a load does.
+    pub fn migrates(&self) -> bool {
+        matches!(self, WorkloadCell::Unpack(cell) if cell.is_copied())
     }
 }
 

@@ -21,13 +21,22 @@ pub enum FileLayout {
 }
 
 /// The source of written data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataSource {
     /// Buffers that were filled before.
+    #[default]
     Memory,
     /// A file in the plan's source directory, read block by block as `dd` and `cp` do.
     Disk,
+}
+
+impl DataSource {
+    /// True if data come from buffers.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+    pub(super) const fn is_memory(&self) -> bool {
+        matches!(self, DataSource::Memory)
+    }
 }
 
 parameters! {

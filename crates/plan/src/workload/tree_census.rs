@@ -78,7 +78,7 @@ impl TreeCensus {
         let census = TreeCensus::try_from(UncheckedCensus { sizes, levels })?;
         let entered = directories.checked_sub(other_file_systems);
         check_equal("files", files, "files of `sizes`", census.files())?;
-        check_equal("bytes", bytes, "bytes of `sizes`", sum_of(&census.sizes))?;
+        check_equal("bytes", bytes, "bytes of `sizes`", census.bytes())?;
         check_equal(
             "directories without other_file_systems",
             entered.unwrap_or(0),
@@ -91,6 +91,11 @@ impl TreeCensus {
     /// Files in all.
     pub fn files(&self) -> u64 {
         count_of(&self.sizes)
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        sum_of(&self.sizes)
     }
 
     fn directories(&self) -> u64 {

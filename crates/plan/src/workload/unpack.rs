@@ -1,9 +1,9 @@
 //! `unpack`: the file operations of `tar -x`.
 
-use nilometer_model::{Bytes, Phase};
+use nilometer_model::{Bytes, Capability, Phase};
 
 use super::{
-    Access, TreeLike, TreeShape,
+    Access, DataSource, TreeLike, TreeShape,
     parameters::{Footprint, Parameters, Work, parameters},
     tree_scale::TreeNumbers,
 };
@@ -30,6 +30,10 @@ parameters! {
         size: Bytes,
         /// Sync each file before closing it; tar does not.
         durable: bool = false,
+        /// The source of written data. With "disk" workers copy such a tree from the target to the directory of
+        /// --copy-to, as a load beside users (docs/migration.md).
+        #[serde(default, skip_serializing_if = "DataSource::is_memory")]
+        source: DataSource = DataSource::Memory,
     }
 }
 
@@ -37,6 +41,11 @@ impl UnpackCell {
     /// The tree of a worker.
     pub fn shape(&self) -> TreeShape {
         TreeShape::of(self.directories, self.files, self.size, &self.like)
+    }
+
+    /// True if workers copy the tree from the target to other storage.
+    pub fn is_copied(&self) -> bool {
+        self.source == DataSource::Disk
     }
 }
 
@@ -50,11 +59,16 @@ impl UnpackCell {
 impl Parameters for UnpackCell {
     fn phrases(&self) -> Vec<String> {
         let durable = self.durable.then(|| "each synced".to_owned());
-        self.shape().phrases().into_iter().chain(durable).collect()
+        let copied = self.is_copied().then(|| "copied to other storage".to_owned());
+        self.shape().phrases().into_iter().chain(durable).chain(copied).collect()
+    }
+
+    fn needs(&self) -> Vec<Capability> {
+        self.is_copied().then_some(Capability::Mounted).into_iter().collect()
     }
 
     fn phases(&self) -> Vec<Phase> {
-        vec![Phase::Unpack]
+        if self.is_copied() { vec![Phase::LayOut, Phase::Unpack] } else { vec![Phase::Unpack] }
     }
 
     fn block_size(&self) -> Bytes {

@@ -110,6 +110,7 @@ fn special() -> Vec<(&'static str, Results)> {
         ("a published study", of_study()),
         ("siblings", siblings()),
         ("beside a load", beside_load()),
+        ("a migration", migration()),
         ("several machines", of_machines()),
         ("a full speed only", full_speed()),
         ("a ceiling", with_ceiling()),
@@ -211,6 +212,16 @@ fn siblings() -> Results {
 const BESIDE: &str = "[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n\
                       [stage.background]\nworkers = [0, 1, 2]\n[stage.background.workload.stream]\n\
                       file_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n";
+
+/// A copy beside users who feel it.
+fn migration() -> Results {
+    let text = BESIDE.replace(
+        "[stage.background.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n",
+        "[stage.background.workload.unpack]\nsource = \"disk\"\ndirectories = 2\nfiles = 300\nsize = \"300 MB\"\n",
+    );
+    assert_ne!(text, BESIDE);
+    Results { cells: stage(WICKED, &text), ..beside_load() }
+}
 
 /// A workload that is slower beside the second level of a load.
 fn beside_load() -> Results {

@@ -82,6 +82,11 @@ pub trait Target: Send + Sync + std::fmt::Debug {
     /// Removes everything that the run has made; the run's directory stays.
     fn clear(&self) -> Result<(), TargetError>;
 
+    /// Does the same, except that the files of [`Target::source`] stay.
+    fn clear_copies(&self) -> Result<(), TargetError> {
+        self.clear()
+    }
+
     /// Removes the run's directory.
     fn remove(&self) -> Result<(), TargetError>;
 }

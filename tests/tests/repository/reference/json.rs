@@ -36,6 +36,7 @@ const DOCUMENTS: [JsonDocument; 3] = [
             "crates/report/src/json/growth.rs",
             "crates/report/src/limiting.rs",
             "crates/report/src/interference.rs",
+            "crates/report/src/migration.rs",
             "crates/report/src/optimum.rs",
             "crates/report/src/verdicts.rs",
             "crates/report/src/siblings.rs",

@@ -186,6 +186,10 @@ impl Target for Posix {
         self.run.clear().and(sources)
     }
 
+    fn clear_copies(&self) -> Result<(), TargetError> {
+        self.run.clear()
+    }
+
     fn remove(&self) -> Result<(), TargetError> {
         let sources = self.source.as_ref().map_or(Ok(()), |source| source.target.remove());
         self.run.remove().and(sources)
