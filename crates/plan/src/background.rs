@@ -114,6 +114,7 @@ impl BackgroundSweep {
 /// The message for a load without work, or with two kinds.
 const NO_WORK: &str = "background: write the load, [stage.background.workload.NAME] or \
                        [stage.background.ingest], one of them";
+
 #[cfg(test)]
 mod tests {
     use nilometer_model::Bytes;
