@@ -34,8 +34,8 @@ use crate::assembly::{HandedOver, LentPlace, MergedPlace};
 /// ring's slots.
 const OPEN_PIECES: u64 = 64;
 const OPEN_SHARE: usize = 4;
-/// In a ring too small for this many slots and pieces at once, all blocks are copied: a single stream would
-/// soon hold all of them.
+/// In a ring too small for this many open slots and pieces, a single stream would soon hold all of them. The
+/// merger copies all blocks there.
 const OPEN_LEAST: usize = 2;
 const PIECES_LEAST: u64 = 16;
 
