@@ -85,7 +85,7 @@ impl Arena {
         let share = |index: usize| {
             // SAFETY: index < count, so the offset lies inside the allocation.
             let start = unsafe { base.add(index * stride) };
-            Buffer { start, length: size as u32, arena: Some(arena.clone()) }
+            Buffer { start, length: size as u32, number: index as u32, arena: Some(arena.clone()) }
         };
         let buffers = (0..count).map(share).collect();
         (arena, buffers)
@@ -116,6 +116,8 @@ fn map(layout: Layout) -> NonNull<u8> {
 pub struct Buffer {
     start: NonNull<u8>,
     length: u32,
+    /// Its position among the buffers that the arena gave out. Parts of a buffer have the same.
+    number: u32,
     arena: Option<Arc<Arena>>,
 }
 
@@ -127,12 +129,45 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     /// Returns a buffer without memory, for operations that carry none.
     pub const fn empty() -> Self {
-        Buffer { start: NonNull::dangling(), length: 0, arena: None }
+        Buffer { start: NonNull::dangling(), length: 0, number: 0, arena: None }
     }
 
     /// Returns a zeroed buffer in an arena of its own.
     pub fn alone(size: usize) -> Self {
         Arena::shared_out(1, size).1.remove(0)
+    }
+
+    /// Divides the buffer: keeps the bytes before `at` and returns the others. [`Buffer::join`] reverses it.
+    ///
+    /// # Panics
+    /// `at` is greater than its length.
+    #[must_use]
+    pub fn split_off(&mut self, at: usize) -> Buffer {
+        assert!(at <= self.len(), "a buffer of {} B has no part from {at} on", self.len());
+        // SAFETY: `at` is at most the length, so the address lies in the buffer or at its end. From now on
+        // this buffer ends there, so that the two are disjoint.
+        let start = unsafe { self.start.add(at) };
+        let length = self.length - at as u32;
+        self.length = at as u32;
+        Buffer { start, length, number: self.number, arena: self.arena.clone() }
+    }
+
+    /// Appends the part that begins where this one ends.
+    ///
+    /// # Errors
+    /// Returns the part if it is not the next one of the same buffer. Neighbouring buffers of an arena do not
+    /// become one either.
+    pub fn join(&mut self, next: Buffer) -> Result<(), Buffer> {
+        let is_of_same = match (&self.arena, &next.arena) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other) && self.number == next.number,
+            _ => false,
+        };
+        if !is_of_same || self.as_ptr_range().end != next.start.as_ptr().cast_const() {
+            return Err(next);
+        }
+        // The bytes of both are a part of the arena that only these two could reach, and `next` ends here.
+        self.length += next.length;
+        Ok(())
     }
 }
 
@@ -185,6 +220,30 @@ mod tests {
         drop(buffers);
         assert!(last.iter().all(|&byte| byte == 3));
         assert!(Buffer::empty().is_empty());
+    }
+
+    #[test]
+    fn parts_of_a_buffer_become_the_whole_again_in_their_order_only() {
+        let mut buffers = Arena::shared_out(2, ALIGNMENT).1;
+        let mut second = buffers.pop().expect("two buffers");
+        let mut first = buffers.pop().expect("two buffers");
+        let start = first.as_ptr();
+        let mut behind = first.split_off(1000);
+        let last = behind.split_off(96);
+        assert_eq!([first.len(), behind.len(), last.len()], [1000, 96, 3000]);
+        for (byte, part) in [(1, &mut first), (2, &mut behind)] {
+            part.fill(byte);
+        }
+        let last = first.join(last).expect_err("a part is missing between them");
+        first.join(behind).expect("it is the next part");
+        first.join(last).expect("it is the next part");
+        assert_eq!((first.as_ptr(), first.len()), (start, ALIGNMENT));
+        assert_eq!((first[999], first[1000], first[1095], first[1096]), (1, 2, 2, 0));
+        assert_eq!(first.as_ptr_range().end, second.as_ptr(), "they are neighbours");
+        let end = second.split_off(ALIGNMENT);
+        let second = first.join(second).expect_err("it is another buffer");
+        assert!(first.join(end).is_err() && second.len() == ALIGNMENT);
+        assert!(Buffer::empty().join(Buffer::empty()).is_err(), "they are parts of nothing");
     }
 
     #[test]

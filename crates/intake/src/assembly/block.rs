@@ -50,6 +50,18 @@ impl Shape {
     }
 }
 
+/// The place of a block among the merged blocks of all streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MergedPlace(pub(crate) u64);
+
+/// The place of a block, with the buffer of the stream's own ring that it does not use meanwhile.
+#[derive(Debug)]
+pub(super) struct BlockPlace {
+    pub(super) place: MergedPlace,
+    /// `None`: the block uses it.
+    pub(super) own: Option<Buffer>,
+}
+
 /// A block: a slot of the ring, and the packets that have arrived for it.
 #[derive(Debug)]
 pub(super) struct Block {
@@ -62,6 +74,8 @@ pub(super) struct Block {
     pub(super) count: u64,
     /// When the last of them arrived.
     pub(super) touched: Nanos,
+    /// Its place among the merged blocks, if it lies there.
+    pub(super) place: Option<BlockPlace>,
 }
 
 impl Block {
@@ -72,6 +86,7 @@ impl Block {
             gaps: Vec::new(),
             count: 0,
             touched: now,
+            place: None,
         }
     }
 
@@ -82,10 +97,18 @@ impl Block {
 
     /// Packets below this place that arrived, and their bytes.
     pub(super) fn came(&self, shape: &Shape, end: usize) -> (u64, u64) {
+        if self.is_full(shape, end) {
+            return (shape.packets, end as u64 / shape.per_frame() * shape.frame_size as u64);
+        }
         let there = (0..end).filter(|place| self.has(*place));
         there.fold((0, 0), |(packets, bytes), place| {
             (packets + 1, bytes + shape.parts[place % shape.parts.len()] as u64)
         })
+    }
+
+    /// Returns true if all packets of the block arrived and `end` is its end: then none is missing.
+    fn is_full(&self, shape: &Shape, end: usize) -> bool {
+        self.count == shape.packets && end as u64 == shape.packets
     }
 
     /// Marks a packet as arrived. Returns false if it already was.

@@ -90,6 +90,7 @@ impl Assembly {
         let packed = self.packed(&block, end);
         let frame = Frame::new(self.first, now, now, block.data);
         let frame = Frame { packed: Some(Box::new(packed)), ..frame };
+        self.lending.close(self.first, block.place);
         self.full.push(frame);
         self.ring.put(now, &mut self.full, &mut self.spares, false);
         if self.closed.len() == CLOSED {

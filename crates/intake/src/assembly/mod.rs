@@ -33,6 +33,7 @@ mod candidates;
 mod closing;
 mod course;
 mod drops;
+mod lending;
 mod order;
 mod port;
 mod port_lead;
@@ -49,10 +50,13 @@ use nilometer_recording::Missing;
 use nilometer_ring::{Frame, Ring};
 use nilometer_storage::Buffer;
 
+pub(crate) use block::MergedPlace;
 use block::{Block, Shape};
 pub use candidates::CandidateBound;
 use candidates::Candidates;
 use drops::UnexplainedDrops;
+use lending::Lending;
+pub(crate) use lending::LentPlace;
 use nilometer_wire::{Ignored, Packet, Part, WireFormat};
 use order::Order;
 use port::Port;
@@ -112,6 +116,8 @@ pub struct Assembly {
     last: Option<Last>,
     spares: Vec<Buffer>,
     full: Vec<Frame>,
+    /// Blocks that lie in other memory than the ring's.
+    lending: Lending,
     /// Packets that are not where the stream is.
     candidates: Candidates,
     progress: StreamProgress,
@@ -191,6 +197,7 @@ impl Assembly {
             last: None,
             spares: Vec::new(),
             full: Vec::new(),
+            lending: Lending::default(),
             candidates: Candidates::within(bound),
             progress: StreamProgress::default(),
             drops: UnexplainedDrops::default(),
@@ -257,17 +264,7 @@ impl Assembly {
     /// The places of the next packets of a port if they arrive in order, at most `most`. There are only as
     /// many as the ring has slots for.
     pub fn spots(&mut self, now: Nanos, inlet: usize, most: usize) -> Vec<Spot<'_>> {
-        let Port { next, .. } = self.ports[inlet];
-        let end = (next + most as u64 * self.ports[inlet].count()) / self.shape.packets;
-        // Blocks are opened ahead of the packets: a packet for which the kernel finds no spot has to be
-        // copied.
-        let may_open =
-            |assembly: &Self| assembly.crowded.is_none() && assembly.open.len() < assembly.most_open();
-        while self.first + self.open.len() as u64 <= end && may_open(self) {
-            if !self.open_one(now) {
-                break;
-            }
-        }
+        self.open_ahead(now, inlet, most);
         self.expect(inlet, most);
         let Assembly { open, shape, first, ports, prefix, .. } = self;
         let Port { expected, prefixes, .. } = &mut ports[inlet];

@@ -1,59 +1,58 @@
-//! Merges the streams of several senders: small blocks of each, as they are closed, into the blocks that are
-//! recorded.
+//! Merges the streams of several senders into the blocks that are recorded.
+//!
+//! A block of a stream, of a few frames, is a *piece* of a slot of the ring. The usual block gets its piece
+//! before its packets, which the kernel then writes to where they are recorded. For example, with slots of
+//! four pieces and two streams:
+//!
+//! ```text
+//! slot 7    A4  B2  A5  B3     all have come: it goes to the ring
+//! slot 8    A6  B4  A7  .      A waits for packets of 7, the next block gets the last piece
+//! ```
+//!
+//! The merger copies some blocks to their piece when they are complete. Their stream is slow or waits for a
+//! missing packet, they found no free slot, or they don't fit into the rest of a slot.
+//!
+//! No stream holds a slot back for long, because only a few slots are open at once. If one more is needed, all
+//! streams give their pieces back ([`BlockMerger::take_back`]). Then the frames that have come move together
+//! ([`BlockMerger::compact`]).
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use nilometer_model::Nanos;
 use nilometer_recording::{Gap, GapSender, Packed};
 use nilometer_ring::{Frame, Ring};
 use nilometer_storage::Buffer;
 
-use crate::assembly::HandedOver;
+use super::{
+    merged_slot::{MergedSlot, Piece},
+    piece_content::{MergedShape, PieceContent},
+    whole_slot::{WholeSlot, move_together},
+};
+use crate::assembly::{HandedOver, LentPlace, MergedPlace};
 
-/// The shape of the blocks of a recording.
-#[derive(Debug, Clone)]
-pub(super) struct MergedShape {
-    /// Bytes kept of each packet of a frame.
-    pub(super) parts: Vec<usize>,
-    /// Frames of a full block.
-    pub(super) frames_of_block: u64,
-}
+/// Open slots have room for this many blocks of streams, if that is no more than one in `OPEN_SHARE` of the
+/// ring's slots.
+const OPEN_PIECES: u64 = 64;
+const OPEN_SHARE: usize = 4;
+/// In a ring too small for this many open slots and pieces, a single stream would soon hold all of them. The
+/// merger copies all blocks there.
+const OPEN_LEAST: usize = 2;
+const PIECES_LEAST: u64 = 16;
 
-impl MergedShape {
-    fn frame_size(&self) -> usize {
-        self.parts.iter().sum()
-    }
-
-    /// The counts of a block with this many frames and these gaps.
-    fn packed(&self, frames: u64, gaps: Vec<Gap>) -> Packed {
-        let per_frame = self.parts.len() as u64;
-        let mut packets = frames * per_frame;
-        let mut bytes = frames * self.frame_size() as u64;
-        for gap in gaps.iter().filter(|gap| gap.filled) {
-            packets -= gap.count;
-            let places = u64::from(gap.at)..u64::from(gap.at) + gap.count;
-            bytes -= places.map(|place| self.parts[(place % per_frame) as usize] as u64).sum::<u64>();
-        }
-        Packed { length: (frames * self.frame_size() as u64) as u32, packets, bytes, gaps }
-    }
-}
-
-/// A merged block that is not full yet.
-#[derive(Debug)]
-struct MergedBlock {
-    data: Buffer,
-    frames: u64,
-    gaps: Vec<Gap>,
-}
-
-/// Merges small blocks into the blocks of a ring.
+/// Merges blocks of streams into the blocks of a ring.
 #[derive(Debug)]
 pub(super) struct BlockMerger {
     ring: Arc<Ring>,
     shape: MergedShape,
-    /// The number of the current block.
+    /// The number of the first open slot.
     number: u64,
-    block: Option<MergedBlock>,
+    slots: VecDeque<MergedSlot>,
+    /// The place of the first piece of that slot. Pieces are counted in their order.
+    first_place: u64,
+    /// Maximum number of open slots while streams have places in them. If it is 0, no stream gets one.
+    open_most: usize,
+    /// Frames of all blocks so far.
+    merged: u64,
     spares: Vec<Buffer>,
     full: Vec<Frame>,
 }
@@ -62,16 +61,46 @@ impl BlockMerger {
     /// Goes on behind the blocks of the only sender so far.
     pub(super) fn new(ring: Arc<Ring>, shape: MergedShape, handed: HandedOver) -> Self {
         let HandedOver { number, begun, spares } = handed;
-        let block = begun.map(|(data, packed)| MergedBlock {
-            data,
-            frames: u64::from(packed.length) / shape.frame_size() as u64,
-            gaps: packed.gaps,
+        let begun = begun.map(|(data, packed)| {
+            let content = PieceContent { frames: shape.frames_in(&packed), gaps: packed.gaps };
+            MergedSlot::new(&shape, data, vec![content])
         });
-        BlockMerger { ring, shape, number, block, spares, full: Vec::new() }
+        let open_most = open_most(&shape, ring.books().slots);
+        BlockMerger {
+            ring,
+            shape,
+            number,
+            slots: begun.into_iter().collect(),
+            first_place: 0,
+            open_most,
+            merged: 0,
+            spares,
+            full: Vec::new(),
+        }
     }
 
-    /// Returns true if there is room for this many frames now.
-    pub(super) fn has_room(&mut self, now: Nanos, frames: u64) -> bool {
+    /// Gives no places from now on: all blocks are copied.
+    #[cfg(test)]
+    pub(super) fn copy_all(&mut self) {
+        self.open_most = 0;
+    }
+
+    /// Frames of all blocks so far.
+    pub(super) fn merged(&self) -> u64 {
+        self.merged
+    }
+
+    /// Frames of other streams after which a block should be complete, so that it does not hold slots back.
+    pub(super) fn pace(&self) -> u64 {
+        self.open_most as u64 * self.shape.frames_of_block * 3 / 4
+    }
+
+    /// Returns true if there is room for the frames of this block now.
+    pub(super) fn has_room(&mut self, now: Nanos, packed: &Packed) -> bool {
+        self.has_room_for(now, self.shape.frames_in(packed))
+    }
+
+    fn has_room_for(&mut self, now: Nanos, frames: u64) -> bool {
         if self.room() < frames {
             self.ring.put(now, &mut self.full, &mut self.spares, false);
         }
@@ -79,13 +108,23 @@ impl BlockMerger {
     }
 
     fn room(&self) -> u64 {
-        let begun = self.block.as_ref().map_or(0, |block| self.shape.frames_of_block - block.frames);
-        begun + self.spares.len() as u64 * self.shape.frames_of_block
+        self.left() + self.spares.len() as u64 * self.shape.frames_of_block
     }
 
-    /// Number of frames in a block.
-    pub(super) fn frames_in(&self, packed: &Packed) -> u64 {
-        u64::from(packed.length) / self.shape.frame_size() as u64
+    /// Frames that the last open slot has room for.
+    fn left(&self) -> u64 {
+        self.slots.back().map_or(0, MergedSlot::left)
+    }
+
+    /// Returns true if no more slots may be open, and the first waits for a stream.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.slots.len() >= self.open_most && self.slots.front().is_some_and(|slot| slot.left() == 0)
+    }
+
+    /// Returns true if the first slot has waited for a stream for longer than `patience`.
+    pub(super) fn is_overdue(&self, now: Nanos, patience: Nanos) -> bool {
+        let waiting = self.slots.front().and_then(|slot| slot.waiting(now));
+        waiting.is_some_and(|waiting| waiting > patience)
     }
 
     /// Reports that the receiver had not looked for this long.
@@ -93,81 +132,166 @@ impl BlockMerger {
         self.ring.halted(length);
     }
 
-    /// Appends the frames of a block of this sender. There must be room for them.
-    pub(super) fn append(&mut self, now: Nanos, bytes: &[u8], packed: &Packed, sender: GapSender) {
-        let frames = u64::from(packed.length) / self.shape.frame_size() as u64;
-        let mut from = 0;
-        while from < frames {
-            let Some(mut block) = self.block.take().or_else(|| self.next_block()) else { return };
-            let count = (frames - from).min(self.shape.frames_of_block - block.frames);
-            self.copy(&mut block, bytes, from..from + count);
-            let gaps = self.cut(&packed.gaps, from, count, from + count == frames);
-            let offset = (block.frames * self.per_frame()) as u32;
-            block.gaps.extend(gaps.map(|gap| Gap { at: gap.at + offset, sender: Some(sender), ..gap }));
-            block.frames += count;
-            from += count;
-            self.put_back(now, block);
+    /// Reserves a place for a block of a stream. `None`: there is none now.
+    pub(super) fn lend(&mut self, now: Nanos) -> Option<LentPlace> {
+        let frames = self.shape.frames_of_piece;
+        let needs_slot = self.left() < frames;
+        if needs_slot && (self.slots.len() >= self.open_most || !self.has_room_for(now, frames)) {
+            return None;
         }
+        let place = self.reserve(now, frames);
+        let piece = self.piece(place)?;
+        // If the place is not in one slot, the block is copied when it is complete.
+        let data = if piece.frames == frames { piece.data.take() } else { None };
+        Some(LentPlace { place, data })
     }
 
-    fn next_block(&mut self) -> Option<MergedBlock> {
-        self.spares.pop().map(|data| MergedBlock { data, frames: 0, gaps: Vec::new() })
-    }
-
-    fn per_frame(&self) -> u64 {
-        self.shape.parts.len() as u64
-    }
-
-    fn copy(&self, block: &mut MergedBlock, bytes: &[u8], frames: std::ops::Range<u64>) {
-        let size = self.shape.frame_size();
-        let source = &bytes[frames.start as usize * size..frames.end as usize * size];
-        block.data[block.frames as usize * size..][..source.len()].copy_from_slice(source);
-    }
-
-    /// The gaps in `count` frames beginning with frame `from`, counted from there. The last frames include
-    /// the gaps after them.
-    fn cut<'a>(
-        &self,
-        gaps: &'a [Gap],
-        from: u64,
-        count: u64,
-        is_last: bool,
-    ) -> impl Iterator<Item = Gap> + use<'a> {
-        let begin = from * self.per_frame();
-        let end = (from + count) * self.per_frame();
-        gaps.iter().filter_map(move |gap| {
-            let at = u64::from(gap.at);
-            if !gap.filled {
-                let is_here = (begin..end).contains(&at) || is_last && at >= end;
-                return is_here.then(|| Gap { at: (at - begin) as u32, ..*gap });
+    /// Reserves pieces for the next frames. There must be room for them.
+    fn reserve(&mut self, now: Nanos, frames: u64) -> MergedPlace {
+        let place = MergedPlace(self.end_place());
+        let mut missing = frames;
+        while missing > 0 {
+            if self.left() == 0 {
+                let Some(data) = self.spares.pop() else { break };
+                self.slots.push_back(MergedSlot::new(&self.shape, data, Vec::new()));
             }
-            let first = at.max(begin);
-            let last = (at + gap.count).min(end);
-            (first < last).then(|| Gap { at: (first - begin) as u32, count: last - first, ..*gap })
-        })
+            let Some(slot) = self.slots.back_mut() else { break };
+            let count = missing.min(slot.left());
+            slot.reserve(&self.shape, now, count);
+            missing -= count;
+        }
+        place
     }
 
-    /// Sends a block on if it is full.
-    fn put_back(&mut self, now: Nanos, block: MergedBlock) {
-        if block.frames == self.shape.frames_of_block {
-            self.send(now, block);
-        } else {
-            self.block = Some(block);
+    /// The place behind all pieces.
+    fn end_place(&self) -> u64 {
+        self.first_place + self.slots.iter().map(|slot| slot.pieces.len() as u64).sum::<u64>()
+    }
+
+    fn piece(&mut self, MergedPlace(place): MergedPlace) -> Option<&mut Piece> {
+        let mut at = place.checked_sub(self.first_place)? as usize;
+        for slot in &mut self.slots {
+            if at < slot.pieces.len() {
+                return slot.pieces.get_mut(at);
+            }
+            at -= slot.pieces.len();
+        }
+        None
+    }
+
+    /// Takes a place back that a block does not need.
+    pub(super) fn take_back(&mut self, lent: LentPlace) {
+        let LentPlace { place, data } = lent;
+        if let Some(piece) = self.piece(place) {
+            piece.data = piece.data.take().or(data);
+        }
+        let behind = place.0.saturating_sub(self.first_place) as usize;
+        let pieces = self.slots.iter().flat_map(|slot| &slot.pieces).skip(behind);
+        let is_last = pieces.map(|piece| piece.frames).sum::<u64>() == self.shape.frames_of_piece;
+        // Otherwise it remains without content, and the frames behind it move down later.
+        while is_last && self.end_place() > place.0 {
+            self.remove_last();
         }
     }
 
-    fn send(&mut self, now: Nanos, block: MergedBlock) {
-        let packed = self.shape.packed(block.frames, block.gaps);
-        let frame = Frame::new(self.number, now, now, block.data);
+    /// Removes the last piece, with its slot if it is the only one there: each open slot has a piece.
+    fn remove_last(&mut self) {
+        let Some(slot) = self.slots.back_mut() else { return };
+        slot.remove_last();
+        if let Some(slot) = self.slots.pop_back_if(|slot| slot.pieces.is_empty()) {
+            self.spares.push(slot.into_whole().data);
+        }
+    }
+
+    /// Takes a complete block of this sender for which a place is reserved. `bytes` are its frames if it does
+    /// not lie in the place.
+    pub(super) fn complete(&mut self, now: Nanos, lent: LentPlace, bytes: &[u8], content: PieceContent) {
+        let LentPlace { place, data } = lent;
+        self.merged += content.frames;
+        match (data, self.piece(place)) {
+            (Some(data), Some(piece)) => {
+                piece.data = Some(data);
+                piece.content = Some(content);
+            }
+            _ => self.copy(place, bytes, &content),
+        }
+        self.send_complete(now);
+    }
+
+    /// Copies the frames of a block of this sender behind all others. There must be room for them.
+    pub(super) fn append(&mut self, now: Nanos, bytes: &[u8], content: &PieceContent) {
+        let place = self.reserve(now, content.frames);
+        self.merged += content.frames;
+        self.copy(place, bytes, content);
+        self.send_complete(now);
+    }
+
+    /// The content of a block of this sender.
+    pub(super) fn content(&self, packed: &Packed, sender: GapSender) -> PieceContent {
+        PieceContent::of(&self.shape, packed, sender)
+    }
+
+    /// Copies frames into consecutive pieces.
+    fn copy(&mut self, first: MergedPlace, bytes: &[u8], content: &PieceContent) {
+        let BlockMerger { shape, slots, first_place, .. } = self;
+        let behind = first.0.saturating_sub(*first_place) as usize;
+        let size = shape.frame_size();
+        let mut from = 0;
+        for piece in slots.iter_mut().flat_map(|slot| &mut slot.pieces).skip(behind) {
+            let count = piece.frames.min(content.frames - from);
+            let Some(data) = piece.data.as_mut().filter(|_| count > 0) else { return };
+            let source = &bytes[from as usize * size..(from + count) as usize * size];
+            data[..source.len()].copy_from_slice(source);
+            piece.content = Some(content.part(shape, from, count));
+            from += count;
+        }
+    }
+
+    /// Sends complete slots to the ring, in their order.
+    fn send_complete(&mut self, now: Nanos) {
+        while let Some(slot) = self.slots.pop_front_if(|slot| slot.is_complete()) {
+            self.first_place += slot.pieces.len() as u64;
+            self.send(now, slot);
+        }
+    }
+
+    fn send(&mut self, now: Nanos, slot: MergedSlot) {
+        let WholeSlot { data, contents } = slot.into_whole();
+        let frames = contents.iter().map(|(_, content)| content.frames).sum();
+        let mut gaps = Vec::new();
+        for (at, content) in contents {
+            let offset = (at * self.shape.per_frame()) as u32;
+            gaps.extend(content.gaps.into_iter().map(|gap| Gap { at: gap.at + offset, ..gap }));
+        }
+        let packed = self.shape.packed(frames, gaps);
+        let frame = Frame::new(self.number, now, now, data);
         self.full.push(Frame { packed: Some(Box::new(packed)), ..frame });
         self.number += 1;
         self.ring.put(now, &mut self.full, &mut self.spares, false);
     }
 
+    /// Moves frames together over pieces that have no content, and sends the slots that are complete then.
+    /// No stream may have a place.
+    pub(super) fn compact(&mut self, now: Nanos) {
+        let slots = std::mem::take(&mut self.slots);
+        self.first_place = 0;
+        let slots = slots.into_iter().map(MergedSlot::into_whole).collect();
+        for WholeSlot { data, contents } in move_together(&self.shape, slots) {
+            if contents.is_empty() {
+                self.spares.push(data);
+            } else {
+                let contents = contents.into_iter().map(|(_, content)| content).collect();
+                self.slots.push_back(MergedSlot::new(&self.shape, data, contents));
+            }
+        }
+        self.send_complete(now);
+    }
+
     /// Sends the last block: no frame follows. Returns the number of all blocks.
     pub(super) fn end(&mut self, now: Nanos) -> u64 {
-        if let Some(block) = self.block.take() {
-            self.send(now, block);
+        self.compact(now);
+        if let Some(slot) = self.slots.pop_front() {
+            self.send(now, slot);
         }
         self.number
     }
@@ -176,6 +300,14 @@ impl BlockMerger {
     pub(super) fn is_abandoned(&self) -> bool {
         self.ring.is_abandoned()
     }
+}
+
+/// Maximum number of open slots in a ring with this many slots.
+fn open_most(shape: &MergedShape, slots: usize) -> usize {
+    let wanted = (OPEN_PIECES * shape.frames_of_piece).div_ceil(shape.frames_of_block) as usize;
+    let most = wanted.max(OPEN_LEAST).min(slots / OPEN_SHARE);
+    let has_pieces = most as u64 * shape.frames_of_block >= PIECES_LEAST * shape.frames_of_piece;
+    if most >= OPEN_LEAST && has_pieces { most } else { 0 }
 }
 
 #[cfg(test)]
@@ -191,7 +323,7 @@ mod tests {
     const PART: usize = 8;
 
     fn shape(parts: usize) -> MergedShape {
-        MergedShape { parts: vec![PART; parts], frames_of_block: 5 }
+        MergedShape { parts: vec![PART; parts], frames_of_block: 5, frames_of_piece: 2 }
     }
 
     /// The finished blocks: their frames' first bytes, and their gaps.
@@ -233,8 +365,8 @@ mod tests {
                 left_out += parts as u64;
                 let packed = shape.packed(frames, gaps);
                 let bytes = vec![at as u8; frames as usize * size];
-                prop_assert!(merger.has_room(Nanos(0), frames));
-                merger.append(Nanos(0), &bytes, &packed, GapSender::new(number, None));
+                prop_assert!(merger.has_room(Nanos(0), &packed));
+                merger.append(Nanos(0), &bytes, &merger.content(&packed, GapSender::new(number, None)));
                 expected.extend((0..places).map(|place| {
                     (at as u8, (mask >> (place % 8) & 1 == 0).then_some(number))
                 }));

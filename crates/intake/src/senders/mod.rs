@@ -3,8 +3,12 @@
 //! ```text
 //! one sender       packets -> Assembly -> blocks of the ring
 //!
-//! several          packets of A -> Assembly with a small ring -.
-//!                  packets of B -> Assembly with a small ring --> BlockMerger -> blocks of the ring
+//! several          packets of A -> Assembly -- small blocks --.
+//!                                     ^                       v
+//!                                     '------- places --- BlockMerger -> blocks of the ring
+//!                                     .------- places --------^
+//!                                     v                       |
+//!                  packets of B -> Assembly -- small blocks --'
 //!                  packets of C -> UndecidedSender
 //! ```
 //!
@@ -12,21 +16,28 @@
 //! gets its own assembly with a reorder window, losses and counters. Its packets leave the assembly in blocks
 //! of a few frames, in order.
 //!
-//! These small blocks are concatenated in the order in which they are complete, as other recorders of VDIF
-//! do. A file then holds frames of all threads, nearly in the order of time. This code does no I/O and reads
-//! no clock: callers pass the time.
+//! The blocks of all streams stand one behind the other in the blocks of the ring, in the order in which their
+//! first packets arrived. A file then holds frames of all threads, nearly in the order of time, as those of
+//! other recorders of VDIF do. The kernel writes the packets of a small block there, too, as long as its
+//! stream keeps pace with the others. Otherwise the block lies in a small ring of the stream, and is copied
+//! when it is complete.
+//!
+//! This code does no I/O and reads no clock: callers pass the time.
 
 mod counts;
+mod merged_slot;
 mod merger;
+mod merging;
+mod piece_content;
 mod ports;
 mod ring_budget;
 mod sender_stream;
 mod undecided;
+mod whole_slot;
 
 use std::net::SocketAddr;
 
 use nilometer_model::{Bytes, Nanos};
-use nilometer_recording::GapSender;
 use nilometer_wire::{StreamThread, WireFormat};
 
 use crate::{
@@ -34,9 +45,10 @@ use crate::{
     transport::SenderId,
 };
 pub use counts::{SenderCounts, SilenceWatch, ThreadCounts};
-use merger::{BlockMerger, MergedShape};
+use merger::BlockMerger;
+use piece_content::MergedShape;
 pub use ring_budget::RingBudget;
-use sender_stream::SenderStream;
+use sender_stream::{SenderStream, StreamPace};
 use undecided::{SenderVerdict, UndecidedSender};
 
 /// Maximum number of streams recorded at once.
@@ -106,7 +118,9 @@ impl SenderStreams {
     /// unknown sender there are none: the next packet may be of any stream.
     pub fn spots(&mut self, now: Nanos, port: usize, most: usize, sender: Option<SenderId>) -> Vec<Spot<'_>> {
         self.offered = if self.merger.is_none() { Some(0) } else { sender.and_then(|it| self.stream_of(it)) };
-        self.offered.map_or_else(Vec::new, |at| self.streams[at].assembly.spots(now, port, most))
+        let Some(at) = self.offered else { return Vec::new() };
+        self.lend_ahead(now, at, port, most);
+        self.streams[at].assembly.spots(now, port, most)
     }
 
     /// The stream to which the packets of a sender belong.
@@ -132,6 +146,7 @@ impl SenderStreams {
         let own = (0..spots).take_while(|at| self.is_of(stream, sender_of(senders, *at))).count();
         let others = self.streams[stream].assembly.lift_spots(port, own..spots);
         self.streams[stream].assembly.came(now, port, own);
+        self.take_unused(stream);
         self.pass_on(now, stream);
         for (packet, at) in others.iter().zip(own..spots) {
             self.aside(now, port, sender_of(senders, at), packet);
@@ -253,7 +268,8 @@ impl SenderStreams {
         let is_possible = self.streams.len() < STREAMS_MOST && self.begin_merging(now);
         match format.filter(|_| is_possible) {
             Some(format) => {
-                let stream = self.stream(sender, format);
+                let mut stream = self.stream(sender, format);
+                stream.pace = self.merger.as_ref().map(StreamPace::begin).unwrap_or_default();
                 self.streams.push(stream);
                 self.join(now, sender, self.streams.len() - 1);
             }
@@ -278,12 +294,13 @@ impl SenderStreams {
         if !self.first().can_hand_over() {
             return false;
         }
+        let ring = self.first().ring().clone();
+        let own = self.rings.ring(&self.streams[0].assembly);
         let shape = MergedShape {
             parts: self.first().format(0).geometry().parts.clone(),
             frames_of_block: self.first().frames_of_block(),
+            frames_of_piece: own.frames_of_block,
         };
-        let ring = self.first().ring().clone();
-        let own = self.rings.ring(&self.streams[0].assembly);
         self.streams[0].own = Some(own.ring.clone());
         let handed = self.streams[0].assembly.hand_over(now, own);
         self.merger = Some(BlockMerger::new(ring, shape, handed));
@@ -298,28 +315,6 @@ impl SenderStreams {
         SenderStream::new(Some(sender), assembly, Some(ring))
     }
 
-    /// Appends complete blocks of a stream to the merged blocks, as far as these have room.
-    fn pass_on(&mut self, now: Nanos, at: usize) {
-        let Some(merger) = &mut self.merger else { return };
-        let stream = &mut self.streams[at];
-        let Some(ring) = &stream.own else { return };
-        let address = stream.sender.and_then(|sender| self.addresses.get(usize::from(sender.0)).copied());
-        let sender = GapSender::new(at as u16 + 1, address.flatten());
-        loop {
-            if stream.taken.is_empty() {
-                ring.take(now, 0, &mut stream.taken);
-            }
-            let Some(frame) = stream.taken.front() else { return };
-            let Some(packed) = &frame.packed else { return };
-            if !merger.has_room(now, merger.frames_in(packed)) {
-                return;
-            }
-            merger.append(now, &frame.data, packed, sender);
-            stream.released.extend(stream.taken.pop_front());
-            ring.release(now, &mut stream.released);
-        }
-    }
-
     /// All packets that had arrived by now were taken.
     pub fn drained(&mut self, now: Nanos) {
         self.streams.iter_mut().for_each(|stream| stream.assembly.drained(now));
@@ -331,6 +326,7 @@ impl SenderStreams {
             self.streams[at].assembly.tick(now);
             self.pass_on(now, at);
         }
+        self.limit_wait(now);
         if self.undecided > 0 {
             self.undecided_senders().for_each(|sender| self.decide(now, sender));
         }
@@ -415,6 +411,7 @@ impl SenderStreams {
     /// `wait` waits a little for free slots of the ring and returns the time. It returns `None` after a while.
     pub fn end(&mut self, now: Nanos, mut wait: impl FnMut() -> Option<Nanos>) -> u64 {
         self.decide_all(now);
+        self.take_all_back(now);
         let blocks: Vec<u64> = self.streams.iter_mut().map(|stream| stream.assembly.end(now)).collect();
         if self.merger.is_none() {
             return blocks[0];
@@ -428,7 +425,7 @@ impl SenderStreams {
                 None => break,
             }
         }
-        self.streams.iter_mut().for_each(SenderStream::take_back);
+        self.streams.iter_mut().for_each(|stream| stream.take_back(now));
         self.merger.as_mut().map_or(0, |merger| merger.end(now))
     }
 
@@ -459,5 +456,7 @@ fn sender_of(senders: &[SenderId], at: usize) -> SenderId {
     senders.get(at).copied().unwrap_or_default()
 }
 
+#[cfg(test)]
+mod merging_tests;
 #[cfg(test)]
 mod tests;

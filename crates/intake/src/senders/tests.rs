@@ -14,9 +14,9 @@ use crate::{conformance::SerialFormat, transport::trial::Numbered};
 use nilometer_model::{RandomStream, Seed};
 use nilometer_storage::Arena;
 
-const BODY: usize = 32;
+pub(super) const BODY: usize = 32;
 const FRAMES_OF_BLOCK: u64 = 40;
-const FILLED: u8 = 77;
+pub(super) const FILLED: u8 = 77;
 const LIMITS: ReorderWindow = ReorderWindow {
     window: 64,
     gap: 1000,
@@ -26,14 +26,14 @@ const LIMITS: ReorderWindow = ReorderWindow {
 
 /// Boards that number packets separately. After the number, a packet names its board. A filled packet has a
 /// mark after that.
-struct Board;
+pub(super) struct Board;
 
 impl Board {
-    fn format() -> SerialFormat {
+    pub(super) fn format() -> SerialFormat {
         SerialFormat::new(BODY, |behind| behind[1] = FILLED)
     }
 
-    fn packet(board: u8, serial: u64) -> Vec<u8> {
+    pub(super) fn packet(board: u8, serial: u64) -> Vec<u8> {
         let mut packet = vec![1; 8 + BODY];
         packet[..8].copy_from_slice(&serial.to_le_bytes());
         packet[8..16].copy_from_slice(&serial.to_le_bytes());
@@ -45,11 +45,12 @@ impl Board {
 /// Time between two looks.
 const LOOK_TIME: Nanos = Nanos(100_000);
 
-struct Port {
-    ring: Arc<Ring>,
-    streams: SenderStreams,
-    now: Nanos,
-    blocks: Vec<(Vec<u8>, Packed)>,
+pub(super) struct Port {
+    pub(super) ring: Arc<Ring>,
+    frames_of_block: u64,
+    pub(super) streams: SenderStreams,
+    pub(super) now: Nanos,
+    pub(super) blocks: Vec<(Vec<u8>, Packed)>,
 }
 
 impl Port {
@@ -58,14 +59,30 @@ impl Port {
     }
 
     fn of(format: Box<dyn WireFormat>, slots: usize, missing: Missing) -> Self {
-        let size = format.geometry().frame_size() * FRAMES_OF_BLOCK as usize;
+        Port::with_blocks(format, FRAMES_OF_BLOCK, slots, missing)
+    }
+
+    pub(super) fn with_blocks(
+        format: Box<dyn WireFormat>,
+        frames_of_block: u64,
+        slots: usize,
+        missing: Missing,
+    ) -> Self {
+        let size = format.geometry().frame_size() * frames_of_block as usize;
         let ring = Ring::new(Arena::shared_out(slots, size).1, 1, Chronicle::new(size as u64, Nanos(1)));
-        let assembly = Assembly::new(vec![format], ring.clone(), FRAMES_OF_BLOCK, LIMITS, missing);
-        Port { ring, streams: SenderStreams::new(assembly), now: Nanos(0), blocks: Vec::new() }
+        let assembly = Assembly::new(vec![format], ring.clone(), frames_of_block, LIMITS, missing);
+        let streams = SenderStreams::new(assembly);
+        Port { ring, frames_of_block, streams, now: Nanos(0), blocks: Vec::new() }
     }
 
     /// A look that brings these packets, at most `spots` of them to where they are expected.
-    fn look(&mut self, spots: usize, packets: &[(u16, Vec<u8>)]) {
+    pub(super) fn look(&mut self, spots: usize, packets: &[(u16, Vec<u8>)]) {
+        self.look_without_storing(spots, packets);
+        self.store();
+    }
+
+    /// The same while no lane takes blocks.
+    pub(super) fn look_without_storing(&mut self, spots: usize, packets: &[(u16, Vec<u8>)]) {
         self.now += LOOK_TIME;
         let senders: Vec<_> = packets.iter().map(|(sender, _)| SenderId(*sender)).collect();
         for sender in &senders {
@@ -86,11 +103,10 @@ impl Port {
         }
         self.streams.drained(self.now);
         self.streams.tick(self.now);
-        self.store();
     }
 
     /// Takes all waiting blocks, as a lane does.
-    fn store(&mut self) {
+    pub(super) fn store(&mut self) {
         let mut frames = VecDeque::new();
         while self.ring.take(self.now, 0, &mut frames) == Taken::Frames {}
         let mut stored = Vec::new();
@@ -102,17 +118,21 @@ impl Port {
         self.ring.release(self.now, &mut stored);
     }
 
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         let blocks = self.streams.end(self.now, || None);
         self.store();
         assert_eq!(blocks, self.blocks.len() as u64);
         for (_, packed) in self.blocks.split_last().map_or(&[][..], |(_, all)| all) {
-            assert_eq!(u64::from(packed.length), FRAMES_OF_BLOCK * BODY as u64, "only the last is shorter");
+            assert_eq!(
+                u64::from(packed.length),
+                self.frames_of_block * BODY as u64,
+                "only the last is shorter"
+            );
         }
     }
 
     /// The recorded packets of each board: numbers and marks, in their order in the recording.
-    fn recorded(&self) -> BTreeMap<u8, Vec<(u64, u8)>> {
+    pub(super) fn recorded(&self) -> BTreeMap<u8, Vec<(u64, u8)>> {
         let mut recorded: BTreeMap<u8, Vec<_>> = BTreeMap::new();
         for frame in self.blocks.iter().flat_map(|(bytes, _)| bytes.chunks_exact(BODY)) {
             let serial = u64::from_le_bytes(frame[..8].try_into().expect("8 bytes"));
