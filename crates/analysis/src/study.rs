@@ -81,6 +81,11 @@ pub struct StudyStage<'a> {
     pub limits: Vec<LimitingParts>,
 }
 
+/// The costs of the loads of all stages.
+fn costs_of_loads<'s>(stages: &'s [StudyStage<'_>]) -> Vec<&'s Interference> {
+    stages.iter().flat_map(|stage| &stage.interferences).collect()
+}
+
 impl<'a> Study<'a> {
     /// Derives all findings from the results.
     pub fn of(results: &'a Results) -> Self {
@@ -90,12 +95,13 @@ impl<'a> Study<'a> {
         let verdicts = verdicts(results);
         let all: Vec<&StageFigures<'_>> = figures.iter().collect();
         let predictions = predictions(results, &all, &verdicts, &[]);
-        let stages = figures.into_iter().map(|figures| StudyStage::of(results, figures)).collect();
+        let stages: Vec<StudyStage<'_>> =
+            figures.into_iter().map(|figures| StudyStage::of(results, figures)).collect();
         let recordings = study_recordings(results);
         let curves = curves(results);
         let missing = missing(results);
         let acceptance = acceptance(results);
-        let migrations = migrations(results, &stages, None);
+        let migrations = migrations(results, &costs_of_loads(&stages), None);
         Study {
             results,
             stages,
@@ -139,7 +145,7 @@ impl<'a> Study<'a> {
     /// Forecasts the move of this amount.
     #[must_use]
     pub fn with_move(self, amount: MoveAmount) -> Self {
-        let migrations = migrations(self.results, &self.stages, Some(amount));
+        let migrations = migrations(self.results, &costs_of_loads(&self.stages), Some(amount));
         Study { migrations, ..self }
     }
 

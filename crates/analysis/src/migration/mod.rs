@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 use nilometer_model::{Bytes, Phase, statistics::Summary};
 use nilometer_plan::{BackgroundLoad, Cell, Measured, Results, UnpackCell, WorkloadCell};
 
-use crate::{StudyStage, effect::Effect, limits::fact};
+use crate::{effect::Effect, facts::fact, interference::Interference};
 use forecast::CopiedPart;
 pub use forecast::{CopyCosts, MoveAmount, MoveForecast};
 
@@ -70,11 +70,11 @@ struct TreeAtLevel<'a> {
     repeats: BTreeMap<u32, CopiedPart>,
 }
 
-/// The copies of a study. The forecasts are of this amount, or if it is `None` of the census that the tree is like,
+/// The copies of a campaign, with these costs of its loads. The forecasts are of this amount, or if it is `None` of the census that the tree is like,
 /// or of 1 TB.
 pub(crate) fn migrations(
     results: &Results,
-    stages: &[StudyStage<'_>],
+    interferences: &[&Interference],
     amount: Option<MoveAmount>,
 ) -> Vec<Migration> {
     let mut groups: BTreeMap<Users, BTreeMap<usize, TreeAtLevel<'_>>> = BTreeMap::new();
@@ -85,7 +85,7 @@ pub(crate) fn migrations(
         tree.repeats.extend(part_of(measured).map(|part| (measured.key.repeat, part)));
     }
     let of_group = |(users, trees): (Users, BTreeMap<usize, TreeAtLevel<'_>>)| {
-        migration(results, stages, &users, trees.into_values().collect(), amount)
+        migration(results, interferences, &users, trees.into_values().collect(), amount)
     };
     groups.into_iter().map(of_group).collect()
 }
@@ -116,7 +116,7 @@ fn part_of(measured: &Measured) -> Option<CopiedPart> {
 
 fn migration(
     results: &Results,
-    stages: &[StudyStage<'_>],
+    interferences: &[&Interference],
     users: &Users,
     trees: Vec<TreeAtLevel<'_>>,
     amount: Option<MoveAmount>,
@@ -131,7 +131,7 @@ fn migration(
             None => levels.push((load, vec![tree])),
         }
     }
-    let effect = |cell: usize| users_effect(stages, users, cell);
+    let effect = |cell: usize| users_effect(interferences, users, cell);
     Migration {
         target: users.target,
         stage: results.cells[users.first].stage.clone(),
@@ -152,9 +152,8 @@ fn of_census(trees: &[TreeAtLevel<'_>]) -> Option<MoveAmount> {
 }
 
 /// The effect of the copy in this cell on the users.
-fn users_effect(stages: &[StudyStage<'_>], users: &Users, cell: usize) -> Option<Effect> {
-    let all = stages.iter().flat_map(|stage| &stage.interferences);
-    let mut here = all.filter(|of| (of.target, of.phase) == (users.target, users.phase));
+fn users_effect(interferences: &[&Interference], users: &Users, cell: usize) -> Option<Effect> {
+    let mut here = interferences.iter().filter(|of| (of.target, of.phase) == (users.target, users.phase));
     here.find_map(|of| of.levels.iter().find(|level| level.cell == cell)?.effect)
 }
 

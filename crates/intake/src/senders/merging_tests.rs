@@ -43,7 +43,7 @@ impl TrialBoard {
         if random.below(64) >= self.share {
             return sent;
         }
-        for _ in 0..1 + random.below(24) {
+        for _ in 0..=random.below(24) {
             self.next += 1;
             match random.below(1000) {
                 draw if draw < self.losses => {}
