@@ -48,7 +48,11 @@ impl Unfinished {
     }
 
     /// Gives the file its final name, durably. It never replaces an existing file.
+    ///
+    /// It looks for files of killed processes once more: one that was killed just before may have been in a system
+    /// call until now.
     pub(super) fn finish(mut self) -> io::Result<()> {
+        remove_abandoned(&self.place.directory);
         let (directory, from, to) = (&self.directory, &self.name, &self.place.name);
         match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
             // Some network file systems lack this rename, but support links.
@@ -120,5 +124,21 @@ mod tests {
         remove_abandoned(directory.path());
         assert!(left.iter().all(|name| !directory.path().join(name).exists()));
         assert!(kept.iter().all(|name| directory.path().join(name).exists()));
+    }
+    #[test]
+    fn a_process_that_dies_while_a_record_begins_leaves_nothing_beside_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = Place::of(&directory.path().join("record.sqlite")).expect("a place");
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().expect("it is there");
+        let left = directory.path().join(format!("{}{:x}-1.new", of_this_machine(), child.id()));
+        fs::write(&left, "").expect("room");
+        let new = Unfinished::create(&place).expect("room");
+        assert!(left.exists(), "its process runs");
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        new.finish().expect("room");
+        let names: Vec<_> = fs::read_dir(directory.path()).expect("a directory").flatten().collect();
+        let names: Vec<_> = names.iter().map(fs::DirEntry::file_name).collect();
+        assert_eq!(names, ["record.sqlite"]);
     }
 }

@@ -70,8 +70,8 @@ struct TreeAtLevel<'a> {
     repeats: BTreeMap<u32, CopiedPart>,
 }
 
-/// The copies of a campaign, with these costs of its loads. The forecasts are of this amount, or if it is `None` of the census that the tree is like,
-/// or of 1 TB.
+/// The copies of a campaign, with these costs of its loads. The forecasts are of this amount. If it is `None`, they
+/// are of the census that the tree is like, or of 1 TB.
 pub(crate) fn migrations(
     results: &Results,
     interferences: &[&Interference],

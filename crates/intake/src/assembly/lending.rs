@@ -8,7 +8,7 @@
 //! ```text
 //! open blocks    5      6      7      8
 //! packets        16     9      -      -
-//! place          yes    yes    yes    no     7 gets its place up if no packet arrived with the look
+//! place          yes    yes    yes    no     7 gives its place up if no packet arrived with the look
 //! ```
 
 use std::collections::VecDeque;

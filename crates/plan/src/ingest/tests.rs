@@ -1,3 +1,5 @@
+//! The least duration of a recording.
+
 use super::*;
 
 #[test]

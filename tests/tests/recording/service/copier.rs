@@ -112,17 +112,23 @@ impl Copier {
         assert!(numbers >= vec![2, 7, 3], "{version:?}");
         copier.ask("dts_id?", &[0, 1]);
         assert_eq!(copier.ask("runtime?", &[0])[0], "0");
-        for command in [
-            &format!("runtime={name}:transient"),
-            "mode=none",
-            "net_protocol=tcp:4M:2M",
-            "mtu=1500",
-            "ipd=0ns",
-            &format!("net_port={port}"),
-        ] {
+        copier.make_runtime(name);
+        for command in
+            ["mode=none", "net_protocol=tcp:4M:2M", "mtu=1500", "ipd=0ns", &format!("net_port={port}")]
+        {
             copier.ask(command, &[0]);
         }
         copier
+    }
+
+    /// Makes a runtime that ends with the connection. One of this name may be about to end with the connection before.
+    fn make_runtime(&mut self, name: &str) {
+        await_some("a runtime", || {
+            let reply = self.0.say(&format!("runtime={name}:transient;"));
+            let is_made = reply.starts_with("!runtime= 0 ");
+            assert!(is_made || reply.contains("exists"), "{reply}");
+            is_made.then_some(())
+        });
     }
 
     /// The fields of a reply, behind a code that must be one of these.
