@@ -148,6 +148,9 @@ fn explained(error: UserFileError) -> String {
     format!("{:#}", anyhow::Error::from(error))
 }
 
+/// Lines of cells are no wider, whoever reads them.
+const COLUMNS_MOST: usize = 110;
+
 /// All measurements of a plan, their duration and their needs.
 pub(crate) fn shown(plan: &ResolvedPlan) -> String {
     let mut lines = vec![plan.title.clone(), String::new()];
@@ -165,7 +168,7 @@ pub(crate) fn shown(plan: &ResolvedPlan) -> String {
             lines.extend([String::new(), heading.clone()]);
             shown = heading;
         }
-        lines.push(format!("  {cell}"));
+        lines.push(tell::wrapped(&format!("  {cell}"), COLUMNS_MOST));
     }
     for run in &plan.network {
         lines.extend([
