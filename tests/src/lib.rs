@@ -24,6 +24,7 @@ mod processor_quota;
 mod program;
 mod python;
 mod shared_link;
+mod shown_file;
 mod sources;
 mod tape;
 mod testbed;

@@ -8,7 +8,7 @@ use std::{
     process::Command,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use fuser::{
@@ -18,7 +18,7 @@ use fuser::{
 };
 use tempfile::TempDir;
 
-use crate::{await_some, file_system::tried};
+use crate::{await_some, file_system::tried, shown_file::shown_file};
 
 /// The number of the first file.
 const FIRST: u64 = 2;
@@ -132,23 +132,8 @@ impl TapeDrive {
             None if is_root => (FileType::Directory, 0),
             None => return None,
         };
-        Some(FileAttr {
-            ino: INodeNo(number),
-            size,
-            blocks: if is_on_disk == Some(true) { size.div_ceil(512) } else { 0 },
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
-            crtime: UNIX_EPOCH,
-            kind,
-            perm: 0o700,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        })
+        let shown = shown_file(INodeNo(number), kind, size);
+        Some(FileAttr { blocks: if is_on_disk == Some(true) { shown.blocks } else { 0 }, ..shown })
     }
 }
 

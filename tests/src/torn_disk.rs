@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use fuser::{
@@ -29,6 +29,7 @@ use tempfile::TempDir;
 use crate::{
     await_some,
     file_system::{FileSystem, must, tried},
+    shown_file::shown_file,
 };
 
 /// Smallest unit that a disk writes whole.
@@ -212,23 +213,7 @@ impl ShownDisk {
             INodeNo::ROOT => (FileType::Directory, 0),
             _ => (FileType::RegularFile, self.lock().bytes),
         };
-        FileAttr {
-            ino,
-            size,
-            blocks: size.div_ceil(512),
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
-            crtime: UNIX_EPOCH,
-            kind,
-            perm: 0o700,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        }
+        shown_file(ino, kind, size)
     }
 }
 

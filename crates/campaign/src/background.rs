@@ -17,7 +17,7 @@ use std::{
 };
 
 use nilometer_cluster::{Alone, CampaignRanks, Cluster};
-use nilometer_model::{BackgroundDone, EngineKind, Invalid, Nanos, Phase, Seed};
+use nilometer_model::{BackgroundDone, EngineKind, Invalid, Nanos, Phase, Sample, Seed};
 use nilometer_plan::{BackgroundLoad, BufferData, OfferedRate, Volumes, WorkloadCell, WorkloadRun};
 use nilometer_storage::{Target, TargetError, within};
 
@@ -301,6 +301,14 @@ fn on_machine(why: Invalid, cluster: &dyn Cluster) -> Invalid {
     }
 }
 
+/// The words for an error of a sample. A full disk may show as a short write only.
+fn error_words(errno: i32) -> String {
+    match errno {
+        Sample::SHORT => "a write was shorter than requested".to_owned(),
+        _ => std::io::Error::from_raw_os_error(errno).to_string(),
+    }
+}
+
 fn not_lasting(why: &str) -> Invalid {
     Invalid::NoBackground(why.to_owned())
 }
@@ -426,13 +434,11 @@ impl LoadWorker {
         if run.is_over() {
             return Ok(());
         }
-        match (&sample.invalid, sample.errors.keys().next()) {
+        match (&sample.invalid, sample.errors.keys().next_back()) {
             (Some(why), _) if !watch.crews[0].is_sound() => Err(not_lasting(&why.to_string())),
-            (_, Some(errno)) => Err(not_lasting(&format!(
-                "operations failed in {}: {}",
-                phase.name(),
-                std::io::Error::from_raw_os_error(*errno)
-            ))),
+            (_, Some(errno)) => {
+                Err(not_lasting(&format!("operations failed in {}: {}", phase.name(), error_words(*errno))))
+            }
             _ => Ok(()),
         }
     }
@@ -461,5 +467,18 @@ fn cell(load: &BackgroundLoad, workload: &WorkloadCell) -> WorkloadRun {
         offered: load.offered,
         background: None,
         workload: workload.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_storage::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_short_write_is_no_success() {
+        assert_eq!(error_words(Sample::SHORT), "a write was shorter than requested");
+        assert!(error_words(Errno::ENOSPC.0).starts_with("No space left on device"));
     }
 }

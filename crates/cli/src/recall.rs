@@ -1,6 +1,7 @@
 //! `nilometer recall`: how long files on tape take to come back.
 
 use std::{
+    collections::HashSet,
     path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -9,7 +10,7 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_model::{Bytes, RecalledFile};
 use nilometer_report::{in_line, recall_html, recall_json, recall_markdown, recall_text};
-use nilometer_storage::recall::{FileToRecall, offline_files, recall};
+use nilometer_storage::recall::{FileToRecall, OfflineFiles, offline_files, recall};
 
 use crate::{
     Blame, Outcome,
@@ -50,7 +51,7 @@ impl RecallCommand {
     pub(crate) fn execute(&self) -> Outcome {
         self.document.check().input()?;
         let stop = stop_on_signal().run()?;
-        let files = self.named(&stop).input()?;
+        let OfflineFiles { files, unread } = self.named(&stop).input()?;
         self.announce(&files).input()?;
         let mut read: Vec<RecalledFile> = Vec::new();
         for (files, at_once) in self.shared_out(files) {
@@ -65,26 +66,34 @@ impl RecallCommand {
         if failed > 0 {
             return Err(anyhow!("{failed} of {} files could not be read", read.len())).run();
         }
+        if unread > 0 {
+            return Err(anyhow!("{}", unread_words(unread))).run();
+        }
         Ok(())
     }
 
-    /// The files that the user named, and those found in directories.
-    fn named(&self, stop: &AtomicBool) -> anyhow::Result<Vec<FileToRecall>> {
-        let mut files = Vec::new();
+    /// The files that the user named, and those found in directories, each once.
+    fn named(&self, stop: &AtomicBool) -> anyhow::Result<OfflineFiles> {
+        let mut named = OfflineFiles::default();
         for path in &self.paths {
             let shown = in_line(path.display());
             if !path.is_dir() {
-                files.push(FileToRecall::at(path).context(shown)?);
+                named.files.push(FileToRecall::at(path).context(shown)?);
                 continue;
             }
-            let found = offline_files(path, stop).with_context(|| shown.clone())?;
+            let OfflineFiles { files, unread } = offline_files(path, stop).with_context(|| shown.clone())?;
+            let but = if unread > 0 { format!("; {}", unread_words(unread)) } else { String::new() };
             ensure!(
-                !found.is_empty(),
-                "{shown}: no file in it is offline, as far as blocks show: name files"
+                !files.is_empty(),
+                "{shown}: no file in it is offline, as far as blocks show: name files{but}"
             );
-            files.extend(spaced(found, self.files as usize));
+            named.files.extend(spaced(files, self.files as usize));
+            named.unread += unread;
         }
-        Ok(files)
+        // A second reading would find the file on disk.
+        let mut seen = HashSet::new();
+        named.files.retain(|file| seen.insert(file.identity));
+        Ok(named)
     }
 
     /// Prints the bytes that come back, before it begins. Refuses much without --yes.
@@ -123,6 +132,11 @@ impl RecallCommand {
     }
 }
 
+fn unread_words(unread: u64) -> String {
+    let noun = if unread == 1 { "entry" } else { "entries" };
+    format!("{unread} {noun} of the directories can't be read, with the files below")
+}
+
 /// At most `most` of these, evenly spaced.
 fn spaced(files: Vec<FileToRecall>, most: usize) -> Vec<FileToRecall> {
     let all = files.len();
@@ -133,6 +147,8 @@ fn spaced(files: Vec<FileToRecall>, most: usize) -> Vec<FileToRecall> {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_storage::recall::FileIdentity;
+
     use super::*;
 
     #[test]
@@ -141,6 +157,7 @@ mod tests {
             path: number.to_string().into(),
             bytes: Bytes(1),
             is_offline: true,
+            identity: FileIdentity::default(),
         };
         let chosen = |all: usize, most: usize| -> Vec<String> {
             let files = spaced((0..all).map(file).collect(), most);

@@ -25,7 +25,8 @@ pub(super) fn parameter(name: &str) -> String {
 
 /// Half the interval in percent of the mean: `± 10 %`; nothing from one repeat.
 pub(super) fn interval(summary: &Summary) -> String {
-    let half = summary.half_width().map(|half| 100.0 * half / summary.mean);
+    // Nothing is a share of no work at all.
+    let half = summary.half_width().filter(|_| summary.mean != 0.0).map(|half| 100.0 * half / summary.mean);
     half.map_or_else(String::new, |half| format!("±{half:>3.0} %"))
 }
 

@@ -5,7 +5,7 @@ mod forecast;
 
 use std::{collections::BTreeMap, fmt};
 
-use nilometer_model::{Bytes, Phase, statistics::Summary};
+use nilometer_model::{Bytes, Nanos, Phase, statistics::Summary};
 use nilometer_plan::{BackgroundLoad, Cell, Measured, Results, UnpackCell, WorkloadCell};
 
 use crate::{effect::Effect, facts::fact, interference::Interference};
@@ -173,6 +173,9 @@ fn level(
     }
 }
 
+/// Shorter repeats say more about the beginning of a copy than about its rate.
+const SECONDS_LEAST: f64 = 1.0;
+
 /// The limits of the forecast.
 fn cautions(results: &Results, trees: &[TreeAtLevel<'_>]) -> Vec<String> {
     let parts = || trees.iter().flat_map(|tree| tree.repeats.values());
@@ -184,6 +187,16 @@ fn cautions(results: &Results, trees: &[TreeAtLevel<'_>]) -> Vec<String> {
     let mut cautions = Vec::new();
     if trees.iter().any(|tree| tree.repeats.len() < 2) {
         cautions.push("a single repeat has no spread: the forecast has no interval".into());
+    }
+    let shortest = parts().map(|part| part.seconds).fold(f64::INFINITY, f64::min);
+    if shortest < SECONDS_LEAST {
+        cautions.push(format!(
+            "the copy was watched for only {} in a repeat: give the users work for some seconds",
+            Nanos::from_seconds(shortest)
+        ));
+    }
+    if parts().any(|part| part.files == 0.0) {
+        cautions.push("no whole file was copied in a repeat: the time of a file is unknown".into());
     }
     match (memory, is_synced) {
         (Some(memory), false) => cautions.push(format!(
@@ -244,7 +257,7 @@ impl fmt::Display for LevelWords<'_> {
 mod tests {
     use super::*;
     use crate::{Study, made_up::stage};
-    use nilometer_model::{BackgroundDone, Nanos, Sample};
+    use nilometer_model::{BackgroundDone, Sample};
     use nilometer_plan::Key;
 
     const TEXT: &str = "[stage.workload.wait]\nduration = \"1 s\"\n[stage.background]\nrate = [\"0 MB/s\", \"50 MB/s\", \"1 TB/s\"]\n[stage.background.workload.unpack]\nsource = \"disk\"\ndurable = true\ndirectories = 1\nfiles = [1000, 10]\nsize = \"1 GB\"\n";
@@ -298,6 +311,19 @@ mod tests {
         assert!(low < full.expected.0 && full.expected.0 < high, "{full:?}");
         let said = migration.cautions.join("\n");
         assert!(said.contains("caches of the storage may have taken them"), "{said}");
+    }
+
+    #[test]
+    fn a_copy_of_milliseconds_or_without_a_whole_file_is_named() {
+        let mut results = results();
+        let said = |results: &Results| Study::of(results).migrations[0].cautions.join("\n");
+        assert!(!said(&results).contains("in a repeat"), "{}", said(&results));
+        let done = results.samples.iter_mut().find_map(|measured| measured.sample.background.as_mut());
+        let done = done.expect("a copy");
+        *done = BackgroundDone { wall: Nanos(5_550_000), operations: 0, ..*done };
+        let said = said(&results);
+        assert!(said.contains("watched for only 5.55 ms in a repeat"), "{said}");
+        assert!(said.contains("no whole file was copied in a repeat"), "{said}");
     }
 
     #[test]
