@@ -30,7 +30,7 @@ pub struct FileToRecall {
     pub bytes: Bytes,
     /// True if its bytes are not on disk, as far as its blocks show.
     pub is_offline: bool,
-    /// Its identity, whatever its path.
+    /// Its device and inode. Several paths may lead to it.
     pub identity: FileIdentity,
 }
 
@@ -259,7 +259,7 @@ mod tests {
             files.push(FileToRecall::at(&path).expect("a file"));
         }
         fs::remove_file(home.path().join("3")).expect("it is there");
-        // This one lost bytes since it was looked at.
+        // This one has fewer bytes now than a moment ago.
         File::options()
             .write(true)
             .open(home.path().join("5"))
