@@ -233,11 +233,11 @@ impl TreeAtLevel<'_> {
         Some(CopiedTreeRate { tree: self.words(), bytes, files, users })
     }
 
-    /// `5000 files of 500 MB, synced`.
+    /// `5000 files, 500 MB in all, synced`.
     fn words(&self) -> String {
         let UnpackCell { files, size, durable, .. } = self.tree;
         let synced = if *durable { ", synced" } else { "" };
-        format!("{files} files of {size}{synced}")
+        format!("{files} files, {size} in all{synced}")
     }
 }
 
