@@ -13,7 +13,7 @@ use nilometer_tests::{python, root};
 use crate::{
     contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity, Stop},
     measure,
-    messages::{Files, IMAGES, gib},
+    messages::{Files, IMAGES},
     place,
 };
 
@@ -50,7 +50,8 @@ fn timed(
     place::touch_memory((IMAGES as usize) << 20);
     let mut sender = files.sender()?;
     let mut command = receiver(&sender.endpoint, home.path())?;
-    let running = std::thread::spawn(move || measure::child(gib(), &mut command));
+    let amount = files.gib();
+    let running = std::thread::spawn(move || measure::child(amount, &mut command));
     sender.await_begin()?;
     let clock = Clock::start();
     let (cost, _) = running.join().ok().context("the receiver's thread panicked")??;
