@@ -1,10 +1,11 @@
 /* The other side of messages.rs: a detector that sends a series as fast as it is taken, and a bare loop that takes it, both by
  * libzmq.
  *
- * push START IMAGE OFFSET COUNT  waits for one receiver and prints where; sends the message in the file START, prints `begun`,
- *                                and sends COUNT times that in IMAGE, with its number, from 0, in 8 bytes big-endian at OFFSET
- * pull ENDPOINT COUNT            takes these messages; prints the seconds from the first to the last, the processor seconds of
- *                                this process meanwhile, and the bytes
+ * push START IMAGE END OFFSET COUNT  waits for one receiver and prints where; sends the message in the file START, prints
+ *                                    `begun`, sends COUNT times that in IMAGE, with its number, from 0, in 8 bytes big-endian
+ *                                    at OFFSET, and the message in END
+ * pull ENDPOINT COUNT                takes these messages; prints the seconds from the first to the last, the processor
+ *                                    seconds of this process meanwhile, and the bytes
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -50,9 +51,9 @@ static void free_copy(void *data, void *copy)
 
 static void push(void *socket, char **arguments)
 {
-    size_t start_size, size, offset = strtoul(arguments[2], NULL, 10);
-    char *start = load(arguments[0], &start_size), *image = load(arguments[1], &size);
-    uint64_t count = strtoull(arguments[3], NULL, 10);
+    size_t start_size, size, end_size, offset = strtoul(arguments[3], NULL, 10);
+    char *start = load(arguments[0], &start_size), *image = load(arguments[1], &size), *end = load(arguments[2], &end_size);
+    uint64_t count = strtoull(arguments[4], NULL, 10);
     char *copies[COPIES], endpoint[256];
     for (int copy = 0; copy < COPIES; copy++) {
         copies[copy] = malloc(size);
@@ -79,6 +80,7 @@ static void push(void *socket, char **arguments)
         zmq_msg_init_data(&message, copies[copy], size, free_copy, &taken[copy]);
         check(zmq_msg_send(&message, socket, 0) >= 0, "send");
     }
+    check(zmq_send(socket, end, end_size, 0) >= 0, "send");
 }
 
 static double seconds(struct timeval time)
@@ -105,7 +107,8 @@ static void pull(void *socket, char **arguments)
     uint64_t count = strtoull(arguments[1], NULL, 10), bytes = 0;
     check(zmq_connect(socket, arguments[0]) == 0, "connect");
     double begun = 0, spent = 0;
-    for (uint64_t number = 0; number <= count; number++) {
+    /* The start, the images and the end. */
+    for (uint64_t number = 0; number <= count + 1; number++) {
         zmq_msg_t message;
         zmq_msg_init(&message);
         check(zmq_msg_recv(&message, socket, 0) >= 0, "receive");
@@ -122,8 +125,8 @@ static void pull(void *socket, char **arguments)
 int main(int count, char **arguments)
 {
     void *context = zmq_ctx_new();
-    int is_push = count == 6 && strcmp(arguments[1], "push") == 0;
-    check(is_push || count == 4, "push START IMAGE OFFSET COUNT, or pull ENDPOINT COUNT");
+    int is_push = count == 7 && strcmp(arguments[1], "push") == 0;
+    check(is_push || count == 4, "push START IMAGE END OFFSET COUNT, or pull ENDPOINT COUNT");
     void *socket = zmq_socket(context, is_push ? ZMQ_PUSH : ZMQ_PULL);
     (is_push ? push : pull)(socket, arguments + 2);
     zmq_close(socket);

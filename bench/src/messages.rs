@@ -15,7 +15,7 @@ use std::{
 use anyhow::Context;
 use nilometer_codec::{ChunkCodec, Compression, ElementSize};
 use nilometer_intake::{
-    series::{FrameIntake, RefusedFrame, SeriesCheck, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer},
+    series::{FrameIntake, RefusedFrame, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer},
     transport::zeromq::{MessageLimits, PullSocket, ZmqEndpoint, ZmqMessage},
 };
 use nilometer_model::Nanos;
@@ -77,6 +77,7 @@ impl Files {
         let pixels = compressed()?;
         let (image, offset) = message(&pixels)?;
         fs::write(directory.path().join("image"), image)?;
+        fs::write(directory.path().join("end"), stream2::encode_end(&start().series))?;
         Ok(Files { directory, offset, image: pixels.len() })
     }
 
@@ -92,7 +93,7 @@ impl Files {
     /// A sender that waits for one receiver.
     pub(crate) fn sender(&self) -> anyhow::Result<LibzmqSender> {
         let mut command = Command::new(self.path("libzmq"));
-        command.arg("push").arg(self.path("start")).arg(self.path("image"));
+        command.arg("push").arg(self.path("start")).arg(self.path("image")).arg(self.path("end"));
         command.args([self.offset.to_string(), IMAGES.to_string()]);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut said = BufReader::new(child.stdout.take().context("it is piped")?);
@@ -214,7 +215,7 @@ fn ours(files: &Files) -> anyhow::Result<Vec<Cost>> {
         receiver.turn(clock.now(), &mut slots)?;
     }
     let cost = measure::thread(files.gib(), || {
-        while !receiver.series().is_some_and(SeriesCheck::is_complete) {
+        while !receiver.series().is_some_and(|series| series.is_complete() && series.has_ended()) {
             receiver.turn(clock.now(), &mut slots)?;
         }
         Ok(())

@@ -25,6 +25,7 @@ for _ in range(count):
     # A multi-dimensional array (tag 40) of a typed array, whose bytes are compressed (tag 56500).
     _, _, pixels = array.value[1].value.value
     data.id.write_direct_chunk((image["image_id"], 0, 0), pixels)
+cbor2.loads(socket.recv())  # the end of the series
 file.close()
 written = os.open(path, os.O_RDONLY)
 os.fsync(written)

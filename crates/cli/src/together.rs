@@ -8,7 +8,7 @@
 //!
 //! A single process does the same, and waits for nobody.
 
-use std::{collections::BTreeSet, fmt::Display, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, fmt::Display, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::anyhow;
 use nilometer_cluster::{
@@ -167,10 +167,7 @@ impl<'a> Together<'a> {
         if !self.is_shared() {
             return mine.map(Some);
         }
-        let said = mine.as_ref().map(|_| ()).map_err(|failure| UnpreparedPart {
-            why: self.said(failure),
-            asked_wrongly: matches!(failure, Failure::Input(_)),
-        });
+        let said = mine.as_ref().map(|_| ()).map_err(|failure| self.unprepared(failure));
         let reports = self.all_said(SharingReport::Prepared(said));
         let decided = (self.cluster.rank() == 0).then(|| SharingDecision::Prepared(first_wrong(reports)));
         match told(self.cluster, decided) {
@@ -183,6 +180,24 @@ impl<'a> Together<'a> {
                 told.map_or(Ok(None), Err)
             }
             decision => unreachable!("nothing else comes before the start than {decision:?}"),
+        }
+    }
+
+    /// The ends at which the processes take starts and ends of a series from each other, in the order of ranks. `None`
+    /// in a process that is done because one of them has none.
+    pub(crate) fn relays(
+        &self,
+        mine: Result<SocketAddr, Failure>,
+    ) -> Result<Option<Vec<SocketAddr>>, Failure> {
+        let said = mine.map_err(|failure| self.unprepared(&failure));
+        let reports = self.all_said(SharingReport::Relay(said));
+        let decided = (self.cluster.rank() == 0).then(|| SharingDecision::Relays(all_relays(reports)));
+        match told(self.cluster, decided) {
+            SharingDecision::Relays(Ok(ends)) => Ok(Some(ends)),
+            SharingDecision::Relays(Err(unprepared)) if self.cluster.rank() == 0 => {
+                Err(failure_of(unprepared))
+            }
+            _ => Ok(None),
         }
     }
 
@@ -231,6 +246,10 @@ impl<'a> Together<'a> {
         self.cluster.node()
     }
 
+    fn unprepared(&self, failure: &Failure) -> UnpreparedPart {
+        UnpreparedPart { why: self.said(failure), asked_wrongly: matches!(failure, Failure::Input(_)) }
+    }
+
     fn said(&self, failure: &Failure) -> String {
         format!("{}: {}", self.who(), explained(failure.error()))
     }
@@ -257,7 +276,7 @@ fn told(cluster: &dyn Cluster, decided: Option<SharingDecision>) -> SharingDecis
 
 /// The first difference between a process's recording and that of rank 0; `None` without one.
 fn unlike(own: &SharedRecording, first: &SharedRecording) -> Option<String> {
-    let same = |of: &SharedRecording| (of.instrument.clone(), of.duration, of.frames);
+    let same = |of: &SharedRecording| (of.is_series, of.instrument.clone(), of.duration, of.frames);
     if own.version != first.version {
         return Some(format!("it is version {}, and process 0 is version {}", own.version, first.version));
     }
@@ -273,6 +292,15 @@ fn all_lanes(reports: Vec<SharingReport>) -> Result<Vec<u32>, String> {
         _ => None,
     });
     lanes.collect()
+}
+
+/// The end of each process, or the reason of the first process without one.
+fn all_relays(reports: Vec<SharingReport>) -> Result<Vec<SocketAddr>, UnpreparedPart> {
+    let ends = reports.into_iter().filter_map(|report| match report {
+        SharingReport::Relay(end) => Some(end),
+        _ => None,
+    });
+    ends.collect()
 }
 
 fn failure_of(unprepared: UnpreparedPart) -> Failure {
@@ -326,6 +354,7 @@ pub(crate) mod tests {
             version: "1".into(),
             id: 7,
             name: "scan".into(),
+            is_series: false,
             instrument: "{}".into(),
             duration: Nanos(5),
             frames: None,

@@ -1,6 +1,6 @@
 //! Messages about a recording that stays and that several processes make together.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use nilometer_model::{Nanos, Seed};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ pub enum SharingDecision {
     Directory(Result<u64, String>),
     /// Time zero of all clocks, in nanoseconds since 1970 on rank 0's machine.
     Begins(u64),
+    /// The ends at which the processes take starts and ends of a series from each other, in the order of ranks, or the
+    /// reason why there is no recording.
+    Relays(Result<Vec<SocketAddr>, UnpreparedPart>),
     /// The recording begins, or the reason why it does not.
     Prepared(Result<(), UnpreparedPart>),
 }
@@ -25,6 +28,8 @@ pub enum SharingDecision {
 pub enum SharingReport {
     /// The process's number of lanes, or the reason why it can have none, which names its machine.
     Lanes(Result<u32, String>),
+    /// The end at which the process takes starts and ends of a series from the others, or the reason why it has none.
+    Relay(Result<SocketAddr, UnpreparedPart>),
     /// Everything is ready for the first frame, or the reason why it is not.
     Prepared(Result<(), UnpreparedPart>),
     /// The part that the process stored.
@@ -49,6 +54,8 @@ pub struct SharedRecording {
     pub id: u64,
     /// The recording's name.
     pub name: String,
+    /// True if frames come as messages of a series, of which each process gets some.
+    pub is_series: bool,
     /// The instrument, as JSON.
     pub instrument: String,
     /// The recording's duration.

@@ -52,6 +52,7 @@ pub use recording::{
     less_data::{StreamVolume, with_less_data},
     options::{RecordOptions, RecordingEngine, compression_parser},
     prepare::PreparedRecording,
+    series_share::SeriesShare,
     settings::RecordingSettings,
 };
 pub use serve::{ServiceSetup, serve};

@@ -80,7 +80,7 @@ impl Record {
         let mut ready = Vec::new();
         for StreamSettings { settings, .. } in streams {
             let together = Together::share(&Alone, &shared(Some(&settings)));
-            match self.ready(settings, &together, stop) {
+            match self.ready(settings, None, &together, stop) {
                 Ok(one) => ready.push(one),
                 Err(failure) => {
                     ready.into_iter().for_each(ReadyRecording::discard);

@@ -7,6 +7,7 @@ mod figures;
 mod live;
 mod parts;
 mod recording_screen;
+mod series_parts;
 mod series_summary;
 mod summary;
 
@@ -22,7 +23,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use nilometer_acquisition::{Outcome as Recorded, Recorder};
 use nilometer_cluster::launched_here;
-use nilometer_intake::joined::JoinedTally;
+use nilometer_intake::{joined::JoinedTally, series::SeriesRelay};
 use nilometer_model::{Moment, Nanos, StorageRoom, packets::PacketShare};
 use nilometer_service::{
     AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, PreviewListener,
@@ -37,6 +38,7 @@ use crate::{
 };
 use live::{Live, LiveForm};
 use parts::{OwnStored, own_settings, share_of, shared};
+use series_parts::agreed_share;
 use series_summary::series_summary;
 use summary::summary;
 
@@ -155,9 +157,14 @@ impl Record {
                 return self.data_streams(streams, &stop);
             }
         }
-        let ready = settings.and_then(|settings| self.ready(settings, &together, &stop));
+        let ready = if together.is_shared() && together.shared.is_series {
+            let Some((settings, relay)) = agreed_share(settings, &together)? else { return Ok(()) };
+            self.ready(settings, Some(relay), &together, &stop)
+        } else {
+            settings.and_then(|settings| self.ready(settings, None, &together, &stop))
+        };
         let Some(mut ready) = together.all_prepared(ready, ReadyRecording::discard)? else { return Ok(()) };
-        if together.is_shared() {
+        if together.is_shared() && !together.shared.is_series {
             // Packets from before all processes were ready do not belong to the recording. Later ones do.
             let heard = ready.prepared.recorder.discard().run().map(|()| ready);
             let Some(all) = together.all_prepared(heard, ReadyRecording::discard)? else { return Ok(()) };
@@ -184,10 +191,12 @@ impl Record {
         Ok(settings.sharing_memory(launched_here()).with_preview(self.shown.preview.address.is_some()))
     }
 
-    /// Prepares the recording: all that it needs exists after this.
+    /// Prepares the recording: all that it needs exists after this. `relay` leads to the processes that record the
+    /// rest of a series.
     fn ready(
         &self,
         settings: RecordingSettings,
+        relay: Option<SeriesRelay>,
         together: &Together<'_>,
         stop: &Arc<AtomicBool>,
     ) -> Result<ReadyRecording, Failure> {
@@ -196,7 +205,10 @@ impl Record {
         let log = if together.rank() == 0 { tell::log } else { |_: &str| {} };
         let server = self.shown.server(log)?;
         server.awaits(&settings);
-        let mut prepared = settings.prepare(stop.clone(), log)?;
+        let mut prepared = match relay {
+            Some(relay) => settings.prepare_share(relay, stop.clone(), log)?,
+            None => settings.prepare(stop.clone(), log)?,
+        };
         server.enter(ServiceState::Armed, &mut prepared, &settings);
         Ok(ReadyRecording { settings, server, prepared })
     }
@@ -246,7 +258,8 @@ impl FinishedRecording<'_> {
         let joined = if outcome.hung { Ok(None) } else { prepared.join_rest(settings.patience()) };
         let account = account.joining(joined.as_ref().ok().and_then(Option::as_ref));
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
-        let master = if outcome.hung { Ok(None) } else { prepared.put_master(settings.patience()) };
+        let has_own_master = !outcome.hung && !settings.is_series_share();
+        let master = if has_own_master { prepared.put_master(settings.patience()) } else { Ok(None) };
         let tally = joined.as_ref().ok().cloned().flatten();
         server.end(RecordingAtEnd {
             prepared: &prepared,

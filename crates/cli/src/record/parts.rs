@@ -13,6 +13,7 @@ use nilometer_model::{
 use nilometer_service::{PreparedRecording, RecordingSettings};
 use nilometer_storage::target::run_id;
 
+use super::series_parts::{frames_of_all, over_series, verify_all};
 use crate::{
     Failure, Outcome, tell,
     together::{Together, machines_of, unseen},
@@ -45,6 +46,7 @@ pub(super) fn shared(settings: Option<&RecordingSettings>) -> SharedRecording {
         version: version::SHORT.into(),
         id,
         name: named.unwrap_or_else(|| format!("{what}-{id:016x}")),
+        is_series: settings.is_some_and(RecordingSettings::is_series),
         // The process reports a recording that it can't make before it compares.
         instrument: settings.map_or_else(String::new, RecordingSettings::asked_of_all),
         // `None` records without an end.
@@ -62,6 +64,9 @@ pub(super) fn own_settings(
 ) -> Result<RecordingSettings, Failure> {
     if !together.is_shared() {
         return Ok(settings);
+    }
+    if settings.is_series() {
+        return Ok(settings.named(together.shared.name.clone())?);
     }
     let named = settings.named(format!("{}_{}", together.shared.name, together.rank()));
     Ok(named?)
@@ -90,14 +95,32 @@ impl OwnStored<'_> {
         if parts.is_empty() {
             return Ok(());
         }
-        tell::result(told_of_all(&together.shared.name, &parts));
         let mut faults = Vec::new();
+        let is_series = together.shared.is_series;
+        let received = if is_series {
+            let (line, fault) = frames_of_all(&parts);
+            faults.extend(fault);
+            line
+        } else {
+            let packets: u64 = parts.iter().map(|part| part.delivered).sum();
+            format!("in stream   {packets} packets of all parts")
+        };
+        tell::result(told_of_all(&together.shared.name, received, &parts));
         let is_hdf5 = prepared.instrument.recording.format == Format::Hdf5;
         if is_hdf5 && matches!(settings.part(), PacketPartKind::Modules { .. }) {
             match over_modules(settings, prepared, &together.shared.name, &parts) {
                 Ok(text) => tell::result_line(format_args!("\nall frames  {text}")),
                 Err(error) => faults.push(format!("can't write the file over all modules: {error}")),
             }
+        }
+        if is_series {
+            match over_series(prepared, &parts, settings.patience()) {
+                Ok(text) => tell::result_line(format_args!("\nall frames  {text}")),
+                Err(error) => {
+                    faults.push(format!("can't write the file over those of the recording: {error}"))
+                }
+            }
+            tell::result_to_copy(verify_all(&parts));
         }
         for (rank, part) in parts.iter().enumerate().filter(|(_, part)| !part.faults.is_empty()) {
             faults.push(format!("process {rank} on {}: {}", part.node, part.faults.join("; ")));
@@ -111,12 +134,17 @@ impl OwnStored<'_> {
         let tally = outcome.traffic.as_ref().map(|traffic| &traffic.tally);
         let is_counted =
             |tally: &&PacketTally| tally.restarts == 0 && tally.jumps == 0 && tally.left_out == 0;
-        let heading = format!("{} at {}", settings.part(), prepared.from);
+        let series = outcome.series.as_ref();
+        let heading = match series {
+            Some(_) => format!("images from {}", prepared.from),
+            None => format!("{} at {}", settings.part(), prepared.from),
+        };
+        let came = series.map(|series| series.tally.frames).or(tally.map(|tally| tally.placed));
         let lines = std::iter::once(heading).chain(text.lines().map(Into::into));
         StoredPart {
             node: together.node(),
-            due: outcome.due,
-            delivered: tally.map_or(0, |tally| tally.placed),
+            due: series.map_or(outcome.due, |series| series.of_whole(outcome.due)),
+            delivered: came.unwrap_or(0),
             recording: prepared.id(),
             first_frame: tally.filter(is_counted).and_then(|tally| tally.first_frame),
             stored: outcome.stored(),
@@ -183,13 +211,12 @@ fn first_frames(parts: &[StoredPart], bits: u32) -> Option<Vec<u64>> {
 }
 
 /// The results of all, and of each part.
-fn told_of_all(name: &str, parts: &[StoredPart]) -> String {
+fn told_of_all(name: &str, received: String, parts: &[StoredPart]) -> String {
     let written: u64 = parts.iter().map(|part| part.written).sum();
-    let packets: u64 = parts.iter().map(|part| part.delivered).sum();
     let wall = parts.iter().map(|part| part.wall).max().unwrap_or_default();
     let mut lines = vec![
         format!("recording   {name}, by {} processes on {}", parts.len(), machines_of(parts)),
-        format!("in stream   {packets} packets of all parts"),
+        received,
         format!("written     {}, {}", Bytes(written), ByteRate::of(written, wall)),
     ];
     for (rank, part) in parts.iter().enumerate() {
@@ -202,13 +229,14 @@ fn told_of_all(name: &str, parts: &[StoredPart]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use nilometer_model::Nanos;
 
     use super::*;
 
-    fn begins(firsts: &[Option<u64>], bits: u32) -> Option<Vec<u64>> {
-        let part = |first_frame: &Option<u64>| StoredPart {
+    /// A part that stored nothing.
+    pub(in crate::record) fn part() -> StoredPart {
+        StoredPart {
             node: "n".into(),
             due: 0,
             delivered: 0,
@@ -217,13 +245,17 @@ mod tests {
             wall: Nanos(0),
             longest: Nanos(0),
             recording: 0,
-            first_frame: *first_frame,
+            first_frame: None,
             lost: None,
             lines: Vec::new(),
             faults: Vec::new(),
             hung: false,
             directories: Vec::new(),
-        };
+        }
+    }
+
+    fn begins(firsts: &[Option<u64>], bits: u32) -> Option<Vec<u64>> {
+        let part = |first_frame: &Option<u64>| StoredPart { first_frame: *first_frame, ..part() };
         first_frames(&firsts.iter().map(part).collect::<Vec<_>>(), bits)
     }
 

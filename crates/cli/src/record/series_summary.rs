@@ -25,9 +25,10 @@ pub(super) fn series_summary(
         format!("received    {} frames, {}{rate}", tally.frames, Bytes(tally.bytes)),
         format!("series      {}", series_line(series)),
         recorded(status, storage_failed(outcome)),
-        format!("missing     {}", missing(series, outcome.due)),
-        format!("discarded   {}", discarded(series)),
     ];
+    // A share can't know what is missing: process 0 reports that for all.
+    lines.extend((!series.is_share).then(|| format!("missing     {}", missing(series, outcome.due))));
+    lines.push(format!("discarded   {}", discarded(series)));
     lines.extend(not_taken(series).map(|connections| format!("connections {connections}")));
     lines.extend(damaged(outcome));
     if let (unread @ 1.., Some(fault)) = (series.tally.unread, &series.tally.unread_fault) {
@@ -63,6 +64,7 @@ fn series_line(series: &SeriesTraffic) -> String {
         None => "no number of frames announced".to_owned(),
     };
     let ended = match series.ending {
+        Some(SeriesEnding::Complete | SeriesEnding::Ended) if series.is_share => "ended by its sender",
         Some(SeriesEnding::Complete) => "complete",
         Some(SeriesEnding::Ended) => "ended by its sender before all came",
         Some(SeriesEnding::Followed) => "ended by the start of another series before all came",

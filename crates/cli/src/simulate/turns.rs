@@ -20,6 +20,7 @@ pub(super) fn shared(name: Option<&str>, asked: &Asked) -> SharedRecording {
         version: version::SHORT.into(),
         id,
         name: name.map_or_else(|| format!("{}-{id:016x}", asked.instrument.name), Into::into),
+        is_series: false,
         instrument: what_is_recorded(&asked.instrument),
         duration: asked.duration,
         frames: asked.frames,

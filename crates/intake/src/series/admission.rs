@@ -20,6 +20,8 @@ use super::SeriesRefusal;
 
 /// How long images wait for the start of their series, from the first of them on.
 pub(super) const WAIT_FOR: Nanos = Nanos::from_millis(1000);
+/// The same if another process may have the start, which has to pass it on.
+pub(super) const WAIT_FOR_OTHERS: Nanos = Nanos::from_millis(10_000);
 /// Number of series that are remembered, of each kind.
 const KNOWN_MAX: usize = 64;
 
@@ -35,8 +37,10 @@ pub(super) enum Admission {
 }
 
 /// Series other than the current one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OtherSeries {
+    /// How long images wait for the start of their series.
+    pub(super) wait_for: Nanos,
     /// Series that are over, and why their images are discarded.
     over: VecDeque<(SeriesName, SeriesRefusal)>,
     /// Series whose start is missing.
@@ -54,6 +58,17 @@ struct UnstartedSeries {
     since: Nanos,
     /// The wait is over.
     given_up: bool,
+}
+
+impl Default for OtherSeries {
+    fn default() -> Self {
+        OtherSeries {
+            wait_for: WAIT_FOR,
+            over: VecDeque::new(),
+            unstarted: VecDeque::new(),
+            held_up: Nanos(0),
+        }
+    }
 }
 
 impl OtherSeries {
@@ -92,7 +107,7 @@ impl OtherSeries {
 
     /// Returns true if a wait that began at `since` is over.
     pub(super) fn waited_enough(&self, now: Nanos, since: Nanos) -> bool {
-        now.since(since.max(self.held_up)) >= WAIT_FOR
+        now.since(since.max(self.held_up)) >= self.wait_for
     }
 
     /// Decides on an image of a series other than the current one. `unstarted` is the reason to discard it if
@@ -112,7 +127,7 @@ impl OtherSeries {
             keep(&mut self.unstarted, UnstartedSeries { name, since: now, given_up: false });
             return Admission::Wait;
         };
-        if !other.given_up && now.since(other.since.max(held_up)) < WAIT_FOR {
+        if !other.given_up && now.since(other.since.max(held_up)) < self.wait_for {
             return Admission::Wait;
         }
         if !std::mem::replace(&mut other.given_up, true) {

@@ -53,10 +53,12 @@ impl SeriesReceiver {
             self.excuse_halt(now, &mut awaiting);
             self.turn(now, &mut awaiting)?;
             if let Some(described) = awaiting.described.take() {
+                self.pass_on_all(is_over)?;
                 self.tell(now);
                 return Ok(AwaitedSeries::Begun(Box::new(described)));
             }
             if let Some(fault) = self.take_unusable() {
+                self.pass_on_all(is_over)?;
                 return Ok(AwaitedSeries::Unusable(fault));
             }
             let refused = self.tally().refused_all();

@@ -15,15 +15,20 @@ use nilometer_ring::LaneCounts;
 use nilometer_storage::{Buffer, Clock};
 
 use super::{
-    FrameIntake, SeriesCheck, SeriesEnding, SeriesTally, SeriesTraffic, SeriesUntil, queued::QueuedMessage,
-    reception::SeriesReception,
+    FrameIntake, SeriesCheck, SeriesEnding, SeriesRefusal, SeriesRelay, SeriesTally, SeriesTraffic,
+    SeriesUntil, queued::QueuedMessage, reception::SeriesReception,
 };
 use crate::transport::zeromq::{MessagePeer, MessageRoom, PullSocket, RoomAnswer, RoomRequest};
+use nilometer_wire::series::SeriesMessageKind;
 
 /// Maximum time between checks for the end of the series.
 const LOOK: Nanos = Nanos::from_millis(20);
 /// The same while nothing is read.
 const CLOSED_LOOK: Nanos = Nanos::from_millis(1);
+/// Time between looks at the other processes of a recording, and the longest wait for messages beside them.
+const RELAY_LOOK: Nanos = Nanos::from_millis(2);
+/// How long a process that is done tries to pass the end on to the others.
+const PASSED_ON_BY: Nanos = Nanos::from_millis(2000);
 /// A turn that takes longer is a halt: somebody stopped the process, or it got no processor. No look and no frame
 /// takes this long.
 const HALT: Nanos = Nanos::from_millis(250);
@@ -48,6 +53,12 @@ pub struct SeriesReceiver {
     live: Arc<Mutex<SeriesTraffic>>,
     /// Totals stored by the lanes, if they are counted.
     lanes: Option<LaneCounts>,
+    /// The other processes that record the series. `None` if there are none.
+    relay: Option<SeriesRelay>,
+    /// True if other processes record the rest of the series.
+    is_share: bool,
+    /// When these were last looked at.
+    relay_looked: Nanos,
 }
 
 impl SeriesReceiver {
@@ -64,7 +75,17 @@ impl SeriesReceiver {
             fault: None,
             live: Arc::default(),
             lanes: None,
+            relay: None,
+            is_share: false,
+            relay_looked: Nanos(0),
         }
+    }
+
+    /// Makes it take a share of the series: other processes get the rest, and each passes the start and the end on.
+    pub fn share_with(&mut self, relay: SeriesRelay) {
+        self.reception.await_starts_of_others();
+        self.is_share = true;
+        self.relay = Some(relay);
     }
 
     /// Prepares for the next series: all figures begin anew.
@@ -158,6 +179,7 @@ impl SeriesReceiver {
         };
         self.ending = ending.as_ref().ok().copied();
         self.finish(clock.now(), intake);
+        self.leave_others();
         ending
     }
 
@@ -181,7 +203,9 @@ impl SeriesReceiver {
             self.accept(now, queued, intake);
             return Ok(());
         }
-        let at_most = if self.reception.waits_for_slots() { Nanos::from_millis(1) } else { LOOK };
+        self.look_at_others(now, intake)?;
+        let look = if self.relay.is_some() { RELAY_LOOK } else { LOOK };
+        let at_most = if self.reception.waits_for_slots() { Nanos::from_millis(1) } else { look };
         self.receive(now, at_most, intake).map(drop)
     }
 
@@ -204,8 +228,51 @@ impl SeriesReceiver {
         self.latest = now + self.epoch;
         let Some(message) = self.socket.receive(self.latest, at_most, &mut room)? else { return Ok(false) };
         let queued = self.reception.received(now, message);
+        if let Some(relay) = &mut self.relay
+            && matches!(queued.kind(), Some(SeriesMessageKind::Start | SeriesMessageKind::End))
+        {
+            relay.pass_on(&queued.message)?;
+        }
         self.accept(now, queued, intake);
         Ok(true)
+    }
+
+    /// Takes starts and ends that came to the other processes of the recording.
+    fn look_at_others(&mut self, now: Nanos, intake: &mut dyn FrameIntake) -> io::Result<()> {
+        let Some(relay) = &mut self.relay else { return Ok(()) };
+        if self.reception.is_closed() || now.since(self.relay_looked) < RELAY_LOOK {
+            return Ok(());
+        }
+        self.relay_looked = now;
+        relay.tend()?;
+        let mut room = SlotRoom { now, reception: &mut self.reception, intake };
+        let message = relay.receive(now + self.epoch, &mut room)?;
+        for _ in 0..relay.take_strangers() {
+            let fault = "it came beside the stream, without the key of this recording".to_owned();
+            self.reception.tally.refuse(SeriesRefusal::Foreign, Some(fault));
+        }
+        if let Some(message) = message {
+            let queued = self.reception.received(now, message);
+            self.accept(now, queued, intake);
+        }
+        Ok(())
+    }
+
+    /// Waits until the kernel has the messages for the other processes, or `is_over`. These can't go on without the start
+    /// of a series.
+    pub(super) fn pass_on_all(&mut self, is_over: &dyn Fn() -> bool) -> io::Result<()> {
+        while let Some(relay) = self.relay.as_mut().filter(|relay| relay.has_waiting() && !is_over()) {
+            relay.tend()?;
+            thread::sleep(RELAY_LOOK.duration());
+        }
+        Ok(())
+    }
+
+    /// Passes the end of a series on, and leaves the other processes. Some of them may have ended.
+    fn leave_others(&mut self) {
+        let clock = Clock::start();
+        self.pass_on_all(&|| clock.now() >= PASSED_ON_BY).ok();
+        self.relay = None;
     }
 
     /// Processes a message, and tells the socket if a series begins with it.
@@ -251,7 +318,8 @@ impl SeriesReceiver {
             tally: tally.clone(),
             counted: self.socket.counted(),
             frames,
-            missing: upto.saturating_sub(tally.frames),
+            missing: if self.is_share { 0 } else { upto.saturating_sub(tally.frames) },
+            is_share: self.is_share,
             first: *first,
             last: *last,
             stored,

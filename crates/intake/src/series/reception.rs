@@ -26,7 +26,7 @@ use nilometer_wire::series::{
 
 use super::{
     FrameIntake, SeriesCheck, SeriesEnding, SeriesRefusal, SeriesTally, SeriesUntil,
-    admission::{Admission, OtherSeries},
+    admission::{Admission, OtherSeries, WAIT_FOR_OTHERS},
     check::StartMeaning,
     queued::{HeldImage, QueuedMessage},
     waiting_room::WaitingRoom,
@@ -105,6 +105,11 @@ impl SeriesReception {
             first: None,
             last: Nanos(0),
         }
+    }
+
+    /// Waits longer for the start of a series: another process may have it.
+    pub(super) fn await_starts_of_others(&mut self) {
+        self.others.wait_for = WAIT_FOR_OTHERS;
     }
 
     /// The current series. `None` before it begins.

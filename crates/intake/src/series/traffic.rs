@@ -61,8 +61,10 @@ pub struct SeriesTraffic {
     pub counted: ZmqCounts,
     /// Number of announced frames, once the series began. `None` if its start does not state it.
     pub frames: Option<u64>,
-    /// Missing frames before the last one received.
+    /// Missing frames before the last one received. 0 for a share: other processes have them.
     pub missing: u64,
+    /// True if other processes record the rest of its frames.
+    pub is_share: bool,
     /// When the first frame was complete.
     pub first: Option<Nanos>,
     /// When the last frame was complete; 0 if there is none.
@@ -78,12 +80,19 @@ pub struct SeriesTraffic {
 
 impl SeriesTraffic {
     /// Number of expected frames, for a recording that ends behind the last one received. These are all
-    /// announced frames, unless the recording was stopped.
+    /// announced frames, unless the recording was stopped. A process that records a share expects only those that
+    /// came to it.
     pub fn expected(&self, recorded: u64) -> u64 {
         match self.ending {
+            _ if self.is_share => self.tally.frames,
             Some(SeriesEnding::Stopped) => recorded,
             _ => recorded.max(self.frames.unwrap_or(0)),
         }
+    }
+
+    /// Number of expected frames of the whole series, also if this process records a share of it.
+    pub fn of_whole(&self, recorded: u64) -> u64 {
+        SeriesTraffic { is_share: false, ..self.clone() }.expected(recorded)
     }
 
     /// Number of these that are missing.

@@ -41,7 +41,7 @@ pub fn fault_of(outcome: &Recorded) -> Option<String> {
 fn fault_of_series(outcome: &Recorded, series: &SeriesTraffic) -> Option<String> {
     let mut faults = Vec::new();
     let missing = series.lost(outcome.due);
-    if series.tally.frames == 0 {
+    if series.tally.frames == 0 && !series.is_share {
         faults.push("no frame came".into());
     } else if missing > 0 {
         faults.push(format!("{missing} of {} frames did not come", series.expected(outcome.due)));

@@ -2,18 +2,15 @@
 //! kernel.
 
 use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    path::Path,
+    sync::{Arc, Mutex, atomic::AtomicBool},
 };
 
 use nilometer_acquisition::{
     EngineWish, Feed, Network, Port, Recorder, Setup, StoredFrames,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
 };
-use nilometer_hdf5_recording::{
-    FileWishes, GrowingMaster, GrowthTerms, Hdf5Contents, MasterError, ModulesPart, master_path, put_master,
-    put_master_of_modules,
-};
+use nilometer_hdf5_recording::{FileWishes, GrowingMaster, GrowthTerms, Hdf5Contents, MasterError};
 use nilometer_intake::{
     ScanStreams, Until,
     joined::JoinedValues,
@@ -397,7 +394,8 @@ impl RecordingSettings {
         Ok(Setup {
             engine: common_engine(targets, wish, *clock)?,
             slots: *slots,
-            lanes: lanes_of((0..).zip(targets).map(lane).collect(), options).map_err(ServiceError::failed)?,
+            lanes: lanes_of((layout.head.lane..).zip(targets).map(lane).collect(), options)
+                .map_err(ServiceError::failed)?,
             feed,
             stop: stop.clone(),
             allowance: ALLOWANCE,
@@ -407,42 +405,9 @@ impl RecordingSettings {
 }
 
 impl PreparedRecording {
-    /// Writes the master file of a finished HDF5 recording, if that has several files. Returns its path.
-    ///
-    /// # Errors
-    ///
-    /// Its directories can't be read, or don't take the file in time.
-    pub fn put_master(&self, at_most: Nanos) -> Result<Option<PathBuf>, MasterError> {
-        let Some(contents) = &self.layout.hdf5 else { return Ok(None) };
-        let growing = self.master.lock().unwrap_or_else(PoisonError::into_inner).take();
-        growing.map_or(Ok(()), GrowingMaster::end)?;
-        put_master(contents, &self.name, &self.targets, Vec::new(), at_most)
-    }
-
-    /// The path at which [`Self::put_master`] writes; `None` if the recording gets no such file.
-    pub(crate) fn master_path(&self) -> Option<PathBuf> {
-        master_path(&self.name, &self.layout.head, self.targets.first()?.path())
-    }
-
     /// The number of the recording: the same in all its journals, and in no other's.
     pub fn id(&self) -> u64 {
         self.layout.head.recording
-    }
-
-    /// Writes a master file for the recordings of all modules of a detector, if they are in HDF5. It goes into
-    /// the directory of the first modules. Returns its path.
-    ///
-    /// # Errors
-    ///
-    /// A recording can't be read, or its directory does not take the file in time.
-    pub fn put_master_of_modules(
-        &self,
-        name: &str,
-        parts: Vec<ModulesPart>,
-        at_most: Nanos,
-    ) -> Result<Option<PathBuf>, MasterError> {
-        let (Some(whole), Some(directory)) = (&self.whole, self.targets.first()) else { return Ok(None) };
-        put_master_of_modules(whole, name, directory, parts, at_most)
     }
 
     /// Cancels the recording and removes its directories, if the storage answers.
@@ -464,7 +429,7 @@ fn whole_contents(source: &PacketSource, start: Moment, wishes: &FileWishes) -> 
 
 /// Removes directories in which nothing was recorded, with the files that lanes make before the first frame.
 fn remove_unused(targets: Vec<Arc<dyn KeptDirectory>>, layout: &RawLayout) {
-    for (lane, target) in (0..).zip(targets) {
+    for (lane, target) in (layout.head.lane..).zip(targets) {
         let own = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
         discard_unused(target, own.names_before_frames());
     }

@@ -12,13 +12,14 @@ use std::sync::{
 use nilometer_acquisition::{Feed, SeriesFeed, StoredFrames, sink::RawLayout};
 use nilometer_hdf5_recording::{Hdf5Contents, settled_compression};
 use nilometer_intake::{
-    series::{AwaitedSeries, DescribedSeries, LentReceiver, SeriesReceiver, SeriesStorage},
+    series::{AwaitedSeries, DescribedSeries, LentReceiver, SeriesReceiver, SeriesRelay, SeriesStorage},
     transport::zeromq::{MessageLimits, PullSocket},
 };
 use nilometer_model::{
-    Bytes, CbfHeader, DataKind, Format, FrameCompression, Frequency, Instrument, Nanos, PixelType, Readers,
-    RecordingLayout, Storing, TargetDescription,
+    Bytes, CbfHeader, DataKind, Format, FrameCompression, Frequency, Instrument, Moment, Nanos, PixelType,
+    Readers, RecordingLayout, Storing, TargetDescription,
 };
+use nilometer_recording::journal::Head;
 use nilometer_ring::{MemoryPart, MemoryPlan};
 use nilometer_storage::{Calendar, Clock, target::run_id};
 use nilometer_wire::series::SeriesStart;
@@ -37,6 +38,7 @@ use super::{
 };
 use crate::error::{OperatorLog, ServiceError};
 
+const NO_SERIES: &str = "packets are no series";
 /// The longest pause between two looks at the time and at signals.
 const LOOK: Nanos = Nanos::from_millis(50);
 
@@ -51,6 +53,8 @@ pub(crate) struct OpenedSeries {
     pub(crate) name: Option<String>,
     /// Keeps the connections between two series. `None` if the recorder takes one series only.
     kept: Option<KeptConnections>,
+    /// The calendar's time when the clock is at zero.
+    start: Moment,
 }
 
 /// The arrangement by which the frames of a series are recorded.
@@ -70,7 +74,7 @@ impl RecordingSettings {
         log: OperatorLog,
     ) -> Result<Option<OpenedSeries>, ServiceError> {
         let RecordedSource::Series(source) = &self.source else { return Ok(None) };
-        let id = run_id().0;
+        let id = self.share.as_ref().map_or_else(|| run_id().0, |share| share.id);
         let name = (!self.records_every_series()).then(|| self.name_of(id, source.name()));
         let described = self.described()?;
         check_mounted(Format::Hdf5, &described)?;
@@ -78,9 +82,11 @@ impl RecordingSettings {
         for description in described {
             // If the stream gives the name later, check with a name that no recording has.
             let name = name.clone().unwrap_or_else(|| self.name_of(id, source.name()));
-            check_place(&description, &name, self.reserve(), "frame", Bytes(1))?;
+            let directory = self.share.as_ref().map_or(&name, |share| &share.directory);
+            check_place(&description, directory, self.reserve(), "frame", Bytes(1))?;
         }
-        let clock = Clock::start();
+        let clock = self.share.as_ref().map_or_else(Clock::start, |share| share.clock);
+        let start = self.share.as_ref().map_or_else(|| Calendar::start_of(clock), |share| share.start);
         let joining = self.joining()?;
         let terms = ConnectionTerms { ends: source.endpoints()?, allowed: self.wishes.allowed()? };
         let receiver = match kept.and_then(|kept| kept.take(&terms, log)) {
@@ -91,7 +97,19 @@ impl RecordingSettings {
             None => Box::new(self.receiver(terms)?),
         };
         let receiver = LentReceiver::new(receiver, kept.map(|kept| kept.receiver.clone()));
-        Ok(Some(OpenedSeries { receiver, joining, clock, id, name, kept: kept.cloned() }))
+        Ok(Some(OpenedSeries { receiver, joining, clock, id, name, kept: kept.cloned(), start }))
+    }
+
+    /// Opens the connections of a series of which other processes, behind the relay, record the rest.
+    pub(super) fn open_share(
+        &self,
+        relay: SeriesRelay,
+        log: OperatorLog,
+    ) -> Result<OpenedSeries, ServiceError> {
+        let mut opened =
+            self.open_series(None, log)?.ok_or_else(|| ServiceError::Failed(NO_SERIES.into()))?;
+        opened.receiver.share_with(relay);
+        Ok(opened)
     }
 
     /// Returns true if each series becomes a recording.
@@ -108,7 +126,7 @@ impl RecordingSettings {
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
         let RecordedSource::Series(source) = &self.source else {
-            return Err(ServiceError::Failed("packets are no series".into()));
+            return Err(ServiceError::Failed(NO_SERIES.into()));
         };
         let series = self.await_series(source, &mut opened, &stop, log)?;
         let arranged = self.arrange_series(source, &series, &opened, log)?;
@@ -120,8 +138,12 @@ impl RecordingSettings {
         let (plan, memory) =
             self.settled_plan(&needs, &name, Bytes(2 * slot.0), |buffer| check_slots(buffer, slot))?;
         let ArrangedSeries { instrument, contents, storage, .. } = arranged;
-        let targets = make_striped(described, &name, &self.wishes.stripes(), &log)?;
-        let layout = RawLayout { hdf5: Some(contents), ..plan.layout(&name, id, 0) };
+        let directory = self.share.as_ref().map_or(&name, |share| &share.directory);
+        let targets = make_striped(described, directory, &self.wishes.stripes(), &log)?;
+        let mut layout = RawLayout { hdf5: Some(contents), ..plan.layout(&name, id, 0) };
+        if let Some(share) = &self.share {
+            layout.head = Head { lane: share.first_lane, lanes: share.lanes, ..layout.head };
+        }
         log(&format!("stored as {plan}"));
         let values = joining.as_ref().map(|joining| joining.values.clone());
         let feed = Feed::Series(SeriesFeed { receiver, storage, values });
@@ -197,7 +219,7 @@ impl RecordingSettings {
             scan.check_frames(*images).map_err(wrong)?;
         }
         let wishes = self.file_wishes(opened.joining.as_ref(), log);
-        let start = Calendar::start_of(opened.clock);
+        let start = opened.start;
         let contents = Hdf5Contents::of_series(series, &instrument.recording, start, &wishes);
         let contents = contents.ok_or_else(|| {
             ServiceError::Failed(format!("frames of {} can't be stored", series.start.element.name()))
@@ -226,13 +248,15 @@ impl RecordingSettings {
         series: &DescribedSeries,
     ) -> RecordingNeeds<'a> {
         let SeriesStart { images, channels, .. } = &series.start;
-        let connections = self.connection_memory();
+        // Messages of other processes have the same limit as those of the detector.
+        let ends = if self.share.is_some() { 2 } else { 1 };
+        let connections = self.connection_memory().0.saturating_mul(ends);
         RecordingNeeds {
             frames: arranged.frames,
             described,
             instrument: &arranged.instrument,
             contents: Some(&arranged.contents),
-            source: MemoryPlan::default().with(MemoryPart::Connections, connections.0),
+            source: MemoryPlan::default().with(MemoryPart::Connections, connections),
             sockets: 0,
             candidates: 0,
             frames_due: images.saturating_mul(channels.len() as u64),
@@ -252,8 +276,13 @@ impl RecordingSettings {
         unique_name(&self.wishes.to, &stated_name(&series.start).unwrap_or_else(numbered))
     }
 
+    /// The limits for messages of a series.
+    pub(super) fn message_limits(&self) -> MessageLimits {
+        MessageLimits { memory: self.connection_memory().0, ..MessageLimits::default() }
+    }
+
     fn receiver(&self, terms: ConnectionTerms) -> Result<SeriesReceiver, ServiceError> {
-        let limits = MessageLimits { memory: self.connection_memory().0, ..MessageLimits::default() };
+        let limits = self.message_limits();
         let opened = PullSocket::open(&terms.ends, limits);
         let socket = opened.map_err(|error| {
             ServiceError::AskedWrongly(format!(

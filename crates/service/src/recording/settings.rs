@@ -19,6 +19,7 @@ use super::{
     options::RecordOptions,
     place::{KEPT, check_align, check_mounted, check_name, check_place, refuse_twice},
     routes::StreamRoute,
+    series_share::SeriesShare,
     source::RecordedSource,
 };
 use crate::error::{ServiceError, require};
@@ -39,6 +40,8 @@ pub struct RecordingSettings {
     pub(super) route: Option<StreamRoute>,
     /// The recordings of its scan, which fill the storage together: one for each data stream.
     pub(super) of_scan: u64,
+    /// Its share of a series that several processes record, or `None` if it records all of it.
+    pub(super) share: Option<SeriesShare>,
     /// The data streams of its scan, or `None` if it has no others.
     pub(super) beside: Option<ScanStreams>,
     /// The memory that was available before the first of them. `None` to ask the kernel.
@@ -78,11 +81,15 @@ impl RecordingSettings {
             has_preview: false,
             route: None,
             of_scan: 1,
+            share: None,
             beside: None,
             available: None,
         };
         settings.check_limits()?;
         settings.check_layout()?;
+        if share != PacketShare::ALL && matches!(settings.source, RecordedSource::Series(_)) {
+            settings.check_share_layout()?;
+        }
         Ok(settings)
     }
 
@@ -146,18 +153,25 @@ impl RecordingSettings {
         Ok(RecordingSettings { of_scan: count, ..settings.with_preview(self.has_preview) })
     }
 
-    /// The options that several recorders must have in common, as text: the whole instrument, and the
-    /// replacement of missing frames. Each has its own number of encoding threads.
+    /// Returns true if frames come as messages of a series.
+    pub fn is_series(&self) -> bool {
+        matches!(self.source, RecordedSource::Series(_))
+    }
+
+    /// The options that several recorders must have in common, as text: the whole instrument, the form in which a
+    /// series is stored, and the replacement of missing frames. Each has its own number of encoding threads.
     pub fn asked_of_all(&self) -> String {
-        let whole = match &self.source {
-            RecordedSource::Packets(source) => Some(&source.whole),
-            RecordedSource::Series(source) => source.instrument.as_ref(),
+        let (whole, stored) = match &self.source {
+            RecordedSource::Packets(source) => (Some(&source.whole), None),
+            RecordedSource::Series(source) => {
+                (source.instrument.as_ref(), Some((source.compression, source.chunk, &source.layout)))
+            }
         };
         let mut whole = whole.cloned();
         if let Some(whole) = &mut whole {
             whole.recording.encoders = None;
         }
-        serde_json::to_string(&(whole, self.missing().name())).unwrap_or_default()
+        serde_json::to_string(&(whole, stored, self.missing().name())).unwrap_or_default()
     }
 
     /// The name of the instrument, if the options name one.
@@ -407,11 +421,6 @@ impl RecordingSettings {
             })?;
         }
         Ok(())
-    }
-
-    /// Returns true if frames come over TCP.
-    pub(crate) fn is_series(&self) -> bool {
-        matches!(self.source, RecordedSource::Series(_))
     }
 }
 

@@ -73,12 +73,13 @@ impl RecordedSource {
     pub(super) fn of(wishes: &RecordOptions, share: PacketShare) -> Result<Self, ServiceError> {
         let ends = SeriesEnd::all(wishes);
         if !ends.is_empty() {
-            require(share == PacketShare::ALL, || {
-                "frames that come over TCP are recorded by one process, which alone gets the header of their series: start \
-                 one (docs/recording-together.md)"
-                    .into()
-            })?;
-            return SeriesSource::of(wishes, ends).map(Box::new).map(RecordedSource::Series);
+            let mut source = SeriesSource::of(wishes, ends)?;
+            if share != PacketShare::ALL {
+                source.check_share(wishes)?;
+                // Each process has one file for all its frames.
+                source.frames_per_file = None;
+            }
+            return Ok(RecordedSource::Series(Box::new(source)));
         }
         require(wishes.series.is_none(), || {
             "--series: only for frames over TCP (--from), and packets are recorded: leave it out".into()

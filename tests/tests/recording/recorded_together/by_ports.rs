@@ -247,10 +247,6 @@ fn what_can_not_be_shared_out_or_can_not_be_made_is_told_once_and_nothing_is_mad
     );
     refused(3, &["detector.toml"], "start as many as divide its 4 modules evenly");
     refused(2, &["camera.toml"], "it has no `packets`");
-    for source in ["--from", "--listen"] {
-        let said = "frames that come over TCP are recorded by one process, which alone gets the header";
-        refused(2, &[source, "tcp://127.0.0.1:9"], said);
-    }
     refused(
         2,
         &["detector.toml", "--format", "hdf5", "--scan", "2x5"],

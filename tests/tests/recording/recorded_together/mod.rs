@@ -3,6 +3,7 @@
 mod by_ports;
 mod kept;
 mod ports_faults;
+mod series_shared;
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
 

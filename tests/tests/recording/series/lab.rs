@@ -88,9 +88,13 @@ impl SeriesLab {
 
     /// What h5py finds in the file over all of the recording, or in its only one. Nothing if it is not here.
     pub(crate) fn found(&self) -> Option<Found> {
-        let mut python = python(&["h5py", "hdf5plugin"])?;
         let files = ["scan_master.h5", "scan.h5"].map(|name| self.recording().join(name));
-        let file = files.into_iter().find(|file| file.exists()).expect("there is a file");
+        self.found_in(files.iter().find(|file| file.exists()).expect("there is a file"))
+    }
+
+    /// What h5py finds in this file. Nothing if it is not here.
+    pub(crate) fn found_in(&self, file: &Path) -> Option<Found> {
+        let mut python = python(&["h5py", "hdf5plugin"])?;
         let script = root().join("tests/tests/recording/series/reader.py");
         let output = python.arg(script).arg(self.arrays()).arg(file).output().expect("it can be run");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

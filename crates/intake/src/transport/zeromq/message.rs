@@ -58,6 +58,16 @@ pub struct MessagePeer {
     pub address: IpAddr,
 }
 
+/// The number of no connection of this socket.
+const ELSEWHERE: u64 = u64::MAX;
+
+impl MessagePeer {
+    /// A connection of another process, from this address.
+    pub(crate) fn elsewhere(address: IpAddr) -> Self {
+        MessagePeer { connection: ELSEWHERE, address }
+    }
+}
+
 /// A part of a message.
 #[derive(Debug, Clone, Default)]
 struct MessagePart {
@@ -96,6 +106,31 @@ impl ZmqMessage {
             DataPlace::Within(range) => self.own.get(range.clone()),
             DataPlace::Apart { cut, length } => self.apart.get(*cut)?.as_ref()?.get(..*length),
         }
+    }
+
+    /// A copy of its parts, with the strings that lie apart in their places. Dropped strings are left out.
+    pub(crate) fn whole_parts(&self) -> Vec<Vec<u8>> {
+        let mut apart = self.apart.iter();
+        let whole = |part: MessageBytes<'_>| {
+            let mut bytes = Vec::new();
+            let mut copied = 0;
+            for (cut, string) in part.cuts.iter().zip(&mut apart) {
+                bytes.extend_from_slice(&part.bytes[copied..cut.at]);
+                copied = cut.at;
+                bytes.extend_from_slice(string.as_ref().map_or(&[], |string| &string[..cut.length]));
+            }
+            bytes.extend_from_slice(&part.bytes[copied..]);
+            bytes
+        };
+        self.parts().into_iter().map(whole).collect()
+    }
+
+    /// Takes its last part away, if that is not its only one and no string of it lies apart.
+    pub(crate) fn take_last_part(&mut self) -> Option<Vec<u8>> {
+        let part = self.parts.pop_if(|part| part.cuts.is_empty() && part.bytes.start > 0)?;
+        let bytes = self.own.get(part.bytes.clone()).unwrap_or_default().to_vec();
+        self.own.truncate(part.bytes.start);
+        Some(bytes)
     }
 
     /// The bytes so far, of all parts, without those that lie apart.

@@ -64,8 +64,13 @@ impl PushSocket {
         if let Some(listener) = &listener {
             listener.set_nonblocking(true)?;
         }
-        Ok(PushSocket {
-            listener,
+        Ok(PushSocket { listener, to, ..PushSocket::connecting(None) })
+    }
+
+    /// Connects to this address when there is something to send.
+    pub(crate) fn connecting(to: Option<SocketAddr>) -> Self {
+        PushSocket {
+            listener: None,
             to,
             clock: Clock::start(),
             again: Nanos(0),
@@ -74,7 +79,7 @@ impl PushSocket {
             returned: VecDeque::new(),
             sent: Vec::new(),
             bytes: 0,
-        })
+        }
     }
 
     /// The address at which it listens. `None`: it connects.
