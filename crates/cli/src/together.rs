@@ -355,6 +355,7 @@ pub(crate) mod tests {
             id: 7,
             name: "scan".into(),
             is_series: false,
+            key: 0,
             instrument: "{}".into(),
             duration: Nanos(5),
             frames: None,

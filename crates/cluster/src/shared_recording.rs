@@ -56,6 +56,8 @@ pub struct SharedRecording {
     pub name: String,
     /// True if frames come as messages of a series, of which each process gets some.
     pub is_series: bool,
+    /// A random number that these processes know and nobody else.
+    pub key: u64,
     /// The instrument, as JSON.
     pub instrument: String,
     /// The recording's duration.

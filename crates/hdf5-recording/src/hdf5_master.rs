@@ -3,6 +3,7 @@
 //!
 //! It is made from the journals when the recording is over, and can be made again from them at any time.
 
+mod file_runs;
 mod growing;
 mod modules;
 
@@ -12,7 +13,6 @@ pub use modules::{ModulesPart, put_master_of_modules};
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
-    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -27,7 +27,7 @@ use nilometer_hdf5::{
 use nilometer_model::{FileNames, Format, Nanos, Storing};
 use nilometer_recording::{
     journal::Head,
-    reader::{FrameLocation, OpenError, Recording, Trust},
+    reader::{OpenError, Recording, Trust},
 };
 
 use nilometer_storage::{
@@ -36,6 +36,7 @@ use nilometer_storage::{
 };
 
 use crate::{Hdf5Contents, SharedDatasetError};
+use file_runs::{FileRun, runs_of};
 
 /// Errors of making a master file.
 #[derive(Debug, thiserror::Error)]
@@ -58,20 +59,6 @@ pub enum MasterError {
     /// The one file of all frames can't be completed.
     #[error("{0}; run `nilometer repair` with the directory")]
     Shared(#[from] SharedDatasetError),
-}
-
-/// A run of consecutive frames in a file; or every n-th, if processes that record together take turns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct FileRun {
-    file: PathBuf,
-    /// Number of its first frame in the recording, and index in the file.
-    first: u64,
-    in_file: u64,
-    count: u64,
-    /// Distance from each frame to the next.
-    step: u64,
-    /// Range along the frame's first dimension, if the file has only some modules of it.
-    across: Option<Range<u64>>,
 }
 
 /// The group with the links.
@@ -115,10 +102,7 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
     }
     let home = directories.first().map_or(Path::new(""), PathBuf::as_path);
     let in_scan = !tree.frames().iter().all(|(_, shape)| shape.scan.is_empty());
-    // Processes can't take more turns than there are lanes: the journal may come from any source.
-    let turn = if in_scan { 1 } else { turn_of(&recording) };
-    let turn = if turn > recording.head().lanes.into() { 1 } else { turn };
-    let runs = runs(&recording, home, turn);
+    let runs = runs_of(&recording, home, in_scan);
     let frames = recording.index.expected();
     let path = tree.frames().into_iter().next().map(|(path, _)| path).unwrap_or_default();
     let per_file = recording.head().frames_per_file;
@@ -174,150 +158,6 @@ pub fn put_master(
         }
         Ok(Some(shown))
     })?
-}
-
-/// The greatest common distance between frame numbers in each file: 1, or the number of processes that take
-/// turns.
-fn turn_of(recording: &Recording) -> u64 {
-    let storing = recording.head().storing;
-    let mut first_there = BTreeMap::new();
-    let mut turn = 0;
-    for (number, place) in recording.index.frames.iter() {
-        let first = *first_there.entry((place.lane, file_of(storing, place))).or_insert(number);
-        turn = common_divisor(turn, number - first);
-        if turn == 1 {
-            break;
-        }
-    }
-    turn.max(1)
-}
-
-fn common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
-}
-
-/// The runs of frames, as few as possible. Frames with the same remainder by `turn` form their own runs.
-fn runs(recording: &Recording, home: &Path, turn: u64) -> Vec<FileRun> {
-    let head = *recording.head();
-    let mut paths: BTreeMap<(usize, u64), PathBuf> = BTreeMap::new();
-    let mut runs: Vec<Vec<FileRun>> = vec![Vec::new(); turn as usize];
-    for (number, place) in recording.index.frames.iter() {
-        let in_file = if head.storing == Storing::Positions { number % head.frames_per_file } else { number };
-        let path = paths.entry((place.lane, file_of(head.storing, place)));
-        let file = path.or_insert_with(|| seen_from(home, &recording.path(place)));
-        let runs = &mut runs[(number % turn) as usize];
-        match runs.last_mut() {
-            Some(run) if run.has_place_for(number, in_file) && run.file == *file => {
-                run.count = (number - run.first) / turn + 1;
-            }
-            _ => {
-                let file = file.clone();
-                runs.push(FileRun { file, first: number, in_file, count: 1, step: turn, across: None });
-            }
-        }
-    }
-    runs.concat()
-}
-
-/// All parts of a single file have the same key.
-fn file_of(storing: Storing, place: FrameLocation) -> u64 {
-    if storing.is_many_files() { place.file() } else { 0 }
-}
-
-/// A path relative to a directory: by its name inside it, or in a sibling directory. Both can then be moved, or
-/// mounted elsewhere, together.
-fn seen_from(home: &Path, path: &Path) -> PathBuf {
-    if let Ok(within) = path.strip_prefix(home) {
-        return within.to_owned();
-    }
-    let beside =
-        home.parent().filter(|above| *above != Path::new("")).and_then(|above| path.strip_prefix(above).ok());
-    match beside {
-        Some(beside) => Path::new("..").join(beside),
-        None => std::path::absolute(path).unwrap_or(path.into()),
-    }
-}
-
-impl FileRun {
-    /// Returns true if the frame continues the run. Frames lost in between have blank places there too.
-    fn has_place_for(&self, number: u64, in_file: u64) -> bool {
-        in_file > self.in_file && number - self.first == in_file - self.in_file
-    }
-
-    /// Number of frames in the file up to the last of the run.
-    fn end(&self) -> u64 {
-        self.in_file + (self.count - 1) * self.step + 1
-    }
-
-    /// The run as a part of the dataset at this path.
-    fn part(&self, path: &str) -> VirtualPart {
-        VirtualPart {
-            // HDF5 takes a single `%` as the start of a number.
-            file: self.file.to_string_lossy().replace('%', "%%"),
-            dataset: path.into(),
-            length: self.end(),
-            from: self.in_file,
-            to: self.first,
-            count: self.count,
-            step: self.step,
-            within: Vec::new(),
-            across: self.across.clone(),
-        }
-    }
-
-    /// The run in a dataset whose frames are in a scan; `scan` has its dimensions after the first. Files begin
-    /// with a line, so that lines in the file are lines of the whole.
-    fn parts_in_scan(&self, path: &str, scan: &[u64]) -> Vec<VirtualPart> {
-        let file = self.part(path);
-        let Some(line) = Some(scan.iter().product::<u64>()).filter(|_| !scan.is_empty()) else {
-            return vec![file];
-        };
-        let parts = blocks_of(self.in_file..self.end(), scan).into_iter().map(|mut block| {
-            let first = block.remove(0);
-            VirtualPart {
-                length: self.end().div_ceil(line),
-                from: first.start,
-                to: (self.first - self.in_file) / line + first.start,
-                count: first.end - first.start,
-                within: block,
-                ..file.clone()
-            }
-        });
-        parts.collect()
-    }
-}
-
-/// Splits consecutive frames into blocks of a scan, one range per dimension; `scan` has its dimensions after the
-/// first. The blocks are the rest of the first line, whole lines, and the start of the last line. Whole ranges of
-/// trailing dimensions are left out.
-///
-/// ```text
-/// 5..17 in lines of 6:   . . . . . x
-///                        x x x x x x     0..1 5..6,   1..2,   2..3 0..5
-///                        x x x x x .
-/// ```
-fn blocks_of(frames: Range<u64>, scan: &[u64]) -> Vec<Vec<Range<u64>>> {
-    let Some((_, deeper)) = scan.split_first() else { return vec![vec![frames]] };
-    let line: u64 = scan.iter().product();
-    let mut blocks = Vec::new();
-    let mut at = frames.start;
-    while at < frames.end {
-        let number = at / line;
-        let begin = at % line;
-        let whole = if begin == 0 { (frames.end - at) / line } else { 0 };
-        if whole > 0 {
-            blocks.push(std::iter::once(number..number + whole).collect());
-            at += whole * line;
-            continue;
-        }
-        let upto = frames.end.min((number + 1) * line);
-        let in_line = blocks_of(begin..begin + (upto - at), deeper);
-        blocks.extend(
-            in_line.into_iter().map(|block| std::iter::once(number..number + 1).chain(block).collect()),
-        );
-        at = upto;
-    }
-    blocks
 }
 
 /// All frames that the master file covers.
@@ -435,45 +275,4 @@ fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
         made.members.push((FILES.into(), TreeNode::Group(whole.links())));
     }
     made
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The frames of a block.
-    fn frames_of(block: &[Range<u64>], scan: &[u64]) -> Vec<u64> {
-        let whole = scan.iter().map(|side| 0..*side).skip(block.len() - 1);
-        let ranges: Vec<_> = block.iter().cloned().chain(whole).collect();
-        let mut all = vec![0];
-        for (range, side) in ranges.into_iter().zip(std::iter::once(&0).chain(scan)) {
-            all = all.into_iter().flat_map(|at| range.clone().map(move |place| at * side + place)).collect();
-        }
-        all
-    }
-
-    #[test]
-    fn files_are_found_from_where_the_one_over_them_is() {
-        let seen = |home: &str, path: &str| seen_from(Path::new(home), Path::new(path)).display().to_string();
-        assert_eq!(seen("/data/run.0", "/data/run.0/run.0.h5"), "run.0.h5");
-        assert_eq!(seen("/data/run.0", "/data/run.1/run.1.h5"), "../run.1/run.1.h5");
-        assert_eq!(seen("/disk0/run", "/disk1/run/run.1.h5"), "/disk1/run/run.1.h5");
-        assert_eq!(seen("run.0", "/data/run.1/run.1.h5"), "/data/run.1/run.1.h5");
-    }
-
-    #[test]
-    fn blocks_of_a_scan_are_its_frames_in_order_and_as_few_as_can_be() {
-        for scan in [&[][..], &[1], &[6], &[3, 4], &[2, 3, 2], &[1, 5]] {
-            for start in 0..30 {
-                for end in start + 1..40 {
-                    let blocks = blocks_of(start..end, scan);
-                    let there: Vec<_> = blocks.iter().flat_map(|block| frames_of(block, scan)).collect();
-                    assert_eq!(there, (start..end).collect::<Vec<_>>(), "{scan:?}");
-                    assert!(blocks.len() <= 1 + 2 * scan.len(), "{blocks:?}");
-                }
-            }
-        }
-        let whole = std::iter::once(1..2).collect();
-        assert_eq!(blocks_of(5..17, &[6]), [vec![0..1, 5..6], whole, vec![2..3, 0..5]]);
-    }
 }

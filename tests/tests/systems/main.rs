@@ -3,6 +3,7 @@
 mod automounted;
 mod by_url;
 mod clients_and_servers;
+mod dataset_of_nodes;
 mod in_guest;
 mod nodes;
 mod real_systems;

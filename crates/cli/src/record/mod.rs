@@ -47,7 +47,7 @@ use summary::summary;
 ///
 /// To record on several machines, start it with a launcher of MPI: `mpirun --host a,b -n 2 nilometer record
 /// jungfrau-4m ...`. Each process records the stream, or the modules of each frame, whose packets come to its
-/// ports.
+/// ports; or the images of a series that come to it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Record {
     #[command(flatten)]
@@ -387,8 +387,10 @@ fn told(
     // Frames of a series come compressed, with checks of their own.
     let unproved = (outcome.series.is_none() && !wishes.checksums).then(|| WITHOUT_CHECKSUMS.to_owned());
     let durable = format!("durable     {}", durable_when(prepared.durability, targets));
-    let lines =
-        [durable].into_iter().chain(unproved).chain([format!("\nnilometer verify {}", paths.join(" "))]);
+    // Process 0 writes the command for the directories of all shares.
+    let is_share = outcome.series.as_ref().is_some_and(|series| series.is_share);
+    let verify = (!is_share).then(|| format!("\nnilometer verify {}", paths.join(" ")));
+    let lines = [durable].into_iter().chain(unproved).chain(verify);
     let joined = tally.as_ref().and_then(JoinedTally::line).map(|line| format!("metadata    {line}"));
     let datasets = tally.as_ref().and_then(|tally| tally.datasets.as_ref());
     let datasets = datasets.map(|datasets| format!("datasets    {}", datasets.line()));

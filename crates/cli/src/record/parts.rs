@@ -1,6 +1,8 @@
 //! A recording from a network by several processes. Each records the packets of its ports, a stream or
 //! modules of each frame, as a recording of its own.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use anyhow::anyhow;
 use nilometer_acquisition::Outcome as Recorded;
 use nilometer_cluster::{Cluster, SharedRecording, StoredPart};
@@ -47,6 +49,8 @@ pub(super) fn shared(settings: Option<&RecordingSettings>) -> SharedRecording {
         id,
         name: named.unwrap_or_else(|| format!("{what}-{id:016x}")),
         is_series: settings.is_some_and(RecordingSettings::is_series),
+        // The number of the recording is in its journals, which others may read.
+        key: RandomState::new().build_hasher().finish(),
         // The process reports a recording that it can't make before it compares.
         instrument: settings.map_or_else(String::new, RecordingSettings::asked_of_all),
         // `None` records without an end.

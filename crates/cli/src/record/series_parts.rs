@@ -36,7 +36,7 @@ pub(super) fn agreed_share(
     };
     let (Some(lanes), Some(settings)) = (together.lanes(lanes)?, settings) else { return Ok(None) };
     let opened = own_settings(settings, together).and_then(|settings| {
-        let relay = settings.open_relay(own_end(together)?, together.shared.id)?;
+        let relay = settings.open_relay(own_end(together)?, together.shared.key)?;
         let at = relay.address().run()?;
         Ok((settings, relay, at))
     });

@@ -21,6 +21,7 @@ pub(super) fn shared(name: Option<&str>, asked: &Asked) -> SharedRecording {
         id,
         name: name.map_or_else(|| format!("{}-{id:016x}", asked.instrument.name), Into::into),
         is_series: false,
+        key: 0,
         instrument: what_is_recorded(&asked.instrument),
         duration: asked.duration,
         frames: asked.frames,

@@ -12,7 +12,11 @@ use nilometer_model::{Format, Nanos, Storing};
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_storage::{in_time, target::KeptDirectory};
 
-use super::{FileRun, MasterError, Whole, master_name, over, runs, shown_at, written};
+use super::{
+    MasterError, Whole,
+    file_runs::{FileRun, runs_in_turn},
+    master_name, over, shown_at, written,
+};
 use crate::Hdf5Contents;
 
 /// A recording of some modules of a detector.
@@ -91,7 +95,7 @@ fn runs_of_all(parts: &[ModulesPart], home: &Path) -> Result<Option<Vec<FileRun>
             return Ok(None);
         }
         let across = part.at..part.at + part.extent;
-        all.extend(runs(&recording, home, 1).into_iter().map(|run| FileRun {
+        all.extend(runs_in_turn(&recording, home, 1).into_iter().map(|run| FileRun {
             first: run.first + part.begins,
             across: Some(across.clone()),
             ..run
