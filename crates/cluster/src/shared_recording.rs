@@ -16,8 +16,8 @@ pub enum SharingDecision {
     Directory(Result<u64, String>),
     /// Time zero of all clocks, in nanoseconds since 1970 on rank 0's machine.
     Begins(u64),
-    /// The ends at which the processes take starts and ends of a series from each other, in the order of ranks, or the
-    /// reason why there is no recording.
+    /// The addresses at which the processes pass on starts and ends of a series, in the order of ranks. Or the reason
+    /// why there is no recording.
     Relays(Result<Vec<SocketAddr>, UnpreparedPart>),
     /// The recording begins, or the reason why it does not.
     Prepared(Result<(), UnpreparedPart>),
@@ -28,7 +28,7 @@ pub enum SharingDecision {
 pub enum SharingReport {
     /// The process's number of lanes, or the reason why it can have none, which names its machine.
     Lanes(Result<u32, String>),
-    /// The end at which the process takes starts and ends of a series from the others, or the reason why it has none.
+    /// The address at which others pass on starts and ends of a series to the process, or the reason why it has none.
     Relay(Result<SocketAddr, UnpreparedPart>),
     /// Everything is ready for the first frame, or the reason why it is not.
     Prepared(Result<(), UnpreparedPart>),
@@ -69,7 +69,7 @@ pub struct SharedRecording {
 }
 
 /// The part of the recording that one process stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredPart {
     /// The name of its machine.
     pub node: String,

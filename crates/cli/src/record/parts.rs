@@ -69,8 +69,8 @@ pub(super) fn own_settings(
     if !together.is_shared() {
         return Ok(settings);
     }
-    if settings.is_series() {
-        return Ok(settings.named(together.shared.name.clone())?);
+    if settings.is_series_share() {
+        return Ok(settings);
     }
     let named = settings.named(format!("{}_{}", together.shared.name, together.rank()));
     Ok(named?)
@@ -233,33 +233,12 @@ fn told_of_all(name: &str, received: String, parts: &[StoredPart]) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use nilometer_model::Nanos;
-
+mod tests {
     use super::*;
 
-    /// A part that stored nothing.
-    pub(in crate::record) fn part() -> StoredPart {
-        StoredPart {
-            node: "n".into(),
-            due: 0,
-            delivered: 0,
-            stored: 0,
-            written: 0,
-            wall: Nanos(0),
-            longest: Nanos(0),
-            recording: 0,
-            first_frame: None,
-            lost: None,
-            lines: Vec::new(),
-            faults: Vec::new(),
-            hung: false,
-            directories: Vec::new(),
-        }
-    }
-
     fn begins(firsts: &[Option<u64>], bits: u32) -> Option<Vec<u64>> {
-        let part = |first_frame: &Option<u64>| StoredPart { first_frame: *first_frame, ..part() };
+        let part =
+            |first_frame: &Option<u64>| StoredPart { first_frame: *first_frame, ..StoredPart::default() };
         first_frames(&firsts.iter().map(part).collect::<Vec<_>>(), bits)
     }
 

@@ -5,7 +5,7 @@
 //! others   Lanes -> Lanes ->  Relay -> Relays ->  time zero ->  start of the series, from one to all ->  Prepared ...
 //! ```
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::anyhow;
 use nilometer_cluster::{StoredPart, launched_here};
@@ -15,7 +15,6 @@ use nilometer_model::Nanos;
 use nilometer_network::own_address;
 use nilometer_service::{PreparedRecording, RecordingSettings, SeriesShare};
 
-use super::parts::own_settings;
 use crate::{
     Blame, Failure,
     together::{Together, directories_of, unseen},
@@ -35,12 +34,7 @@ pub(super) fn agreed_share(
         Err(failure) => (None, Err(failure)),
     };
     let (Some(lanes), Some(settings)) = (together.lanes(lanes)?, settings) else { return Ok(None) };
-    let opened = own_settings(settings, together).and_then(|settings| {
-        let relay = settings.open_relay(own_end(together)?, together.shared.key)?;
-        let at = relay.address().run()?;
-        Ok((settings, relay, at))
-    });
-    let (opened, at) = match opened {
+    let (opened, at) = match opened(settings, together) {
         Ok((settings, relay, at)) => (Some((settings, relay)), Ok(at)),
         Err(failure) => (None, Err(failure)),
     };
@@ -57,6 +51,17 @@ pub(super) fn agreed_share(
         start,
     };
     Ok(Some((settings.of_series_share(share), relay)))
+}
+
+/// The settings under the name of the recording, the end for the other processes, and its address.
+fn opened(
+    settings: RecordingSettings,
+    together: &Together<'_>,
+) -> Result<(RecordingSettings, SeriesRelay, SocketAddr), Failure> {
+    let settings = settings.named(together.shared.name.clone())?;
+    let relay = settings.open_relay(own_end(together)?, together.shared.key)?;
+    let at = relay.address().run()?;
+    Ok((settings, relay, at))
 }
 
 /// The address of this machine at which the other processes reach this one.
@@ -111,12 +116,11 @@ pub(super) fn verify_all(parts: &[StoredPart]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::parts::tests::part;
 
     #[test]
     fn frames_are_missing_only_if_no_process_got_them() {
         let of = |frames: [u64; 2], due| {
-            let parts = frames.map(|delivered| StoredPart { delivered, due, ..part() });
+            let parts = frames.map(|delivered| StoredPart { delivered, due, ..StoredPart::default() });
             frames_of_all(&parts)
         };
         assert_eq!(of([3, 5], 8), ("received    8 frames of all parts, none is missing".into(), None));

@@ -26,7 +26,7 @@ pub(super) fn series_summary(
         format!("series      {}", series_line(series)),
         recorded(status, storage_failed(outcome)),
     ];
-    // A share can't know what is missing: process 0 reports that for all.
+    // Process 0 reports the frames that no process got.
     lines.extend((!series.is_share).then(|| format!("missing     {}", missing(series, outcome.due))));
     lines.push(format!("discarded   {}", discarded(series)));
     lines.extend(not_taken(series).map(|connections| format!("connections {connections}")));

@@ -26,7 +26,7 @@ pub(super) struct FileRun {
 }
 
 /// A frame of the recording and its place.
-struct PlacedFrame {
+struct FrameInFile {
     number: u64,
     /// Its index in the file.
     in_file: u64,
@@ -46,7 +46,7 @@ pub(super) fn runs_of(recording: &Recording, home: &Path, in_scan: bool) -> Vec<
     let turn = if turn > recording.head().lanes.into() { 1 } else { turn };
     let in_turn = runs_in_turn(recording, home, turn);
     // Processes that get frames as these come take no exact turns, but mostly do for a while.
-    let stepped = stepped_runs(placed_frames(recording, home));
+    let stepped = stepped_runs(frames_in_files(recording, home));
     if stepped.len() < in_turn.len() { stepped } else { in_turn }
 }
 
@@ -73,7 +73,7 @@ fn common_divisor(a: u64, b: u64) -> u64 {
 /// The runs of frames with the same remainder by `turn`.
 pub(super) fn runs_in_turn(recording: &Recording, home: &Path, turn: u64) -> Vec<FileRun> {
     let mut runs: Vec<Vec<FileRun>> = vec![Vec::new(); turn as usize];
-    for placed in placed_frames(recording, home) {
+    for placed in frames_in_files(recording, home) {
         let runs = &mut runs[(placed.number % turn) as usize];
         match runs.last_mut() {
             Some(run) if run.has_place_for(&placed) => run.count = (placed.number - run.first) / turn + 1,
@@ -84,7 +84,7 @@ pub(super) fn runs_in_turn(recording: &Recording, home: &Path, turn: u64) -> Vec
 }
 
 /// Runs of frames at one distance in each file. A run ends at the first frame at another distance.
-fn stepped_runs(frames: impl Iterator<Item = PlacedFrame>) -> Vec<FileRun> {
+fn stepped_runs(frames: impl Iterator<Item = FrameInFile>) -> Vec<FileRun> {
     let mut open: BTreeMap<(usize, u64), FileRun> = BTreeMap::new();
     let mut done = Vec::new();
     for placed in frames {
@@ -97,14 +97,14 @@ fn stepped_runs(frames: impl Iterator<Item = PlacedFrame>) -> Vec<FileRun> {
 }
 
 /// All frames in order.
-fn placed_frames(recording: &Recording, home: &Path) -> impl Iterator<Item = PlacedFrame> {
+fn frames_in_files(recording: &Recording, home: &Path) -> impl Iterator<Item = FrameInFile> {
     let head = *recording.head();
     let mut files: BTreeMap<(usize, u64), Arc<Path>> = BTreeMap::new();
     recording.index.frames.iter().map(move |(number, place)| {
         let in_file = if head.storing == Storing::Positions { number % head.frames_per_file } else { number };
         let key = (place.lane, file_of(head.storing, place));
         let file = files.entry(key).or_insert_with(|| seen_from(home, &recording.path(place)).into());
-        PlacedFrame { number, in_file, key, file: file.clone() }
+        FrameInFile { number, in_file, key, file: file.clone() }
     })
 }
 
@@ -127,23 +127,23 @@ fn seen_from(home: &Path, path: &Path) -> PathBuf {
     }
 }
 
-impl PlacedFrame {
+impl FrameInFile {
     /// A run that begins with this frame.
     fn begins(self) -> FileRun {
-        let PlacedFrame { number, in_file, file, .. } = self;
+        let FrameInFile { number, in_file, file, .. } = self;
         FileRun { file, first: number, in_file, count: 1, step: 1, across: None }
     }
 }
 
 impl FileRun {
     /// Returns true if the frame continues the run. Frames lost in between have blank places there too.
-    fn has_place_for(&self, placed: &PlacedFrame) -> bool {
+    fn has_place_for(&self, placed: &FrameInFile) -> bool {
         let is_behind = placed.in_file > self.in_file && self.file == placed.file;
         is_behind && placed.number - self.first == placed.in_file - self.in_file
     }
 
     /// Takes the frame if it is the next at the same distance. The second one determines the distance.
-    fn takes(&mut self, placed: &PlacedFrame) -> bool {
+    fn takes(&mut self, placed: &FrameInFile) -> bool {
         let step = if self.count == 1 { placed.number - self.first } else { self.step };
         let ahead = self.count * step;
         let is_next = placed.number == self.first + ahead && placed.in_file == self.in_file + ahead;
@@ -262,7 +262,7 @@ mod tests {
         let of_second = |number: u64| (number % 2 == 1) == (number < 10) && number != 10;
         let placed = |number: u64| {
             let key = (usize::from(of_second(number)), 0);
-            PlacedFrame { number, in_file: number, key, file: Path::new(&format!("{}.h5", key.0)).into() }
+            FrameInFile { number, in_file: number, key, file: Path::new(&format!("{}.h5", key.0)).into() }
         };
         let runs = stepped_runs((0..30).filter(|number| *number != 20).map(placed));
         let mut there = BTreeSet::new();

@@ -21,7 +21,7 @@ use super::SeriesRefusal;
 /// How long images wait for the start of their series, from the first of them on.
 pub(super) const WAIT_FOR: Nanos = Nanos::from_millis(1000);
 /// The same if another process may have the start, which has to pass it on.
-pub(super) const WAIT_FOR_OTHERS: Nanos = Nanos::from_millis(10_000);
+const WAIT_FOR_OTHERS: Nanos = Nanos::from_millis(10_000);
 /// Number of series that are remembered, of each kind.
 const KNOWN_MAX: usize = 64;
 
@@ -40,7 +40,7 @@ pub(super) enum Admission {
 #[derive(Debug)]
 pub(super) struct OtherSeries {
     /// How long images wait for the start of their series.
-    pub(super) wait_for: Nanos,
+    wait_for: Nanos,
     /// Series that are over, and why their images are discarded.
     over: VecDeque<(SeriesName, SeriesRefusal)>,
     /// Series whose start is missing.
@@ -72,6 +72,11 @@ impl Default for OtherSeries {
 }
 
 impl OtherSeries {
+    /// Waits longer for a start: another process may have it.
+    pub(super) fn await_others(&mut self) {
+        self.wait_for = WAIT_FOR_OTHERS;
+    }
+
     /// Records the start of a series.
     pub(super) fn begins(&mut self, series: &SeriesName) {
         self.over.retain(|(name, _)| !name.is_same(series));

@@ -83,7 +83,7 @@ impl SeriesReceiver {
 
     /// Makes it take a share of the series: other processes get the rest, and each passes the start and the end on.
     pub fn share_with(&mut self, relay: SeriesRelay) {
-        self.reception.await_starts_of_others();
+        self.reception.others.await_others();
         self.is_share = true;
         self.relay = Some(relay);
     }
@@ -258,8 +258,8 @@ impl SeriesReceiver {
         Ok(())
     }
 
-    /// Waits until the kernel has the messages for the other processes, or `is_over`. These can't go on without the start
-    /// of a series.
+    /// Waits until the kernel has the messages for the other processes, or `is_over`. They can't go on without the
+    /// start of a series.
     pub(super) fn pass_on_all(&mut self, is_over: &dyn Fn() -> bool) -> io::Result<()> {
         while let Some(relay) = self.relay.as_mut().filter(|relay| relay.has_waiting() && !is_over()) {
             relay.tend()?;

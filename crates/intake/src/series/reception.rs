@@ -26,7 +26,7 @@ use nilometer_wire::series::{
 
 use super::{
     FrameIntake, SeriesCheck, SeriesEnding, SeriesRefusal, SeriesTally, SeriesUntil,
-    admission::{Admission, OtherSeries, WAIT_FOR_OTHERS},
+    admission::{Admission, OtherSeries},
     check::StartMeaning,
     queued::{HeldImage, QueuedMessage},
     waiting_room::WaitingRoom,
@@ -51,7 +51,7 @@ pub(super) struct SeriesReception {
     until: SeriesUntil,
     check: Option<SeriesCheck>,
     pub(super) tally: SeriesTally,
-    others: OtherSeries,
+    pub(super) others: OtherSeries,
     incomplete: Option<IncompleteStart>,
     /// Why a series that began can't be recorded.
     unusable: Option<String>,
@@ -105,11 +105,6 @@ impl SeriesReception {
             first: None,
             last: Nanos(0),
         }
-    }
-
-    /// Waits longer for the start of a series: another process may have it.
-    pub(super) fn await_starts_of_others(&mut self) {
-        self.others.wait_for = WAIT_FOR_OTHERS;
     }
 
     /// The current series. `None` before it begins.

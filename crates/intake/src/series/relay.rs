@@ -158,9 +158,9 @@ mod tests {
     const KEY: u64 = 0x1234_5678_9abc_def0;
 
     /// Keeps long strings with the message.
-    struct NoRoom;
+    struct AlongRoom;
 
-    impl MessageRoom for NoRoom {
+    impl MessageRoom for AlongRoom {
         fn room(&mut self, _: RoomRequest<'_>) -> RoomAnswer {
             RoomAnswer::Along
         }
@@ -171,9 +171,9 @@ mod tests {
     }
 
     /// Gives long strings memory of their own.
-    struct OwnMemory;
+    struct ApartRoom;
 
-    impl MessageRoom for OwnMemory {
+    impl MessageRoom for ApartRoom {
         fn room(&mut self, asked: RoomRequest<'_>) -> RoomAnswer {
             RoomAnswer::Apart(Buffer::alone(asked.length))
         }
@@ -188,13 +188,13 @@ mod tests {
         SeriesRelay::open(at, key, MessageLimits::default()).expect("a free port")
     }
 
-    /// What `to` receives after all of `from` is sent.
+    /// The message that `to` receives once `from` has sent everything.
     fn received(from: &mut SeriesRelay, to: &mut SeriesRelay) -> Option<ZmqMessage> {
         let mut received = None;
         let mut looks = 0;
         while received.is_none() && to.strangers == 0 && looks < 30_000 {
             from.tend().expect("the network is there");
-            received = to.receive(Nanos(0), &mut NoRoom).expect("the network is there");
+            received = to.receive(Nanos(0), &mut AlongRoom).expect("the network is there");
             looks += 1;
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
@@ -205,7 +205,7 @@ mod tests {
     fn a_copy_has_the_parts_and_the_sender_of_the_message() {
         // The long string of the second part lies apart in the message that came.
         let parts = vec![br#"{"htype":"dheader-1.0"}"#.to_vec(), vec![7; 10_000], b"end".to_vec()];
-        let mut message = ZmqMessage::delivered(&parts, &mut OwnMemory).expect("there is room");
+        let mut message = ZmqMessage::delivered(&parts, &mut ApartRoom).expect("there is room");
         assert_eq!(message.apart.len(), 1);
         let detector = IpAddr::from([10, 0, 0, 7]);
         message.peer = Some(MessagePeer::elsewhere(detector));
@@ -222,7 +222,7 @@ mod tests {
     fn messages_without_the_key_of_the_recording_are_counted_as_those_of_strangers() {
         let (mut stranger, mut own) = (relay(KEY + 1), relay(KEY));
         stranger.connect([own.address().expect("it listens")]);
-        let message = ZmqMessage::delivered(&[b"start".to_vec()], &mut NoRoom).expect("it is short");
+        let message = ZmqMessage::delivered(&[b"start".to_vec()], &mut AlongRoom).expect("it is short");
         stranger.pass_on(&message).expect("the network is there");
         assert!(received(&mut stranger, &mut own).is_none());
         assert_eq!((own.take_strangers(), own.take_strangers()), (1, 0));

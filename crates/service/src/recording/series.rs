@@ -4,9 +4,12 @@
 //! place checked -> sockets -> start of a series -> description, layout, lanes, memory -> its images are received
 //! ```
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use nilometer_acquisition::{Feed, SeriesFeed, StoredFrames, sink::RawLayout};
@@ -100,16 +103,34 @@ impl RecordingSettings {
         Ok(Some(OpenedSeries { receiver, joining, clock, id, name, kept: kept.cloned(), start }))
     }
 
-    /// Opens the connections of a series of which other processes, behind the relay, record the rest.
-    pub(super) fn open_share(
+    /// Opens the end at which other processes of the recording pass on starts and ends. Only they know the key.
+    ///
+    /// # Errors
+    ///
+    /// The recorder can't listen at this address.
+    pub fn open_relay(&self, at: IpAddr, key: u64) -> Result<SeriesRelay, ServiceError> {
+        let opened = SeriesRelay::open(at, key, self.message_limits());
+        opened.map_err(|error| {
+            ServiceError::Failed(format!("can't listen to the other processes at {at}: {error}"))
+        })
+    }
+
+    /// Prepares this process's share of a series, once the series begins. The relay leads to the processes that
+    /// record the rest.
+    ///
+    /// # Errors
+    ///
+    /// The same as those of [`Self::prepare`].
+    pub fn prepare_share(
         &self,
         relay: SeriesRelay,
+        stop: Arc<AtomicBool>,
         log: OperatorLog,
-    ) -> Result<OpenedSeries, ServiceError> {
+    ) -> Result<PreparedRecording, ServiceError> {
         let mut opened =
             self.open_series(None, log)?.ok_or_else(|| ServiceError::Failed(NO_SERIES.into()))?;
         opened.receiver.share_with(relay);
-        Ok(opened)
+        self.prepare_series(opened, stop, log)
     }
 
     /// Returns true if each series becomes a recording.
@@ -277,7 +298,7 @@ impl RecordingSettings {
     }
 
     /// The limits for messages of a series.
-    pub(super) fn message_limits(&self) -> MessageLimits {
+    fn message_limits(&self) -> MessageLimits {
         MessageLimits { memory: self.connection_memory().0, ..MessageLimits::default() }
     }
 

@@ -135,6 +135,26 @@ impl RecordingSettings {
         Ok(self)
     }
 
+    /// The settings of one of several processes that record a series.
+    #[must_use]
+    pub fn of_series_share(self, share: SeriesShare) -> Self {
+        RecordingSettings { share: Some(share), ..self }
+    }
+
+    /// Returns true if other processes record the rest of its series.
+    pub fn is_series_share(&self) -> bool {
+        self.share.is_some()
+    }
+
+    /// Refuses a layout whose files hold frames in order: those in between came to other processes.
+    fn check_share_layout(&self) -> Result<(), ServiceError> {
+        let several = self.layout.as_ref().is_some_and(|layout| layout.has_several_datasets());
+        require(!several, || {
+            "--layout: its datasets need all frames in order, and each process gets some; leave it out or start one process"
+                .into()
+        })
+    }
+
     /// The settings of a recorder with a preview or without one, which takes memory.
     #[must_use]
     pub fn with_preview(self, has_preview: bool) -> Self {
@@ -158,8 +178,8 @@ impl RecordingSettings {
         matches!(self.source, RecordedSource::Series(_))
     }
 
-    /// The options that several recorders must have in common, as text: the whole instrument, the form in which a
-    /// series is stored, and the replacement of missing frames. Each has its own number of encoding threads.
+    /// The options that several recorders must have in common, as text. They are the whole instrument, the form in
+    /// which a series is stored, and the replacement of missing frames. Each has its own number of encoding threads.
     pub fn asked_of_all(&self) -> String {
         let (whole, stored) = match &self.source {
             RecordedSource::Packets(source) => (Some(&source.whole), None),

@@ -87,6 +87,19 @@ pub struct ZmqMessage {
     pub peer: Option<MessagePeer>,
 }
 
+/// A copy of a part, with its strings from `apart` in their places.
+fn whole_part<'a>(part: MessageBytes<'_>, apart: &mut impl Iterator<Item = Option<&'a Buffer>>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut copied = 0;
+    for (cut, string) in part.cuts.iter().zip(apart) {
+        bytes.extend_from_slice(&part.bytes[copied..cut.at]);
+        copied = cut.at;
+        bytes.extend_from_slice(string.map_or(&[], |string| &string[..cut.length]));
+    }
+    bytes.extend_from_slice(&part.bytes[copied..]);
+    bytes
+}
+
 impl ZmqMessage {
     /// Its parts, as decoders take them.
     pub fn parts(&self) -> Vec<MessageBytes<'_>> {
@@ -110,19 +123,8 @@ impl ZmqMessage {
 
     /// A copy of its parts, with the strings that lie apart in their places. Dropped strings are left out.
     pub(crate) fn whole_parts(&self) -> Vec<Vec<u8>> {
-        let mut apart = self.apart.iter();
-        let whole = |part: MessageBytes<'_>| {
-            let mut bytes = Vec::new();
-            let mut copied = 0;
-            for (cut, string) in part.cuts.iter().zip(&mut apart) {
-                bytes.extend_from_slice(&part.bytes[copied..cut.at]);
-                copied = cut.at;
-                bytes.extend_from_slice(string.as_ref().map_or(&[], |string| &string[..cut.length]));
-            }
-            bytes.extend_from_slice(&part.bytes[copied..]);
-            bytes
-        };
-        self.parts().into_iter().map(whole).collect()
+        let mut apart = self.apart.iter().map(Option::as_ref);
+        self.parts().into_iter().map(|part| whole_part(part, &mut apart)).collect()
     }
 
     /// Takes its last part away, if that is not its only one and no string of it lies apart.
