@@ -47,7 +47,7 @@ use summary::summary;
 ///
 /// To record on several machines, start it with a launcher of MPI: `mpirun --host a,b -n 2 nilometer record
 /// jungfrau-4m ...`. Each process records the stream, or the modules of each frame, whose packets come to its
-/// ports. Of a series it records the images that come to it.
+/// ports. If frames come as a series over TCP, it records the images that come to it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Record {
     #[command(flatten)]
