@@ -74,6 +74,20 @@ fn with_version(command: Command) -> Command {
     command
 }
 
+/// The section of the first page about installed files.
+const FILES: &str = r".SH FILES
+Below the prefix of the installation, such as /usr:
+.TP
+\fBshare/doc/nilometer/docs\fR
+The documentation. \fBtutorial.md\fR is the beginning, \fBSUMMARY.md\fR the list of pages.
+.TP
+\fBshare/doc/nilometer/contrib\fR
+Files to copy: Grafana dashboards, alert rules, a weekly check, batch jobs, the C library that sends frames.
+.TP
+\fBshare/doc/nilometer/plans\fR, \fBshare/doc/nilometer/reference\fR
+The plans of published studies, and their figures.
+";
+
 /// Writes the pages of a command and of its subcommands.
 fn man(command: &Command, to: &Path) -> io::Result<()> {
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
@@ -87,8 +101,9 @@ fn man(command: &Command, to: &Path) -> io::Result<()> {
         .manual("Nilometer");
     let mut file = File::create(to.join(format!("{name}.1")))?;
     page.render(&mut file)?;
-    if name != "nilometer" {
-        write!(file, ".SH \"SEE ALSO\"\n\\fBnilometer\\fR(1)\n")?;
+    match name.as_str() {
+        "nilometer" => file.write_all(FILES.as_bytes())?,
+        _ => file.write_all(b".SH \"SEE ALSO\"\n\\fBnilometer\\fR(1)\n")?,
     }
     file.flush()
 }

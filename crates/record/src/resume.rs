@@ -13,6 +13,7 @@ use super::{
     network,
     place::Place,
     read::{self, invalid, key},
+    unfinished::remove_abandoned,
 };
 
 /// The facts that a campaign needs from its own record in order to resume.
@@ -36,7 +37,9 @@ impl Record {
     /// results of other programs. The first change brings an older schema to the present one; until then the file
     /// and its seal stay as they are.
     pub fn resume(path: &Path) -> Result<(Self, Begun), RecordError> {
-        let lock = Lock::of(&Place::existing(path)?)?;
+        let place = Place::existing(path)?;
+        let lock = Lock::of(&place)?;
+        remove_abandoned(&place, None);
         let connection = open(path, to_write)?;
         let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
         let begun = begun(&connection).map_err(failed)?;

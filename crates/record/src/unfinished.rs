@@ -1,5 +1,8 @@
-//! A record before it is complete: a file with a unique temporary name next to the final one. If its process is
-//! killed, the next record made in the same directory on the same machine removes the file.
+//! A record before it is complete: a file with a unique temporary name next to the final one.
+//!
+//! If its process is killed, the file stays. Who holds the lock of a record next, on the same machine, removes all such
+//! files of that record: their processes have ended, or they would hold the lock. New records also remove those of
+//! other records, if no process has the number in the name.
 
 use std::{
     ffi::OsString,
@@ -7,7 +10,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io,
     os::fd::OwnedFd,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -30,12 +33,13 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes an empty file, which SQLite takes for an empty database.
+    /// Makes an empty file, which SQLite takes for an empty database. The caller holds the record's lock.
     pub(super) fn create(place: &Place) -> io::Result<Self> {
         let directory = place.open()?;
-        remove_abandoned(&place.directory);
+        remove_abandoned(place, None);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let name: OsString = format!("{}{:x}-{now:x}.new", of_this_machine(), std::process::id()).into();
+        let process = std::process::id();
+        let name: OsString = format!("{}{process:x}-{now:x}{}", of_this_machine(), of_record(place)).into();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
         openat(&directory, &name, flags, mode)?;
@@ -52,7 +56,7 @@ impl Unfinished {
     /// It looks for files of killed processes once more: one that was killed just before may have been in a system
     /// call until now.
     pub(super) fn finish(mut self) -> io::Result<()> {
-        remove_abandoned(&self.place.directory);
+        remove_abandoned(&self.place, self.name.to_str());
         let (directory, from, to) = (&self.directory, &self.name, &self.place.name);
         match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
             // Some network file systems lack this rename, but support links.
@@ -69,18 +73,34 @@ impl Unfinished {
 /// Returns the prefix of temporary names on this machine. Other machines may share the directory and have the
 /// same process ids.
 fn of_this_machine() -> String {
-    let mut hasher = DefaultHasher::new();
-    uname().nodename().hash(&mut hasher);
-    format!(".nilometer-{:x}-", hasher.finish())
+    format!(".nilometer-{:x}-", hash_of(uname().nodename()))
 }
 
-/// Removes files of killed processes, with their SQLite journals. Files that can't be removed are harmless.
-fn remove_abandoned(directory: &Path) {
-    let ours = of_this_machine();
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+/// Returns the end of temporary names of this record.
+fn of_record(place: &Place) -> String {
+    format!("-{:x}.new", hash_of(&place.name))
+}
+
+fn hash_of(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Removes files of killed processes, with their SQLite journals, but not `own`. The caller holds the record's lock. Files
+/// that can't be removed are harmless.
+pub(super) fn remove_abandoned(place: &Place, own: Option<&str>) {
+    let (ours, of_record) = (of_this_machine(), of_record(place));
+    let is_abandoned = |name: &str| {
+        let Some(rest) = name.strip_prefix(&ours) else { return false };
+        // Another process may have got the number of the dead one.
+        let is_of_record = rest.strip_suffix("-journal").unwrap_or(rest).ends_with(&of_record);
+        is_of_record || process_of(rest).is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
+    };
+    for entry in fs::read_dir(&place.directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(&ours)).and_then(process_of);
-        if process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH)) {
+        let name = name.to_str().filter(|name| own.is_none_or(|own| !name.starts_with(own)));
+        if name.is_some_and(is_abandoned) {
             fs::remove_file(entry.path()).ok();
         }
     }
@@ -102,6 +122,8 @@ impl Drop for Unfinished {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -121,14 +143,37 @@ mod tests {
         for name in left.iter().chain(&kept) {
             fs::write(directory.path().join(name), "").expect("room");
         }
-        remove_abandoned(directory.path());
+        remove_abandoned(&place_in(directory.path()), None);
         assert!(left.iter().all(|name| !directory.path().join(name).exists()));
         assert!(kept.iter().all(|name| directory.path().join(name).exists()));
     }
+
+    fn place_in(directory: &Path) -> Place {
+        Place::of(&directory.join("record.sqlite")).expect("a place")
+    }
+
+    /// The kernel gives numbers again, here that of this test.
+    #[test]
+    fn what_is_left_of_the_same_record_goes_though_its_process_number_is_in_use() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = place_in(directory.path());
+        let other = Place::of(&directory.path().join("other.sqlite")).expect("a place");
+        let process = std::process::id();
+        let name = |place: &Place| format!("{}{process:x}-1{}", of_this_machine(), of_record(place));
+        let left = [name(&place), format!("{}-journal", name(&place))];
+        for name in left.iter().chain([&name(&other)]) {
+            fs::write(directory.path().join(name), "").expect("room");
+        }
+        Unfinished::create(&place).and_then(Unfinished::finish).expect("room");
+        assert!(left.iter().all(|name| !directory.path().join(name).exists()));
+        assert!(directory.path().join(name(&other)).exists(), "another record may be in the making");
+        assert!(directory.path().join("record.sqlite").exists());
+    }
+
     #[test]
     fn a_process_that_dies_while_a_record_begins_leaves_nothing_beside_it() {
         let directory = tempfile::tempdir().expect("a directory");
-        let place = Place::of(&directory.path().join("record.sqlite")).expect("a place");
+        let place = place_in(directory.path());
         let mut child = std::process::Command::new("sleep").arg("600").spawn().expect("it is there");
         let left = directory.path().join(format!("{}{:x}-1.new", of_this_machine(), child.id()));
         fs::write(&left, "").expect("room");

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -170,7 +171,11 @@ fn make_install_puts_everything_in_its_place_and_uninstall_takes_it_away() {
         "lib/sysusers.d/nilometer.conf",
         "share/bash-completion/completions/nilometer",
         "share/doc/nilometer/LICENSE",
+        "share/doc/nilometer/contrib/grafana/recorder.json",
+        "share/doc/nilometer/docs/drawings/two-ways.svg",
+        "share/doc/nilometer/docs/tutorial.md",
         "share/doc/nilometer/nilometer.toml",
+        "share/doc/nilometer/plans/uci.toml",
         "share/fish/vendor_completions.d/nilometer.fish",
         "share/man/man1/nilometer-plan-show.1.gz",
         "share/man/man1/nilometer.1.gz",
@@ -179,7 +184,13 @@ fn make_install_puts_everything_in_its_place_and_uninstall_takes_it_away() {
         assert!(installed.contains(file), "{file} is missing: {installed:?}");
     }
     let pages = installed.iter().filter(|file| file.contains("man1")).count();
-    assert_eq!((pages, installed.len()), (commands().len(), commands().len() + 8));
+    let documented: usize =
+        ["docs", "contrib", "plans", "reference"].map(|name| below(&root().join(name)).len()).iter().sum();
+    // The README, and the eight files above that belong to no directory of documents.
+    assert_eq!((pages, installed.len()), (commands().len(), commands().len() + documented + 1 + 8));
+    let weekly = prefix.join("share/doc/nilometer/contrib/weekly/nilometer-weekly");
+    let mode = fs::metadata(weekly).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o111, 0o111, "a program stays one");
     let program = prefix.join("bin/nilometer");
     assert!(size(&program) < size(nilometer()), "it is not stripped");
     assert_eq!(said(Command::new(program).arg("--version")), run(&["--version"]).stdout);

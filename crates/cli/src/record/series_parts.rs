@@ -79,7 +79,7 @@ pub(super) fn frames_of_all(parts: &[StoredPart]) -> (String, Option<String>) {
     let missing = due.saturating_sub(came);
     let line = match missing {
         0 => format!("received    {came} frames of all parts, none is missing"),
-        _ => format!("received    {came} of {due} frames of all parts; {missing} are missing"),
+        _ => format!("received    {came} of {due} frames of all parts, {missing} missing"),
     };
     let fault = match (came, missing) {
         (0, _) => Some("no frame came".to_owned()),
@@ -95,6 +95,12 @@ pub(super) fn over_series(
     parts: &[StoredPart],
     at_most: Nanos,
 ) -> Result<String, MasterError> {
+    if let Some(part) = parts.iter().find(|part| part.hung) {
+        return Ok(format!(
+            "no file over all: writes of {} hang; run `nilometer repair` with all directories when they have ended",
+            part.node
+        ));
+    }
     let others = directories_of(&parts[1..]);
     if let Some(unseen) = unseen(&others) {
         return Ok(format!(
@@ -126,7 +132,7 @@ mod tests {
         assert_eq!(of([3, 5], 8), ("received    8 frames of all parts, none is missing".into(), None));
         assert_eq!(of([0, 8], 8).1, None, "a process may get none");
         let (line, fault) = of([3, 4], 8);
-        assert_eq!(line, "received    7 of 8 frames of all parts; 1 are missing");
+        assert_eq!(line, "received    7 of 8 frames of all parts, 1 missing");
         assert_eq!(fault.as_deref(), Some("1 of 8 frames did not come"));
         assert_eq!(of([0, 0], 8).1.as_deref(), Some("no frame came"));
     }
