@@ -1,8 +1,8 @@
 //! A record before it is complete: a file with a unique temporary name next to the final one.
 //!
-//! If its process is killed, the file stays. Who holds the lock of a record next, on the same machine, removes all such
-//! files of that record: their processes have ended, or they would hold the lock. New records also remove those of
-//! other records, if no process has the number in the name.
+//! If its process is killed, the file stays. The next process on this machine that holds the record's lock removes it.
+//! The dead one has closed the lock, so it can't write any more, whoever has its number now. New records also remove
+//! files of other records, if no process has the number in their name.
 
 use std::{
     ffi::OsString,
@@ -87,23 +87,25 @@ fn hash_of(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Removes files of killed processes, with their SQLite journals, but not `own`. The caller holds the record's lock. Files
-/// that can't be removed are harmless.
+/// Removes files of killed processes, with their SQLite journals, but not `own`. The caller holds the record's lock.
+/// Files that can't be removed are harmless.
 pub(super) fn remove_abandoned(place: &Place, own: Option<&str>) {
-    let (ours, of_record) = (of_this_machine(), of_record(place));
-    let is_abandoned = |name: &str| {
-        let Some(rest) = name.strip_prefix(&ours) else { return false };
-        // Another process may have got the number of the dead one.
-        let is_of_record = rest.strip_suffix("-journal").unwrap_or(rest).ends_with(&of_record);
-        is_of_record || process_of(rest).is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
-    };
     for entry in fs::read_dir(&place.directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_str().filter(|name| own.is_none_or(|own| !name.starts_with(own)));
-        if name.is_some_and(is_abandoned) {
+        if name.is_some_and(|name| is_abandoned(place, name)) {
             fs::remove_file(entry.path()).ok();
         }
     }
+}
+
+/// Returns true for a file of a dead process beside the record.
+fn is_abandoned(place: &Place, name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(&of_this_machine()) else { return false };
+    if rest.strip_suffix("-journal").unwrap_or(rest).ends_with(&of_record(place)) {
+        return true;
+    }
+    process_of(rest).is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
 }
 
 /// Parses the process id from the rest of a name.
