@@ -84,8 +84,8 @@ The documentation. \fBtutorial.md\fR is the beginning, \fBSUMMARY.md\fR the list
 \fBshare/doc/nilometer/contrib\fR
 Files to copy: Grafana dashboards, alert rules, a weekly check, batch jobs, the C library that sends frames.
 .TP
-\fBshare/doc/nilometer/plans\fR, \fBshare/doc/nilometer/reference\fR
-The plans of published studies, and their figures.
+\fBshare/doc/nilometer/instruments\fR, \fBfacilities\fR, \fBplans\fR, \fBreference\fR
+The files behind the names that commands take, to begin your own with; the figures of published studies.
 ";
 
 /// Writes the pages of a command and of its subcommands.

@@ -29,6 +29,7 @@ pub struct RecordedPictures {
 }
 
 const DETECTOR: &str = "/entry/instrument/detector";
+const START: &str = "/entry/start_time";
 const WAVELENGTH: &str = "/entry/instrument/beam/incident_wavelength";
 /// Letters of the detector in a header, at the most.
 const DETECTOR_MAX: usize = 200;
@@ -77,14 +78,16 @@ impl RecordedPictures {
             angle_increment: rotation.map(|rotation| rotation.increment),
             ..values.header()
         };
+        let tree = tree_of(recording).unwrap_or_default();
+        let begun = text_at(&tree, START).and_then(|text| text.parse().ok());
         let most = values.number("saturation_value").and_then(|most| u32::try_from(most as i64).ok());
         let count_cutoff = most.unwrap_or(i32::MAX.unsigned_abs());
         let pixels = (rows * columns) as usize;
         let mask = values.mask().filter(|mask| mask.len() == pixels).unwrap_or_default();
         Ok(RecordedPictures {
-            picture: Picture { header, count_cutoff, ..Picture::new(rows as usize, columns as usize) },
+            picture: Picture { header, begun, count_cutoff, ..Picture::new(rows as usize, columns as usize) },
             element,
-            detector: detector_of(recording),
+            detector: detector_of(recording, &tree),
             axis: rotation.filter(FileRotation::turns).map(|rotation| rotation.axis),
             mask,
             pixels: vec![0; pixels],
@@ -157,8 +160,8 @@ fn count_of(element: NumberType, bytes: &[u8]) -> i32 {
 }
 
 /// A text of the detector's group.
-fn text_of(tree: &TreeGroup, name: &str) -> Option<String> {
-    let Some(TreeNode::Dataset(dataset)) = tree.find(&format!("{DETECTOR}/{name}")) else { return None };
+fn text_at(tree: &TreeGroup, path: &str) -> Option<String> {
+    let Some(TreeNode::Dataset(dataset)) = tree.find(path) else { return None };
     match &dataset.content {
         DatasetContent::Value(TreeValue::Text(text), _) => Some(text.clone()),
         _ => None,
@@ -166,9 +169,9 @@ fn text_of(tree: &TreeGroup, name: &str) -> Option<String> {
 }
 
 /// The detector, as the recording's journal describes it, or the name of the recording. The header has a remark a line.
-fn detector_of(recording: &Recording) -> String {
-    let tree = tree_of(recording).unwrap_or_default();
-    let stated = text_of(&tree, "description").or_else(|| text_of(&tree, "local_name"));
+fn detector_of(recording: &Recording, tree: &TreeGroup) -> String {
+    let stated =
+        ["description", "local_name"].iter().find_map(|name| text_at(tree, &format!("{DETECTOR}/{name}")));
     let name = stated.unwrap_or_else(|| recording.name().into());
     name.chars().filter(|letter| letter.is_ascii_graphic() || *letter == ' ').take(DETECTOR_MAX).collect()
 }

@@ -51,6 +51,11 @@ impl Moment {
         self.timestamp().strftime("%H:%M:%S UTC").to_string()
     }
 
+    /// The form of headers of CBF files, in UTC with three decimals: `2026-11-22T18:00:00.000`.
+    pub fn milliseconds(self) -> String {
+        self.timestamp().strftime("%Y-%m-%dT%H:%M:%S%.3f").to_string()
+    }
+
     /// The form of VEX files, with four decimals: `2026y326d18h00m00.0000s`.
     pub fn vex(self) -> String {
         self.timestamp().strftime("%Yy%jd%Hh%Mm%S%.4fs").to_string()

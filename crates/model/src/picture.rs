@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Length, Nanos};
+use crate::{Length, Moment, Nanos};
 
 /// How pictures were exposed. Programs that process pictures read it from the header. Nilometer writes only
 /// the values given.
@@ -192,6 +192,8 @@ pub struct Picture {
     pub columns: usize,
     /// How it was exposed.
     pub header: CbfHeader,
+    /// When its exposure began. `None` if nobody knows.
+    pub begun: Option<Moment>,
     /// The greatest valid count of a pixel: programs that process pictures treat higher ones as overloaded.
     pub count_cutoff: u32,
 }
@@ -215,7 +217,7 @@ impl Picture {
             start_angle: None,
             angle_increment: None,
         };
-        Picture { rows, columns, header, count_cutoff: COUNT_CUTOFF }
+        Picture { rows, columns, header, begun: None, count_cutoff: COUNT_CUTOFF }
     }
 
     /// Pixels in all.
@@ -223,13 +225,17 @@ impl Picture {
         self.rows * self.columns
     }
 
-    /// The picture with this number, from 0, of a series that begins with this one: its rotation has gone on.
+    /// The picture with this number, from 0, of a series that begins with this one. Its rotation and its time have gone
+    /// on; the time is unknown without a period.
     #[must_use]
     pub fn of_number(&self, number: u64) -> Picture {
         let CbfHeader { start_angle, angle_increment, .. } = self.header;
         let increment = angle_increment.unwrap_or_default();
         let start_angle = start_angle.map(|start| start.after(number, increment));
-        Picture { header: CbfHeader { start_angle, ..self.header }, ..*self }
+        let later = self.header.exposure_period.map(|period| Nanos(period.0.saturating_mul(number)));
+        let begun = self.begun.zip(later.or((number == 0).then_some(Nanos(0))));
+        let begun = begun.map(|(begun, later)| Moment(begun.0 + later));
+        Picture { header: CbfHeader { start_angle, ..self.header }, begun, ..*self }
     }
 
     /// The lines of the mini header for these values, in the order of a Pilatus.
@@ -245,6 +251,7 @@ impl Picture {
             angle.map(|angle| format!("# {name} {:.4} deg.\r\n", angle.degrees()))
         };
         let lines = [
+            self.begun.map(|begun| format!("# {}\r\n", begun.milliseconds())),
             Some(format!("# Pixel_size {pixel}e-6 m x {pixel}e-6 m\r\n")),
             sensor.map(|length| format!("# Silicon sensor, thickness {:.6} m\r\n", length.metres())),
             exposure_time.map(|time| format!("# Exposure_time {:.7} s\r\n", time.seconds())),
@@ -287,6 +294,13 @@ mod tests {
              # Wavelength 1.03320 A\r\n# Detector_distance 0.20000 m\r\n\
              # Beam_xy (737.50, -2.25) pixels\r\n# Start_angle 90.0000 deg.\r\n# Angle_increment 0.1000 deg.\r\n"
         );
+        let begun: Option<Moment> = "2026-12-01T18:00:00.25Z".parse().ok();
+        let timed = Picture { begun, ..picture };
+        assert!(timed.header_lines().starts_with("# 2026-12-01T18:00:00.250\r\n# Pixel_size"));
+        assert!(timed.of_number(1000).header_lines().starts_with("# 2026-12-01T18:00:08.250\r\n"));
+        let untimed = Picture { begun, ..Picture::new(2, 3) };
+        assert_eq!(untimed.of_number(0).begun, begun);
+        assert_eq!(untimed.of_number(1).begun, None, "without a period nobody knows");
         let later = picture.of_number(3).header_lines();
         assert!(
             later.ends_with("# Start_angle 90.3000 deg.\r\n# Angle_increment 0.1000 deg.\r\n"),

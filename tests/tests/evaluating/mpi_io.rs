@@ -334,7 +334,7 @@ fn a_disk_that_fills_up_is_data_and_no_process_waits_for_another() {
     if !may_mount() {
         return;
     }
-    let plan = PLAN.replace("repeats = 2", "repeats = 12\nhang_after = \"10 s\"");
+    let plan = PLAN.replace("repeats = 2", "repeats = 12\nhang_after = \"60 s\"");
     let plan = plan.replace("[\"sync\", \"mpi_io\"]", "\"mpi_io\"");
     for mpi in Mpi::all() {
         for (choice, expected) in implementations(&mpi) {

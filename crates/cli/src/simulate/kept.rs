@@ -14,7 +14,7 @@ use nilometer_cluster::StoredPart;
 use nilometer_hdf5_recording::{
     FileWishes, Hdf5Contents, MasterError, SharedDatasetError, SharedDatasetFile, put_master,
 };
-use nilometer_model::{Moment, StorageRoom, TargetDescription, check_expected};
+use nilometer_model::{Moment, Picture, StorageRoom, TargetDescription, check_expected};
 use nilometer_recording::instrument::Content;
 use nilometer_ring::MemoryPlan;
 use nilometer_service::recording::place::{discard_unused, join_made, make_common, make_striped};
@@ -145,7 +145,10 @@ impl Files {
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
         let hdf5 = Hdf5Contents::asked(instrument, start, &wishes);
         hdf5.iter().flat_map(|hdf5| &hdf5.left_out).for_each(|what| together.note(what));
-        let lanes = lanes_on(&plan, &targets, lanes, together, &content, hdf5.as_ref());
+        let mut lanes = lanes_on(&plan, &targets, lanes, together, &content, hdf5.as_ref());
+        for (_, layout) in &mut lanes {
+            layout.picture = layout.picture.map(|picture| Picture { begun: Some(start), ..picture });
+        }
         let layouts: Vec<RawLayout> = lanes.iter().map(|(_, layout)| layout.clone()).collect();
         begun.names = names_before_frames(&layouts);
         let turn = together.turn(&instrument.recording);
@@ -187,7 +190,7 @@ impl Files {
         if recorder.engine().why().is_some() {
             together.note(format!("engine {}", recorder.engine()));
         }
-        together.note(format!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
+        together.note(format!("recording {name}: {} for {}", instrument.mean_rate(), asked.extent()));
         let begun = recorder.begin_at(together.start(clock));
         let engine = recorder.engine().clone();
         let outcome = if begun.is_ok() { recorder.wait_to_end() } else { recorder.give_up() };

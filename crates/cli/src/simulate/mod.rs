@@ -85,6 +85,19 @@ struct Asked {
     seed: Seed,
 }
 
+impl Asked {
+    /// The end of the frames: their number, or the time if that comes first.
+    fn extent(&self) -> String {
+        match self.frames {
+            Some(1) => "1 frame".into(),
+            Some(frames) if self.instrument.schedule().due(frames) < self.duration => {
+                format!("{frames} frames")
+            }
+            _ => self.duration.to_string(),
+        }
+    }
+}
+
 /// The time for which frames come without `--duration`.
 const DURATION: Nanos = Nanos::from_millis(10_000);
 

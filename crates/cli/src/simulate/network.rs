@@ -119,7 +119,10 @@ impl Network {
         simulation.begins = (begin.0 / SECOND).saturating_sub(SINCE_2000);
         let sender = simulation.sender().input()?;
         let stop = stop_on_signal().run()?;
-        tell::note(format_args!("sending {} to {address} for {}", asked.instrument.name, asked.duration));
+        let extent = self
+            .packets
+            .map_or_else(|| asked.extent(), |packets| format!("{packets} packets of each stream"));
+        tell::note(format_args!("sending {} to {address} for {extent}", asked.instrument.name));
         if shape.clock.is_some() {
             // A station's seconds begin with the seconds of UTC.
             thread::sleep(begin.since(Calendar::now().time).duration());
