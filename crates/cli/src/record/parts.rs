@@ -121,7 +121,7 @@ impl OwnStored<'_> {
             match over_series(prepared, &parts, settings.patience()) {
                 Ok(text) => tell::result_line(format_args!("\nall frames  {text}")),
                 Err(error) => {
-                    faults.push(format!("can't write the file over those of the recording: {error}"))
+                    faults.push(format!("can't write the file over those of the recording: {error}"));
                 }
             }
             tell::result_to_copy(verify_all(&parts));

@@ -82,11 +82,11 @@ impl SeriesRelay {
         self.others.iter().any(|other| !other.waiting.is_empty() || other.socket.under_way() > 0)
     }
 
-    /// Sends a copy of a message to each of the others.
+    /// Sends a copy of a message that came from a connection to each of the others.
     pub(super) fn pass_on(&mut self, message: &ZmqMessage) -> io::Result<()> {
-        let from = message.peer.map_or_else(String::new, |peer| peer.address.to_string());
+        let Some(MessagePeer { address, .. }) = message.peer else { return Ok(()) };
         let mut parts = message.whole_parts();
-        parts.push(format!("{:016x} {from}", self.key).into_bytes());
+        parts.push(format!("{:016x} {address}", self.key).into_bytes());
         for other in &mut self.others {
             let pieces = parts.iter().map(|part| vec![OutgoingPiece::Made(part.clone())]);
             if other.waiting.len() == WAITING_MAX {
@@ -117,7 +117,7 @@ impl SeriesRelay {
         while let Some(mut message) = self.socket.receive(now, Nanos(0), room)? {
             let mark = message.take_last_part();
             if let Some(from) = mark.as_deref().and_then(|mark| self.sender_of(mark)) {
-                message.peer = from.map(MessagePeer::elsewhere);
+                message.peer = Some(MessagePeer::elsewhere(from));
                 return Ok(Some(message));
             }
             self.strangers += 1;
@@ -126,11 +126,10 @@ impl SeriesRelay {
         Ok(None)
     }
 
-    /// The detector's address in the last part of a copy; it is empty if nobody knows it. `None` if the part has
-    /// another key.
-    fn sender_of(&self, mark: &[u8]) -> Option<Option<IpAddr>> {
+    /// The detector's address in the last part of a copy. `None` if the part has another key.
+    fn sender_of(&self, mark: &[u8]) -> Option<IpAddr> {
         let (key, from) = std::str::from_utf8(mark).ok()?.split_once(' ')?;
-        (u64::from_str_radix(key, 16) == Ok(self.key)).then(|| from.parse().ok())
+        from.parse().ok().filter(|_| u64::from_str_radix(key, 16) == Ok(self.key))
     }
 }
 
@@ -222,7 +221,8 @@ mod tests {
     fn messages_without_the_key_of_the_recording_are_counted_as_those_of_strangers() {
         let (mut stranger, mut own) = (relay(KEY + 1), relay(KEY));
         stranger.connect([own.address().expect("it listens")]);
-        let message = ZmqMessage::delivered(&[b"start".to_vec()], &mut AlongRoom).expect("it is short");
+        let mut message = ZmqMessage::delivered(&[b"start".to_vec()], &mut AlongRoom).expect("it is short");
+        message.peer = Some(MessagePeer::elsewhere(IpAddr::from([10, 0, 0, 7])));
         stranger.pass_on(&message).expect("the network is there");
         assert!(received(&mut stranger, &mut own).is_none());
         assert_eq!((own.take_strangers(), own.take_strangers()), (1, 0));

@@ -191,5 +191,7 @@ fn two_nodes_record_the_series_of_a_third() {
     let parts = ["scan.0", "scan.1"].map(|name| here.join(name));
     let verified = run(&["verify".as_ref(), parts[0].as_os_str(), parts[1].as_os_str()]);
     assert!(verified.code == Some(0) && verified.stdout.contains("missing     none"), "{verified:?}");
-    parts.into_iter().for_each(|part| std::fs::remove_dir_all(part).expect("it is the test's"));
+    for part in parts {
+        std::fs::remove_dir_all(part).expect("it is the test's");
+    }
 }
