@@ -90,7 +90,7 @@ impl Asked {
     fn extent(&self) -> String {
         match self.frames {
             Some(1) => "1 frame".into(),
-            Some(frames) if self.instrument.schedule().due(frames) < self.duration => {
+            Some(frames) if self.instrument.schedule().due(frames) <= self.duration => {
                 format!("{frames} frames")
             }
             _ => self.duration.to_string(),
