@@ -51,12 +51,12 @@ fn text(study: &Study<'_>) -> String {
 }
 
 const HEAD: &str =
-    "A camera delivers 100 frames a second of 64 KiB. Three simulated storage systems take them:\n\n";
+    "A camera delivers 100 frames a second of 64 KiB.\nThree simulated storage systems take them:\n\n";
 const NEXT: &str = "
 Nothing was written to a disk. To ask the same of your own storage:
 
-  nilometer instrument list                         the instruments of the catalogue
-  nilometer evaluate /data --for pilatus-6m         a verdict on the storage of /data, in about five minutes
+  nilometer instrument list                    the instruments of the catalogue
+  nilometer evaluate /data --for pilatus-6m    a verdict in about five minutes
 ";
 
 #[cfg(test)]
